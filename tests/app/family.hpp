@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-/// Tests of the program that hold for every family of models are written once and run for each.
+/// Tests of the program that apply to every model family. They are written once and run for each family.
 namespace mylos::tests {
 
-/// A fixture that is derived from TinyRun, on the family of the test's parameter.
+/// A fixture derived from TinyRun, parameterised by the family.
 template <class Runs>
 class OnFamily : public Runs, public testing::WithParamInterface<const Family*> {
  protected:

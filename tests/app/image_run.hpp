@@ -9,9 +9,9 @@
 
 namespace mylos::tests {
 
-/// The files of a finished run of a task that the program does not have: its steps count images, and its evaluations
-/// score a validation loss, a perplexity (smaller is better) and an accuracy in percent. Two steps of 96 images make
-/// 192 images a second; the last evaluation scores 12.5 and 87.654.
+/// Writes the files of a finished run of a task that the program does not have: its steps count images, and its
+/// evaluations report a validation loss, a perplexity (smaller is better) and an accuracy in percent. Two steps of 96
+/// images give 192 images per second; the last evaluation gives 12.5 and 87.654.
 inline void write_image_run(const std::filesystem::path& directory) {
   using nlohmann::json;
   const json metrics = {

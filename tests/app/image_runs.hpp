@@ -17,8 +17,8 @@
 
 namespace mylos::tests {
 
-/// A small ResNet without weights and small digits: 41 to train on, so that a batch of 8 leaves one over, and 20 to
-/// score.
+/// A small ResNet without weights and small digits: 41 for training, so that batches of 8 leave one over, and 20 for
+/// evaluation.
 class ImageRuns : public testing::Test {
  protected:
   void SetUp() override {
@@ -26,7 +26,8 @@ class ImageRuns : public testing::Test {
     write_small_digits(digits_, 41, 20);
   }
 
-  /// Trains the small model on the digits in batches of 8 and groups of 4, unless `more` says otherwise.
+  /// Returns the command that trains the small model on the digits in batches of 8 and groups of 4. `more` can override
+  /// it.
   std::vector<std::string> train_words(const std::filesystem::path& output,
                                        const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"train", "--output", output, "--gemm", default_provider()};
@@ -44,20 +45,20 @@ class ImageRuns : public testing::Test {
   ProgramRun train(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
     return run_mylos(train_words(output, more));
   }
-  /// One line of error, the last; before it there may be notices.
+  /// Expects one error message on the last line. Notices may precede it.
   static void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     const std::vector<std::string> lines = run.error_lines();
     ASSERT_FALSE(lines.empty()) << what;
     EXPECT_THAT(lines.back(), testing::AllOf(testing::StartsWith("mylos: error: "), testing::HasSubstr(what)));
   }
-  /// The rows of one kind of its metrics.jsonl.
+  /// Returns the records of one kind in metrics.jsonl.
   static std::vector<nlohmann::json> rows(const std::filesystem::path& run, const std::string& kind) {
     std::vector<nlohmann::json> rows = metrics_of(run);
     std::erase_if(rows, [&](const nlohmann::json& row) { return row["kind"] != kind; });
     return rows;
   }
-  /// A run on synthetic images as Derecho's scripts write it.
+  /// Returns the command of a run on synthetic images, with the options that Derecho's scripts use.
   std::vector<std::string> derecho_words(const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"train",    "--arch",       "resnet18", "--use_syn",       "--image_size",
                                       "16",       "--batch_size", "4",        "--num_epochs",    "1",
@@ -65,7 +66,7 @@ class ImageRuns : public testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// Two classes with two PNG files each.
+  /// Writes two classes with two PNG files each.
   void write_pictures() const {
     for (const char* file : {"cats/1.png", "cats/2.png", "dogs/1.png", "dogs/2.png"}) {
       write_file(pictures_ / file, recorded_image_file("decoded.jsonl", "png RGB"));

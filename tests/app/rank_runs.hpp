@@ -15,13 +15,13 @@
 
 namespace mylos::tests {
 
-/// The program that launches ranks; empty in a build without MPI.
+/// Returns the program that launches ranks. Empty in a build without MPI.
 const std::string& mpiexec();
 
-/// Starts ranks of one thread each. A run that hangs ends after a while.
+/// Starts ranks with one thread each. A time limit ends runs that hang.
 class RankLauncher {
  protected:
-  /// One program for each rank.
+  /// Returns a command that runs one program per rank.
   static std::vector<std::string> launched(const std::vector<std::vector<std::string>>& ranks) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -43,7 +43,7 @@ class RankLauncher {
       threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds
 };
 
-/// A tiny run by several ranks.
+/// A tiny run on several ranks.
 class RankRuns : public TinyRun, protected RankLauncher {
  protected:
   using TinyRun::TinyRun;
@@ -66,16 +66,16 @@ class RankRuns : public TinyRun, protected RankLauncher {
     return words;
   }
 
-  /// The processes of this machine that run with `output`, once there are so many of them; fewer after a minute.
+  /// Waits up to a minute for `ranks` processes on this machine that run with `output`, and returns those found.
   static std::vector<int> wait_for_ranks(const std::filesystem::path& output, std::size_t ranks);
   static std::vector<int> processes_of(const std::filesystem::path& output);
-  /// Waits, at most a minute, until something stands in the file.
+  /// Waits up to a minute until the file is not empty.
   static void wait_for_file(const std::filesystem::path& file) { wait_for_size(file, 1); }
-  /// The same for at least `bytes`.
+  /// Waits up to a minute until the file has at least `bytes`.
   static void wait_for_size(const std::filesystem::path& file, std::uintmax_t bytes);
 };
 
-/// The lines of its metrics.jsonl.
+/// Returns the lines of metrics.jsonl.
 std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run);
 
 }  // namespace mylos::tests

@@ -18,7 +18,7 @@
 
 namespace mylos::tests {
 
-/// Runs of the program on a tiny model, and the means to leave them unfinished and to compare them.
+/// Runs of the program on a tiny model, with helpers to interrupt and to compare them.
 class ResumedRuns : public TinyRun {
  protected:
   using TinyRun::TinyRun;
@@ -37,13 +37,13 @@ class ResumedRuns : public TinyRun {
     return run_mylos(words(output, more));
   }
 
-  /// A run that ended after `steps` of its 9 steps, as a kill would leave it: the later checkpoints are gone.
+  /// Creates a run that ended after `steps` of its 9 steps, as if killed: later checkpoints are removed.
   void leave_unfinished(const std::filesystem::path& output, std::size_t steps) const {
     ASSERT_EQ(train(output, {"--checkpoint-every", "1", "--keep", "20"}).exit_code, 0);
     interrupt(output, steps);
   }
 
-  /// A finished run with all its checkpoints becomes one that ended after `steps`.
+  /// Turns a finished run with all its checkpoints into one that ended after `steps`.
   static void interrupt(const std::filesystem::path& output, std::size_t steps) {
     nlohmann::json run = nlohmann::json::parse(read_file(output / "run.json"));
     run["state"]["finished"] = false;
@@ -54,13 +54,13 @@ class ResumedRuns : public TinyRun {
     write_file(output / "checkpoints" / "latest", parallel::checkpoint_file_name(steps).string() + "\n");
   }
 
-  /// metrics.jsonl without what is never the same.
+  /// Returns metrics.jsonl without the fields that differ between runs.
   static std::vector<nlohmann::json> metrics(const std::filesystem::path& output) {
     std::vector<nlohmann::json> rows;
     std::istringstream lines(read_file(output / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);) {
       nlohmann::json row = nlohmann::json::parse(line);
-      if (row.contains("checkpoint")) continue;  // a run that went on has made others
+      if (row.contains("checkpoint")) continue;  // a resumed run has written different checkpoints
       for (const char* key : {"seconds", "tokens_per_second", "images_per_second", "memory", "data_seconds",
                               "exchange_seconds", "update_seconds", "time"}) {
         row.erase(key);
@@ -70,7 +70,7 @@ class ResumedRuns : public TinyRun {
     return rows;
   }
 
-  /// The answers that a run kept, by the name of their file.
+  /// Returns the answers that a run saved, by file name.
   static std::map<std::string, std::string> answers(const std::filesystem::path& output) {
     std::map<std::string, std::string> kept;
     if (!std::filesystem::exists(output / "evaluations")) return kept;
@@ -80,7 +80,7 @@ class ResumedRuns : public TinyRun {
     return kept;
   }
 
-  /// The command that an interrupted run prints goes on after its last step.
+  /// Expects that the command printed by an interrupted run resumes after its last step.
   static void expect_named_command_goes_on(const ProgramRun& run, std::size_t step) {
     const std::string start = "to go on from the checkpoint: mylos ";
     const auto lines = run.error_lines();

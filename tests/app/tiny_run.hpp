@@ -18,7 +18,7 @@
 
 namespace mylos::tests {
 
-/// Waits until a run has written more than `bytes` of its metrics, a minute at most.
+/// Waits up to a minute until a run has written more than `bytes` of its metrics.
 inline void await_metrics(const std::filesystem::path& run, std::uintmax_t bytes = 0) {
   const std::filesystem::path file = run / "metrics.jsonl";
   for (int waits = 0; waits < 3000; ++waits) {
@@ -27,7 +27,7 @@ inline void await_metrics(const std::filesystem::path& run, std::uintmax_t bytes
   }
 }
 
-/// The provider of products that the program under test takes unasked: it may be of another build than the test.
+/// Returns the default GEMM provider of the program under test, which may come from another build than the test.
 inline std::string default_provider() {
   static const std::string name = nlohmann::json::parse(run_mylos({"info", "--json"}).output)["gemm_providers"].back();
   return name;
@@ -35,7 +35,7 @@ inline std::string default_provider() {
 
 inline nlohmann::json read_json(const std::filesystem::path& path) { return nlohmann::json::parse(read_file(path)); }
 
-/// A tiny model of a family and data for it in files, and the name of a directory for a run.
+/// A tiny model of a family with data in files, and the path for a run.
 class TinyRun : public testing::Test {
  protected:
   explicit TinyRun(const Family& family = bert_family()) : family_(family) {}
@@ -44,7 +44,7 @@ class TinyRun : public testing::Test {
     family_.write_data(train_);
   }
 
-  /// `words` and the family's options of train, then `more`.
+  /// Returns `words`, the family's options of train, and `more`.
   std::vector<std::string> with_options(std::vector<std::string> words, const std::vector<std::string>& more) const {
     words.insert(words.end(), family_.options.begin(), family_.options.end());
     words.insert(words.end(), more.begin(), more.end());
@@ -59,10 +59,10 @@ class TinyRun : public testing::Test {
   TemporaryDirectory directory_;
   std::filesystem::path model_ = directory_ / "model", train_ = directory_ / ("train" + family_.ending),
                         dev_ = directory_ / ("dev" + family_.ending), run_ = directory_ / "run";
-  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< not the user's timing cache
 };
 
-/// A tiny run that is evaluated, with windows shorter than some of its texts.
+/// A tiny run with evaluation, whose windows are shorter than some of its texts.
 class EvaluatedRun : public TinyRun {
  protected:
   using TinyRun::TinyRun;
@@ -73,7 +73,7 @@ class EvaluatedRun : public TinyRun {
     family_.write_data(dev_);
   }
 
-  /// Runs that must agree to the last bit cannot each time their own provider of products.
+  /// Fixes the GEMM provider, because runs that select it by timing would not agree bit for bit.
   Words train_words(const std::filesystem::path& output, const Words& more = {}) const {
     Words words = with_options({"train", "--model", model_, "--train", train_, "--dev", dev_, "--output", output,
                                 "--batch", "4", "--lr", "1e-3"},

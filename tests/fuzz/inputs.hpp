@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
-/// What the fuzz targets share.
+/// Helpers for the fuzz targets.
 namespace mylos::tests {
 
-/// The bytes of an input as text.
+/// Returns the bytes of an input as text.
 std::string_view as_text(const std::uint8_t* bytes, std::size_t size);
 
-/// A file in memory with these bytes, for readers that take a path; it goes with the object.
+/// A file in memory with these bytes, for readers that take a path. Destroyed with the object.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes);
@@ -26,7 +26,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// A directory for readers that look for files by their names; it goes with the object.
+/// A directory for readers that look up files by name. Removed with the object.
 class InputDirectory {
  public:
   InputDirectory();
@@ -43,7 +43,7 @@ class InputDirectory {
   std::filesystem::path path_;
 };
 
-/// Ends the program, as a finding, unless `condition`.
+/// Ends the program, which reports a finding, unless `condition` holds.
 void expect(bool condition, const char* what);
 
 }  // namespace mylos::tests

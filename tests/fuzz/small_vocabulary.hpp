@@ -4,7 +4,7 @@
 
 namespace mylos::tests {
 
-/// Cuts text into printable ASCII characters and a few longer tokens.
+/// Returns a tokenizer for printable ASCII characters and a few longer tokens.
 data::WordPieceTokenizer small_tokenizer(bool lower_case);
 
 }  // namespace mylos::tests

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <string>
 
-/// How tests of models hold gradients to a twin and to each other.
+/// Compares the gradients of models with a reference and with each other.
 namespace mylos::tests {
 
 inline double norm_of(const Values& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
@@ -21,8 +21,8 @@ inline double largest_of(const Values& x) {
   return largest;
 }
 
-/// Holds `gradient` to central differences of `loss`, which reads `x`: along the gradient itself, which every element
-/// has a part in, and in three single elements. `noise` is what rounding in float may do to an element.
+/// Compares `gradient` with central differences of `loss`, which reads `x`: along the gradient itself, in which every
+/// element takes part, and for three single elements. `noise` bounds the float rounding error of an element.
 template <class Loss>
 void expect_gradient(Values& x, const Values& gradient, const Loss& loss, double noise, const std::string& what) {
   ASSERT_EQ(x.size(), gradient.size()) << what;
@@ -49,12 +49,12 @@ void expect_gradient(Values& x, const Values& gradient, const Loss& loss, double
   }
 }
 
-/// The cosine of the angle between two vectors.
+/// Returns the cosine of the angle between two vectors.
 inline double cosine(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / (norm_of(a) * norm_of(b));
 }
 
-/// Whether two gradients have one direction, to `angle` less than a cosine of 1, and one length, to `length` of it.
+/// Expects that two gradients have a cosine above 1 - `angle`, and norms that agree to the relative tolerance `length`.
 inline void expect_same_gradient(const Values& gradient, const Values& exact, double angle, double length,
                                  const std::string& name) {
   EXPECT_GT(cosine(gradient, exact), 1.0 - angle) << name;

@@ -12,7 +12,7 @@
 
 namespace mylos::tests {
 
-/// What one training pass of a model does, listened to.
+/// The recorded operations of one training pass of a model.
 struct ProfiledPass {
   BatchShape shape;
   std::vector<GemmLabel> products;
@@ -20,7 +20,7 @@ struct ProfiledPass {
   std::map<std::string, Work> kernels;
 };
 
-/// Trains a model in `precision` once on all three samples of `data`, with products by `provider`.
+/// Runs one training pass in `precision` on all three samples of `data`, with GEMMs by `provider`.
 template <class Data>
 ProfiledPass profile_pass(const nn::Model& model, const Data& data, Precision precision, nn::Recompute recompute,
                           const std::string& provider) {
@@ -40,12 +40,12 @@ ProfiledPass profile_pass(const nn::Model& model, const Data& data, Precision pr
   return profiled;
 }
 
-/// What tells one product from another, with how often there is such a one.
+/// Number of GEMMs with the same parameters.
 using ProductCounts = std::map<
     std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>,
     std::size_t>;
 
-/// Adds a product, a GemmLabel or a GemmProduct, `count` times.
+/// Adds `count` to the number of a GEMM, given as a GemmLabel or a GemmProduct.
 template <class Product>
 void count_product(ProductCounts& counts, const Product& one, std::size_t count) {
   counts[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += count;

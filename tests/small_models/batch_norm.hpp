@@ -4,14 +4,14 @@
 #include "core/device.hpp"
 
 /// BatchNorm with ReLU (Ioffe, Szegedy 2015): y = max(0, gamma (x - mean) / sqrt(variance + epsilon) + beta) for each
-/// channel. In training the statistics are those of a group of images, which is one sample of the task: groups are made
-/// by the data and so are the same for any micro-batch and any number of ranks. Deterministic.
+/// channel. In training, statistics are computed over a group of images, which is one sample of the task. The data
+/// define the groups, so they do not depend on the micro-batch or the number of ranks. Deterministic.
 namespace mylos::small_models {
 
-/// Rows [starts[s] / divisor, starts[s + 1] / divisor) are group s: layers behind a pooling have fewer rows.
+/// Group s consists of rows [starts[s] / divisor, starts[s + 1] / divisor). Layers after pooling have fewer rows.
 struct NormGroups {
   ConstVector<std::size_t> starts;            ///< (S+1)
-  ConstVector<std::uint32_t> groups_of_rows;  ///< of the undivided rows
+  ConstVector<std::uint32_t> groups_of_rows;  ///< for the undivided rows
   std::size_t divisor = 1;
 
   KOKKOS_INLINE_FUNCTION std::size_t begin(std::size_t group) const { return starts(group) / divisor; }
@@ -19,8 +19,8 @@ struct NormGroups {
 };
 
 struct NormStatistics {
-  Matrix<float> mean;      ///< (S, C), or (1, C) where all rows share the running ones
-  Matrix<float> variance;  ///< the same, biased
+  Matrix<float> mean;      ///< (S, C), or (1, C) if all rows use the running statistics
+  Matrix<float> variance;  ///< same shape, biased
 };
 
 struct NormParameters {
@@ -28,20 +28,21 @@ struct NormParameters {
   float epsilon = 1e-5f;
 };
 
-/// Mean and variance of x (T, C) over each group.
+/// Computes mean and variance of x (T, C) over each group.
 void group_statistics(const ExecutionSpace& space, const NormGroups& groups, const ConstMatrix<float>& x,
                       const NormStatistics& statistics);
 
-/// Writes what each group observed: its means, and its variances unbiased, as PyTorch keeps them, from these columns of
-/// `observed` on.
+/// Writes each group's means and its unbiased variances, as PyTorch stores them, to `observed`, starting at these
+/// columns.
 void observe_statistics(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
                         const Matrix<float>& observed, std::size_t mean_column, std::size_t variance_column);
 
-/// y (T, C) from x (T, C).
+/// Computes y (T, C) from x (T, C).
 void normalize_relu(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
                     const NormParameters& parameters, const ConstMatrix<float>& x, const Matrix<float>& y);
 
-/// From dy and y (T, C), with group statistics: dx (T, C), and dgamma, dbeta (C) +=. `sums`: workspace of S rows each.
+/// Computes dx (T, C) and adds to dgamma, dbeta (C), from dy and y (T, C), with group statistics. `sums` is workspace
+/// of S rows per matrix.
 void normalize_relu_backward(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
                              const NormParameters& parameters, const ConstMatrix<float>& x, const ConstMatrix<float>& y,
                              const ConstMatrix<float>& dy, const Matrix<float>& dx, const Vector<float>& dgamma,

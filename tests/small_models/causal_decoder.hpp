@@ -5,19 +5,19 @@
 
 #include <memory>
 
-/// A decoder that predicts the next word: token and learned position embeddings, layers, RMSNorm, and logits by the
-/// token embeddings themselves (Press, Wolf 2017), which two units therefore read and give gradients to.
+/// A decoder that predicts the next word: token and learned position embeddings, layers, RMSNorm, and logits from tied
+/// token embeddings (Press, Wolf 2017). Two units therefore read the token embeddings and add gradients to them.
 namespace mylos::small_models {
 
-/// Names of the arrays it reads from a batch; the first two were given to Batch::set_indices.
+/// Names of the arrays that it reads from a batch. The first two must have been passed to Batch::set_indices.
 namespace words {
 inline constexpr const char* tokens = "tokens";        ///< (T) in [0, V)
 inline constexpr const char* positions = "positions";  ///< (T) in [0, positions)
-inline constexpr const char* labels = "labels";        ///< (T) the word that follows; negative = ignored
+inline constexpr const char* labels = "labels";        ///< (T) the following word; negative = ignored
 }  // namespace words
 
-/// The model in float; outputs of `predict` are (T, 1): the likeliest next word. A sample's loss is the sum over its
-/// rows. `chunk`, where not 0, is how many rows' logits are held at once.
+/// Creates the model in float. `predict` returns (T, 1), the most likely next word. A sample's loss is the sum over its
+/// rows. If `chunk` is not 0, it is the number of rows whose logits are held at once.
 std::unique_ptr<nn::Model> make_causal_decoder(const DecoderShape& shape, std::size_t chunk = 0);
 
 }  // namespace mylos::small_models

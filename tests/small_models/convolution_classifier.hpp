@@ -6,11 +6,11 @@
 #include <memory>
 
 /// Two blocks of 3 x 3 convolution, BatchNorm and ReLU, each followed by average pooling, and a linear head. A sample
-/// of a batch is a group of images of one size, and its rows are their pixels: a group is what BatchNorm normalises
-/// over in training. In prediction the running statistics are used, and a sample may be a single image.
+/// of a batch is a group of images of the same size, and its rows are their pixels. In training, BatchNorm normalises
+/// over a group. Prediction uses the running statistics, and a sample may be a single image.
 namespace mylos::small_models {
 
-/// Names of the arrays it reads from a batch of N images.
+/// Names of the arrays that it reads from a batch of N images.
 namespace images {
 inline constexpr const char* pixels = "pixels";    ///< (T) float
 inline constexpr const char* classes = "classes";  ///< (N) in [0, classes)
@@ -24,7 +24,7 @@ struct ClassifierShape {
   float momentum = 0.1f;  ///< of the running statistics
 };
 
-/// The model in float; outputs of `predict` are (N, classes) logits, a sample's loss is the sum over its images.
+/// Creates the model in float. `predict` returns logits (N, classes). A sample's loss is the sum over its images.
 std::unique_ptr<nn::Model> make_convolution_classifier(const ClassifierShape& shape);
 
 }  // namespace mylos::small_models

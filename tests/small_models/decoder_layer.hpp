@@ -2,8 +2,8 @@
 
 #include "nn/layers/linear.hpp"
 
-/// One layer of a Llama-type decoder: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)), without biases. Query heads
-/// share key and value heads in groups (Ainslie et al. 2023), and a token sees itself and earlier ones only.
+/// One layer of a Llama-type decoder without biases: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)). Groups of
+/// query heads use the same key and value head (Ainslie et al. 2023), and attention is causal.
 namespace mylos::small_models {
 
 struct DecoderShape {
@@ -18,7 +18,7 @@ struct DecoderShape {
   float initializer_range = 0.08f;
 
   std::size_t head_size() const { return hidden / heads; }
-  /// Columns of queries, keys and values together.
+  /// Returns the number of columns of queries, keys and values together.
   std::size_t projected() const { return (heads + 2 * key_value_heads) * head_size(); }
 };
 
@@ -47,19 +47,19 @@ struct DecoderLayerWorkspace {
 
 class DecoderLayer {
  public:
-  /// Adds the rows of layer `index` as a unit of its own, and finds them again.
+  /// Adds the parameter tensors of layer `index` as a unit. The constructor looks them up.
   static void add_rows(ParameterTable::Builder& builder, const DecoderShape& shape, std::size_t index);
   DecoderLayer(const ParameterTable& table, const DecoderShape& shape, std::size_t index);
 
-  /// With `before`, the activations of the layer before it, only the output is new: layers take turns in the rest.
+  /// With `before`, the activations of the previous layer, only the output is allocated; the other arrays are reused.
   static DecoderLayerActivations take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows,
                                                   const DecoderLayerActivations* before = nullptr);
   static DecoderLayerWorkspace take_workspace(Arena& arena, const DecoderShape& shape, std::size_t rows);
 
-  /// saved.output (T, H) from input (T, H).
+  /// Computes saved.output (T, H) from input (T, H).
   void forward(const nn::Pass& pass, const Batch& batch, const ConstMatrix<float>& input,
                const DecoderLayerActivations& saved) const;
-  /// Turns dx (T, H) from the gradient of the output into that of the input; parameter gradients are added.
+  /// Converts dx (T, H) from the gradient of the output to that of the input. Adds parameter gradients.
   void backward(const nn::Pass& pass, const Batch& batch, const ConstMatrix<float>& input,
                 const DecoderLayerActivations& saved, const DecoderLayerWorkspace& work, const Matrix<float>& dx) const;
 

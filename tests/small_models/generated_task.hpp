@@ -7,17 +7,17 @@
 #include <memory>
 #include <span>
 
-/// What tasks over generated samples share: shuffled epochs, and a model that is exported as one safetensors file with
-/// its state tensors, from which a later task of the kind begins.
+/// Common base of tasks with generated samples: shuffled epochs, and a model that is exported, with its state tensors,
+/// as one safetensors file from which a later task of the same kind can start.
 namespace mylos::small_models {
 
-/// Scores validation_loss and accuracy, each divided by what is counted: images, words.
+/// Computes validation_loss and accuracy per counted item: image or word.
 class GeneratedEvaluation : public train::Evaluation {
  public:
   void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) final;
   train::Metrics score() final;
   std::span<const train::MetricKind> kinds() const final;
-  /// Of the last score.
+  /// Returns the metrics of the last score.
   const train::Metrics& metrics() const { return metrics_; }
 
  protected:
@@ -25,11 +25,11 @@ class GeneratedEvaluation : public train::Evaluation {
   virtual double weight() const = 0;
 
  private:
-  double loss_ = 0.0, correct_ = 0.0;  ///< of the batches taken since the first
+  double loss_ = 0.0, correct_ = 0.0;  ///< over the batches since the first one
   train::Metrics metrics_;
 };
 
-/// Writes the rows of `table`, parameters and state, into model.safetensors of `directory`.
+/// Writes all parameter and state tensors of `table` to model.safetensors in `directory`.
 std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::path& directory,
                                                       const ParameterTable& table);
 
@@ -42,17 +42,18 @@ class GeneratedTask : public train::Task {
   std::vector<std::size_t> global_batch(std::size_t step) const override { return sampler_.batch(step); }
 
   train::Evaluation* evaluation() const override { return evaluation_.get(); }
-  /// scores.json with the last evaluation's metrics.
+  /// Writes scores.json with the metrics of the last evaluation.
   void write_results(const std::filesystem::path& directory) const override;
-  /// model.safetensors.
+  /// Exports model.safetensors.
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
 
  protected:
-  /// Batches of `batch` out of `samples`. `start`: an exported directory to begin from; empty = initialisers.
+  /// Draws batches of `batch` samples out of `samples`. `start` is an exported directory to start from; empty =
+  /// initialisers.
   GeneratedTask(std::unique_ptr<nn::Model> model, std::size_t samples, std::size_t batch, std::uint64_t seed,
                 std::filesystem::path start);
 
-  std::unique_ptr<GeneratedEvaluation> evaluation_;  ///< none, unless the task makes one
+  std::unique_ptr<GeneratedEvaluation> evaluation_;  ///< null unless the task creates one
 
  private:
   std::unique_ptr<nn::Model> model_;

@@ -5,18 +5,18 @@
 #include <functional>
 #include <memory>
 
-/// Another task, for tests of what comes between its batches and of what fails.
+/// A wrapper of a task, for tests that act between its batches or make it fail.
 namespace mylos::small_models {
 
-/// Calls that a test may act in. Each may be empty.
+/// Callbacks for tests. Each may be empty.
 struct TaskObserver {
   std::function<void()> on_training_batch = {};
-  std::function<void(std::size_t index, Batch& batch)> on_evaluation_batch = {};  ///< after it was made
+  std::function<void(std::size_t index, Batch& batch)> on_evaluation_batch = {};  ///< after the batch was assembled
   std::function<void(const std::filesystem::path& directory)> on_export = {};
   std::function<void()> on_results = {};
 };
 
-/// Does what `task` does, and calls the observer. Both outlive it.
+/// Forwards to `task` and calls the observer. Both must outlive it.
 class ObservedTask final : public train::Task {
  public:
   ObservedTask(train::Task& task, const TaskObserver& observer);

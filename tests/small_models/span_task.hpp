@@ -5,36 +5,36 @@
 
 #include <vector>
 
-/// BERT with a span head over generated tokens: a task without files. The answer is the run between two marks.
+/// BERT with a span head on generated tokens: a task without files. The answer is the span between two marks.
 namespace mylos::small_models {
 
 struct SpanTaskConfig {
   nn::BertShape shape = {};
   Precision precision = Precision::float32;
   std::size_t sequences = 64;
-  std::size_t shortest = 3;              ///< tokens; the longest is shape.positions
-  std::size_t batch = 8;                 ///< sequences a step
-  std::size_t evaluation_sequences = 0;  ///< that training does not see
+  std::size_t shortest = 3;              ///< tokens; the longest sequence has shape.positions tokens
+  std::size_t batch = 8;                 ///< sequences per step
+  std::size_t evaluation_sequences = 0;  ///< not used for training
   std::uint64_t seed = 5;
 };
 
-/// A small BERT with dropout; sequences of unlike length, in batches that no number of ranks divides.
+/// Returns a small BERT with dropout, with sequences of different lengths, in batches that no number of ranks divides.
 SpanTaskConfig uneven_spans(Precision precision = Precision::float32);
-/// The same BERT without dropout, which depends on the step, in batches of one size.
+/// Returns the same BERT without dropout, which depends on the step, in batches of equal size.
 SpanTaskConfig even_spans(Precision precision);
 
-/// Sequences one after the other.
+/// Sequences stored one after the other.
 struct Spans {
   std::vector<std::size_t> lengths;
   std::vector<std::int32_t> tokens, segments, positions, starts, ends;
 };
 
-/// Evaluates the loss and how often both ends of the answer are the likeliest.
+/// Evaluates the loss, and how often both ends of the answer have the highest probability.
 class SpanTask : public GeneratedTask {
  public:
   explicit SpanTask(const SpanTaskConfig& config);
 
-  /// The first sequence is the longest that there may be.
+  /// The first sequence has the maximum length.
   std::size_t rows_of(std::size_t sample) const override;
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
@@ -42,7 +42,7 @@ class SpanTask : public GeneratedTask {
 
  private:
   SpanTaskConfig config_;
-  mutable Spans drawn_;  ///< of the batch that is being made
+  mutable Spans drawn_;  ///< sequences of the current batch
 };
 
 }  // namespace mylos::small_models

@@ -6,7 +6,7 @@
 
 namespace mylos::small_models {
 
-/// The master weights of all parameters, in the order of the table.
+/// Returns the master weights of all parameters, in table order.
 inline std::vector<float> trained_weights(const train::Task& task, const train::Trainer& trainer) {
   std::vector<float> weights;
   for (const ParameterTensor& tensor : task.model().table().tensors()) {

@@ -3,27 +3,28 @@
 #include <cstddef>
 #include <string>
 
-/// Watches the heap: a program that links allocation_watch.cpp has malloc and its relatives in its own hands, and so
-/// those of all libraries it calls.
+/// Watches the heap. A program that links allocation_watch.cpp overrides malloc and related functions, also for all
+/// libraries that it calls.
 namespace mylos::tests {
 
 class AllocationWatch {
  public:
-  /// Watches for allocations of more than `limit` bytes, by any thread, until `stop` or destruction. One at a time.
+  /// Counts allocations of more than `limit` bytes by any thread until `stop` or destruction. Only one at a time.
   explicit AllocationWatch(std::size_t limit);
   ~AllocationWatch() { stop(); }
   AllocationWatch(const AllocationWatch&) = delete;
   AllocationWatch& operator=(const AllocationWatch&) = delete;
 
   void stop();
-  /// How many there were, and who asked for the first.
+  /// Number of such allocations, and the caller of the first.
   std::size_t count() const;
   std::string first() const;
-  /// Those of OpenBLAS, which are not among them: each of its threaded products takes a table of jobs and gives it
-  /// back. The table's size is a constant of its build (4 KiB for each CPU it may use), whatever the product's.
+  /// Number of OpenBLAS's allocations, which are not included in count(): each threaded product allocates and frees a
+  /// job table. Its size is a constant of the OpenBLAS build (4 KiB per supported CPU), independent of the product's
+  /// size.
   std::size_t openblas_tables() const;
 
-  /// False where sanitizers have malloc in their hands.
+  /// False if sanitizers override malloc.
   static bool available();
 };
 

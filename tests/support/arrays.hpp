@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-/// Arrays on the device for tests, and double arrays on the host for their naive twins.
+/// Device arrays for tests, and double-precision host arrays for their reference implementations.
 namespace mylos::tests {
 
 using Values = std::vector<double>;
 
-/// Half the distance between 1 and the next number: the largest relative error of one rounding to T.
+/// The unit roundoff of T: half the distance between 1 and the next number.
 template <class T>
 inline constexpr double rounding = 0x1p-24;
 template <>
@@ -28,7 +28,7 @@ inline constexpr double rounding<bfloat16> = 0x1p-8;
 template <>
 inline constexpr double rounding<half> = 0x1p-11;
 
-/// `n` values of T in [-scale, scale), as doubles; the same for the same seed.
+/// Returns `n` values of T in [-scale, scale), as doubles, determined by the seed.
 template <class T = float>
 Values random_values(std::size_t n, std::uint64_t seed, double scale = 1.0) {
   Values values(n);
@@ -57,7 +57,7 @@ Vector<Index> device_integers(const std::vector<Index>& values) {
   return device;
 }
 
-/// An owning matrix of `values`, row-major.
+/// Returns an owning matrix with `values`, row-major.
 template <class T>
 Matrix<T> device_matrix(const Values& values, std::size_t rows, std::size_t columns) {
   Matrix<T> device("test::matrix", rows, columns);
@@ -67,7 +67,7 @@ Matrix<T> device_matrix(const Values& values, std::size_t rows, std::size_t colu
   return device;
 }
 
-/// The elements of a vector or matrix, row-major.
+/// Returns the elements of a vector or matrix, row-major.
 template <class View>
 Values host_values(const View& device) {
   const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), device);
@@ -76,7 +76,7 @@ Values host_values(const View& device) {
   return values;
 }
 
-/// Whether two arrays hold the same bytes.
+/// True if two arrays have identical bytes.
 template <class View>
 bool same_bits(const View& a, const View& b) {
   const auto host_a = Kokkos::create_mirror_view_and_copy(HostSpace(), a);
@@ -85,7 +85,7 @@ bool same_bits(const View& a, const View& b) {
          std::memcmp(host_a.data(), host_b.data(), host_a.size() * sizeof(typename View::value_type)) == 0;
 }
 
-/// Each |actual - expected| <= tolerance (1 + |expected|); reports the worst element only.
+/// Expects |actual - expected| <= tolerance (1 + |expected|) for each element. Reports only the worst element.
 inline void expect_near(const Values& actual, const Values& expected, double tolerance, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   double worst = 0.0;
@@ -100,7 +100,7 @@ inline void expect_near(const Values& actual, const Values& expected, double tol
                               << (expected.empty() ? 0.0 : expected[at]);
 }
 
-/// The derivative of loss() by each of `x`, by central differences; loss reads x.
+/// Returns the derivative of loss() by each element of `x`, by central differences. `loss` reads x.
 template <class Loss>
 Values numeric_gradient(Values& x, const Loss& loss, double step = 1e-5) {
   Values gradient(x.size());
@@ -116,8 +116,9 @@ Values numeric_gradient(Values& x, const Loss& loss, double step = 1e-5) {
   return gradient;
 }
 
-/// An execution space of one thread where the backend can be cut, for tests that results do not depend on their number.
-/// On a device the default one: another stream would not wait for what the test launched before.
+/// Returns an execution space of one thread if the backend can be partitioned, to test that results do not depend on
+/// the thread count. On a device, returns the default one, because another stream would not wait for earlier launches
+/// of the test.
 inline ExecutionSpace one_thread() {
   if constexpr (!runs_on_host || kernels_in_teams) return {};  // a team may have all
   return Kokkos::Experimental::partition_space(ExecutionSpace(), 1, 1).front();

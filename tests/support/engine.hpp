@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-/// What a pass needs, for tests of layers and models without a trainer.
+/// The inputs of a pass, for tests of layers and models without a trainer.
 namespace mylos::tests {
 
-/// Writes down what a model tells it.
+/// Records a model's calls of the unit hooks.
 class RecordingHooks final : public UnitHooks {
  public:
   enum class Event { acquire, release, gradients_ready };
@@ -37,7 +37,7 @@ class RecordingHooks final : public UnitHooks {
   }
 
   const std::vector<Entry>& entries() const { return entries_; }
-  /// A unit's gradients when they were said to be ready.
+  /// Returns a unit's gradients at the time of gradients_ready.
   const Values& gradients_when_ready(std::size_t unit) const { return gradients_.at(unit); }
   void clear() { entries_.clear(); }
 
@@ -47,8 +47,8 @@ class RecordingHooks final : public UnitHooks {
   std::map<std::size_t, Values> gradients_;
 };
 
-/// Parameters filled from their initialisers, and what begins as zeros or ones moved away from there, so that no
-/// gradient is checked at a special place; with memory, a provider and unit hooks.
+/// Parameters set by their initialisers plus noise, so that gradients are not checked at special values such as zeros
+/// and ones, together with memory, a provider and unit hooks.
 class Engine {
  public:
   Engine(const ParameterTable& table, Precision precision, std::size_t arena_bytes, const std::string& provider)
@@ -70,7 +70,7 @@ class Engine {
 
   nn::Pass pass() { return {space, gemm, store, hooks, arena, seed, step}; }
 
-  /// A row's values as the model sees them, and its gradient.
+  /// A parameter tensor's values as the model sees them, and its gradient.
   Values values(std::size_t row) const {
     return with_type(store.precision(), [&]<class T>(T) { return host_values(store.values<T>(row)); });
   }
@@ -89,8 +89,8 @@ class Engine {
   std::uint64_t seed = 9, step = 4;
 };
 
-/// What a training pass over units 0, 1, ..., n - 1 has to tell: each unit in turn forwards, in reverse backwards,
-/// where the last one is kept in between.
+/// Returns the expected calls of a training pass over units 0, 1, ..., n - 1: each unit in turn forwards, then in
+/// reverse. The last unit is not released in between.
 inline std::vector<RecordingHooks::Entry> expected_training_calls(std::size_t units) {
   using Event = RecordingHooks::Event;
   std::vector<RecordingHooks::Entry> entries;
@@ -106,7 +106,7 @@ inline std::vector<RecordingHooks::Entry> expected_training_calls(std::size_t un
   return entries;
 }
 
-/// What a forward pass has to tell.
+/// Returns the expected calls of a forward pass.
 inline std::vector<RecordingHooks::Entry> expected_prediction_schedule(std::size_t units) {
   std::vector<RecordingHooks::Entry> entries;
   for (std::size_t unit = 0; unit < units; ++unit) {

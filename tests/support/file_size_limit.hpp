@@ -4,7 +4,7 @@
 
 namespace mylos::tests {
 
-/// Makes writes beyond `bytes` of any file fail while it lives, as a full disk does.
+/// Makes writes beyond the first `bytes` of any file fail during its lifetime, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes);

@@ -6,22 +6,22 @@
 #include <string>
 #include <vector>
 
-/// What scripts/record wrote to tests/golden, and the digest it uses.
+/// Reads the files that scripts/record wrote to tests/golden, and computes the digest that it uses.
 namespace mylos::tests {
 
-/// tests/golden/<name> as one JSON value, or as one JSON value a line.
+/// Reads tests/golden/<name> as one JSON value, or as one JSON value per line.
 nlohmann::json golden_json(const std::string& name);
 std::vector<nlohmann::json> golden_lines(const std::string& name);
 
-/// The lines of tests/golden/<name> that were recorded from files of the tree, or those from shared data: "data" names
-/// the file.
+/// Returns the lines of tests/golden/<name> that were recorded from files in the tree, or those from shared data.
+/// "data" names the file.
 std::vector<nlohmann::json> golden_lines_of(bool in_tree, const std::string& name);
 
-/// The file of questions that a recording calls `name`: "examples/..." lies in the tree, any other below shared_data(),
-/// where it may be absent. scripts/record/common.py finds them in the same way.
+/// Returns the path of the file of questions that a recording calls `name`: in the tree for "examples/...", otherwise
+/// below shared_data(), where it may be missing. scripts/record/common.py uses the same rule.
 std::filesystem::path recorded_questions(const std::string& name);
 
-/// FNV-1a over integers, each as 4 bytes, low byte first: scripts/record/common.py's.
+/// FNV-1a over integers, each as 4 bytes, least significant first, as in scripts/record/common.py.
 class Digest {
  public:
   void add(std::int64_t value);

@@ -6,15 +6,15 @@
 
 namespace mylos::tests {
 
-/// What the server says to GET of one path.
+/// The reply to a GET request of one path.
 struct HttpReply {
   int status = 200;
   std::string headers;  // each "Name: value\r\n"
   std::string body;
-  std::string needs = {};  // a header line of the request; 401 without it
+  std::string needs = {};  // required header line of the request; 401 without it
 };
 
-/// A web server on the loopback interface that knows the given paths and answers 404 to others, until it is destroyed.
+/// A web server on the loopback interface that serves the given paths and returns 404 for others.
 class HttpServer {
  public:
   explicit HttpServer(std::map<std::string, HttpReply> replies);

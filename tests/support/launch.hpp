@@ -4,7 +4,7 @@
 
 namespace mylos::tests {
 
-/// The ranks of this test program, which main() launched.
+/// Returns the ranks of this test program, which main() launched.
 parallel::Launch& launch();
 
 }  // namespace mylos::tests

@@ -6,8 +6,8 @@
 
 namespace mylos::tests {
 
-/// Lets this process take at most `bytes` more memory than it has while the object lives; what asks for more gets
-/// std::bad_alloc. Counts address space, so it is not for programs of the address sanitizer.
+/// Limits this process, during the lifetime of the object, to `bytes` more memory than it has. Larger requests throw
+/// std::bad_alloc. The limit is on address space, so it cannot be used with the address sanitizer.
 class MemoryLimit {
  public:
   explicit MemoryLimit(std::size_t bytes);

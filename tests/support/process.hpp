@@ -7,26 +7,26 @@
 #include <string>
 #include <vector>
 
-/// Runs the program as a user does.
+/// Runs the program as a user would.
 namespace mylos::tests {
 
 struct ProgramRun {
-  int exit_code = 0;  ///< 128 + the signal where one ended it
+  int exit_code = 0;  ///< 128 + the signal if a signal ended it
   std::string output;
   std::string errors;
-  std::size_t peak_memory = 0;  ///< bytes that were resident at the most, or those of this process if it has more
+  std::size_t peak_memory = 0;  ///< peak resident memory in bytes, of this process if that is larger
 
-  /// Lines on standard error.
+  /// Returns the lines of standard error.
   std::vector<std::string> error_lines() const;
 };
 
-/// mylos at work: what goes on until it ends can be watched, and signals sent.
+/// A running mylos process, which can be observed and sent signals.
 class RunningProgram {
  public:
-  /// The program with `arguments`, or another where `program` names it.
+  /// Starts mylos, or `program` if it is not empty, with `arguments`.
   explicit RunningProgram(const std::vector<std::string>& arguments, const std::string& input = "",
                           const std::filesystem::path& output = {}, const std::filesystem::path& program = {});
-  /// Kills it where nobody waited for it.
+  /// Kills the process if wait() was not called.
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
@@ -35,18 +35,18 @@ class RunningProgram {
   ProgramRun wait();
 
  private:
-  TemporaryDirectory directory_;  ///< files, not pipes: no reader can fall behind
+  TemporaryDirectory directory_;  ///< files, not pipes, which could fill up without a reader
   std::filesystem::path output_;
   int process_ = 0;
 };
 
-/// Runs mylos with these arguments and `input` on its standard input, and waits for it. Its standard output goes to
-/// `output` where one is named (say, /dev/full), else it is returned.
+/// Runs mylos with these arguments and `input` on its standard input, and waits for it. Standard output is redirected
+/// to `output` if it is given (for example /dev/full), and returned otherwise.
 ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input = "",
                      const std::filesystem::path& output = {});
 
-/// Runs mylos with `arguments` in a shell script that has `disk`, where a file system of `kibibytes` is mounted that
-/// nobody else sees, and in which "$@" is the program's command line. Nothing where this user may not mount.
+/// Runs mylos with `arguments` from a shell `script`, in which "$@" is the program's command line and $disk is `disk`,
+/// the mount point of a private file system of `kibibytes`. Returns nullopt if this user may not mount.
 std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, std::size_t kibibytes,
                                             const std::string& script, const std::vector<std::string>& arguments);
 

@@ -6,7 +6,7 @@
 
 namespace mylos::tests {
 
-/// Records, by the regions that tools see, the matrix products that are computed while it lives. One at a time.
+/// Records the GEMMs computed during its lifetime, from the profiling regions. Only one at a time.
 class ProductRecorder {
  public:
   ProductRecorder() {

@@ -13,14 +13,14 @@
 #include <cstdint>
 #include <vector>
 
-/// A run on one rank, or on all ranks of a test program, and what is compared of it.
+/// Training runs on one rank or on all ranks of a test program, and their results for comparison.
 namespace mylos::tests {
 
 inline constexpr parallel::ModeKind every_mode[] = {
     parallel::ModeKind::replicated, parallel::ModeKind::sharded_optimizer, parallel::ModeKind::sharded_gradients,
     parallel::ModeKind::sharded, parallel::ModeKind::hybrid};
 
-/// A size of hybrid's groups that divides the ranks and is neither 1 nor all, where there is one.
+/// Returns a shard size for hybrid mode that divides the ranks and is neither 1 nor all, if there is one.
 inline std::size_t hybrid_shard_size() { return launch().world().size() % 2 == 0 ? 2 : 1; }
 
 inline train::TrainConfig in_mode(train::TrainConfig config, parallel::ModeKind mode) {
@@ -30,12 +30,12 @@ inline train::TrainConfig in_mode(train::TrainConfig config, parallel::ModeKind 
 }
 
 struct RunOutcome {
-  std::vector<double> losses, norms, scales;  ///< of each step
-  train::Metrics before, after;               ///< of evaluations around the run, where the task has one
-  std::vector<float> weights;                 ///< all rows, and all state tensors
+  std::vector<double> losses, norms, scales;  ///< per step
+  train::Metrics before, after;               ///< evaluations before and after the run, if the task has one
+  std::vector<float> weights;                 ///< all parameter and state tensors
 };
 
-/// Keeps what a run reports; after `last_step` steps, where that is not 0, ends it as a signal does.
+/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does.
 class OutcomeRecorder final : public train::Reporter {
  public:
   OutcomeRecorder(RunOutcome& outcome, std::size_t last_step) : outcome_(outcome), last_step_(last_step) {}
@@ -74,19 +74,19 @@ inline RunOutcome outcome_of(train::Trainer& trainer, const train::Task& task, s
   return outcome;
 }
 
-/// The first `last_step` steps of a run on all ranks of this program; all steps where it is 0.
+/// Runs the first `last_step` steps, or all steps if it is 0, on all ranks of this program.
 inline RunOutcome run_on_all_ranks(const train::TrainConfig& config, train::Task& task, std::size_t last_step = 0) {
   train::Trainer trainer(config, task, train::ranks_of(launch()));
   return outcome_of(trainer, task, last_step);
 }
 
-/// The same on every rank alone.
+/// Does the same on every rank independently.
 inline RunOutcome run_on_one_rank(const train::TrainConfig& config, train::Task& task, std::size_t last_step = 0) {
   train::Trainer trainer(config, task);
   return outcome_of(trainer, task, last_step);
 }
 
-/// The largest relative difference; at least 1 where there are more of one than of the other.
+/// Returns the largest relative difference, or at least 1 if the sizes differ.
 inline double relative_difference(const std::vector<double>& values, const std::vector<double>& expected) {
   double most = values.size() == expected.size() ? 0.0 : 1.0;
   for (std::size_t i = 0; i < std::min(values.size(), expected.size()); ++i) {

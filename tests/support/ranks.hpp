@@ -9,32 +9,32 @@
 #include <string>
 #include <vector>
 
-/// Runs programs with several ranks as a user does.
+/// Runs programs with several ranks as a user would.
 namespace mylos::tests {
 
-/// mpirun with `ranks` ranks of `program` (mylos where none is named), on as many threads each as the environment
-/// says. After `limit` mpirun is told to end, and with it all ranks; then the exit code is 124.
+/// Runs mpirun with `ranks` ranks of `program` (by default mylos), with the number of threads that the environment
+/// specifies. After `limit`, mpirun is asked to end together with all ranks, and the exit code is 124.
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments,
                      const std::filesystem::path& program = {}, std::chrono::seconds limit = std::chrono::seconds(120));
 
-/// While it lives, Open MPI's mpirun leaves the other ranks alone where one dies. It otherwise kills them, and prints a
-/// message of its own, often before they have noticed. Then its exit code is 0 all the same.
+/// During its lifetime, Open MPI's mpirun does not kill the other ranks when one dies. Otherwise it kills them, often
+/// before they notice the failure, and prints a message of its own. With this setting its exit code is 0 even so.
 class OthersSurvive {
  public:
-  /// Whether the launcher can: that of Open MPI 4.
+  /// True if the launcher supports this: that of Open MPI 4.
   static bool is_possible();
 
  private:
   EnvironmentVariable recovery_{"OMPI_MCA_orte_enable_recovery", "1"};
 };
 
-/// The first line of what the launcher says of its version, as "mpirun (Open MPI) 4.1.4"; empty without MPI.
+/// Returns the first line of the launcher's version, such as "mpirun (Open MPI) 4.1.4". Empty without MPI.
 std::string launcher_version();
 
-/// Whether this build has MPI.
+/// True if this build has MPI.
 bool has_mpi();
 
-/// Whether the process is there and has not ended; one that has, and whose parent has not asked, is not.
+/// True if the process exists and has not ended. A zombie has ended.
 bool is_running(long process);
 
 }  // namespace mylos::tests

@@ -10,7 +10,7 @@
 
 namespace mylos::tests {
 
-/// Bytes that this process has read from files; empty where the system does not count them.
+/// Returns the bytes that this process has read from files. nullopt if the system does not count them.
 inline std::optional<std::uint64_t> bytes_read() {
   std::error_code unreadable;
   if (!std::filesystem::exists("/proc/self/io", unreadable)) return std::nullopt;
@@ -23,7 +23,7 @@ inline std::optional<std::uint64_t> bytes_read() {
   return std::nullopt;
 }
 
-/// What the counter itself and MPI read between two calls, at most.
+/// An upper bound for the bytes that the counter itself and MPI read between two calls.
 inline constexpr std::uint64_t uncounted_reads = 4096;
 
 }  // namespace mylos::tests

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether the address sanitizer has malloc in its hands, and takes memory of its own.
+/// True if the address sanitizer overrides malloc and uses additional memory.
 namespace mylos::tests {
 
 #if defined(__SANITIZE_ADDRESS__)

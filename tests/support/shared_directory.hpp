@@ -8,7 +8,7 @@
 
 namespace mylos::tests {
 
-/// A fresh directory that all ranks see, removed when all have gone past its end. Collective.
+/// A fresh directory visible to all ranks, removed after all ranks have reached its destructor. Collective.
 class SharedDirectory {
  public:
   SharedDirectory() {

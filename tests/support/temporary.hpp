@@ -7,7 +7,7 @@
 
 namespace mylos::tests {
 
-/// A fresh directory, removed with all it holds when the test ends.
+/// A fresh directory, removed with its contents on destruction.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -22,7 +22,7 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-/// Sets an environment variable for the life of the object and then puts the old value back.
+/// Sets an environment variable for the lifetime of the object, and then restores the old value.
 class EnvironmentVariable {
  public:
   EnvironmentVariable(std::string name, const std::string& value);
@@ -36,7 +36,7 @@ class EnvironmentVariable {
   bool was_set_;
 };
 
-/// Works in `directory` for the life of the object.
+/// Changes the working directory to `directory` for the lifetime of the object.
 class WorkingDirectory {
  public:
   explicit WorkingDirectory(const std::filesystem::path& directory) : old_(std::filesystem::current_path()) {
@@ -50,11 +50,11 @@ class WorkingDirectory {
   std::filesystem::path old_;
 };
 
-/// Writes `text` to `path`, making its directory; and the whole of a file.
+/// Writes `text` to `path` and creates its directory; reads a whole file.
 void write_file(const std::filesystem::path& path, std::string_view text);
 std::string read_file(const std::filesystem::path& path);
 
-/// The message of the std::exception that `action` throws, "(nothing was thrown)" where it throws none.
+/// Returns the message of the std::exception thrown by `action`, or "(nothing was thrown)".
 template <class Action>
 std::string error_of(Action&& action) {
   try {
@@ -65,7 +65,7 @@ std::string error_of(Action&& action) {
   return "(nothing was thrown)";
 }
 
-/// As error_of; `file` at the start of the message is shown as "F".
+/// Like error_of, but shows `file` at the start of the message as "F".
 template <class Action>
 std::string error_of_file(const std::filesystem::path& file, Action&& action) {
   const std::string message = error_of(action);

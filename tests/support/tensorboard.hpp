@@ -5,10 +5,11 @@
 
 namespace mylos::tests {
 
-/// Why TensorBoard, the Python package that scripts/dependencies --test gets, cannot be asked; empty where it can.
+/// Returns the reason why TensorBoard, the Python package that `scripts/dependencies --test` installs, cannot be run.
+/// Empty if it can.
 std::string tensorboard_obstacle();
 
-/// What it reads of the runs below `directory`, as JSON (tests/support/read_events.py).
+/// Returns TensorBoard's view of the runs below `directory`, as JSON (tests/support/read_events.py).
 std::string tensorboard_reads(const std::filesystem::path& directory);
 
 }  // namespace mylos::tests

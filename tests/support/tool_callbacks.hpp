@@ -8,7 +8,7 @@
 
 namespace mylos::tests {
 
-/// Records, by Kokkos Tools callbacks, what is launched and allocated through Kokkos while it lives. One at a time.
+/// Records Kokkos kernels and allocations during its lifetime, with Kokkos Tools callbacks. Only one at a time.
 class KokkosRecorder {
  public:
   struct Allocation {
@@ -35,9 +35,8 @@ class KokkosRecorder {
   KokkosRecorder(const KokkosRecorder&) = delete;
   KokkosRecorder& operator=(const KokkosRecorder&) = delete;
 
-  /// Labels of kernels in the order of their launches; and those that break the rule that ours begin with "mylos::"
-  /// (Kokkos' own begin with "Kokkos::", and those of Kokkos Kernels have their functor's name, or on devices say for
-  /// what they are).
+  /// Labels of kernels in launch order, and the labels that break the rule that ours begin with "mylos::". Kokkos' own
+  /// labels begin with "Kokkos::"; those of Kokkos Kernels are functor names or, on devices, descriptions.
   const std::vector<std::string>& launches() const { return launches_; }
   std::vector<std::string> foreign_launches() const {
     std::vector<std::string> foreign;
@@ -54,7 +53,7 @@ class KokkosRecorder {
     return false;
   }
 
-  /// What Kokkos allocated, in order.
+  /// Returns Kokkos' allocations, in order.
   const std::vector<Allocation>& allocations() const { return allocations_; }
 
  private:
@@ -67,7 +66,7 @@ class KokkosRecorder {
     current()->launches_.emplace_back(label);
   }
   static void allocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
-    if (bytes == 0) return;  // what Kokkos asks a device for at each launch of teams without scratch
+    if (bytes == 0) return;  // requested at each team launch without scratch memory on a device
     current()->allocations_.push_back({label, static_cast<std::size_t>(bytes)});
   }
 

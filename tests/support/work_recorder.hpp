@@ -7,7 +7,7 @@
 
 namespace mylos::tests {
 
-/// Sums the work that kernels report while it lives. One at a time.
+/// Sums the work that kernels report during its lifetime. Only one at a time.
 class WorkRecorder : private WorkListener {
  public:
   WorkRecorder() { set_work_listener(this); }
@@ -15,9 +15,9 @@ class WorkRecorder : private WorkListener {
   WorkRecorder(const WorkRecorder&) = delete;
   WorkRecorder& operator=(const WorkRecorder&) = delete;
 
-  /// By label.
+  /// Returns the work by label.
   const std::map<std::string, Work>& work() const { return work_; }
-  /// Reports of a label.
+  /// Returns the number of reports with a label.
   std::size_t calls(const std::string& label) const {
     const auto found = calls_.find(label);
     return found == calls_.end() ? 0 : found->second;

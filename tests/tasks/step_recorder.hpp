@@ -6,7 +6,7 @@
 
 namespace mylos::tests {
 
-/// Keeps what a run tells of its steps.
+/// Stores the step reports of a run.
 class StepRecorder final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override { steps.push_back(report); }

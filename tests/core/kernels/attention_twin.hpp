@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Arrays for a test of attention, and its oracle: one head of one sequence after the other in double.
+/// Arrays for tests of attention, and their reference: one head of one sequence at a time, in double precision.
 namespace mylos::tests {
 
 struct AttentionCase {
@@ -24,7 +24,7 @@ struct AttentionCase {
 
 inline void PrintTo(const AttentionCase& c, std::ostream* out) { *out << c.name; }
 
-/// A packed batch in device memory with everything the kernels take. Sample i is element 10 + i of the global batch.
+/// A packed batch in device memory with all arguments of the kernels. Sample i is element 10 + i of the global batch.
 template <class T>
 struct AttentionProblem {
   AttentionShape shape;
@@ -52,10 +52,10 @@ struct AttentionProblem {
     pack();
     fill(qkv, 1, 1.5);
     fill(dout, 2, 1.0);
-    Kokkos::deep_copy(dqkv, T(7.0f));  // whatever was there is overwritten
+    Kokkos::deep_copy(dqkv, T(7.0f));  // to check that old contents are overwritten
   }
 
-  /// Tells the kernels of `starts` and `ids`.
+  /// Copies `starts` and `ids` to the device.
   void pack() {
     const Vector<std::size_t> device_starts("starts", starts.size());
     const Vector<std::uint32_t> device_ids("ids", ids.size());
@@ -91,7 +91,7 @@ std::vector<double> to_host(const View& view) {
   return values;
 }
 
-/// The oracle: one head of one sequence in double, with the score matrix stored.
+/// The reference: one head of one sequence in double precision, with a stored score matrix.
 struct NaiveHead {
   std::size_t length = 0, size = 0;
   std::vector<double> q{}, k{}, v{}, dout{};
@@ -146,7 +146,7 @@ struct NaiveHead {
   }
 };
 
-/// What the kernels should give, for the whole batch.
+/// The expected results of the kernels, for the whole batch.
 struct AttentionExpected {
   std::vector<double> out, log_sum_exp, dqkv;
 };
@@ -190,7 +190,7 @@ AttentionExpected naive_attention(const AttentionProblem<T>& problem) {
   return expected;
 }
 
-/// Every element of `got` is within `tolerance` of `expected`, as a part of the largest expected one.
+/// Expects every element of `got` within `tolerance` of `expected`, relative to the largest expected element.
 inline void expect_near_largest(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
                                 const char* what) {
   ASSERT_EQ(got.size(), expected.size());

@@ -9,18 +9,18 @@
 #include <functional>
 #include <memory>
 
-/// A block of device threads on the host: the same source runs in each of its 128 threads, which take turns. What a
-/// warp does together is done when all of its 32 threads have come to it. So that what a device may do is seen here:
-/// threads between two meetings run in the order asked for, one after the other; copies to shared memory leave NaNs
-/// until they are waited for; shared memory begins as NaNs.
+/// Emulates a block of device threads on the host. The kernel source runs in each of its 128 threads, which take turns.
+/// A warp operation is executed once all 32 threads have reached it. To expose errors that could occur on a device,
+/// threads run one after the other in the requested order between two synchronisation points, copies leave NaNs in
+/// shared memory until they are waited for, and shared memory starts as NaNs.
 namespace mylos::matrix {
 
-/// In what order the warps of a block run where they do not wait for each other, and the threads of a warp.
+/// The order of the warps of a block between synchronisations, and of the threads of a warp.
 enum class ThreadOrder { ascending, descending };
 
 class EmulatedThreads;
 
-/// What cuda_block.hpp's CudaBlock is on a device; the meanings of the functions are there.
+/// The counterpart of CudaBlock in cuda_block.hpp, which documents the functions.
 class EmulatedBlock {
  public:
   EmulatedBlock(EmulatedThreads& threads, int index, int thread) : threads_(threads), index_(index), thread_(thread) {}
@@ -66,15 +66,15 @@ class EmulatedBlock {
   int index_, thread_;
 };
 
-/// What the blocks of a launch did.
+/// Counters of a launch.
 struct EmulationCounts {
-  std::size_t products = 0;        ///< of warps, 16 x 8 by 16
-  std::size_t matrix_loads = 0;    ///< of warps, four matrices each
-  std::size_t bank_conflicts = 0;  ///< turns that those took beyond the four that they have to
+  std::size_t products = 0;        ///< warp products of 16 x 8 by 16
+  std::size_t matrix_loads = 0;    ///< warp loads of four matrices each
+  std::size_t bank_conflicts = 0;  ///< bank accesses of those loads beyond the required four
 };
 
-/// Runs body(block) in all threads of blocks [0, blocks), with `octets` octets of shared memory each.
-/// Errors: std::logic_error saying what is wrong where threads do not meet, or addresses are outside shared memory.
+/// Runs body(block) in all threads of blocks [0, blocks), with `octets` octets of shared memory per block. Throws
+/// std::logic_error with the reason if threads do not synchronise correctly, or if addresses are outside shared memory.
 EmulationCounts emulate(std::size_t blocks, std::size_t octets, ThreadOrder order,
                         const std::function<void(const EmulatedBlock&)>& body);
 

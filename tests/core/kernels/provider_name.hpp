@@ -7,7 +7,7 @@
 
 namespace mylos::tests {
 
-/// The name of a test that runs once for each provider of products: that of the provider, with '_' for '-'.
+/// Returns the name of a test that runs once for each GEMM provider: the provider's name, with '_' for '-'.
 inline std::string provider_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');

@@ -13,7 +13,7 @@
 
 namespace mylos::tests {
 
-/// The bytes of hexadecimal digits.
+/// Decodes hexadecimal digits to bytes.
 inline std::string from_hexadecimal(const std::string& digits) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
@@ -22,7 +22,7 @@ inline std::string from_hexadecimal(const std::string& digits) {
   return bytes;
 }
 
-/// The file called `name` in a recording of tests/golden/images.
+/// Returns the file called `name` in a recording of tests/golden/images.
 inline std::string recorded_image_file(const std::string& recording, const std::string& name) {
   for (const auto& line : golden_lines("images/" + recording)) {
     if (line.at("name") == name) return from_hexadecimal(line.at("file"));
@@ -30,7 +30,7 @@ inline std::string recorded_image_file(const std::string& recording, const std::
   fail("no recorded file " + name);
 }
 
-/// The largest difference of two arrays' elements.
+/// Returns the largest difference between elements of two arrays.
 inline int largest_difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
   int largest = a.size() == b.size() ? 0 : 1000;
   for (std::size_t i = 0; i < a.size() && largest < 1000; ++i) largest = std::max(largest, std::abs(a[i] - b[i]));

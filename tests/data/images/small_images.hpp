@@ -6,18 +6,18 @@
 #include <filesystem>
 #include <string>
 
-/// Small data sets as files, for tests.
+/// Small data sets in files, for tests.
 namespace mylos::tests {
 
-/// A number as idx files have it: four bytes, the largest first.
+/// Encodes a number as in idx files: four bytes, most significant first.
 inline std::string idx_number(std::size_t value) {
   std::string bytes;
   for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift & 0xff);
   return bytes;
 }
 
-/// Grey images of side x side pixels: image i has the label i % 10, and is bright in that column (of as many) and dark
-/// elsewhere, a little differently for each.
+/// Returns a grey image of side x side pixels. Image i has the label i % 10; that column of every ten is bright and the
+/// others are dark, with small differences between images.
 inline std::string small_digit(std::size_t index, std::size_t side) {
   std::string pixels;
   for (std::size_t i = 0; i < side * side; ++i) {
@@ -27,7 +27,7 @@ inline std::string small_digit(std::size_t index, std::size_t side) {
   return pixels;
 }
 
-/// MNIST's files with `training` and `test` such images; a part of none is left out.
+/// Writes MNIST files with `training` and `test` such images. Leaves out the files of a part without images.
 inline void write_small_digits(const std::filesystem::path& directory, std::size_t training, std::size_t test,
                                std::size_t side = 12) {
   for (const auto& [name, count] : {std::pair("train", training), std::pair("t10k", test)}) {

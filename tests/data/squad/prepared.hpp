@@ -4,14 +4,14 @@
 
 namespace mylos::data {
 
-/// A tokenizer with one token a letter.
+/// Returns a tokenizer with one token per letter.
 WordPieceTokenizer letter_tokenizer();
 
-/// A small data set with every kind of question: answered twice, unanswerable, misplaced, without answers, beyond
-/// ASCII.
+/// Returns a small data set with every kind of question: with two answers, unanswerable, misplaced, without answers,
+/// and beyond ASCII.
 SquadDataset every_kind_of_question();
 
-/// That data set prepared with windows of 12 tokens that overlap by 2.
+/// Returns that data set, prepared with windows of 12 tokens that overlap by 2.
 PreparedFeatures small_prepared();
 
 }  // namespace mylos::data

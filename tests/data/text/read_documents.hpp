@@ -10,7 +10,7 @@
 
 namespace mylos::tests {
 
-/// "line: text" or "line: [ids]" of each document.
+/// Returns "line: text" or "line: [ids]" for each document.
 inline std::vector<std::string> describe_documents(data::DocumentReader& reader) {
   std::vector<std::string> lines;
   for (data::Document document; reader.next(document);) {
@@ -25,7 +25,8 @@ inline std::vector<std::string> describe_documents(data::DocumentReader& reader)
   return lines;
 }
 
-/// The documents of `bytes`, written to `path`; a single line "error: ..." with the file as "F" where they are refused.
+/// Writes `bytes` to `path` and describes its documents. Returns a single line "error: ..." if they are rejected, with
+/// the file as "F".
 inline std::vector<std::string> documents_in(const std::filesystem::path& path, data::DocumentFormat format,
                                              const std::string& bytes, const std::string& text_field = {}) {
   write_file(path, bytes);

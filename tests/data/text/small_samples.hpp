@@ -4,7 +4,7 @@
 
 namespace mylos::tests {
 
-/// Four samples of documents 0, 2 and 3 of five, the second one split.
+/// Returns four samples from documents 0, 2 and 3 of five documents. The second of these documents is split.
 inline data::PreparedSamples small_samples() {
   data::PreparedSamples prepared;
   prepared.options = {.max_length = 4, .begin = 1, .end = 2, .vocabulary_size = 11};

@@ -8,30 +8,30 @@
 #include <string>
 #include <vector>
 
-/// BERT written naively in double, sequence by sequence, with dropout from the same counters: the oracle of layers and
-/// of the whole model.
+/// A straightforward implementation of BERT in double precision, one sequence at a time, with dropout from the same
+/// counters: the reference for layers and for the whole model.
 namespace mylos::tests {
 
 struct TwinBatch {
   std::vector<std::size_t> lengths;
-  std::vector<std::uint32_t> ids;  ///< place of each sequence in the global batch
+  std::vector<std::uint32_t> ids;  ///< position of each sequence in the global batch
   std::vector<std::int32_t> tokens, segments, positions, starts, ends;
 
-  /// Sequences of these lengths with tokens, answers and ids that look random; every fourth answer lies outside.
+  /// Creates sequences of these lengths with pseudo-random tokens, answers and ids. Every fourth answer lies outside.
   TwinBatch(const nn::BertShape& shape, std::vector<std::size_t> sequence_lengths);
 
   std::size_t rows() const { return tokens.size(); }
-  /// The packed batch of sequences [begin, end).
+  /// Packs sequences [begin, end) into a batch.
   void fill(std::size_t begin, std::size_t end, Batch& batch) const;
   BatchShape shape() const;
 };
 
 class BertTwin {
  public:
-  /// Takes the engine's values as they are, and its seed and step.
+  /// Copies the engine's values, seed and step.
   BertTwin(const nn::BertShape& shape, const Engine& engine, const TwinBatch& batch, bool dropout);
 
-  /// Row `row` of the table, to be varied.
+  /// Returns tensor `row` of the table, to be perturbed.
   Values& parameter(std::size_t row) { return parameters_[row]; }
 
   Values embeddings() const;                               ///< (T, H)
@@ -40,7 +40,7 @@ class BertTwin {
   Values losses() const;                                   ///< (S)
 
  private:
-  /// What an element is multiplied by: 0 or 1 / (1 - p).
+  /// Returns the factor of an element: 0 or 1 / (1 - p).
   double kept(std::uint32_t site, float probability, std::size_t sequence, std::size_t position, std::size_t lane,
               std::size_t column) const;
   void drop(std::uint32_t site, float probability, Values& x) const;

@@ -11,35 +11,35 @@
 #include <string>
 #include <vector>
 
-/// ResNets recorded from PyTorch, and an engine that holds one.
+/// ResNets recorded from PyTorch, and an engine for one of them.
 namespace mylos::tests {
 
-/// Images of one size, in NHWC: as floats, or as bytes where there are no floats.
+/// Images of the same size in NHWC, as floats, or as bytes if `values` is empty.
 struct LabelledImages {
-  std::size_t size = 0;  ///< values of an image
+  std::size_t size = 0;  ///< values per image
   std::vector<float> values;
   std::vector<std::uint8_t> bytes;
   std::vector<std::int32_t> labels;
 
-  /// The batch of groups of these images.
+  /// Creates the batch of these groups of images.
   void fill(std::span<const std::vector<std::size_t>> groups, std::span<const std::uint32_t> ids, Batch& batch) const;
 };
 
-/// The pixel_values, which files have in NCHW, and labels of a recorded batch.
+/// Reads the pixel_values of a recorded batch, which are NCHW in the file, and its labels.
 LabelledImages read_recorded_images(const std::filesystem::path& batch_file);
-/// MNIST's training images, as bytes.
+/// Reads MNIST's training images as bytes.
 LabelledImages read_digits();
 
-/// What config.json says, for images of this size.
+/// Returns the shape described by config.json, for images of this size.
 nn::ResnetShape read_resnet_shape(const std::filesystem::path& config, std::size_t height, std::size_t width);
-/// That of a recorded folder, with the size of its batch's images.
+/// Returns the shape of the model in a recorded folder, with the image size of its batch.
 nn::ResnetShape recorded_resnet_shape(const std::filesystem::path& folder);
 
-/// A row's values of a file, or those called `prefix` + its name, in the order that the table has them in.
+/// Reads a tensor from a file, optionally with `prefix` before its name, in the layout of the table.
 std::vector<float> read_resnet_row(const std::filesystem::path& file, const ParameterTensor& row,
                                    const std::string& prefix = "");
 
-/// Trains on the groups of images that `steps` names for each step.
+/// Trains on the groups of images that `steps` lists for each step.
 class RecordedResnetTask final : public train::Task {
  public:
   using Groups = std::vector<std::vector<std::size_t>>;
@@ -50,7 +50,7 @@ class RecordedResnetTask final : public train::Task {
   const nn::Model& model() const override { return *model_; }
   void initial_values(const train::TensorWriter& write) const override;
   std::size_t steps_per_epoch() const override { return steps_.size(); }
-  /// Samples are the groups of all steps, one after the other.
+  /// The samples are the groups of all steps, one after the other.
   std::vector<std::size_t> global_batch(std::size_t step) const override;
   std::size_t rows_of(std::size_t sample) const override { return groups_[sample].size(); }
   double weight(std::span<const std::size_t> samples) const override;
@@ -60,7 +60,7 @@ class RecordedResnetTask final : public train::Task {
   void write_results(const std::filesystem::path&) const override {}
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
 
-  /// The largest batch of a step, and all groups of the first one.
+  /// The largest batch of a step, and all groups of the first step.
   BatchShape shape() const;
   void fill_first(Batch& batch) const;
 
@@ -72,7 +72,7 @@ class RecordedResnetTask final : public train::Task {
   std::unique_ptr<nn::Model> model_;
 };
 
-/// All that steps need, with the weights of a file; SGD as it was recorded.
+/// Everything a training step needs, with weights from a file and SGD with the recorded settings.
 struct ResnetEngine {
   ResnetEngine(RecordedResnetTask trained, const std::string& provider, Precision precision = Precision::float32,
                nn::Recompute recomputed = nn::Recompute::none);
@@ -83,7 +83,7 @@ struct ResnetEngine {
     return pass;
   }
   train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks, recompute}; }
-  /// Momentum from a file that names it "momentum." + row.
+  /// Reads momentum from a file, in which its names are "momentum." + the tensor's name.
   void read_momentum(const std::filesystem::path& file);
   void write_state(std::size_t state_row, std::span<const float> values);
 

@@ -6,34 +6,35 @@
 #include <string>
 #include <vector>
 
-/// ResNet written naively in double, pixel by pixel: the oracle of the whole model.
+/// A straightforward implementation of ResNet in double precision, one pixel at a time: the reference for the whole
+/// model.
 namespace mylos::tests {
 
-/// Groups of so many images that look random.
+/// Groups of pseudo-random images, with the given group sizes.
 struct ResnetTwinBatch {
   std::vector<std::size_t> groups;
-  std::size_t image_size;  ///< values of an image
+  std::size_t image_size;  ///< values per image
   Values pixels;           ///< NHWC
   std::vector<std::int32_t> labels;
 
   ResnetTwinBatch(const nn::ResnetShape& shape, std::vector<std::size_t> group_sizes);
 
   std::size_t images() const { return labels.size(); }
-  /// The batch of groups [begin, end).
+  /// Creates the batch of groups [begin, end).
   void fill(std::size_t begin, std::size_t end, Batch& batch) const;
   BatchShape shape() const;
 };
 
 class ResnetTwin {
  public:
-  /// Takes the engine's parameters and state as they are.
+  /// Copies the engine's parameters and state.
   ResnetTwin(const nn::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch);
 
-  /// Row `row` of the table, to be varied.
+  /// Returns tensor `row` of the table, to be perturbed.
   Values& parameter(std::size_t row) { return parameters_[row]; }
 
   Values logits() const;          ///< (T, labels), with the statistics of each group
-  Values running_logits() const;  ///< with the running ones
+  Values running_logits() const;  ///< with the running statistics
   Values losses() const;          ///< (S), with the statistics of each group
   Values losses_of(const Values& logits) const;
 

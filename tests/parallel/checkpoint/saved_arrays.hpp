@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-/// Parameters of several sizes, and a rank's arrays of them as each kind of mode spreads them.
+/// Parameters of several sizes, and a rank's arrays of them as each sharding strategy distributes them.
 namespace mylos::tests {
 
-inline constexpr std::size_t test_alignment = 8;  ///< elements, at whose multiples shards are cut
+inline constexpr std::size_t test_alignment = 8;  ///< in elements; shards begin at multiples of it
 
-/// Rows of 1 to 600,000 elements; a unit that is one element; state tensors.
+/// Returns a table with tensors of 1 to 600,000 elements, a unit of a single element, and state tensors.
 inline ParameterTable saved_table() {
   ParameterTable::Builder builder;
   builder.unit("embeddings").tensor("embeddings.weight", {600, 1000}, {}).tensor("embeddings.bias", {7}, {});
@@ -22,7 +22,7 @@ inline ParameterTable saved_table() {
   return builder.build();
 }
 
-/// A small one, whose file is small too.
+/// Returns a small table, whose checkpoint is small too.
 inline ParameterTable small_table() {
   ParameterTable::Builder builder;
   builder.unit("one").tensor("one.weight", {5, 3}, {}).tensor("one.bias", {3}, {}).state("one.mean", {2}, {});
@@ -30,7 +30,7 @@ inline ParameterTable small_table() {
   return builder.build();
 }
 
-/// The value of an element; `salt` tells checkpoints apart.
+/// Returns the value of an element. `salt` distinguishes checkpoints.
 inline float saved_value(std::size_t group, std::size_t unit, std::size_t element, std::size_t salt) {
   return static_cast<float>(element % 9973) + 0.125f * static_cast<float>(group + 1) +
          10'000.0f * static_cast<float>(unit) + 0.5f * static_cast<float>(salt);
@@ -38,7 +38,7 @@ inline float saved_value(std::size_t group, std::size_t unit, std::size_t elemen
 
 enum class Spread { replicated, sharded };
 
-/// The arrays of one rank of several.
+/// The arrays of one rank.
 class SavedArrays {
  public:
   SavedArrays(const ParameterTable& table, Spread spread, std::size_t rank, std::size_t ranks) : table_(table) {
@@ -63,13 +63,13 @@ class SavedArrays {
   }
 
   const parallel::CheckpointArrays& arrays() const { return arrays_; }
-  /// Of whole arrays: the ranks have the same ones.
+  /// For replicated arrays: the ranks in `copies` hold the same ones.
   void share_with(parallel::Communicator& copies) { arrays_.copies = &copies; }
 
   void fill(std::size_t salt) {
     visit([salt](float& value, float expected) { value = expected + 0.5f * static_cast<float>(salt); });
   }
-  /// Elements that are not as `fill` makes them; padding has to be zero.
+  /// Counts elements that differ from those set by `fill`. Padding must be zero.
   std::size_t differing(std::size_t salt) {
     std::size_t count = 0;
     visit([&](float& value, float expected) { count += value != expected + 0.5f * static_cast<float>(salt); });
@@ -111,7 +111,7 @@ class SavedArrays {
   std::size_t padding_ = 0;
 };
 
-/// Members of each type.
+/// Returns a record with members of each type.
 inline parallel::CheckpointRecord saved_record(std::size_t step) {
   parallel::CheckpointRecord record;
   record.set("step", std::uint64_t{step});

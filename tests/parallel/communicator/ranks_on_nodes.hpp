@@ -9,7 +9,7 @@
 
 namespace mylos::parallel {
 
-/// A communicator of all ranks with a thread of its own, whose ranks share nodes as a test says.
+/// A communicator of all ranks with its own thread, with ranks assigned to nodes as a test specifies.
 struct RanksOnNodes {
   explicit RanksOnNodes(const std::vector<std::size_t>& nodes_of_ranks) : nodes(nodes_of_ranks) {
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
@@ -29,7 +29,8 @@ struct RanksOnNodes {
   std::shared_ptr<MpiRanks> ranks;
 };
 
-/// Neighbouring ranks on nodes of 1, 2, 3 or 4, ranks in turns on two nodes, and all but the first on one.
+/// Returns layouts with 1, 2, 3 or 4 consecutive ranks per node, with ranks alternating between two nodes, and with all
+/// but the first rank on one node.
 inline std::vector<std::vector<std::size_t>> node_layouts(std::size_t ranks) {
   std::vector<std::vector<std::size_t>> all;
   for (const std::size_t ranks_of_node : {1u, 2u, 3u, 4u}) {

@@ -13,14 +13,14 @@
 
 namespace mylos::tests {
 
-/// Ranks in one process whose inquiries send each other messages, for numbers of ranks that no machine here has. Each
-/// rank looks every 0.1 s, in an order that is drawn once.
+/// Ranks simulated in one process that exchange inquiry messages, for more ranks than any machine here has. Each rank
+/// checks every 0.1 s, in an order that is drawn once.
 class SimulatedWatch {
  public:
   using Activity = parallel::RankState::Activity;
   using Kind = parallel::WatchMessage::Kind;
 
-  /// At first all wait in the same operation, since time 0.
+  /// Initially all ranks have been waiting in the same operation since time 0.
   SimulatedWatch(std::size_t size, double limit) : limit_(limit), ranks_(size), order_(size) {
     for (std::size_t rank = 0; rank < size; ++rank) {
       ranks_[rank].own = {"", Activity::waiting, 3, "all-reduce of layer 3 gradients", 4096, 1, 7};
@@ -35,16 +35,16 @@ class SimulatedWatch {
     std::shuffle(order_.begin(), order_.end(), std::mt19937(42));
   }
 
-  /// What a rank does, since time `since`.
+  /// Sets a rank's activity since time `since`.
   void set(std::size_t rank, Activity activity, double since = 0.0) {
     ranks_[rank].own.activity = activity;
     ranks_[rank].since = since;
   }
-  /// It answers nothing from here on, as one that has stopped.
+  /// Makes a rank stop answering, as if it had been stopped.
   void remove(std::size_t rank) { ranks_[rank].is_gone = true; }
-  /// It answers again, also what came meanwhile.
+  /// Makes a rank answer again, including messages received in the meantime.
   void bring_back(std::size_t rank) { ranks_[rank].is_gone = false; }
-  /// The operation that all wait in has ended; they wait in the next one.
+  /// Ends the operation in which all ranks wait; they now wait in the next one.
   void next_operation() {
     for (Rank& rank : ranks_) {
       ++rank.own.sequence;
@@ -52,7 +52,7 @@ class SimulatedWatch {
     }
   }
 
-  /// One look of one rank.
+  /// Performs one check by one rank.
   void look(std::size_t which) {
     Rank& rank = ranks_[which];
     if (rank.is_gone) return;
@@ -66,7 +66,7 @@ class SimulatedWatch {
     if (rank.inquiry->verdict()) teller_ = which;
   }
 
-  /// Until `end`, or a rank is to end the program.
+  /// Runs until time `end`, or until a rank decides to end the program.
   void run_to(double end) {
     for (; now_ < end && !teller_; now_ += 0.1) {
       for (const std::size_t rank : order_) look(rank);
@@ -76,7 +76,7 @@ class SimulatedWatch {
   double now() const { return now_; }
   const std::optional<std::size_t>& teller() const { return teller_; }
   const std::vector<parallel::RankState>& verdict() const { return *ranks_[*teller_].inquiry->verdict(); }
-  /// The ranks that the verdict says do not answer.
+  /// Returns the ranks that do not answer according to the verdict.
   std::vector<std::size_t> silent() const {
     std::vector<std::size_t> found;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -93,7 +93,7 @@ class SimulatedWatch {
   }
   std::size_t sent_by(std::size_t rank) const { return ranks_[rank].sent; }
   std::size_t sent_of(Kind kind) const { return sent_.contains(kind) ? sent_.at(kind) : 0; }
-  /// Of a rank, sent or received.
+  /// Returns the largest number of messages sent or received by a rank.
   std::size_t most_messages() const {
     std::size_t most = 0;
     for (const Rank& rank : ranks_) most = std::max({most, rank.sent, rank.received});

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-/// A mode over all ranks of a test program with a small model whose gradients are known.
+/// A sharding strategy on all ranks of a test program, with a small model whose gradients are known.
 namespace mylos::parallel {
 
 using tests::host_values;
 using tests::Values;
 
-/// Four units, of which the last reads the first one's rows as well.
+/// Returns a table of four units. The last unit also reads the tensors of the first.
 inline ParameterTable make_four_units() {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {700}, {}, {.decay = false});
@@ -30,18 +30,18 @@ inline ParameterTable make_four_units() {
   return builder.build();
 }
 
-/// Small whole numbers, so that every sum is exact in every type.
+/// Returns small integers, so that every sum is exact in every type.
 inline float small_gradient(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i) {
   return static_cast<float>((3 * rank + 5 * pass + 2 * unit + i) % 5);
 }
 inline float initial_value(std::size_t row, std::size_t i) { return static_cast<float>((7 * row + i) % 100); }
 
-/// A mode with its store, and what a model would do with it.
+/// A sharding strategy with its parameter store, and the operations that a model would perform.
 class ModeRun {
  public:
   using GradientOf = std::function<float(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i)>;
 
-  /// `world`: all ranks.
+  /// `world` contains all ranks.
   ModeRun(const ModeSettings& settings, Precision precision, std::size_t group = 2,
           Communicator& world = tests::launch().world())
       : settings_(settings),
@@ -57,7 +57,8 @@ class ModeRun {
     mode_->sync_parameters(space_);
   }
 
-  /// Each micro-batch adds its gradients, the last unit's pass also to the first one's rows.
+  /// Runs a step. Each micro-batch adds its gradients; the last unit also adds gradients to the tensors of the first
+  /// unit.
   void step(std::size_t index) {
     mode_->begin_step(space_);
     for (std::size_t batch = 0; batch < settings_.micro_batches; ++batch) {
@@ -67,7 +68,7 @@ class ModeRun {
     mode_->finish_gradients(space_);
   }
 
-  /// The model's pass of a micro-batch.
+  /// Runs the model's pass over a micro-batch.
   void pass(std::size_t index) {
     UnitHooks& hooks = mode_->hooks();
     const std::size_t units = table_.units().size();
@@ -85,12 +86,12 @@ class ModeRun {
     }
   }
 
-  /// From here on gradients are these.
+  /// Sets the gradients of later steps.
   void set_gradients(GradientOf gradients) { gradient_of_ = std::move(gradients); }
-  /// From here on called after a unit's gradients have been told, on all ranks alike.
+  /// Sets a callback after gradients_ready of a unit, called on all ranks.
   void set_told(std::function<void(std::size_t unit)> told) { told_ = std::move(told); }
 
-  /// What the gradients of a unit are after a step, over all ranks and micro-batches.
+  /// Returns the expected gradients of a unit after a step, over all ranks and micro-batches.
   Values expected_gradient(std::size_t unit, std::size_t index) const {
     Values sums(table_.units()[unit].size, 0.0);
     for (std::size_t rank = 0; rank < mesh_.world().size(); ++rank) {
@@ -119,7 +120,7 @@ class ModeRun {
     EXPECT_EQ(mode_->sum_of_blocks(norm.block_sums(space_)), squares);
   }
 
-  /// master_weights += 1, as an optimizer would.
+  /// Adds 1 to the master weights, as an optimizer would.
   void update() {
     for (const ParameterSlice& part : mode_->slices()) {
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), part.master);
@@ -129,7 +130,7 @@ class ModeRun {
     mode_->sync_parameters(space_);
   }
 
-  /// Values as a forward pass sees them, and master weights as an export reads them.
+  /// Checks the values that a forward pass sees, and the master weights that an export reads.
   void expect_values(float added) {
     for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
       mode_->hooks().acquire(unit);

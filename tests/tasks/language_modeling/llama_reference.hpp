@@ -12,31 +12,31 @@
 #include <string>
 #include <vector>
 
-/// What engines with recorded models are compared with.
+/// Comparisons of engines with recorded models.
 namespace mylos::tests {
 
 nlohmann::json read_recorded_json(const std::filesystem::path& path);
 
-/// Rows of a recorded (B, S, columns) array that are not padding.
+/// Returns the rows of a recorded array (B, S, columns) that are not padding.
 std::vector<float> without_padding(const RecordedTexts& texts, const data::SafetensorsFile& file, const char* name);
 
-/// The losses of these texts, sample by sample, as prediction gives them.
+/// Returns the losses of these texts per sample, as computed in prediction.
 Values predicted_losses(LlamaEngine& engine, const RecordedTexts& texts);
 
-/// Tests on every folder of $MYLOS_REFERENCE/llama that holds batch.safetensors. The largest difference of a test is
-/// one of its properties.
+/// Tests on every folder of $MYLOS_REFERENCE/llama that contains batch.safetensors. Each test records its largest
+/// difference as a property.
 class LlamaReference : public testing::Test {
  protected:
   void TearDown() override;
-  /// Runs `check` for each folder with each provider of exact products.
+  /// Runs `check` for each folder with each exact GEMM provider.
   void for_each_llama(
       const std::function<void(const std::filesystem::path& folder, const std::string& provider)>& check);
-  /// Each element differs by at most 1e-5 of the largest of `expected`.
+  /// Expects that each element differs by at most 1e-5 of the largest element of `expected`.
   void compare(std::span<const double> actual, std::span<const float> expected, const std::string& what);
   void compare(std::span<const float> actual, std::span<const float> expected, const std::string& what);
-  /// Logits of all texts, and the loss.
+  /// Compares the logits of all texts, and the loss.
   void compare_outputs(LlamaEngine& engine, const std::filesystem::path& folder);
-  /// AdamW's recorded steps, and the parameters after them.
+  /// Compares AdamW's recorded steps, and the parameters after them.
   void compare_steps(LlamaEngine& engine, const std::filesystem::path& folder);
 
  private:

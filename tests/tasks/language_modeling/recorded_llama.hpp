@@ -13,27 +13,27 @@
 #include <string>
 #include <vector>
 
-/// Models recorded from PyTorch, and an engine that holds one.
+/// Models recorded from PyTorch, and an engine for one of them.
 namespace mylos::tests {
 
-/// Samples packed without padding; a label is the token that follows, none where a sample ends.
+/// Samples packed without padding. A label is the next token; the last token of a sample has none.
 struct RecordedTexts {
   std::vector<std::size_t> lengths;
   std::vector<std::int32_t> tokens, positions, labels;
 
   void add(std::span<const std::int32_t> ids);
-  /// The packed batch of these samples.
+  /// Packs these samples into a batch.
   void fill(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const;
-  /// All of them.
+  /// Packs all samples.
   void fill(Batch& batch) const;
   std::size_t predicted() const { return tokens.size() - lengths.size(); }
   BatchShape shape() const;
 };
 
-/// Those of a recorded batch, without its padding.
+/// Reads the texts of a recorded batch, without its padding.
 RecordedTexts read_recorded_texts(const std::filesystem::path& batch_file);
 
-/// Trains on the recorded texts in every step.
+/// Trains on all recorded texts in every step.
 class RecordedLlamaTask final : public train::Task {
  public:
   RecordedLlamaTask(const std::filesystem::path& folder, RecordedTexts texts);
@@ -60,15 +60,15 @@ class RecordedLlamaTask final : public train::Task {
   std::unique_ptr<nn::LlamaModel> model_;
 };
 
-/// How an engine keeps activations and shares parameters; on the ranks of `world`, where it is not null.
+/// Recomputation and sharding strategy of an engine, on the ranks of `world` unless it is null.
 struct LlamaLayout {
   nn::Recompute recompute = nn::Recompute::none;
   parallel::ModeKind mode = parallel::ModeKind::replicated;
-  std::size_t shards = 1;  ///< ranks that split a unit
+  std::size_t shards = 1;  ///< number of ranks over which a unit is sharded
   parallel::Communicator* world = nullptr;
 };
 
-/// All that a step needs, loaded with the recorded weights.
+/// Everything a training step needs, with the recorded weights.
 struct LlamaEngine {
   LlamaEngine(const std::filesystem::path& folder, const std::string& provider, RecordedTexts texts,
               const LlamaLayout& layout = {});
@@ -81,7 +81,7 @@ struct LlamaEngine {
     return pass;
   }
   train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, ranks}; }
-  /// Logits (T, V) of these texts.
+  /// Returns the logits (T, V) of these texts.
   std::vector<double> logits(const RecordedTexts& texts);
 
   RecordedLlamaTask task;

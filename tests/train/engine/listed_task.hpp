@@ -10,14 +10,15 @@
 #include <utility>
 #include <vector>
 
-/// A model and a task that are nothing but their sizes.
+/// A model and a task that consist only of sizes.
 namespace mylos::train {
 
 inline constexpr std::size_t elements = 1000;
 inline constexpr double flops_per_row = 6000.0;
-inline constexpr std::size_t bytes_per_row = 1024;  // of training; a multiple of the arena's alignment
+inline constexpr std::size_t bytes_per_row = 1024;  // for training; a multiple of the arena's alignment
 
-/// Takes 1 KiB a row for training, half of it for inference and, where it recomputes, for training with that.
+/// Takes 1 KiB per row for training, and half of that for inference and, if it recomputes, for training with
+/// recomputation.
 class SizedModel final : public nn::Model {
  public:
   SizedModel(std::size_t units, std::size_t unit_size, bool recomputes, std::size_t scratch)
@@ -36,7 +37,7 @@ class SizedModel final : public nn::Model {
   }
   void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
   Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }
-  /// Units share the operations equally; with recomputation all run forward again.
+  /// The operations are divided equally among the units. With recomputation, all units run forward again.
   std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute recompute) const override {
     const double passes = recompute == nn::Recompute::none ? 1.0 : 4.0 / 3.0;
     const double all = passes * flops_per_row * static_cast<double>(shape.rows);
@@ -73,7 +74,7 @@ class SizedEvaluation final : public Evaluation {
 
 using Batches = std::vector<std::vector<std::size_t>>;
 
-/// Global batches that are written down: each sample's number is its rows.
+/// A task with listed global batches. A sample's number is its number of rows.
 class ListedTask final : public Task {
  public:
   explicit ListedTask(Batches batches, BatchShape evaluated = {}, std::size_t units = 1,

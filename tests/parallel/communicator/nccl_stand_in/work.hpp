@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-/// The operations of the stand-in for NCCL, as streams carry them out. To bring lost waits to light, each takes a
-/// while, and the memory that it writes holds NaN until it has ended.
+/// The operations of the stand-in for NCCL, as streams execute them. To expose missing waits, each operation takes some
+/// time, and its output memory holds NaN until it has ended.
 namespace mylos::stand_in {
 
 using Clock = std::chrono::steady_clock;
@@ -21,18 +21,18 @@ inline std::size_t bytes_of(ncclDataType_t type) { return type == ncclUint8 ? 1 
 
 enum class Kind : std::uint64_t { messages = 1, all_reduce, reduce_scatter, all_gather, broadcast };
 
-/// An operation that was asked for. Its messages include those from this rank to itself.
+/// A requested operation. Its messages include those from this rank to itself.
 struct Work {
   Kind kind = Kind::messages;
   std::vector<Message> sent, received;
-  bool sums = false;  ///< all that is received into `sum`
+  bool sums = false;  ///< adds all received data into `sum`
   Message sum;
   ncclDataType_t type = ncclUint8;
   bool hangs = false;
-  bool fails_device = false;  ///< as its kernel begins
+  bool fails_device = false;  ///< fails the device when its kernel starts
 };
 
-/// Shared by a communicator and its operations.
+/// State owned jointly by a communicator and its operations.
 struct State {
   State(const std::string& name, int its_rank, int its_ranks)
       : rank(its_rank), ranks(its_ranks), peers(name, its_rank, its_ranks) {
@@ -42,19 +42,19 @@ struct State {
   int rank, ranks, device = 0;
   PeerSockets peers;
   bool connected = false;
-  std::unique_ptr<Work> asked;  ///< that is not launched
+  std::unique_ptr<Work> asked;  ///< requested, but not launched
   cudaStream_t stream = nullptr;
   Clock::time_point asked_at;
-  std::atomic<int> launched{0};  ///< operations that have not ended
+  std::atomic<int> launched{0};  ///< number of operations that have not ended
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> error{ncclSuccess};
 };
 
-/// Keeps `why` for ncclGetLastError, and returns `result`.
+/// Stores `why` for ncclGetLastError, and returns `result`.
 ncclResult_t refuse(ncclResult_t result, const char* why);
 const char* last_words();
 
-/// Puts the operation that the communicator was asked for on its stream.
+/// Puts the communicator's requested operation on its stream.
 void launch(const std::shared_ptr<State>& state);
 
 }  // namespace mylos::stand_in
