@@ -76,7 +76,7 @@ class ImageRuns : public testing::Test {
   TemporaryDirectory directory_;
   std::filesystem::path model_ = directory_ / "model", digits_ = directory_ / "digits",
                         pictures_ = directory_ / "pictures", run_ = directory_ / "run";
-  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< not the user's timing cache
 };
 
 }  // namespace mylos::tests

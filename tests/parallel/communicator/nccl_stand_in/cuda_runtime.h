@@ -2,9 +2,9 @@
 
 #include <stddef.h>
 
-/* Stands in for the part of CUDA's runtime that parallel/communicator/nccl_*.cpp call, on machines without a GPU. Device memory is
- * host memory. A stream is a thread, so work on it runs later than the call and in order. The process has two devices,
- * and a new thread uses the first, so that a thread which never chose its device is seen. */
+/* A stand-in for the part of CUDA's runtime that parallel/communicator/nccl_*.cpp call, for machines without a GPU.
+ * Device memory is host memory. A stream is a thread, so its work runs after the call, in order. The process has two
+ * devices, and new threads use the first one, which exposes threads that do not select their device. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,21 +48,21 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 
-/* New memory, and freed memory, holds bytes that make every float a NaN. */
+/* New memory and freed memory contain bytes that make every float a NaN. */
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 
-/* Only the stand-in has these. */
+/* Functions that only the stand-in has. */
 
-/* The number of streams whose work has not ended; none on a device that has failed. */
+/* The number of streams with unfinished work; 0 on a failed device. */
 size_t stand_in_busy_streams(void);
-/* The largest number of entries that a stream has held at a time. */
+/* The largest number of entries that a stream has held at once. */
 size_t stand_in_longest_queue(void);
-/* NCCL's operations that were put on streams. */
+/* The number of NCCL operations put on streams. */
 void stand_in_note_operation(void);
 size_t stand_in_operations(void);
-/* From here on every query of the device fails with cudaErrorLaunchFailure, as after a kernel's bad access. */
+/* Makes every later query of the device fail with cudaErrorLaunchFailure, as after a kernel's invalid access. */
 void stand_in_fail_device(void);
 int stand_in_device_failed(void);
 

@@ -2,8 +2,8 @@
 
 #include <cuda_runtime.h>
 
-/* Stands in for the part of NCCL that parallel/communicator/nccl_*.cpp call, over the streams of the cuda_runtime.h beside it. Only
- * communicators that do not block are there. */
+/* A stand-in for the part of NCCL that parallel/communicator/nccl_*.cpp call, based on the streams of cuda_runtime.h in
+ * this directory. Only nonblocking communicators are supported. */
 
 #define NCCL_MAJOR 2
 #define NCCL_MINOR 28
