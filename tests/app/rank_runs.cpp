@@ -24,7 +24,7 @@ const std::string& mpiexec() {
 }
 
 std::vector<int> RankRuns::processes_of(const fs::path& output) {
-  std::vector<std::pair<std::string, int>> found;  // by rank, as the launcher says it
+  std::vector<std::pair<std::string, int>> found;  // by rank, from the launcher's variable
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-/// What is wrong with files, directories and options ends in one line that names it, an exit code that is not 0, and
-/// nothing half-written.
+/// Invalid files, directories and options end a run with one line that names the problem, a non-zero exit code, and no
+/// partial output.
 namespace mylos::tests {
 namespace {
 
@@ -26,7 +26,7 @@ class BadInput : public TinyRun {
   }
   ProgramRun train(const Words& more = {}) const { return run_mylos(train_words(more, run_)); }
 
-  /// That a run ends with one line about `what`, and nothing to be taken for a trained model.
+  /// Expects that a run ends with one line about `what`, without anything that looks like a trained model.
   void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) const {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     ASSERT_FALSE(run.error_lines().empty());
@@ -44,7 +44,7 @@ class BadInput : public TinyRun {
     value.is_discarded() ? void(config.erase(key)) : void(config[key] = value);
     write_file(model_ / "config.json", config.dump());
   }
-  /// Changes the questions' file by changing its JSON.
+  /// Edits the JSON of the questions' file.
   template <class Edit>
   void edit_questions(Edit edit) const {
     json document = json::parse(read_file(train_));
@@ -167,7 +167,7 @@ TEST_F(BadInput, Vocabularies) {
 TEST_F(BadInput, WindowsThatCannotBe) {
   expect_refused(train({"--max-length", "65"}), "--max-length 65: expected at most 64", 2);
   edit_questions([](json& paragraphs) { paragraphs[2]["qas"][0]["question"] = std::string(101, 'x') + "?"; });
-  // One word of 101 letters is one unknown token; a hundred words are not.
+  // A word of 101 letters is one unknown token; a hundred words are not.
   EXPECT_EQ(train().exit_code, 0);
   fs::remove_all(run_);
   edit_questions([](json& paragraphs) {
@@ -205,7 +205,7 @@ TEST_F(BadInput, Orders) {
 }
 
 TEST_F(BadInput, ABatchThatCannotFit) {
-  // Embeddings of 2 TiB: refused before anything is read or trained.
+  // Embeddings of 2 TiB: rejected before anything is read or trained.
   edit_config("max_position_embeddings", 1ull << 35);
   const ProgramRun run = train();
   EXPECT_NE(run.exit_code, 0);
@@ -229,7 +229,7 @@ TEST_F(BadInput, OutputThatCannotBeWritten) {
     fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
     expect_refused(train({"--output", directory_ / "closed" / "run"}), "closed");
   }
-  // Root may write everywhere but where nobody may.
+  // Root can write everywhere except to a read-only file system.
   const fs::path disk = directory_ / "disk";
   const auto run = run_on_small_disk(disk, 1024, R"(mount -o remount,ro "$disk"; "$@")", train_words({}, disk / "run"));
   if (!run) GTEST_SKIP() << "this user may not mount a file system";
@@ -247,7 +247,7 @@ TEST_F(BadInput, ADiskThatIsTooSmall) {
 TEST_F(BadInput, ADiskThatFillsUpDuringTheRun) {
   const fs::path disk = directory_ / "disk", ask = directory_ / "ask";
   write_file(ask, "what is q11?\n");
-  // Filled once best/ is there; what is in best/ must still answer.
+  // The disk is filled once best/ exists; the model in best/ must still answer.
   const std::string script = R"(
     (until [ -e "$disk/run/best/model.safetensors" ]; do sleep 0.02; done; cat /dev/zero >"$disk/dummy") 2>/dev/null &
     "$@"

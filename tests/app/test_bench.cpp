@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-/// mylos bench through the program, on a model and data that are made here.
+/// mylos bench through the program, on a generated model and data.
 namespace mylos::tests {
 namespace {
 
@@ -36,7 +36,7 @@ TEST_F(BenchStep, ValidatesAndTimes) {
   EXPECT_FALSE(result.contains("breakdown"));
 }
 
-/// Every kernel of a step has its formula: one without would be a row that says neither work nor bytes.
+/// Every kernel of a step needs a formula; without one, its row would lack work and bytes.
 TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
   for (const Words& options : std::vector<Words>{{},
                                                  {"--precision", "bfloat16"},
@@ -61,7 +61,7 @@ TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
     for (const char* kernel : {"mylos::Attention::backward", "mylos::optimizer::adamw", "fill of mylos::gradients"}) {
       EXPECT_TRUE(names.contains(kernel)) << kernel;
     }
-    // Not all calls of a product need have the same provider.
+    // The calls of a product may use different providers.
     std::set<std::string> products;
     for (const std::string& name : names) {
       if (const std::size_t end = name.find(" by "); end != std::string::npos) products.insert(name.substr(0, end));
@@ -70,10 +70,11 @@ TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
   }
 }
 
-/// Time is given to whatever runs, so the rows add up to the time between a step's first section and its last.
+/// All time is attributed to the running operations, so the rows add up to the time from a step's first section to its
+/// last.
 TEST_F(BenchStep, TheBreakdownAddsUpToTheStep) {
   json breakdown = json::parse(bench({"--json", "--breakdown"}).output)["breakdown"];
-  // What the system does to the process between two events is nobody's; of a step this short it may be some percent.
+  // Delays by the system between two events are unaccounted; in such a short step they may be some percent.
   for (int i = 0; i < 3 && breakdown["accounted"].get<double>() < 0.95; ++i) {
     breakdown = json::parse(bench({"--json", "--breakdown"}).output)["breakdown"];
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// mylos bench batch through the program: measured on one and two ranks, predicted, bounded and refused.
+/// mylos bench batch through the program: measured on one and two ranks, predicted, limited and rejected.
 namespace mylos::tests {
 namespace {
 
@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 
 constexpr double mebibyte = 1 << 20, gibibyte = 1 << 30;
 
-/// A small Llama without weights, and 32 documents of 510 ids.
+/// Writes a small Llama without weights, and 32 documents of 510 ids.
 void write_documents_model(const fs::path& model, const fs::path& data) {
   write_file(model / "config.json", R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 64,
       "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -81,7 +81,7 @@ TEST_F(BenchBatch, EveryMicroBatchIsPlannedMeasuredAndComparedByItsLosses) {
     EXPECT_EQ(one["fits"], true);
     EXPECT_EQ(one["failure"], nullptr);
     EXPECT_EQ(one["micro_batches"].get<std::size_t>() * one["micro_batch"].get<std::size_t>(), 8u);
-    // All documents have 512 tokens with BOS and EOS.
+    // All documents have 512 tokens, including BOS and EOS.
     EXPECT_NEAR(one["tokens_per_second"].get<double>() * one["step_seconds"].get<double>(), 8.0 * 512, 1e-6);
     EXPECT_GT(one["first_loss"].get<double>(), one["last_loss"].get<double>());
     fastest += one["fastest"] == true ? 1 : 0;
@@ -99,7 +99,7 @@ TEST_F(BenchBatch, EveryMicroBatchIsPlannedMeasuredAndComparedByItsLosses) {
   EXPECT_GT(table["largest_micro_batches"][1]["micro_batch"], table["largest_micro_batches"][0]["micro_batch"]);
 }
 
-/// Each row's memory is its own: those of rows that need less come after those that need more, and stay below.
+/// Memory is measured per row: rows that need less follow rows that need more, and must report less.
 TEST_F(BenchBatch, MemoryIsTheRowsOwn) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const json table = measured({"--max-length", "512"});
@@ -107,7 +107,7 @@ TEST_F(BenchBatch, MemoryIsTheRowsOwn) {
   for (const json& one : table["rows"]) {
     const auto planned = one["planned_memory"].get<double>(), used = one["memory"].get<double>();
     EXPECT_LE(used, planned + 0.5 * mebibyte) << one;
-    // The plan counts what a run's checkpoints and reports take, and room for the products' code.
+    // The plan includes the memory of checkpoints and reports, and room for the products' code.
     EXPECT_GE(1.08 * used + 14 * mebibyte, planned) << one;
   }
   const auto none = row(table, "replicated", "none", 8)["memory"].get<double>();
@@ -166,7 +166,7 @@ TEST_F(BenchBatch, OneRecomputationAndAnotherTask) {
   }
 }
 
-/// A signal within a row's steps, and one that comes as a row has ended.
+/// Sends a signal within a row's steps, and one just after a row has ended.
 TEST_F(BenchBatch, ASignalEndsItWithOneLineAndNothingLeftOver) {
   struct Moment {
     const char *repeats, *after, *wait;
@@ -174,7 +174,7 @@ TEST_F(BenchBatch, ASignalEndsItWithOneLineAndNothingLeftOver) {
   for (const Moment& moment : {Moment{"100000", "begins from", "1"}, Moment{"1", "ms a step", "0"}}) {
     const fs::path location = directory_ / "place", errors = directory_ / "errors";
     fs::create_directory(location);
-    // Its own process group: Ctrl-C is ignored in what a shell starts beside itself otherwise.
+    // A separate process group, because a shell makes its background processes ignore Ctrl-C.
     const std::string script =
         fmt::format(R"(set -m; cd '{}'
 "$0" "$@" 2>'{}' & run=$!
@@ -213,7 +213,7 @@ TEST_F(BenchBatch, TwoRanksRunTheirModesTogether) {
             row(table, "replicated", "layer", 1)["planned_memory"].get<double>() + 2 * mebibyte);
 }
 
-/// The plan knows nothing of it, and the other rank could wait for this one's part.
+/// The plan cannot foresee this failure, and the other rank could wait for this one's data.
 TEST_F(BenchBatch, ARowThatFailsOnOneRankFailsOnBothAndTheTableGoesOn) {
   if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
   if (heap_is_sanitized || !runs_on_host) GTEST_SKIP() << "arrays are not those of the C++ library";
@@ -237,14 +237,14 @@ TEST_F(BenchBatch, ARowThatFailsOnOneRankFailsOnBothAndTheTableGoesOn) {
   }
 }
 
-/// As it is asked on a login node: no files of the model, and nothing runs.
+/// Like a query on a login node: no model files, and nothing runs.
 TEST_F(BenchBatch, ThePlanPredictsTheSameTable) {
   const json table =
       parsed(run_mylos({"bench", "batch", "--plan", "--model", "codellama-7b", "--gpu", "a100-80", "--gpus", "4",
                         "--batch", "64", "--max-length", "512", "--precision", "bfloat16", "--json"}));
   EXPECT_EQ(row(table, "replicated", "none", 1)["fits"], false);
   EXPECT_GT(row(table, "replicated", "none", 1)["planned_memory"].get<double>(), table["available"].get<double>());
-  // 1 GiB is kept free, and 192 MiB for NCCL's connections.
+  // 1 GiB is kept free, plus 192 MiB for NCCL's connections.
   EXPECT_EQ(table["available"].get<double>(), 78.8125 * gibibyte);
   for (const std::size_t samples : {1, 2, 4, 8, 16}) {
     const json one = row(table, "sharded", "none", samples);

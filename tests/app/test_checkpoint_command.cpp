@@ -12,7 +12,7 @@
 
 #include <fstream>
 
-/// mylos checkpoint, on checkpoints of a tiny model that are made here.
+/// mylos checkpoint, on generated checkpoints of a tiny model.
 namespace mylos::tests {
 namespace {
 
@@ -32,7 +32,7 @@ class CheckpointCommand : public TinyRun {
     for (const std::size_t step : {10, 20}) save(step);
   }
 
-  /// The tiny model, of which element i of a row is i + `offset`; the optimizer's slot is zero.
+  /// Saves the tiny model. Element i of each tensor is i + `offset`; the optimizer slot is zero.
   fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
     const auto network = nn::make_bert_question_answering(
         tasks::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
@@ -135,7 +135,7 @@ TEST_F(CheckpointCommand, BytesThatAreNoUtf8AreReplacedInJson) {
   EXPECT_EQ(text.exit_code, 0) << text.errors;
 }
 
-/// As one of a live run, which removes its oldest: a link to nothing stands for it.
+/// A live run may remove its oldest checkpoint during the command; a dangling link simulates this.
 TEST_F(CheckpointCommand, AFileThatVanishesIsListedWithWhatIsWrong) {
   fs::create_symlink(directory_ / "gone", checkpoints_ / "step-000015.h5");
   const ProgramRun run = run_mylos({"checkpoint", "list", run_});

@@ -35,7 +35,7 @@ TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
   EXPECT_EQ(lines[2]["failure"], "exit code 1: not enough slots");
 }
 
-/// As it was before tasks named their metrics.
+/// Unchanged since before tasks named their metrics.
 TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
   const ComparedRun run{.total_seconds = 6.0,
                         .training_seconds = 5.0,

@@ -5,7 +5,7 @@
 
 #include <map>
 
-/// More ranks than most machines have processors: what scripts/test-scale does on up to 256.
+/// More ranks than most machines have processors: the test of scripts/test-scale, which runs on up to 256 ranks.
 namespace mylos::tests {
 namespace {
 
@@ -24,14 +24,14 @@ class Crowd : public RankRuns {
     write_file(train_, tiny_documents(2 * ranks));
   }
 
-  /// The losses of a run without an evaluation, by step.
+  /// Returns the losses of a run without evaluation, by step.
   std::map<std::size_t, double> losses_of(std::size_t count, const std::string& output, const Words& more) {
     const fs::path run = directory_ / output;
     Words words = with_options({"train", "--model", model_, "--train", train_, "--output", run, "--lr", "1e-3",
                                 "--gemm", default_gemm_provider(), "--batch", std::to_string(ranks), "--steps",
                                 std::to_string(steps), "--checkpoint-every", std::to_string(saved)},
                                more);
-    // One program for all ranks: the launcher need not be told of each.
+    // One program for all ranks, so the launcher needs no list of them.
     Words launch = {"-n", std::to_string(count), program()};
     launch.insert(launch.end(), words.begin(), words.end());
     const ProgramRun ended = RunningProgram(launch, "", {}, mpiexec()).wait();

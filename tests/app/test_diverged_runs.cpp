@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-/// Runs whose numbers are not finite any more.
+/// Runs with numbers that are no longer finite.
 namespace mylos::tests {
 namespace {
 
@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 
 class DivergedRuns : public EvaluatedRun {
  protected:
-  /// A run whose second step spoils the weights, which the evaluation after it shows.
+  /// Runs with a second step that spoils the weights; the following evaluation detects it.
   ProgramRun spoil(const Words& more = {}) const {
     write_tiny_model(model_, {.eight_overflows = true});
     const fs::path order = directory_ / "order.jsonl";
@@ -63,7 +63,7 @@ TEST_F(DivergedRuns, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
   EXPECT_NE(kept, start);
 }
 
-// It ended the run with an exception: no last/, no checkpoint, nothing reverted.
+// Previously, the run ended with an exception: no last/, no checkpoint, and nothing was reverted.
 TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
   const ProgramRun run = spoil();
   EXPECT_EQ(run.exit_code, 1);
@@ -76,7 +76,7 @@ TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
 }
 
-// Its slot does not say which gradient the update had.
+// The slot does not determine the gradient of the update.
 TEST_F(DivergedRuns, ANesterovUpdateIsNotUndone) {
   const ProgramRun run = spoil({"--optimizer", "sgd", "--nesterov"});
   EXPECT_EQ(run.exit_code, 1);
@@ -86,7 +86,7 @@ TEST_F(DivergedRuns, ANesterovUpdateIsNotUndone) {
   EXPECT_FALSE(fs::exists(run_ / "last"));
 }
 
-// The checkpoint of the step with the spoilt weights was the latest, and with --keep the only one.
+// The checkpoint of the step with the spoilt weights was the latest and, with --keep, the only one.
 TEST_F(DivergedRuns, NoCheckpointOfSpoiltWeightsStays) {
   const fs::path checkpoints = run_ / "checkpoints";
   const Words every_step = {"--checkpoint-every", "1"};

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <map>
 
-/// mylos doctor: each check by its facts.
+/// The checks of mylos doctor, one by one, from given facts.
 namespace mylos::tests {
 namespace {
 
@@ -30,7 +30,7 @@ parallel::Environment variables(std::map<std::string, std::string> values) {
   };
 }
 
-/// The findings as they would be told of one rank.
+/// Returns the report on findings from one rank.
 std::string told(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
 
 Processors processors(std::initializer_list<std::size_t> numbers) {

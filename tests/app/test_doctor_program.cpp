@@ -7,7 +7,7 @@
 #include <csignal>
 #include <map>
 
-/// mylos doctor, the program, where something is wrong.
+/// mylos doctor as a program, in environments with problems.
 namespace mylos::tests {
 namespace {
 
@@ -16,7 +16,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-/// The program, trying a folder of its own.
+/// Runs the program on a directory of its own.
 class DoctorProgram : public TinyRun {
  protected:
   using TinyRun::TinyRun;
@@ -105,7 +105,7 @@ TEST_F(DoctorProgram, ProcessesThatTakeThemselvesForTheOnlyOneAreFound) {
   EXPECT_EQ(run.output + run.errors, "") << "the first one speaks";
 }
 
-/// Where it writes, a disk takes its time.
+/// The disk on which it writes is slow.
 class DoctorOnASlowDisk : public DoctorProgram {
  protected:
   bool has_file() const { return !fs::is_empty(run_); }
@@ -206,7 +206,7 @@ TEST_F(DoctorOnRanks, FoldersThatAreNotSharedAreFound) {
   EXPECT_THAT(run.output, HasSubstr("error    shared      rank 1: " + run_.string() + " does not show a file that "));
 }
 
-/// A rank is lost while the first one writes.
+/// A rank is lost while the first rank writes.
 class DoctorWithoutARank : public DoctorOnRanks {
  protected:
   ProgramRun lose_rank(int signal) {

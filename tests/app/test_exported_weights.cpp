@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// The weights that runs write, in which type; and shards of weights that they refuse, on one rank and on several.
+/// The types of the weights that runs write, and weight shards that they reject, on one rank and on several.
 namespace mylos::tests {
 namespace {
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-/// The type of the weights in a directory, when all have one.
+/// Returns the type of the weights in a directory, which must be the same for all.
 std::string type_of(const fs::path& model) {
   const data::SafetensorsFile file(model / "model.safetensors");
   std::set<std::string> types;
@@ -111,7 +111,7 @@ TEST_F(ExportedWeights, OfABertToo) {
   EXPECT_EQ(run_mylos({"ask", "--model", run_, "--context", train_, "what is q01?"}).exit_code, 0);
 }
 
-/// Weights of a Llama in two shards, each of which a test damages.
+/// A Llama with weights in two shards. Each test damages one of them.
 class ShardedWeights : public RankRuns {
  protected:
   void SetUp() override {
@@ -146,7 +146,7 @@ class ShardedWeights : public RankRuns {
   json index() const { return read_json(shards_ / "model.safetensors.index.json"); }
   void write_index(const json& index) const { write_file(shards_ / "model.safetensors.index.json", index.dump()); }
 
-  /// That one rank and two refuse the directory with one line, and write nothing.
+  /// Expects that runs on one rank and on two reject the directory with one line, and write nothing.
   template <class Matcher>
   void expect_refused(const Matcher& message) {
     for (const std::size_t ranks : {1, 2}) {

@@ -18,8 +18,8 @@
 #include <random>
 #include <thread>
 
-/// Ranks that are killed, stopped or refused while a run goes on: it ends, says whom it lost, and goes on from its last
-/// checkpoint as if nothing had been. MYLOS_FAULT_ROUNDS: how often each is done, with another moment each time.
+/// Ranks that are killed, stopped or rejected during a run: the run ends, reports the lost rank, and resumes from its
+/// last checkpoint with the same results. MYLOS_FAULT_ROUNDS is the number of repetitions, each at a different time.
 namespace mylos::tests {
 namespace {
 
@@ -34,7 +34,7 @@ std::size_t rounds() {
   return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
 }
 
-/// Whether the launcher is Open MPI's, the only one that does not forward every signal.
+/// True if the launcher is Open MPI's, the only one that does not forward every signal.
 bool is_open_mpi() {
   const std::string version = launcher_version();
   return version.find("Open MPI") != std::string::npos || version.find("OpenRTE") != std::string::npos;
@@ -56,8 +56,8 @@ class Faults : public RankRuns {
     return train_words(output, all);
   }
 
-  /// Runs, and kills a rank with SIGKILL after a part of the time that a whole run takes. The other one is killed by
-  /// mpirun, or ends the run itself where `names_it`.
+  /// Starts a run and kills a rank with SIGKILL after a fraction of a whole run's time. The other rank is killed by
+  /// mpirun or, with `names_it`, ends the run itself.
   void run_and_kill(const Words& run_words, const fs::path& output, double part, bool names_it, std::mt19937& random) {
     std::optional<OthersSurvive> others;
     if (names_it) others.emplace();
@@ -72,7 +72,7 @@ class Faults : public RankRuns {
     const ProgramRun run = running.wait();
     EXPECT_LT(std::chrono::duration<double>(Clock::now() - killed).count(), 20.0);
     EXPECT_TRUE(processes_of(output).empty()) << "a rank is left";
-    if (fs::exists(output / "last")) return;  // it was at its end
+    if (fs::exists(output / "last")) return;  // it was about to finish
     if (!names_it) {
       EXPECT_NE(run.exit_code, 0);
       return;
@@ -81,7 +81,7 @@ class Faults : public RankRuns {
                                                                  victim, processes[victim])));
   }
 
-  /// Runs under mpirun, which gets the signal after the run's first step.
+  /// Runs under mpirun and signals mpirun after the run's first step.
   ProgramRun run_and_signal(const Words& run_words, int signal) {
     std::error_code none;
     const fs::path metrics = run_ / "metrics.jsonl";
@@ -106,7 +106,7 @@ std::size_t count(const std::string& text, const std::string& words) {
   return found;
 }
 
-/// The steps' losses as text: the same bits.
+/// Returns the losses of the steps as text, which is equal only if the bits are.
 std::vector<std::string> losses_of(const fs::path& output) {
   std::vector<std::string> losses;
   for (const auto& row : metrics_of(output)) {
@@ -130,7 +130,7 @@ TEST_F(Faults, AKilledRankLosesNothing) {
       const bool names_it = round % 2 == 0 && OthersSurvive::is_possible();
       SCOPED_TRACE("killed after " + std::to_string(part) + " of a run, checkpoints every " + every);
       run_and_kill(run_words, output, part, names_it, random);
-      // As a requeued job goes on: from the last checkpoint, or from the start where there is none yet.
+      // Like a requeued job: resume from the last checkpoint, or start again if there is none yet.
       const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
       Words again_words = run_words;
       again_words.emplace_back("--overwrite");
@@ -148,7 +148,7 @@ TEST_F(Faults, AKilledRankLosesNothing) {
 
 using FaultsOfFamily = OnFamily<Faults>;
 
-/// Killed in the middle, each time on other ranks and in another mode than the time before.
+/// Killed in the middle, each time on a different number of ranks and in another mode.
 TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   const fs::path whole = directory_ / "whole";
   const auto words_in = [&](const fs::path& output, const std::string& mode, const std::string& micro_batch) {
@@ -200,10 +200,10 @@ TEST_F(Faults, AStoppedRankIsNamedAndEndsTheRun) {
   EXPECT_TRUE(processes_of(run_).empty()) << "a rank is left";
 }
 
-// A save took longer than the time limit of the others' collective (accelerate 3250, pytorch 143536).
+// A save that takes longer than the time limit of the others' collective (accelerate 3250, pytorch 143536).
 class FullDisk : public Faults {
  protected:
-  /// A run on a disk that something else fills while it saves; `until` says in the shell when that ends.
+  /// Starts a run on a disk that another process fills during a save. The shell condition `until` tells when that ends.
   std::optional<ProgramRun> run_until_full(const std::string& until, const Words& more) const {
     const std::string script = R"(
       fill() {
@@ -281,7 +281,7 @@ TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
   }
 }
 
-// mpirun passes SIGUSR1 on, but kills its ranks soon after SIGTERM and Ctrl-C: here while they save.
+// mpirun forwards SIGUSR1, but kills its ranks soon after SIGTERM and Ctrl-C; here during a save.
 TEST_F(Faults, WhatMpirunKillsInASaveSaysSoAndLeavesEarlierCheckpoints) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
   if (!is_open_mpi()) GTEST_SKIP() << "this mpirun kills no ranks";

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-/// The order of what the program does with its files, as a preloaded library records it: after a crash of the machine
-/// each file that has its final name has all of its bytes, and nothing is removed before what replaces it is safe.
+/// The order of the program's file operations, recorded by a preloaded library. After a machine crash, each file with
+/// its final name must be complete, and nothing may be removed before its replacement is safe.
 namespace mylos::tests {
 namespace {
 
@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 
 struct FileCall {
   int process = 0;
-  std::string name, path, target;  ///< as file_calls.cpp has them
+  std::string name, path, target;  ///< as file_calls.cpp records them
 };
 
 std::vector<FileCall> read_calls(const fs::path& file) {
@@ -44,7 +44,7 @@ bool is_in(const std::string& path, const std::string& directory) {
   return path == directory || path.starts_with(directory + "/");
 }
 
-/// Says what a crash could lose of files that get their final names by renames.
+/// Reports what a crash could lose of the files that are renamed to their final names.
 class CrashCheck {
  public:
   void add(const FileCall& call) {
@@ -73,7 +73,7 @@ class CrashCheck {
     check_changed(call.target);
     changed_[fs::path(call.target).parent_path()] = text_of(call);
   }
-  /// Another change in a directory may reach the disk before a rename that has not been flushed.
+  /// Another change in a directory may reach the disk before an unflushed rename.
   void check_changed(const std::string& path) {
     for (const auto& [directory, change] : changed_) {
       if (is_in(path, directory)) losses.insert(path + ": changed before " + change + " was flushed");
@@ -81,8 +81,8 @@ class CrashCheck {
   }
   static std::string text_of(const FileCall& call) { return "the rename of " + call.path + " to " + call.target; }
 
-  std::map<std::string, std::set<int>> unflushed_;  ///< files, and the processes that wrote to them
-  std::map<std::string, std::string> changed_;      ///< directories, and their last rename
+  std::map<std::string, std::set<int>> unflushed_;  ///< files, with the processes that wrote to them
+  std::map<std::string, std::string> changed_;      ///< directories, with their last rename
 };
 
 std::set<std::string> losses_in(const std::vector<FileCall>& calls) {
@@ -100,7 +100,7 @@ class FileCalls : public RankRuns {
     RankRuns::SetUp();
   }
 
-  /// The calls of one rank for each of `ranks`, in directory_.
+  /// Returns the calls of one rank for each of `ranks`, in directory_.
   std::vector<FileCall> calls_of(const std::vector<Words>& ranks) const {
     const EnvironmentVariable library("LD_PRELOAD", MYLOS_FILE_CALLS_LIBRARY),
         file("MYLOS_FILE_CALLS", record_.string()), under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
@@ -110,7 +110,7 @@ class FileCalls : public RankRuns {
     return read_calls(record_);
   }
 
-  /// The targets of renames, below directory_.
+  /// Returns the targets of renames, relative to directory_.
   Words renamed(const std::vector<FileCall>& calls) const {
     Words names;
     for (const FileCall& call : calls) {

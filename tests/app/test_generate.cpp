@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Words = std::vector<std::string>;
 
-/// One object a line.
+/// Parses one object per line.
 std::vector<json> objects(const std::string& lines) {
   std::vector<json> all;
   std::istringstream stream(lines);
@@ -37,8 +37,8 @@ std::vector<json> objects(const std::string& lines) {
   return all;
 }
 
-/// Writes a Llama of random weights whose tokenizer knows the letters a and b; rows 5 to 7 only pad its vocabulary.
-/// `weight` is that of its final norm.
+/// Writes a Llama with random weights and a tokenizer for the letters a and b. Rows 5 to 7 only pad its vocabulary.
+/// `weight` is the weight of its final norm.
 void write_letters_llama(const fs::path& directory, std::size_t positions = 24, float weight = 1.0f) {
   const nn::LlamaShape shape{.vocabulary = 8,
                              .hidden = 8,
@@ -134,7 +134,7 @@ TEST_F(Generate, EndsAtTheLastPositionAndAtEos) {
   const json full = json::parse(run({"--json", std::string(23, 'a')}).output);
   EXPECT_EQ(full["stop"], "positions");
   EXPECT_EQ(full["text"], "");
-  // The token that comes third is an EOS of another configuration.
+  // In another configuration, the third token is EOS.
   json config = read_json(model_ / "config.json");
   config["eos_token_id"] = {7, last["ids"][2]};
   write_file(model_ / "config.json", config.dump());
@@ -144,7 +144,7 @@ TEST_F(Generate, EndsAtTheLastPositionAndAtEos) {
   EXPECT_LE(ended["ids"].size(), 3u);
 }
 
-/// Long before it ends, and before a buffer is full.
+/// Tokens are printed long before the end, and before a buffer is full.
 TEST_F(Generate, PrintsTokensAsTheyCome) {
   write_letters_llama(model_, 200'000);
   const fs::path output = directory_ / "output";
@@ -262,7 +262,7 @@ TEST_F(Generate, TokenizeWithAModelOfWords) {
   EXPECT_THAT(refused.errors, HasSubstr("does not turn ids into text"));
 }
 
-/// Lines of texts and ids that SentencePiece itself recorded; texts with line ends and controls cannot be lines.
+/// Lines of texts and ids recorded by SentencePiece itself, except texts with line ends or controls.
 TEST(TokenizeOfModels, BothDirectionsOfTheRecordedLines) {
   for (const char* name : {"stories260K", "chess"}) {
     const fs::path model = shared_reference() / "llama" / name;

@@ -5,8 +5,8 @@
 
 #include <functional>
 
-/// Files that somebody else wrote: JSON that nests so deeply that a recursive reader would exhaust the stack, and text
-/// that would command the terminal.
+/// Files from untrusted sources: JSON nested so deeply that a recursive parser would exhaust the stack, and text with
+/// escape sequences for the terminal.
 namespace mylos::tests {
 namespace {
 
@@ -26,7 +26,7 @@ class HostileFiles : public TinyRun {
 
 std::string deep_list() { return std::string(100'000, '[') + std::string(100'000, ']'); }
 
-/// A safetensors file of one number whose shape is `shape`.
+/// Returns a safetensors file of one number with the shape `shape`.
 std::string weights_with(const std::string& shape) {
   const std::string header = R"({"a": {"dtype": "F32", "shape": )" + shape + R"(, "data_offsets": [0, 4]}})";
   std::string length;
@@ -78,7 +78,7 @@ TEST_F(HostileFiles, DeepLinesOfMetricsAreLeftOut) {
   EXPECT_THAT(read_file(directory_ / "page.html"), HasSubstr("1 line of metrics.jsonl could not be read"));
 }
 
-/// Writes the clipboard of some terminals (OSC 52), then a C1 control that begins a colour.
+/// Writes to the clipboard of some terminals (OSC 52); a C1 control that starts a colour follows.
 constexpr const char* escapes_text =
     "x\x1b]52;c;aGk=\x07\xc2\x9b"
     "31m";

@@ -41,7 +41,7 @@ TEST_F(ImageRanks, NeedAGroupEach) {
   EXPECT_THAT(few.errors, HasSubstr("a full batch has 1 group, fewer than the 2 ranks"));
 }
 
-/// Both ranks evaluate the damaged picture, because there are fewer batches than ranks; one of them trains on it.
+/// Both ranks evaluate the damaged image, because there are fewer batches than ranks. One of them trains on it.
 TEST_F(ImageRanks, ADamagedPictureIsNamedInOneLine) {
   write_pictures();
   const fs::path model = directory_ / "coloured";

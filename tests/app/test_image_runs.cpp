@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-/// ResNets on images through the program: training, evaluation, resumption, prepared files, plans and pictures.
+/// ResNets on images through the program: training, evaluation, resumption, prepared files, plans and single images.
 namespace mylos::tests {
 namespace {
 
@@ -125,7 +125,7 @@ TEST_F(ImageRuns, AReportOfPicturesShrinksLargeOnesAndNamesDamagedOnes) {
     write_file(pictures_ / file, data::encode_png(wide));
   }
   const ProgramRun trained = train(run_, {"--arch", "resnet18", "--image-size", "16", "--steps", "1", "--batch", "4",
-                                          "--learning-rate", "1e-6",  // BatchNorm of equal pictures amplifies rounding
+                                          "--learning-rate", "1e-6",  // BatchNorm of equal images amplifies rounding
                                           "--train", pictures_, "--dev", pictures_});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const json worst = read_json(run_ / "evaluations/1.json")["worst"];

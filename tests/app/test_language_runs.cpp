@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-/// Llama on texts through the program: training, evaluation, resumption, prepared samples and plans.
+/// Llamas on texts through the program: training, evaluation, resumption, prepared samples and plans.
 namespace mylos::tests {
 namespace {
 
@@ -24,7 +24,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-/// A small Llama without weights or tokenizer, and documents that bring their ids.
+/// A small Llama without weights or tokenizer, and documents of token ids.
 class LanguageRuns : public TinyRun {
  protected:
   LanguageRuns() : TinyRun(llama_family()) {}
@@ -40,7 +40,7 @@ class LanguageRuns : public TinyRun {
     words.insert(words.end(), more.begin(), more.end());
     return run_mylos(words);
   }
-  /// One line of error, the last; before it there may be notices.
+  /// Expects one error message on the last line. Notices may precede it.
   static void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     const Words lines = run.error_lines();
@@ -124,7 +124,7 @@ TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
   EXPECT_THAT(cut.errors, AllOf(HasSubstr("40 documents, 40 samples"), HasSubstr("tokens left out")));
 }
 
-/// As Llama 3's directories are.
+/// Llama 3's directories look like this.
 TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
   write_file(model_ / "tokenizer.json", "{}");
   const std::string told = "has no tokenizer.model, and its tokenizer.json is not read: documents must bring their ids";
@@ -188,7 +188,7 @@ TEST_F(LanguageRuns, PlansKnowModelsBySize) {
   EXPECT_THAT(planned["recommended"].get<std::string>(), HasSubstr("--model codellama/CodeLlama-7b-hf"));
 }
 
-/// The default length is made to fit, and the recommended line says it.
+/// The default length is reduced to fit the model, and the recommended command contains it.
 TEST_F(LanguageRuns, ThePlannedLineFitsTheModel) {
   const ProgramRun plan = run_mylos({"plan", "--model", model_, "--gpu", "h100", "--data", train_});
   ASSERT_EQ(plan.exit_code, 0) << plan.errors;

@@ -13,7 +13,7 @@
 #include <csignal>
 #include <sstream>
 
-/// Runs whose logs cannot be written for a while, or not at all: training does not depend on them.
+/// Runs whose logs cannot be written, temporarily or at all: training continues.
 namespace mylos::tests {
 namespace {
 
@@ -54,7 +54,7 @@ class Logs : public TinyRun {
             default_provider()};
   }
 
-  /// Steps in metrics.jsonl, every line of which is whole.
+  /// Returns the steps in metrics.jsonl, in which every line is complete.
   std::vector<std::size_t> steps() const {
     std::vector<std::size_t> steps;
     std::istringstream lines(read_file(run_ / "metrics.jsonl"));
@@ -65,8 +65,8 @@ class Logs : public TinyRun {
     return steps;
   }
 
-  /// A disk that is full for files with `name` in their path, at these writes; a broken line is not even taken back at
-  /// once.
+  /// Simulates a full disk for files with `name` in their path, during these writes. Truncating a partial line fails as
+  /// well, at first.
   struct FullDisk {
     FullDisk(const char* name, const char* when) : files("MYLOS_FULL_FILES", name), writes("MYLOS_FULL_WRITES", when) {}
     EnvironmentVariable files, writes;
@@ -74,7 +74,7 @@ class Logs : public TinyRun {
   };
 };
 
-// One line that the disk did not take ended training before the checkpoint.
+// A single line that could not be written ended training before the checkpoint.
 TEST_F(Logs, AreWrittenLaterWhereADiskIsFullForAWhile) {
   for (const char* name : {"metrics.jsonl", "events.out.tfevents"}) {
     const FullDisk full(name, "4-5");

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <sstream>
 
-/// What `train --dry-run` says a run will take, and what the run then has resident.
+/// Compares the memory predicted by `train --dry-run` with the resident memory of the run.
 namespace mylos::tests {
 namespace {
 
@@ -22,14 +22,14 @@ using Words = std::vector<std::string>;
 constexpr double mebibyte = 1 << 20;
 constexpr std::size_t positions = 384;
 
-/// The number before " GiB at most" or " MiB at most", in MiB.
+/// Parses the number before " GiB at most" or " MiB at most", in MiB.
 double predicted(const std::string& banner) {
   const std::size_t end = banner.find("iB at most"), begin = banner.rfind("memory ", end) + 7;
   if (end == std::string::npos) return 0.0;
   return std::stod(banner.substr(begin)) * (banner[end - 1] == 'G' ? 1024.0 : 1.0);
 }
 
-/// The most that metrics.jsonl says was resident, in MiB.
+/// Returns the peak resident memory in metrics.jsonl, in MiB.
 double measured(const fs::path& run) {
   double most = 0.0;
   std::istringstream lines(read_file(run / "metrics.jsonl"));
@@ -40,10 +40,10 @@ double measured(const fs::path& run) {
   return most;
 }
 
-/// That `figure`, in MiB, is not exceeded by what the run had resident, nor more than 8 % above it.
+/// Expects that `figure`, in MiB, is at least the run's resident memory, and at most 8 % above it.
 void expect_at_most(double figure, const ProgramRun& run) {
   const double most = static_cast<double>(run.peak_memory) / mebibyte;
-  constexpr double printed = 0.01;  // the figure's last digit
+  constexpr double printed = 0.01;  // the last digit of the figure
   EXPECT_GE(figure + printed, most) << run.errors;
   EXPECT_LE(figure, 1.08 * most) << run.errors;
 }
@@ -53,8 +53,8 @@ struct Setting {
   const Family& family = bert_family();
 };
 
-/// A model of the family that is large enough for its memory to be told from the program's, and data of its longest
-/// samples; returns what train is told of the samples.
+/// Writes a model of the family that is large enough to distinguish its memory from the program's, and data with
+/// samples of its maximum length. Returns the train options for the samples.
 Words write_large_run(const Family& family, const fs::path& model, const fs::path& train) {
   if (&family == &bert_family()) {
     write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
       return of.param.family.name + "_" + provider + "_" + of.param.precision + "_" + of.param.recompute;
     });
 
-/// Runs whose steps all differ in their tokens, so that products are made for new shapes all the time.
+/// Runs in which every step has another number of tokens, so that products with new shapes occur all the time.
 struct LongRun {
   std::string name, threads, steps;
   TinyModel model;

@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 
-/// Questions whose ids are numbers in the file, as COVID-QA has them, through the program.
+/// Questions with numeric ids in the file, as in COVID-QA, through the program.
 namespace mylos::tests {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
 
-/// tiny_questions() with the ids 1, 2, 3, ...
+/// Returns tiny_questions() with the ids 1, 2, 3, ...
 std::string numbered_questions() {
   json document = json::parse(tiny_questions());
   int id = 0;

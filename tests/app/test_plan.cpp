@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-/// mylos plan: what it says beforehand, and what runs then take.
+/// Compares the predictions of mylos plan with actual runs.
 namespace mylos::tests {
 namespace {
 
@@ -36,14 +36,14 @@ TEST_F(Plan, NeedsNoModelFilesForModelsItKnows) {
                              "bf16", "--batch", "32"});
   EXPECT_EQ(plan["modes"].size(), 5u);
   EXPECT_EQ(plan["modes"][0]["mode"], "replicated");
-  // BERT-base has 108.9 million parameters without its pooler: 2 bytes and a master of 4 each.
+  // BERT-base has 108.9 million parameters without its pooler, with a 2-byte value and a 4-byte master weight each.
   EXPECT_EQ(plan["modes"][0]["memory"]["values"], 108'893'186u * 6);
   EXPECT_THAT(plan["recommended"].get<std::string>(),
               HasSubstr("srun --mpi=pmix --nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gpus-per-node=4 mylos "
                         "train --dataset squad --do-train --output run --model bert-base-uncased "));
 }
 
-/// The default batch on two nodes is far too small for them, and the plan says so with a batch that is not.
+/// The default batch is far too small for two nodes, and the plan recommends one that is large enough.
 TEST_F(Plan, SaysWhichBatchIsTooSmallForTheNetwork) {
   const Words words = {"--model", "bert-base", "--gpu", "a100-40",     "--gpus",
                        "8",       "--nodes",   "2",     "--precision", "bf16"};
@@ -228,7 +228,7 @@ TEST_F(Plan, TakesWhatBenchStepMeasured) {
       HasSubstr("it is not of --gpu h200 in bfloat16"));
 }
 
-/// The default of --max-length is made to fit the model, and train is told so.
+/// The default of --max-length is reduced to fit the model, and the recommended command contains it.
 TEST_F(Plan, TheRecommendedLineFitsAModelOfFewPositions) {
   write_tiny_model(directory_ / "model");
   const json plan = planned({"--model", directory_ / "model", "--gpu", "h100"});
@@ -237,7 +237,7 @@ TEST_F(Plan, TheRecommendedLineFitsAModelOfFewPositions) {
               HasSubstr("--max-length 64"));
 }
 
-/// A run of a tiny model in a folder whose name a shell takes for more than a word.
+/// A run of a tiny model in a directory whose name needs quoting in a shell.
 class PlannedRun : public TinyRun {
  protected:
   void SetUp() override {
@@ -274,7 +274,7 @@ class PlannedRun : public TinyRun {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// The script, where `programs` has what it calls.
+  /// Runs the script with `programs` in its PATH.
   ProgramRun submit(const std::string& script, const Words& environment) const {
     write_file(directory_ / "job.sh", script);
     Words all = {"PATH=" + programs_.string() + ":/usr/bin:/bin",
@@ -329,7 +329,7 @@ TEST_P(JobScript, StartsThePlannedRun) {
                 : std::array{"#PBS -l select=2:ncpus=2:mpiprocs=2\n", "#PBS -l walltime=00:20:00\n", "", ""}) {
     EXPECT_THAT(plan.output, HasSubstr(line));
   }
-  // What is started, a word a line, by a launcher that hands it on.
+  // Prints the launched command, one word per line, through a launcher that passes it on.
   add_program("mylos", "for word; do echo \"$word\"; done; exit ${ENDS_WITH:-0}");
   add_program("launcher", "exec \"$@\"");
   const ProgramRun run = submit(plan.output, {"LAUNCHER=launcher"});
@@ -370,7 +370,7 @@ struct PlannedSetting {
 
 class PlannedRanks : public RankRuns {
  protected:
-  /// Records of the run's steps.
+  /// Returns the records of the run's steps.
   std::vector<json> steps() const {
     std::vector<json> records;
     std::istringstream lines(read_file(run_ / "metrics.jsonl"));
@@ -381,7 +381,7 @@ class PlannedRanks : public RankRuns {
   }
 };
 
-/// Two ranks, so that every mode splits what it splits.
+/// Two ranks, so that every mode shards something.
 class PlannedMemory : public PlannedRanks, public testing::WithParamInterface<PlannedSetting> {};
 
 TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
@@ -446,7 +446,7 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const std::vector<json> taken = steps();
   ASSERT_EQ(taken.size(), 8u);
-  // Of a step's values some travel in the step before: the mean of all between the first and the last.
+  // Part of a step's communication occurs in the step before, so take the mean of all steps but the first and the last.
   double mean = 0.0;
   for (std::size_t i = 1; i + 1 < taken.size(); ++i) mean += taken[i]["sent"].get<double>() / 6;
   EXPECT_NEAR(planned(plan)["modes"][0]["sent_bytes"].get<double>() / mean, 1.0, 0.08) << mean;

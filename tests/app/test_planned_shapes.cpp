@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-/// mylos plan for the language models that are known by their sizes, held to what is computed by hand.
+/// Compares mylos plan for language models that are known by their sizes with hand calculations.
 namespace mylos::tests {
 namespace {
 
@@ -26,7 +26,7 @@ json plan_of(Words words) {
   return json::parse(run_mylos(words).output);
 }
 
-/// A Llama by its sizes: those of its published config.json, and the parameters that its weights' files have.
+/// A Llama with the sizes in its published config.json, and the number of parameters in its weight files.
 struct KnownShape {
   const char* name;
   double parameters, vocabulary, hidden, feed_forward, layers, heads, key_value_heads;
@@ -40,7 +40,7 @@ class KnownModels : public testing::Test {
 
 class PlannedShape : public KnownModels, public testing::WithParamInterface<KnownShape> {};
 
-/// Computed here from the sizes alone, in bytes, for 4 sequences of 512 tokens at once in bfloat16.
+/// Computed from the sizes alone, in bytes, for micro-batches of 4 sequences of 512 tokens in bfloat16.
 TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
   const auto& [name, parameters, vocabulary, hidden, feed_forward, layers, heads, key_value_heads] = GetParam();
   const double head_size = hidden / heads, keys = key_value_heads * head_size, qkv = hidden + 2 * keys;
@@ -49,15 +49,15 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
   EXPECT_EQ(vocabulary * hidden + layers * layer + head, parameters) << "embeddings, layers, norm and head";
 
   constexpr double element = 2, tokens = 4 * 512;
-  // A layer's input, and what else it keeps: query, key and value; context; the second norm's input; gate and up; the
-  // log-sum-exp of each head and two inverse norms, as floats.
+  // A layer's input, and its other saved activations: query, key and value; context; the second norm's input; gate and
+  // up; and, in float, each head's log-sum-exp and two inverse norms.
   const double input = element * hidden;
   const double kept = element * (qkv + 2 * hidden + 2 * feed_forward) + 4 * heads + 8;
-  // Cosines and sines, the head's norm, a gradient for the layers, two that take turns, row sums; and loss.
+  // Cosines and sines, the final norm, a gradient for the layers, two alternating ones, row sums, and the loss.
   const double once = 4 * head_size + 2 * element * hidden + 4 + element * hidden +
                       element * std::max(feed_forward, qkv) + 4 * heads + 4;
   const double column_sums = 3 * 4 * hidden * tokens / 32;
-  // Pieces of 128 MiB of float logits in multiples of 128 rows, with their gradient.
+  // Chunks of 128 MiB of float logits, in multiples of 128 rows, with their gradient.
   const double piece = std::min(tokens, std::max(128.0, std::floor((1 << 25) / vocabulary / 128) * 128));
   const double logits = piece * vocabulary * (4 + element);
 
@@ -73,11 +73,11 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
     const auto expect = [&](const char* mode, const char* part, double bytes) {
       EXPECT_NEAR(memory[mode][part].get<double>() / bytes, 1.0, 1e-3) << mode << " " << part << " " << recompute;
     };
-    // bfloat16 values with float master weights; float gradients; AdamW's mean and mean square.
+    // bfloat16 values with float master weights; float gradients; AdamW's two moments.
     expect("replicated", "values", 6 * parameters);
     expect("replicated", "gradients", 4 * parameters);
     expect("replicated", "optimizer", 8 * parameters);
-    // A sixteenth of the master weights, and two units at once that are whole.
+    // 1/16 of the master weights, and two whole units at a time.
     expect("sharded", "values", 4 * parameters / 16 + 2 * element * largest_unit);
     expect("sharded", "gradients", 4 * (parameters / 16 + 2 * largest_unit));
     expect("sharded", "optimizer", 8 * parameters / 16);
@@ -123,7 +123,7 @@ TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
   EXPECT_THAT(complaint(more), HasSubstr("mpt-7b has no tokenizer, because only plans know it; leave --data out"));
 }
 
-/// The question of the lab: 4 GPUs of 80 GB.
+/// A typical question: 4 GPUs with 80 GB.
 TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",
                        "--batch", "64",           "--max-length", "512",     "--precision", "bfloat16"};
@@ -145,7 +145,7 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   EXPECT_THAT(output, HasSubstr(" GiB are needed (values 37.65, gradients 25.10, optimizer 50.21, "));
   EXPECT_THAT(output, HasSubstr("78.81 GiB are free; it fits with --mode sharded"));
 
-  // What is said to be the largest fits, and one more does not.
+  // The reported largest micro-batch fits, and one more sample does not.
   const auto fits = [&](const char* recompute, std::size_t samples) {
     const std::string micro_batch = std::to_string(samples), batch = std::to_string(4 * samples);
     Words all = {"plan",         "--model", "codellama-7b", "--gpu",         "a100-80",     "--gpus",  "4",

@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// The program as a user meets it: exit codes, one line of error, results alone on standard output.
+/// The program as seen by a user: exit codes, one-line errors, and only results on standard output.
 namespace mylos::tests {
 namespace {
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-/// That mylos ends so, with exactly this line on standard error and nothing on standard output.
+/// Expects that mylos ends with this exit code, exactly this line on standard error, and no standard output.
 void expect_error(const Words& words, int exit_code, const std::string& line, const std::string& input = "") {
   const ProgramRun run = run_mylos(words, input);
   EXPECT_EQ(run.exit_code, exit_code);
@@ -90,7 +90,7 @@ TEST_F(Tokenize, WrongInputIsNamed) {
   EXPECT_EQ(run.errors, "mylos: error: standard input, line 2: not UTF-8 at byte 0; convert it to UTF-8\n");
 }
 
-/// Compares what `mylos tokenize` prints for these lines with what Hugging Face's tokenizer gave; their number.
+/// Compares the output of `mylos tokenize` for these lines with Hugging Face's tokenizer. Returns their number.
 std::size_t compare_tokens(const std::filesystem::path& questions) {
   std::istringstream lines(read_file(questions));
   std::string input, expected;

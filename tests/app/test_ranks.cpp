@@ -10,7 +10,7 @@
 #include <csignal>
 #include <sstream>
 
-/// The program started by mpirun: as if it were one process.
+/// The program started by mpirun behaves like a single process.
 namespace mylos::tests {
 namespace {
 
@@ -25,7 +25,7 @@ using Words = std::vector<std::string>;
 using RanksOfTheProgram = RankRuns;
 using RanksOfFamily = OnFamily<RankRuns>;
 
-/// Lines that the program says of itself; mpirun adds its own.
+/// Returns the lines that the program wrote; mpirun adds its own.
 Words errors_of(const ProgramRun& run) {
   Words lines = run.error_lines();
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("mylos: error: "); });
@@ -40,7 +40,7 @@ void expect_error(const ProgramRun& run, const std::string& what, int exit_code 
 
 json run_json_of(const fs::path& run) { return json::parse(read_file(run / "run.json")); }
 
-/// Results with the same names, whose numbers are as near as losses are.
+/// Expects results with the same names and with numbers within the tolerance of losses.
 void expect_results_near(const json& results, const json& expected) {
   ASSERT_EQ(results.size(), expected.size()) << results;
   for (const auto& [name, value] : expected.items()) {
@@ -70,12 +70,12 @@ TEST_P(RanksOfFamily, TrainAsOneDoes) {
   EXPECT_EQ(resolved["threads"], 1);
   EXPECT_EQ(resolved["mode"], "sharded");
   EXPECT_EQ(run_json_of(three)["state"]["finished"], true);
-  expect_results_near(json::parse(together.output), json::parse(alone.output));  // the results, once
+  expect_results_near(json::parse(together.output), json::parse(alone.output));  // the results, printed once
   EXPECT_THAT(together.errors, HasSubstr("ranks    3 on 1 node, 1 thread each; sharded\n"));
   const Words lines = together.error_lines();
   EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("done after "); }), 1);
   EXPECT_TRUE(fs::exists(three / "best" / "model.safetensors"));
-  // A finished run is left alone by any number of ranks.
+  // A finished run is left unchanged on any number of ranks.
   const ProgramRun again = run_on(2, train_words(three, {"--mode", "fsdp"}));
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(again.output, together.output);
@@ -108,7 +108,7 @@ TEST_P(RanksOfFamily, ABatchPerRankCountsForEach) {
   EXPECT_EQ(run_json_of(run_)["resolved"]["micro-batch"], 2) << "2 and 3 sequences, each in 2 parts";
 }
 
-/// Also where a rank has more samples than others, because they are shared out by their tokens.
+/// Also if a rank has more samples than others, because samples are distributed by their tokens.
 TEST_P(RanksOfFamily, ABatchSizePerDeviceIsTheMicroBatch) {
   const ProgramRun run = run_on(2, train_words(run_, {"--batch_size_per_device", "2", "--gradient_accumulation_steps",
                                                       "2", "--max_training_steps", "2", "--no_fsdp"}));
@@ -183,7 +183,7 @@ TEST_P(RanksOfFamily, ASignalEndsAllAtAStepsEnd) {
       launched(std::vector<Words>(2, train_words(run_, {"--steps", "1000000", "--mode", "sharded"}))), "", {},
       mpiexec());
   await_metrics(run_);
-  program.send(SIGUSR1);  // mpirun passes it on
+  program.send(SIGUSR1);  // mpirun forwards it
   const ProgramRun run = program.wait();
   EXPECT_EQ(run.exit_code, 85) << run.errors;
   EXPECT_FALSE(fs::exists(run_ / "last")) << "its checkpoint has the weights";

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-/// Files that an earlier version wrote (scripts/record/small_run.py): this one goes on with them.
+/// Resumes from files that an earlier version wrote (scripts/record/small_run.py).
 namespace mylos::tests {
 namespace {
 
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view recorded_at = "/tmp/recorded_run";  // by scripts/record/small_run.py
+constexpr std::string_view recorded_at = "/tmp/recorded_run";  // the path that scripts/record/small_run.py used
 
 std::string replaced(std::string text, std::string_view from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -35,7 +35,7 @@ std::string replaced(std::string text, std::string_view from, const std::string&
   return text;
 }
 
-/// The recorded files where this test has them: run.json and the checkpoints hold their paths.
+/// Copies the recorded files to this test's directory, and adapts the paths in run.json and the checkpoints.
 class RecordedRun : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ class RecordedRun : public testing::Test {
     write_hdf5_attribute(run.get(), "configuration", std::string_view(moved), path.string());
   }
 
-  /// The command that was recorded.
+  /// Runs the recorded command.
   ProgramRun train(const std::string& output, const std::string& more = "") const {
     std::istringstream words(
         "--max-length 60 --doc-stride 20 --batch 4 --learning-rate 1e-3 --dropout 0.1 --steps 60 --eval-every 15 "
@@ -71,7 +71,7 @@ class RecordedRun : public testing::Test {
     return run_mylos(all);
   }
 
-  /// A value of each step or evaluation.
+  /// Returns a value of each step or evaluation.
   static std::map<std::size_t, double> values(const std::vector<nlohmann::json>& rows, const char* name) {
     std::map<std::size_t, double> found;
     for (const auto& row : rows) found[row.at("step").get<std::size_t>()] = row.at(name).get<double>();
@@ -80,7 +80,7 @@ class RecordedRun : public testing::Test {
 
   TemporaryDirectory directory_;
   fs::path recorded_ = directory_ / "recorded";
-  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< not the user's timing cache
 };
 
 void expect_near(const std::map<std::size_t, double>& actual, const std::map<std::size_t, double>& expected) {
@@ -113,7 +113,7 @@ TEST_F(RecordedRun, TheFinishedOneIsFinished) {
   EXPECT_EQ(read_file(recorded_ / "finished/metrics.jsonl"), metrics);
 }
 
-// Its run.json lacks these options, which are no reason to print the scores of another run.
+// run.json lacks these newer options, which must not make it print the scores of another run.
 TEST_F(RecordedRun, TheFinishedOneIsNoneOfNewerOptions) {
   for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning-rate-min 0.0, now 1e-05"),
                                      std::pair("--decay-all", "decay-all false, now true"),
@@ -137,7 +137,7 @@ TEST_F(RecordedRun, TheInterruptedOneGoesOnToTheSameEnd) {
   expect_near(values(actual.evaluations, "validation_loss"), values(expected.evaluations, "validation_loss"));
 }
 
-// Its checkpoint and run.json lack these settings, which had their defaults.
+// The checkpoint and run.json lack these settings, which had their default values.
 TEST_F(RecordedRun, TheInterruptedOneHasTheDefaultsOfNewerOptions) {
   for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning-rate-min 0.0, now 1e-05"),
                                      std::pair("--decay-all", "decay-all false, now true"),

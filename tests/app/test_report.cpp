@@ -11,7 +11,7 @@
 
 #include <regex>
 
-/// mylos report: pages of real runs, of broken ones, of long ones.
+/// mylos report: pages of real runs, damaged runs and long runs.
 namespace mylos::tests {
 namespace {
 
@@ -38,7 +38,7 @@ class Report : public TinyRun {
     return run_mylos(words);
   }
 
-  /// The page of these runs, which is well-formed and asks for nothing else.
+  /// Returns the page of these runs. It must be well-formed and refer to no other resource.
   std::string page_of(const Words& arguments) const {
     const ProgramRun run = report(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.errors;
@@ -57,7 +57,7 @@ class Report : public TinyRun {
     return page;
   }
 
-  /// run.json of a run of `steps` steps.
+  /// Writes the run.json of a run of `steps` steps.
   void write_run(const fs::path& directory, std::size_t steps, bool finished, const json& more = json::object()) const {
     json run = {{"dev", train_.string()},
                 {"seed", 42},
@@ -273,7 +273,7 @@ TEST_F(Report, AnAnswerInTheRightSentenceIsNotShownInAnother) {
   EXPECT_THAT(page_of({run_}), HasSubstr("A <mark class=\"p\">dog</mark> slept."));
 }
 
-/// What differs at most, in a browser: on screens of three widths and on paper nothing is cut or lies over another.
+/// Checks in a browser, on screens of three widths and on paper, that nothing is cut off or overlaps.
 TEST_F(Report, FitsScreensAndPaper) {
   if (run_process({"sh", "-c", "command -v chromium"}).exit_code != 0) GTEST_SKIP() << "no chromium is installed";
   Words runs;
@@ -410,7 +410,7 @@ TEST_F(Report, ShowsKernelsThatBenchMeasured) {
   const std::string page = page_of({run_, "--kernels", directory_ / "kernels.json"});
   EXPECT_THAT(page, Not(HasSubstr("nan")));
   for (const json& row : json::parse(bench.output)["breakdown"]["kernels"]) {
-    const json& roofline = row["share_of_roofline"];  // null where no formula knows the kernel
+    const json& roofline = row["share_of_roofline"];  // null if no formula covers the kernel
     const std::string share =
         roofline.is_null() ? "\xe2\x80\x93" : fmt::format("{:.0f} %", 100.0 * roofline.get<double>());
     const std::string cells =

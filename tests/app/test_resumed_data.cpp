@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// Runs that go on, or not, with data files that were edited, moved or laid out anew.
+/// Resumption of runs whose data files were edited, moved or reformatted.
 namespace mylos::tests {
 namespace {
 
@@ -34,7 +34,7 @@ class ResumedData : public ResumedRuns {
     all.insert(all.end(), more.begin(), more.end());
     return train(run_, all);
   }
-  /// The file with `text` is refused; as it was, it is taken up again.
+  /// Expects that the file is rejected with `text`, and accepted again with its old content.
   void expect_noticed(const fs::path& file, const std::string& text) const {
     const std::string before = read_file(file), metrics_before = read_file(run_ / "metrics.jsonl");
     write_file(file, text);
@@ -55,7 +55,7 @@ TEST_F(ResumedData, EditedInPlaceIsRefused) {
   const std::string questions = tiny_questions();
   expect_noticed(train_, replaced(questions, "the red fox runs far", "the red fox digs far"));
   expect_noticed(dev_, replaced(questions, "the red fox runs far", "the red fox runs off"));
-  json answered = json::parse(questions);  // which no window shows, but scores do
+  json answered = json::parse(questions);  // changes no window, but changes scores
   answered["data"][0]["paragraphs"][0]["qas"][0]["answers"].push_back({{"text", "fox"}, {"answer_start", 8}});
   expect_noticed(dev_, answered.dump());
   expect_noticed(order_, order_text({"q12", "q13", "q21", "q22"}) + order_text({"q01", "q02", "q03", "q11"}));

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-/// Runs of the program that are interrupted and go on.
+/// Runs of the program that are interrupted and resumed.
 namespace mylos::tests {
 namespace {
 
@@ -47,7 +47,7 @@ TEST_P(ResumedRunsOfFamily, GiveTheNumbersOfAnUninterruptedRun) {
 TEST_P(ResumedRunsOfFamily, ShowEachStepOnceInTensorBoard) {
   if (const std::string obstacle = tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   leave_unfinished(run_, 4);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // event files are in the order of their seconds
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // event files are ordered by creation time in seconds
   ASSERT_EQ(train(run_).exit_code, 0);
   const json read = json::parse(tensorboard_reads(directory_.path()));
   const json& scalars = read["scalars"]["run"];
@@ -97,7 +97,7 @@ TEST_F(ResumedRuns, OptionsThatDifferAreListed) {
   expect_refused(run, "is of a run with other options: ");
   EXPECT_THAT(run.errors, AllOf(HasSubstr("seed 42, now 7"), HasSubstr("learning-rate 0.001, now 0.002"),
                                 Not(HasSubstr("micro-batch unset"))));
-  // What only decides how the same numbers come about may differ.
+  // Options that only affect how the same numbers are computed may differ.
   const ProgramRun other = train(run_, {"--micro-batch", "2", "--recompute", "layer", "--keep", "1"});
   EXPECT_EQ(other.exit_code, 0) << other.errors;
 }
@@ -108,7 +108,7 @@ TEST_P(ResumedRunsOfFamily, AMicroBatchThatThePlanChoseIsTakenAgain) {
   };
   ASSERT_EQ(train(directory_ / "roomy").exit_code, 0);
   ASSERT_EQ(micro_batch(directory_ / "roomy"), 4);
-  // A run like it where less memory is free: as `roomy` would have recorded it there.
+  // The same run with less free memory: as `roomy` would have recorded it there.
   json little = json::parse(read_file(directory_ / "roomy" / "run.json"));
   little["resolved"]["micro-batch"] = 3;
   little.erase("state");
@@ -208,7 +208,7 @@ TEST_F(ResumedRuns, TheDirectorysRules) {
   EXPECT_FALSE(fs::exists(run_ / "checkpoints" / "step-000004.h5"));
 }
 
-// A job that begins where another run was, and is put back into the queue, goes on with what it saved itself.
+// A job that started in the directory of another run, and was then requeued, resumes from its own checkpoints.
 TEST_F(ResumedRuns, ARequeuedJobKeepsItsOwnCheckpoints) {
   leave_unfinished(run_, 4);
   const fs::path other = directory_ / "other";
@@ -244,7 +244,7 @@ TEST_F(ResumedRuns, APathBeginsAnotherRunThere) {
   EXPECT_EQ(metrics(other).back()["step"], 9);
   EXPECT_TRUE(fs::exists(run_ / "checkpoints" / "step-000004.h5"));
   expect_refused(train(directory_ / "third", {"--resume", directory_ / "nowhere"}), "nowhere: no checkpoint is there");
-  // Within its own directory the run goes on from there, and forgets what came after.
+  // Within its own directory the run resumes from there, and discards the later checkpoints.
   ASSERT_EQ(train(run_, {"--resume", run_ / "checkpoints" / "step-000002.h5", "--checkpoint-every", "4"}).exit_code, 0);
   EXPECT_EQ(metrics(run_), [&] {
     EXPECT_EQ(train(directory_ / "whole").exit_code, 0);
@@ -349,7 +349,7 @@ TEST_F(ResumedRuns, AnExtensionBeginsToWaitAnew) {
 
 TEST_F(ResumedRuns, AnExtensionThatWasKilledGoesOn) {
   ASSERT_EQ(train(run_).exit_code, 0);
-  json run = json::parse(read_file(run_ / "run.json"));  // as it is before the first new checkpoint
+  json run = json::parse(read_file(run_ / "run.json"));  // its state before the first new checkpoint
   run["state"]["finished"] = false;
   run["steps"] = 14;
   write_file(run_ / "run.json", run.dump());
@@ -384,7 +384,7 @@ TEST_F(ResumedRuns, CheckpointsComeByDefaultAndAsTrainerSays) {
   EXPECT_THAT(steps_of({"--save_strategy", "steps", "--save_steps", "4"}), ElementsAre(4, 8, 9));
 }
 
-/// A ResNet is killed on several ranks (test_faults.cpp).
+/// The ResNet family is killed on several ranks instead (test_faults.cpp).
 using KilledRunsOfFamily = OnFamily<ResumedRuns>;
 
 TEST_P(KilledRunsOfFamily, KillsAreSurvived) {

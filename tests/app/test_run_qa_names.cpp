@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-/// mylos train in the words of Hugging Face's run_qa: the lines of its README, pasted.
+/// mylos train with the options of Hugging Face's run_qa: pasted lines of its README.
 namespace mylos::tests {
 namespace {
 
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Words = std::vector<std::string>;
 
-/// The words of a command line as a shell takes them, where nothing is quoted.
+/// Splits a command line without quotes into words, as a shell does.
 Words words_of(const std::string& line) {
   std::istringstream stream(line);
   Words words;
@@ -39,7 +39,7 @@ app::Arguments parse_train(const Words& more) {
   return app::parse_arguments(*app::find_command("train"), words);
 }
 
-/// Caches that hold a model with BERT's positions and data called SQuAD, of a user who has fetched both.
+/// The caches of a user who has fetched both a model with BERT's positions and a data set called SQuAD.
 class RunQa : public TinyRun {
  protected:
   void SetUp() override {
@@ -65,8 +65,8 @@ class RunQa : public TinyRun {
       datasets_{"HF_DATASETS_CACHE", ""};
 };
 
-// github.com/huggingface/transformers/blob/main/examples/pytorch/question-answering/README.md, with mylos train in the
-// place of python run_qa.py.
+// github.com/huggingface/transformers/blob/main/examples/pytorch/question-answering/README.md, with mylos train instead
+// of python run_qa.py.
 constexpr const char* readme_line = R"(train \
   --model_name_or_path google-bert/bert-base-uncased \
   --dataset_name squad \
@@ -261,7 +261,7 @@ std::string with_underscores(std::string_view name) {
   return text;
 }
 
-/// A row of the page's tables: their names, in backticks in the first column, and our options in the second.
+/// A row of the page's tables: their names, in backticks in the first column, and our options in the second column.
 struct PageRow {
   std::set<std::string> names, options;
   std::string here;  ///< the second column
@@ -284,7 +284,7 @@ std::vector<PageRow> page_rows() {
     const std::size_t second = line.find(" | ");
     PageRow row{{}, matches(line.substr(second), "--([a-z][a-z0-9-]*)"), line.substr(second + 3)};
     for (const std::string& span : matches(line.substr(0, second), "`([^`]*)`")) {
-      const std::size_t inner = span.find('(') + 1;  // of DataLoader(batch_size) what is within
+      const std::size_t inner = span.find('(') + 1;  // the part within DataLoader(batch_size)
       row.names.merge(matches(span.substr(inner), "([a-z][a-z0-9_.]*)"));
     }
     rows.push_back(row);
@@ -305,7 +305,7 @@ TEST(RunQaNames, ThePageTellsOfEach) {
   }
 }
 
-/// Every name of the tables is an option, or is answered with what its row says.
+/// Every name in the tables is either an option or rejected with the text of its row.
 TEST(RunQaNames, TheTablesOfThePageAreTheProgramsAnswers) {
   std::size_t names = 0;
   for (const PageRow& row : page_rows()) {

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-/// Training, evaluation and questions through the program, on a model and data that are made here.
+/// Training, evaluation and questions through the program, on a generated model and data.
 namespace mylos::tests {
 namespace {
 
@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 class Runs : public EvaluatedRun {};
 using RunsOfFamily = OnFamily<EvaluatedRun>;
 
-/// Losses of the steps in a metrics.jsonl.
+/// Returns the losses of the steps in a metrics.jsonl.
 std::vector<double> losses(const fs::path& run) {
   std::vector<double> values;
   std::istringstream lines(read_file(run / "metrics.jsonl"));
@@ -226,13 +226,13 @@ TEST_F(Runs, PreparedLinesShowEachWindow) {
   EXPECT_EQ(line["input_ids"].size(), line["offsets"].size());
   EXPECT_EQ(line["input_ids"].size(), line["token_type_ids"].size());
   EXPECT_TRUE(line["offsets"][0].is_null());
-  // The answer "red" stands at characters 4 to 7.
+  // The answer "red" is at characters 4 to 7.
   EXPECT_EQ(line["offsets"][line["start"].get<int>()][0], 4);
   EXPECT_EQ(line["offsets"][line["end"].get<int>()][1], 7);
 }
 
-/// Lines of `mylos ask --json` that differ in the last digits of scores at most: batches of other sizes are summed in
-/// another order on some processors.
+/// Expects lines of `mylos ask --json` that differ at most in the last digits of scores, because on some processors the
+/// order of sums depends on the batch size.
 void expect_same_answers(const std::string& actual, const std::string& expected) {
   std::istringstream actual_lines(actual), expected_lines(expected);
   for (std::string line, other; std::getline(expected_lines, line);) {
@@ -277,7 +277,7 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
   EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
 }
 
-/// Waits until a program reads the pipe at `path`; the end to write to, -1 where none came.
+/// Waits until a program reads the pipe at `path`. Returns the write end, or -1 if no reader appeared.
 int await_reader(const fs::path& path) {
   for (int i = 0; i < 600; ++i) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -322,7 +322,7 @@ TEST_F(Runs, TimingsOfProductsAreKept) {
   ASSERT_EQ(train(run_, {"--steps", "1", "--gemm", "auto"}).exit_code, 0);
   const fs::path cache = directory_ / "cache" / "mylos" / "gemm";
   const auto products = [&] { return read_json(run_ / "run.json")["resolved"]["gemm"]["products"]; };
-  ASSERT_EQ(fs::exists(cache), !products().empty());  // a build with one provider times nothing
+  ASSERT_EQ(fs::exists(cache), !products().empty());  // a build with one provider measures nothing
   if (!fs::exists(cache)) return;
   const json timed = read_json(fs::directory_iterator(cache)->path())["choice"]["products"];
   EXPECT_FALSE(timed.empty());

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// mylos score prints what the official scripts print, and nothing else.
+/// mylos score prints exactly the output of the official scripts.
 namespace mylos::tests {
 namespace {
 
@@ -60,7 +60,7 @@ TEST_F(Score, TakesProbabilitiesOfNoAnswer) {
     words.insert(words.end(), more.begin(), more.end());
     return nlohmann::json::parse(run_mylos(words).output);
   };
-  // The article "a" goes, so "a b" is "b" on both sides.
+  // The article "a" is removed, so "a b" becomes "b" on both sides.
   EXPECT_EQ(score({})["exact"], 50.0);
   EXPECT_EQ(score({"--na-prob-file", odds})["best_exact"], 100.0);
   EXPECT_EQ(score({"--na-prob-file", odds})["best_exact_thresh"], 0.1);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-/// Tasks of other kinds than the program's own, through the program: the small models train, resume, are evaluated and
-/// reported with no change elsewhere.
+/// Task kinds that the program does not have: the small models are trained, resumed, evaluated and reported through the
+/// program without other changes.
 namespace mylos::tests {
 namespace {
 

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <thread>
 
-/// mylos watch: a run seen through its files.
+/// mylos watch: observes a run through its files.
 namespace mylos::tests {
 namespace {
 
@@ -22,7 +22,7 @@ using testing::Not;
 class Watch : public TinyRun {
  protected:
   using TinyRun::TinyRun;
-  /// At once for those who read it, as the program does.
+  /// Replaces a file atomically, as the program does.
   void replace(const std::filesystem::path& file, const std::string& text) const {
     write_file(directory_ / "written", text);
     std::filesystem::rename(directory_ / "written", file);
@@ -34,7 +34,7 @@ class Watch : public TinyRun {
                                      {"state", {{"finished", finished}}}})
                                    .dump());
   }
-  /// `count` GPUs that used half a kilowatt-hour each, then half a line.
+  /// Writes `count` GPUs that used half a kilowatt-hour each, then half a line.
   void write_gpus(const std::string& node, std::size_t count, const std::string& more = "") const {
     std::string gpus;
     for (std::size_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ class Watch : public TinyRun {
                                                       R"(, "step": 1, "gpus": [)" + gpus + more + "]}\n" +
                                                       R"({"time": 17)");
   }
-  /// Steps 1 to `count`, 2 s each, then half a line.
+  /// Writes steps 1 to `count` of 2 s each, then half a line.
   void write_metrics(std::size_t count) const {
     std::string text;
     for (std::size_t step = 1; step <= count; ++step) {
@@ -223,7 +223,7 @@ TEST_F(Watch, EndsWhereTheRunSaysThatItEnded) {
   EXPECT_THAT(seen.output, HasSubstr(": ended by SIGTERM\n"));
   EXPECT_EQ(json::parse(run_mylos({"watch", run_, "--json"}).output)["ended"], "ended by SIGTERM");
   std::string weights = read_file(model_ / "model.safetensors");
-  weights.replace(weights.size() - 4, 4, std::string("\x00\x00\xc0\x7f", 4));  // not a number
+  weights.replace(weights.size() - 4, 4, std::string("\x00\x00\xc0\x7f", 4));  // NaN
   write_file(model_ / "model.safetensors", weights);
   diverging.insert(diverging.end(), {"--overwrite", "--steps", "2"});
   EXPECT_EQ(run_mylos(diverging).exit_code, 1);

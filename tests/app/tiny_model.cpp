@@ -26,10 +26,10 @@ std::string vocabulary_text() {
     for (char c = 'a'; c <= 'z'; ++c) text += fmt::format("{}{}\n", prefix, c);
     for (char c = '0'; c <= '9'; ++c) text += fmt::format("{}{}\n", prefix, c);
   }
-  return text + ".\n,\n?\n!\n";  // 81 tokens: of a multiple of 8 the last may be padding
+  return text + ".\n,\n?\n!\n";  // 81 tokens: with a multiple of 8 the last rows could be padding
 }
 
-/// Collects named tensors with values that stay where they are.
+/// Collects named tensors. References to their values stay valid.
 class Tensors {
  public:
   void add_random(const std::string& name, std::vector<std::size_t> shape, float deviation = 0.1f) {
@@ -39,7 +39,7 @@ class Tensors {
   void add(const std::string& name, std::vector<std::size_t> shape, float value) {
     for (float& each : take(name, std::move(shape))) each = value;
   }
-  /// The values of a tensor that was added.
+  /// Returns the values of a tensor that was added.
   std::vector<float>& find(const std::string& name) {
     return values_.at(static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin()));
   }
@@ -96,7 +96,7 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   Tensors tensors;
   tensors.add_random(embeddings_name, {tokens, model.hidden});
   if (model.eight_overflows) {
-    const std::size_t before = vocabulary.find("\n8\n") + 1;  // the token's line is its index
+    const std::size_t before = vocabulary.find("\n8\n") + 1;  // the index of a token is its line
     const auto token = std::ranges::count(vocabulary.substr(0, before), '\n');
     std::fill_n(tensors.find(embeddings_name).begin() + token * static_cast<std::ptrdiff_t>(model.hidden), model.hidden,
                 3e38f);

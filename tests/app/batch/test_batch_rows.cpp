@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// Which rows the table of micro-batches has, which one wins, and what is said of their losses.
+/// The rows of the table of micro-batches, the best row, and the notes on their losses.
 namespace mylos::app {
 namespace {
 

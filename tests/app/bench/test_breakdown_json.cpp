@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-/// These rows as `mylos bench step --breakdown --json` prints them.
+/// Returns these rows as `mylos bench step --breakdown --json` prints them.
 json printed(const std::vector<BreakdownRow>& rows) {
   return {{breakdown_key, json(to_json({.kernels = rows, .host = {}}, {.flops = 2e9, .bandwidth = 3e9}))}};
 }

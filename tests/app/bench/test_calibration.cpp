@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-/// What bench step has measured, and who uses it.
+/// The measurements of bench step, and the commands that use them.
 namespace mylos::app {
 namespace {
 
@@ -18,14 +18,14 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The model that tests::TinyRun trains.
+/// Returns the model that tests::TinyRun trains.
 std::unique_ptr<nn::Model> tiny_network() {
   return nn::make_bert_question_answering(
       {.vocabulary = 81, .hidden = 16, .layers = 2, .heads = 2, .feed_forward = 32, .positions = 64, .token_types = 2},
       Precision::float32);
 }
 
-/// Of the tiny model on one thread of this machine.
+/// Returns the calibration of the tiny model on one thread of this machine.
 Calibration tiny() {
   return {.device = processor_name(),
           .threads = 1,

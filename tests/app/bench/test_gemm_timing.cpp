@@ -21,7 +21,7 @@ TEST(GemmTiming, ATrainingPassHasThreeProductsForEachLinearLayer) {
   ASSERT_EQ(products.size(), 15u);
   double flops = 0.0;
   for (const GemmProduct& product : products) flops += static_cast<double>(product.count) * product.flops();
-  // Three directions of 4 H^2 + 2 H F weights a layer and 2 H of the head, two operations each, for every token.
+  // Three passes, with 4 H^2 + 2 H F weights per layer and 2 H in the head, and two operations per weight and token.
   EXPECT_EQ(flops, 3.0 * 2.0 * 10.0 * (3.0 * (4.0 * 4.0 * 4.0 + 2.0 * 4.0 * 16.0) + 2.0 * 4.0));
   EXPECT_EQ(products[1].name, "qkv/weight-gradient");
   EXPECT_EQ(products[1].output, Precision::float32);
@@ -90,7 +90,7 @@ TEST(GemmTiming, EveryProviderIsTimedOnEveryConvolution) {
 }
 
 TEST(GemmTiming, TheCeilingTakesTheFastestProviderOfEachProduct) {
-  // Of 2 operations each: the first product runs at 1 or 4 a second, the second, twice, at 2 or 1.
+  // With 2 operations each: the first product runs at 1 or 4 per second, the second, which is done twice, at 2 or 1.
   const GemmProduct product{.m = 1, .n = 1, .k = 1, .name = "p"};
   ProductRates first{product, {{1.0}, {9.0, 4.0, 3.0}}}, second{product, {{2.0}, {1.0}}};
   second.product.count = 2;

@@ -17,7 +17,7 @@ const std::string product = "mylos::gemm NT 10 4 4 float float bias_gelu = onedn
 const std::vector<GemmProduct> products = {
     {.transpose_b = Transpose::yes, .m = 1, .n = 4, .k = 4, .name = "dense/forward"}};
 
-/// A step of 10 s: 8 in kernels, 1 on the host and 1 nowhere.
+/// A step of 10 s: 8 s in kernels, 1 s on the host and 1 s unaccounted.
 ProfiledStep step() {
   ProfiledStep step;
   step.seconds = 10.0;
@@ -47,7 +47,7 @@ TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
   EXPECT_EQ(*first.flops, 2 * 320.0 / 4.0);
   EXPECT_EQ(*first.bytes, 2 * 4.0 * (40 + 16 + 40) / 4.0);
   EXPECT_EQ(*first.roofline, std::max(160.0 / 1000.0, 192.0 / 100.0));
-  // Within two products of 40 elements, one read and one written each.
+  // Part of two products of 40 elements, each of which is read once and written once.
   EXPECT_EQ(*row(breakdown, "mylos::activation::gelu, in a product").bytes, 2 * 40 * 8.0);
   EXPECT_EQ(*row(breakdown, "mylos::optimizer::adamw").bytes, 28.0 * 100 / 2.0);
   EXPECT_EQ(*row(breakdown, "fill of mylos::gradients").bytes, 80.0);

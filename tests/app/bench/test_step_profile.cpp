@@ -21,7 +21,7 @@ void wait(double seconds) {
 
 constexpr Work work_of_kernel{3.0, 5.0};
 
-/// A kernel that reports its work, or one that does not.
+/// Launches a kernel that reports its work, or one that does not.
 void launch_reporting(const char* label) {
   for_each_element(with_work(label, work_of_kernel), ExecutionSpace(), 100, KOKKOS_LAMBDA(std::size_t){});
 }

@@ -24,7 +24,7 @@ class ConfigFile : public testing::Test {
     tests::write_file(path, text);
     return path.string();
   }
-  /// What `train` was told by a configuration of `text` and by `words`.
+  /// Parses a configuration file with `text` and the arguments `words`.
   Arguments parse(const std::string& text, std::vector<std::string> words = {}) {
     words.insert(words.begin(), {"--config", write(text)});
     return parse_arguments(train_, words);
@@ -108,7 +108,7 @@ TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
   EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
 }
 
-/// A file that run_qa takes in the place of a command line.
+/// A file that run_qa accepts instead of command-line options.
 constexpr const char* run_qa_json = R"({
   "model_name_or_path": "m", "train_file": "/t", "validation_file": "/d", "output_dir": "/o", "do_train": true,
   "do_eval": true, "overwrite_output_dir": true, "per_device_train_batch_size": 6, "num_train_epochs": 3.0,
@@ -188,7 +188,7 @@ TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
   EXPECT_EQ(taken("of-another-build", false, {}), std::nullopt);
 }
 
-/// What a run on this build's devices resolved.
+/// Returns a layout as resolved on this build's devices.
 nlohmann::ordered_json resolved_layout() {
   return {{"micro-batch", 3u},
           {"execution", ExecutionSpace::name()},
@@ -254,7 +254,7 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
     return differing_settings(saved, train_, now);
   };
   EXPECT_EQ(changed_options(train_, seeded), Json({"model", "train", "output", "seed"}));
-  // Of a version with other defaults, in which batch was set and seed was not.
+  // From a version with other defaults, in which batch was set and seed was not.
   const Json saved = {{"model", "m"},
                       {"train", settings_json(train_, plain)["train"]},
                       {"batch", 8},
@@ -262,10 +262,10 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
                       {"program", {{"changed", {"batch"}}}}};
   EXPECT_EQ(differing(saved, plain), std::vector<std::string>{"batch 8, now 12"});
   EXPECT_EQ(differing(saved, seeded), (std::vector<std::string>{"batch 8, now 12", "seed 1, now 7"}));
-  // One that had no such option went by its default.
+  // A version without this option used its default.
   EXPECT_EQ(differing(saved, parse_words({"--batch=8", "--decay-all"})),
             std::vector<std::string>{"decay-all false, now true"});
-  // A version that recorded no such list: only what was unset is known to be a default.
+  // From a version that did not record such a list: only unset options are known to be defaults.
   const Json older = {{"seed", 1}, {"checkpoint-every", nullptr}};
   EXPECT_EQ(differing(older, plain), std::vector<std::string>{"seed 1, now 42"});
   EXPECT_EQ(differing(older, parse_words({"--checkpoint-every=5", "--seed=1"})),

@@ -19,13 +19,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A value that is not the default, and how run.json shows it.
+/// A value that is not the default, and its form in run.json.
 struct Example {
   std::string typed;
   ordered_json recorded;
 };
 
-/// One for each option of train that is a setting; a new option without one fails the test.
+/// Returns an example for each train option that is a setting. A new option without an example fails the test.
 const std::map<std::string, Example>& examples() {
   static const std::map<std::string, Example> all = {
       {"model", {"bert-base-uncased", "bert-base-uncased"}},
@@ -93,7 +93,7 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-/// What run.json would say of `option` after `words`.
+/// Returns the value of `option` in run.json after `words`.
 ordered_json recorded(const Option& option, const std::vector<std::string>& words) {
   std::vector<std::string> all = {"--model", "m", "--train", "t", "--dev", "d", "--output", "o"};
   all.insert(all.end(), words.begin(), words.end());
@@ -102,7 +102,7 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // One is another way to say batch, tested with that; six need another option, two a GPU.
+    // One is an alternative to batch and tested with it; six need another option; two need a GPU.
     static const std::set<std::string> elsewhere = {"batch-per-rank", "leaves",      "initial-loss-scale",
                                                     "tf32",           "attention",   "momentum",
                                                     "nesterov",       "decay-steps", "decay-factor"};

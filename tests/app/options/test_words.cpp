@@ -21,7 +21,7 @@ ReadWords read(const Words& words, TruthWords truths = TruthWords::values) {
   return read_words(known_names(), words, truths);
 }
 
-/// The options among `words` that no name is for.
+/// Returns the options among `words` that are unknown.
 Words unknown(const Words& words) {
   Words all;
   for (const ReadOption& option : read(words).options) {
@@ -32,7 +32,7 @@ Words unknown(const Words& words) {
   return all;
 }
 
-/// "batch=3" for an option with a value, "json" for one without.
+/// Formats options as "batch=3" if they have a value, and as "json" otherwise.
 Words told(const ReadWords& read) {
   Words all;
   for (const ReadOption& option : read.options) all.push_back(option.name + (option.value ? "=" + *option.value : ""));

@@ -9,7 +9,7 @@
 namespace mylos::app {
 namespace {
 
-/// "--max-length" as roff has it.
+/// Returns "--max-length" in roff syntax.
 std::string roff_name(const std::string& name) {
   std::string text = "\\-\\-";
   for (const char c : name) text += c == '-' ? "\\-" : std::string(1, c);

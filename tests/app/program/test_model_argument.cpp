@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// What ask and eval take from the run that --model names.
+/// The settings that ask and eval take from the run that --model names.
 namespace mylos::tests {
 namespace {
 
@@ -75,7 +75,7 @@ TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {
   EXPECT_GT(answer["score"].get<double>(), 0.1);
   EXPECT_THAT(ask(run_, {"--squad", "1.1"}).output, Not(HasSubstr("no answer")));
   EXPECT_THAT(ask(run_ / "best").output, HasSubstr("no answer"));
-  // Elsewhere a model's directory does not say what it was trained on.
+  // In another directory, the model does not tell what it was trained on.
   const fs::path copied = directory_ / "copied";
   fs::copy(run_ / "best", copied);
   const Words windows = {"--max-length", "60", "--doc-stride", "20"}, rules = {"--squad", "2.0"};

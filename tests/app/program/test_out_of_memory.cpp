@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// Memory that cannot be had ends a run in one line of ours.
+/// A run that cannot get memory ends with a one-line message.
 namespace mylos::tests {
 namespace {
 
@@ -25,7 +25,7 @@ TEST(OutOfMemory, KokkosWordsBecomeOurs) {
   EXPECT_EQ(translated_allocation_failure("Kokkos ERROR: something else"), std::nullopt);
 }
 
-/// The message really is Kokkos'.
+/// Checks that the translated message is the one that Kokkos gives.
 TEST(OutOfMemory, AnAllocationThatFailsIsTranslated) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer ends the program itself";
   const std::string thrown =
@@ -42,7 +42,7 @@ class AddressSpace : public TinyRun {
     TinyRun::SetUp();
   }
 
-  /// Trains with so many KiB of addresses.
+  /// Trains with an address space limited to this number of KiB.
   ProgramRun train(std::size_t kibibytes) const {
     const std::string script = "ulimit -v " + std::to_string(kibibytes) + "; exec \"$0\" \"$@\"";
     return RunningProgram({"-c", script, program(), "train", "--model", model_, "--train", train_, "--output", run_,
@@ -55,14 +55,14 @@ class AddressSpace : public TinyRun {
 };
 
 TEST_F(AddressSpace, ARunThatNeedsMoreIsRefusedBeforeItAllocates) {
-  // Less than libraries reserve and the program's own take together.
+  // Less than the libraries reserve and the program's own memory take together.
   const ProgramRun run = train(std::size_t{600} << 10);
   EXPECT_EQ(run.exit_code, 1);
   ASSERT_EQ(run.error_lines().size(), 1u) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("GiB are free (the address space is limited to 600.00 MiB: ulimit -v); "));
 }
 
-/// A run that has little ends, in one line or well. (Below some 350 MiB OpenBLAS waits for ever before main().)
+/// With little memory, a run ends in one line or succeeds. (Below some 350 MiB OpenBLAS waits forever before main().)
 TEST_F(AddressSpace, ALittleIsNoReasonToHangOrToCrash) {
   for (const std::size_t mebibytes : {600, 700, 800}) {
     SCOPED_TRACE(mebibytes);

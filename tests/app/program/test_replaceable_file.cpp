@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// What commands do with files that are there already.
+/// How commands treat existing files.
 namespace mylos::tests {
 namespace {
 

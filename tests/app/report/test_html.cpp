@@ -21,7 +21,7 @@ TEST(Html, TextIsEscaped) {
             "b\xef\xbf\xbd");
 }
 
-// Browsers take a page with one of them for broken XML.
+// Browsers treat a page with such a character as malformed XML.
 TEST(Html, WhatIsNoCharacterIsReplaced) {
   EXPECT_EQ(escape_html("a\xef\xbf\xbe"
                         "b\xef\xbf\xbf"),

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// The section of the page on micro-batches, and a page of it alone.
+/// The section on micro-batches, within a page and as a page of its own.
 namespace mylos::app {
 namespace {
 

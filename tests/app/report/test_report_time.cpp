@@ -84,7 +84,7 @@ TEST(RunTime, ShowsKernelsThatWereMeasured) {
   EXPECT_THAT(html, HasSubstr("50.0 %"));
   EXPECT_THAT(html, HasSubstr("75 %"));
   EXPECT_THAT(html,
-              HasSubstr("20.0 %</td><td class=\"n\">\xe2\x80\x93</td>"));  // a dash where no formula knows the kernel
+              HasSubstr("20.0 %</td><td class=\"n\">\xe2\x80\x93</td>"));  // a dash if no formula covers the kernel
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Chart chart_of(std::vector<CurvePoint> points) {
 
 TEST(SvgChart, DrawsWhatIsFinite) {
   const std::string html = chart_html(chart_of({{0, 0}, {1, 5}, {2, no_value}, {3, 10}, {4, 5}}));
-  // (0, 0) is the lower left corner, (4, 10) the upper right one; the gap begins a new line.
+  // (0, 0) is the lower left corner and (4, 10) the upper right corner; the gap starts a new line segment.
   EXPECT_THAT(html, HasSubstr("d=\"M68.0 230.0L168.5 130.0M369.5 30.0L470.0 130.0\""));
   EXPECT_THAT(html, HasSubstr("Values that are not finite: 1, left out."));
   EXPECT_THAT(html, HasSubstr("<b>Loss &lt;1&gt;</b>"));

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// `nodes` nodes of four GPUs, busier the higher their numbers.
+/// Returns `nodes` nodes with four GPUs each. Utilization increases with the index.
 train::GpuFollower::Gpus gpus_of(std::size_t nodes) {
   train::GpuFollower::Gpus gpus;
   for (std::size_t node = 0; node < nodes; ++node) {
