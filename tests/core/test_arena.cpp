@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using tests::error_of;
 
-/// What a pass takes: more within a scope than stays.
+/// Allocates more within a scope than after it.
 void take_some(Arena& arena) {
   arena.vector<float>(100);
   {
@@ -76,7 +76,7 @@ TEST(Arena, RefusesMoreThanWasPlanned) {
               HasSubstr("arena test::arena: 768 bytes are needed, 512 were planned"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which ends the program at such a request
+#if !defined(__SANITIZE_ADDRESS__)  // it ends the program at such a request
 TEST(Arena, SaysHowMuchMemoryIsNotToBeHad) {
   const std::size_t bytes = std::size_t{1} << 50;
   EXPECT_THROW(Arena("test::arena", bytes), std::runtime_error);

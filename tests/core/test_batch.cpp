@@ -81,7 +81,7 @@ TEST(Batch, AllocatesNothingForBatchesThatAreNoLarger) {
     batch.set_indices("tokens", tokens);
     batch.set("weights", std::vector<float>(rows, 1.0f));
   };
-  for (int turn = 0; turn < 2; ++turn) fill(100);  // on a device, batches take turns in two memories
+  for (int turn = 0; turn < 2; ++turn) fill(100);  // on a device, batches alternate between two buffers
   const tests::KokkosRecorder recorder;
   for (const std::size_t rows : {99u, 3u, 100u}) fill(rows);
   EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;

@@ -26,7 +26,7 @@ namespace {
 
 using namespace tests;
 
-/// One batch of two samples, and arrays of every shape that kernels take; H = 8, two heads.
+/// One batch of two samples, and arrays of every shape that kernels use; H = 8, two heads.
 struct LabelArrays {
   static constexpr std::size_t rows = 6, columns = 8;
   using Bf = bfloat16;
@@ -135,7 +135,7 @@ void run_losses_and_updates(const LabelArrays& a) {
 
 void run_images(const LabelArrays& a) {
   using T = LabelArrays::Bf;
-  // Six images of one pixel for BatchNorm, and one of 2 x 3 for pooling.
+  // Six images of one pixel for BatchNorm, and one image of 2 x 3 pixels for pooling.
   const ImageGroups groups{a.batch.sample_starts(), a.batch.samples_of_rows(), 1};
   const BatchNormStatistics statistics{Matrix<float>("test::means", 2, LabelArrays::columns),
                                        Matrix<float>("test::inverses", 2, LabelArrays::columns)};
@@ -194,7 +194,7 @@ TEST(Labels, EveryKernelOfOursReportsItsWork) {
   for (const auto& [label, count] : launches) EXPECT_EQ(reported.calls(label), count) << label;
 }
 
-// A function of its own: kernels may not stand in the private functions that TEST makes.
+// A separate function, because kernels may not be launched from the private functions that TEST creates.
 void launch_foreign() {
   Kokkos::parallel_for("theirs::kernel", Kokkos::RangePolicy<ExecutionSpace>(0, 1), KOKKOS_LAMBDA(int){});
 }

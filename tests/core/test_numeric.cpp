@@ -21,7 +21,7 @@ T from_bits(std::uint32_t bits) {
   return value;
 }
 
-/// The value of a 16-bit pattern by the definition of the format, in double.
+/// Returns the value of a 16-bit pattern by the definition of the format, in double.
 double decode(std::uint32_t bits, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1, all_ones = (1 << exponent_bits) - 1;
   const int exponent = static_cast<int>(bits >> fraction_bits) & all_ones;
@@ -66,7 +66,8 @@ TYPED_TEST(Numeric, EveryPatternWidensToItsValueAndBack) {
   }
 }
 
-/// Between two neighbours the nearer one is taken, halfway the one whose last bit is 0; just beyond halfway, its side.
+/// Between two neighbours, the nearer one is chosen; halfway, the one with an even last bit; just beyond halfway, the
+/// nearer.
 TYPED_TEST(Numeric, RoundsToNearestEvenBetweenAllNeighbours) {
   using T = TypeParam;
   for (std::uint32_t bits = 0; bits < 0x7fffu; ++bits) {
@@ -107,7 +108,7 @@ TEST(NumericLimits, NanWithALowPayloadStaysNan) {
 }
 
 #if defined(MYLOS_DEVICE_BUILD)
-/// Every upper half of a float with some lower halves, as a device rounds it and takes it back, equals the host's but
+/// For every upper half of a float, with some lower halves, a device rounds and converts back as the host does, except
 /// for the bits of NaNs.
 template <class T>
 void compare_on_device() {

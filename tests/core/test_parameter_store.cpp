@@ -109,7 +109,7 @@ void fill_gradients(const ParameterStore& store, float value) {
   for (std::size_t unit = 0; unit < 2; ++unit) Kokkos::deep_copy(store.unit_gradients(unit), value);
 }
 
-/// A step's beginning, with what stood there before.
+/// Begins a step, after filling the gradients with `value`.
 void begin_after(const ParameterStore& store, float value) {
   fill_gradients(store, value);
   store.begin_gradients(ExecutionSpace());

@@ -22,7 +22,7 @@ constexpr Initializer uniform_{.kind = Initializer::Kind::uniform, .scale = 0.3f
 constexpr ParameterGroup no_decay{.decay = false};
 constexpr ParameterGroup frozen{.trainable = false};
 
-/// Two units; the second interleaves groups, as a layer of weights and biases does.
+/// Returns two units. The second interleaves groups, as a layer with weights and biases does.
 ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("embeddings").tensor("table", {10, 4}, normal_);

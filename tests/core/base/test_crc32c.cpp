@@ -21,7 +21,7 @@ TEST(Crc32c, EqualsThePublishedValues) {
   EXPECT_EQ(crc32c(std::as_bytes(std::span(ascending))), 0x46DD794Eu);
 }
 
-/// The definition: one bit at a time.
+/// Computes the CRC by its definition, one bit at a time.
 std::uint32_t bit_by_bit(std::span<const std::byte> bytes) {
   std::uint32_t value = 0xFFFFFFFFu;
   for (const std::byte byte : bytes) {

@@ -19,7 +19,7 @@ int flock_error = 0;
 
 }  // namespace
 
-/// Stands before the system's function, and fails where a test says so.
+/// Overrides the system's function, and fails if a test requests it.
 extern "C" int flock(int descriptor, int operation) noexcept {
   errno = flock_error;
   return flock_error != 0 ? -1 : static_cast<int>(::syscall(SYS_flock, descriptor, operation));
@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* refused = "there is no file but a link, a pipe or a device: remove it";
 
-// The holder's name was written into what the link points to.
+// Writing the holder's name must not change the target of a link.
 TEST(DirectoryLock, DoesNotFollowALink) {
   const tests::TemporaryDirectory directory;
   const std::filesystem::path others = directory / "others", run = directory / "run";

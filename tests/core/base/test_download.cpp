@@ -91,7 +91,7 @@ TEST(Download, ATokenOpensWhatIsPrivateAndIsNotLeftBehind) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }
 
-/// Puts a program in the place of curl as long as the object lives.
+/// Replaces curl by another program during its lifetime.
 class CurlStandIn {
  public:
   CurlStandIn(const std::filesystem::path& folder, const std::string& script)
@@ -120,7 +120,7 @@ TEST(Download, NobodyElseCanReadATokenMeanwhile) {
   EXPECT_EQ(tests::read_file(noted + ".words").find("--header @"), std::string::npos);
 }
 
-/// The process that a stand-in wrote down once it ran.
+/// Returns the process id that a stand-in wrote to the file when it started.
 pid_t process_in(const std::filesystem::path& file) {
   pid_t process = 0;
   for (int tries = 0; tries < 1000 && process == 0; ++tries) {
@@ -167,7 +167,7 @@ TEST(Download, AnAddressWithoutASchemeIsHttps) {
   const tests::HttpServer server({{"/file", {200, "", "abc"}}});
   const std::string bare = server.url().substr(std::string("http://").size());
   EXPECT_THAT(error_of([&] { download(bare + "/file", directory / "f", most_bytes); }),
-              HasSubstr("curl: (35) "));  // the server does not speak TLS
+              HasSubstr("curl: (35) "));  // the server does not support TLS
 }
 
 TEST(Download, FilesThatAreTooLargeAreRefused) {

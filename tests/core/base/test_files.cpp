@@ -18,16 +18,16 @@
 
 namespace {
 
-/// The behaviour of the file system under a StagedDirectory.
+/// The behaviour of the file system used by a StagedDirectory.
 struct FileSystem {
   bool exchanges = true;
-  int renames_until_kill = -1;  ///< the process dies before the one after them
+  int renames_until_kill = -1;  ///< the process dies before the next rename after these
 };
 FileSystem file_system;
 
 }  // namespace
 
-/// These stand for the system's. NFS cannot exchange directories.
+/// Override the system's functions. NFS, for example, cannot exchange directories.
 extern "C" int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned int flags) {
   if (!file_system.exchanges) {
     errno = EINVAL;
@@ -124,7 +124,7 @@ TEST(Files, StagedDirectoryReplacesAnExistingOneWhole) {
   EXPECT_EQ(entries(directory.path()), 1u);
 }
 
-/// A file system that cannot exchange directories while the object lives.
+/// Simulates a file system that cannot exchange directories during its lifetime.
 class WithoutExchange {
  public:
   explicit WithoutExchange(int renames_until_kill = -1) { file_system = {false, renames_until_kill}; }
@@ -149,7 +149,7 @@ TEST(Files, StagedDirectoryReplacesWhereDirectoriesCannotBeExchanged) {
   EXPECT_EQ(entries(directory.path()), 1u);
 }
 
-/// Between the renames there is no `best`; the old one is there under another name, and the next writer finds it.
+/// Between the renames, `best` does not exist; the old one has another name, under which the next writer finds it.
 TEST(Files, AWriterKilledWhereDirectoriesCannotBeExchangedLosesNothing) {
   for (const int renames : {0, 1}) {
     const TemporaryDirectory directory;
@@ -186,7 +186,7 @@ TEST(Files, RemoveAbandonedRemovesOnlyPartialsOfThatName) {
   write_file(directory / "best.partial-0000abcd/model", "half");
   write_file(directory / "best/model", "whole");
   write_file(directory / "last.partial-0000abcd/model", "half");
-  // People's own.
+  // Files of users with similar names.
   write_file(directory / "best.partial-old/model", "whole");
   write_file(directory / "best.partial-0000abcd.bak", "whole");
   write_file(directory / "best.partial-0000ABCD", "whole");

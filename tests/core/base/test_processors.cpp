@@ -85,7 +85,7 @@ TEST(Processors, MoreRanksThanTheNodeHasProcessorsIsAllowed) {
   const std::vector<std::size_t> ranks{0, 1, 2};
   const std::vector<Processors> free(3, set_of({0, 1})), bound{set_of({0}), set_of({1}), set_of({2})};
   EXPECT_NO_THROW(check_pinning(free, set_of({0, 1}), ranks, "a"));
-  // One rank a processor, and some left to the system.
+  // One rank per processor, with some processors left to the system.
   EXPECT_NO_THROW(check_pinning(bound, set_of({0, 1, 2, 3}), ranks, "a"));
 }
 

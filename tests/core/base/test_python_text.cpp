@@ -10,7 +10,7 @@
 namespace mylos {
 namespace {
 
-/// Walks ascending ranges in step with ascending code points.
+/// Steps through ascending ranges together with ascending code points.
 class Ranges {
  public:
   explicit Ranges(nlohmann::json ranges) : ranges_(std::move(ranges)) {}
@@ -24,7 +24,7 @@ class Ranges {
   std::size_t at_ = 0;
 };
 
-/// Compares a class on every code point that the recording Python's Unicode knew.
+/// Compares a class on every code point known to the Unicode version of the recording Python.
 void expect_python_class(const char* name, const std::function<bool(char32_t)>& is_member) {
   const auto golden = tests::golden_json("python_text.json");
   Ranges expected(golden.at(name));
@@ -49,7 +49,7 @@ TEST(PythonText, LowerCaseIsPythons) {
 TEST(PythonText, LstripIsPythons) {
   EXPECT_EQ(python_lstrip(" \t\u00a0\u3000\x1f what ?\n"), "what ?\n");
   EXPECT_EQ(python_lstrip("é"), "é");
-  EXPECT_EQ(python_lstrip("\u200b x"), "\u200b x");  // zero width, and no white space to Python
+  EXPECT_EQ(python_lstrip("\u200b x"), "\u200b x");  // zero width, which is not white space in Python
   EXPECT_EQ(python_lstrip(" \u2028"), "");
 }
 

@@ -1,4 +1,4 @@
-// Signals are raised in forked children, so that what one does to its process is that process' alone.
+// Signals are raised in forked children, so that they do not affect the test process.
 
 #include "core/base/signals.hpp"
 
@@ -15,7 +15,7 @@
 namespace mylos {
 namespace {
 
-/// Runs `action` in a child, which exits with what it returns; the child's wait status.
+/// Runs `action` in a child, which exits with its result. Returns the child's wait status.
 template <class Action>
 int status_of_child(Action&& action) {
   const pid_t child = ::fork();
@@ -89,7 +89,7 @@ TEST(SignalGuard, KnowsWhatCameToTheOneAroundIt) {
   EXPECT_TRUE(exited_with(status, 0)) << status;
 }
 
-/// What a child writes to standard error in a guard that `signals` come to.
+/// Returns what a child that receives `signals` within a guard writes to standard error.
 std::string errors_of_child(std::initializer_list<int> signals) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";

@@ -31,7 +31,7 @@ TEST(Subprocess, MuchOnBothStreamsDoesNotBlock) {
 TEST(Subprocess, StandardInputIsEmpty) { EXPECT_EQ(run_process({"cat"}).output, ""); }
 
 TEST(Subprocess, StandardInputIsWhatWasGiven) {
-  const std::string text(200'000, 'a');  // more than a pipe holds
+  const std::string text(200'000, 'a');  // exceeds the capacity of a pipe
   EXPECT_EQ(run_process({"cat"}, text).output, text);
 }
 

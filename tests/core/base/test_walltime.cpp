@@ -17,7 +17,7 @@ RunProgram answers(const std::string& program, const std::string& output) {
   };
 }
 
-/// No scheduler's variables, whatever started the test.
+/// Clears all schedulers' variables, whatever started the test.
 class Walltime : public testing::Test {
  protected:
   EnvironmentVariable slurm_{"SLURM_JOB_ID", ""}, end_{"SLURM_JOB_END_TIME", ""}, pbs_{"PBS_JOBID", ""};

@@ -14,7 +14,7 @@
 namespace mylos::matrix {
 namespace {
 
-/// What a thread waits for together with others.
+/// The operation in which a thread waits for other threads.
 enum class Meeting { none, block, warp, load, load_transposed, product, shuffle, ended };
 
 struct Copy {
@@ -23,14 +23,14 @@ struct Copy {
   const void* from;  ///< null: zeros
 };
 
-/// A thread, where it waits and what it brought there.
+/// A thread, the operation in which it waits, and its arguments.
 struct Thread {
   ucontext_t context{};
   std::vector<std::byte> stack = std::vector<std::byte>(std::size_t{256} << 10);
   Meeting meeting = Meeting::none;
   std::vector<Copy> copies{};
 
-  std::uint32_t row = 0;  ///< an address
+  std::uint32_t row = 0;  ///< address in shared memory
   std::uint32_t* loaded = nullptr;
   float* c = nullptr;
   std::array<std::uint32_t, 4> a{};
@@ -57,7 +57,7 @@ class EmulatedThreads {
   void yield(int thread) { swapcontext(&all_[thread].context, &scheduler_); }
   Thread& of(int thread) { return all_[thread]; }
   Octet* shared() { return shared_.data(); }
-  /// `bytes` bytes of shared memory.
+  /// Returns the address of `bytes` bytes of shared memory.
   std::byte* at(std::uint32_t address, std::size_t bytes) {
     if (address % bytes != 0) throw std::logic_error("an address of shared memory that is not aligned");
     if (address + bytes > shared_.size() * sizeof(Octet)) throw std::logic_error("an address outside shared memory");
@@ -122,13 +122,13 @@ void EmulatedThreads::run(int block, const std::function<void(const EmulatedBloc
   }
 }
 
-/// Until all threads of a warp wait for the block, or have ended.
+/// Runs until all threads of a warp wait for the block or have ended.
 void EmulatedThreads::run_warp(int warp) {
   Thread* const lanes = all_.data() + static_cast<std::ptrdiff_t>(warp) * warp_size;
   for (;;) {
     for (int i = 0; i < warp_size; ++i) {
       const int lane = ordered(i, warp_size);
-      entering_ = warp * warp_size + lane;  // what a thread that begins is called
+      entering_ = warp * warp_size + lane;  // index of a thread that starts
       if (lanes[lane].meeting == Meeting::none) swapcontext(&scheduler_, &lanes[lane].context);
       if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
     }
@@ -165,8 +165,8 @@ void EmulatedThreads::meet_in_warp(Thread* lanes) {
   }
 }
 
-/// ldmatrix.m8n8.x4: thread 8 i + r has the address of row r of matrix i; thread 4 g + t gets elements (g, 2 t) and
-/// (g, 2 t + 1), or (2 t, g) and (2 t + 1, g).
+/// ldmatrix.m8n8.x4: thread 8 i + r provides the address of row r of matrix i. Thread 4 g + t receives elements (g, 2
+/// t) and (g, 2 t + 1) or, if transposed, (2 t, g) and (2 t + 1, g).
 void EmulatedThreads::load(Thread* lanes, bool transposed) {
   ++counts.matrix_loads;
   for (int matrix = 0; matrix < 4; ++matrix) {
@@ -188,8 +188,8 @@ void EmulatedThreads::load(Thread* lanes, bool transposed) {
   }
 }
 
-/// mma.m16n8k16: the places of a, b and c are those of the figures for .bf16 and .f16 in NVIDIA's "Parallel Thread
-/// Execution ISA".
+/// mma.m16n8k16: the layouts of a, b and c follow the figures for .bf16 and .f16 in NVIDIA's "Parallel Thread Execution
+/// ISA".
 void EmulatedThreads::multiply(Thread* lanes) {
   std::array<std::array<float, 16>, 16> a{};
   std::array<std::array<float, 8>, 16> b{};

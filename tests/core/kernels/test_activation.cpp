@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr std::size_t all_rows[] = {1, 3, 1000};
 constexpr std::size_t all_columns[] = {1, 7, 60, 384, 768};
 
-/// check(rows, columns, name) for every size.
+/// Calls check(rows, columns, name) for every size.
 template <class Check>
 void for_sizes(const Check& check) {
   for (const std::size_t rows : all_rows) {
@@ -108,7 +108,7 @@ TYPED_TEST(Activation, ConvertRoundsOnce) {
   }
 }
 
-/// The same bits as where arrays begin at a multiple of 16 bytes.
+/// The results have the same bits as with arrays aligned to 16 bytes.
 TYPED_TEST(Activation, ArraysMayBeginAnywhere) {
   using T = TypeParam;
   constexpr std::size_t rows = 5, columns = 48, size = rows * columns;

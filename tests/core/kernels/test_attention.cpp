@@ -77,7 +77,7 @@ TEST_P(Attention, SecondRunIsBitwiseEqual) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(attention_cases),
                          [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });
 
-/// Rows [begin, end) of a matrix on the host.
+/// Returns rows [begin, end) of a matrix on the host.
 std::vector<double> rows_of(const Matrix<float>& matrix, std::size_t begin, std::size_t end) {
   return to_host(Matrix<float>(Kokkos::subview(matrix, Kokkos::make_pair(begin, end), Kokkos::ALL)));
 }
@@ -105,7 +105,7 @@ TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
   }
 }
 
-/// Without an array for sums between tiles a sequence of bfloat16 or half is one tile.
+/// Without an array for sums between tiles, a sequence in bfloat16 or half is a single tile.
 template <class T>
 void expect_the_bits_of_one_tile(const AttentionCase& c) {
   const AttentionProblem<T> problem(c);
@@ -131,8 +131,8 @@ TEST(AttentionTiles, GiveTheBitsOfOneTile) {
   }
 }
 
-/// Later rows of a causal sequence have no influence on the first ones if their gradient is zero: these have the bits
-/// of the shorter sequence, which is one tile.
+/// In a causal sequence, later rows with zero gradient do not affect the first rows, which have the same bits as in the
+/// shorter sequence, a single tile.
 TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
   constexpr std::size_t beginning = longest_attention_tile;
   const AttentionProblem<float> longer({"", 2, 1, 24, true, 0.1f, {beginning + 300}}),
@@ -182,7 +182,7 @@ TEST(AttentionDropout, DependsOnSampleStepSiteAndHead) {
   EXPECT_NE(plain, outcome([](AttentionProblem<float>& p) { p.dropout.probability = 0.0f; }));
 }
 
-/// Heads whose queries, keys and values are equal differ by what they drop, and by nothing else.
+/// Heads with equal queries, keys and values differ only in their dropout.
 TEST(AttentionDropout, VariesTheHead) {
   constexpr std::size_t size = 16;
   for (const float probability : {0.0f, 0.3f}) {
@@ -204,7 +204,7 @@ TEST(AttentionDropout, VariesTheHead) {
   }
 }
 
-/// Central differences of sum(out * dout), a random projection, by every element of qkv.
+/// Compares with central differences of sum(out * dout), a random projection, for every element of qkv.
 TEST(AttentionJacobian, BackwardIsTheDerivativeOfForward) {
   for (const AttentionCase& c :
        {AttentionCase{"", 2, 2, 4, false, 0.0f, {5, 3}}, AttentionCase{"", 4, 2, 5, true, 0.25f, {6, 9}}}) {
@@ -245,8 +245,8 @@ TEST(AttentionRange, LargeScoresDoNotOverflow) {
   problem.forward();
   for (const double x : to_host(problem.out)) ASSERT_EQ(x, 299.0);
   problem.backward();
-  // Every probability is 0 or 1: no score has a slope, and the last value has all of dout. Scores of 10^5 are rounded
-  // to 2^-6 as powers of 2, and so probabilities, which are made again from them, to that part.
+  // Every probability is 0 or 1, so the gradients of all scores vanish, and the last value receives all of dout. As
+  // powers of 2, scores of 10^5 are rounded to 2^-6, and so are the probabilities recomputed from them.
   const auto dout = to_host(problem.dout), dqkv = to_host(problem.dqkv);
   for (std::size_t i = 0; i < dqkv.size(); ++i) {
     const std::size_t row = i / 48, column = i % 48;
@@ -290,7 +290,8 @@ TEST(AttentionScratch, IsThatOfTheTeamsADeviceRunsAtOnce) {
   const TeamProcessor plenty = device(1 << 30);
   const std::size_t forward = attention_forward_scratch(shape, 1, 384, plenty),
                     backward = attention_backward_scratch(shape, 1, 384, plenty);
-  // A team has keys and values of its sequence, and in the backward pass both transposed and their gradients.
+  // A team holds the keys and values of its sequence; in the backward pass it holds both transposed, and their
+  // gradients.
   EXPECT_GE(forward, 12 * 2 * array);
   EXPECT_GE(backward, 12 * 5 * array);
   EXPECT_LE(backward, 12 * 8 * array) << "with what may not be in fast memory";
@@ -322,7 +323,8 @@ TEST(AttentionScratch, IsNotCountedForTeamsThatAnH100DoesNotRun) {
             teams * attention_backward_scratch(one, 1, 384, h100));
 }
 
-/// Large memory that a device takes for a launch: of as many teams as it runs at once (Kokkos' ParallelFor for CUDA).
+/// Returns the memory that a device allocates for a launch, for as many teams as run at once (Kokkos' ParallelFor for
+/// CUDA).
 std::size_t taken_by_kokkos(const attention::Policy& policy) {
   const int teams = std::min(policy.space().concurrency() / policy.team_size(), policy.league_size());
   return static_cast<std::size_t>(teams) * policy.scratch_size(1, policy.team_size());

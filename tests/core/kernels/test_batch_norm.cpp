@@ -20,7 +20,7 @@ constexpr float norm_epsilon = 1e-5f;
 
 enum class Behind { nothing, relu, plain_sum, normalized_sum };
 
-/// Groups of so many images, and arrays of them in double.
+/// Groups of the given numbers of images, with their arrays in double.
 struct NormTwin {
   std::vector<std::size_t> sizes;
   std::size_t pixels, channels;
@@ -56,7 +56,7 @@ struct NormTwin {
   }
   double count(std::size_t group) const { return static_cast<double>(sizes[group] * pixels); }
 
-  /// (S, C) means and biased variances of an array.
+  /// Returns means and biased variances (S, C) of an array.
   std::pair<Values, Values> statistics(const Values& array) const {
     Values mean(sizes.size() * channels, 0.0), variance = mean;
     const std::vector<std::uint32_t> group = of_images();
@@ -72,7 +72,7 @@ struct NormTwin {
     for (double& value : all) value = 1.0 / std::sqrt(value + static_cast<double>(norm_epsilon));
     return all;
   }
-  /// (x - mean) inverse of each element.
+  /// Returns (x - mean) inverse for each element.
   Values normalized(const Values& array) const {
     const auto [mean, variance] = statistics(array);
     const Values factor = inverse(array);
@@ -84,7 +84,7 @@ struct NormTwin {
     }
     return all;
   }
-  /// What stands before the ReLU.
+  /// Returns the input of the ReLU.
   Values sum(Behind behind) const {
     Values all = normalized(x);
     const Values other = behind == Behind::normalized_sum ? normalized(residual) : residual;
@@ -108,7 +108,7 @@ struct NormTwin {
     for (std::size_t i = 0; i < all.size(); ++i) total += all[i] * (dy[i] + (adds ? also[i] : 0.0));
     return total;
   }
-  /// The gradient of what stands before the ReLU.
+  /// Returns the gradient of the ReLU's input.
   Values dsum(Behind behind, bool adds) const {
     Values all = sum(behind);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -196,7 +196,7 @@ struct NormDevice {
   }
 };
 
-/// check(twin, name): a group of one image, several of unlike size, images of several blocks.
+/// Calls check(twin, name) for a group of one image, several groups of different sizes, and images of several blocks.
 template <class T, class Check>
 void for_norm_cases(const Check& check) {
   const auto run = [&](std::vector<std::size_t> sizes, std::size_t pixels, std::size_t channels) {
@@ -243,7 +243,7 @@ TYPED_TEST(BatchNorm, TakesAndReportsTheStatisticsOfGroups) {
   });
 }
 
-/// Differences from the mean are a ten thousandth of it: sums of squares would have no digit left.
+/// Deviations are 1e-4 of the mean, so that sums of squares would lose all digits.
 TEST(BatchNormRange, ALargeMeanCostsNoDigits) {
   NormTwin twin = NormTwin::random<float>({2, 3}, 3000, 7);
   for (double& value : twin.x) value = static_cast<double>(static_cast<float>(1000.0 + 0.1 * value));
@@ -255,7 +255,7 @@ TEST(BatchNormRange, ALargeMeanCostsNoDigits) {
   for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
   expect_near(relative, Values(relative.size(), 1.0), 2e-6, "inverse");
   expect_near(host_values(device.input.statistics.mean), twin.statistics(twin.x).first, 4e-8, "mean");
-  // Half of the distance between numbers near 1000, in deviations.
+  // Half the distance between neighbouring numbers near 1000, in units of the deviation.
   expect_near(host_values(device.y), twin.y(Behind::relu), 3.1e-5 / 0.1, "y");
 }
 
@@ -331,7 +331,7 @@ TYPED_TEST(BatchNorm, RunningStatisticsServeAllImages) {
   expect_near(host_values(device.y), expected, rounding<T> + 1e-6, "y");
 }
 
-/// Results may take the place of what they are made of.
+/// Outputs may overwrite their inputs.
 TYPED_TEST(BatchNorm, WorksInPlace) {
   using T = TypeParam;
   const NormTwin twin = NormTwin::random<T>({2, 1, 3}, 35, 16);

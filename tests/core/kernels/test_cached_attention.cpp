@@ -25,18 +25,18 @@ AttentionShape cached_shape(std::size_t heads, std::size_t groups, std::size_t s
           .causal = true};
 }
 
-/// Sequences of these lengths, each in a slot of its own, the last one in the first slot.
+/// Sequences of these lengths, each in its own slot, with the last sequence in the first slot.
 template <class T>
 struct CachedSequences {
   AttentionShape shape;
   std::vector<std::size_t> lengths;
-  std::vector<Values> qkv;  ///< of each sequence (length, columns)
+  std::vector<Values> qkv;  ///< per sequence, (length, columns)
   KeyValueCache<T> cache;
 
   CachedSequences(const AttentionShape& of, std::vector<std::size_t> all, std::size_t capacity)
       : shape(of), lengths(std::move(all)) {
     const std::size_t size = lengths.size() * shape.key_value_heads * shape.head_size * capacity;
-    // What was never stored must not be read.
+    // Elements that were never stored must not be read.
     cache = {device_vector<T>(Values(size, std::nan(""))), device_vector<T>(Values(size, std::nan(""))), lengths.size(),
              capacity};
     for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -54,7 +54,7 @@ struct CachedSequences {
     store_keys_values<T>({}, shape, device_matrix<T>(qkv[sequence], lengths[sequence], shape.columns()), rows, cache);
   }
 
-  /// Of the last token of these sequences, computed together.
+  /// Returns attention of the last token of these sequences, computed together.
   Matrix<T> attend(const std::vector<std::size_t>& sequences, const ExecutionSpace& space = {}) const {
     Values queries;
     std::vector<std::int32_t> slots, positions;
@@ -78,7 +78,7 @@ struct CachedSequences {
     return out;
   }
 
-  /// The same naively, in double.
+  /// Computes the same naively, in double.
   Values twin(std::size_t sequence) const {
     const Values& all = qkv[sequence];
     const std::size_t columns = shape.columns(), size = shape.head_size, last = (lengths[sequence] - 1) * columns;
@@ -137,7 +137,7 @@ TYPED_TEST(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
   }
 }
 
-/// Scores of 200 and more, whose exponentials are no floats.
+/// Scores of 200 and more, whose exponentials overflow float.
 TYPED_TEST(CachedAttention, LargeScoresStayFinite) {
   using T = TypeParam;
   CachedSequences<T> sequences(cached_shape(1, 1, 8), {300}, 300);

@@ -15,9 +15,9 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-constexpr std::size_t guard = 16;  // elements before and behind what a loop may write
+constexpr std::size_t guard = 16;  // elements before and after the range that a loop may write
 
-/// b = 2 b + a, c = a: an array of each use, of two types, that begin `shift` elements from a multiple of 16 bytes.
+/// Computes b = 2 b + a and c = a on arrays of two types that start `shift` elements after a multiple of 16 bytes.
 template <class Narrow>
 struct Arrays {
   Vector<float> a, b;
@@ -79,7 +79,7 @@ TYPED_TEST(ForEachElement, ChunksHoldWhatWasSet) {
   for (unsigned j = 0; j < 8; ++j) EXPECT_EQ(float(copy[7 - j]), j == 4 ? 9.0f : float(values[j])) << j;
 }
 
-/// The rows that LayerNorm's tests are of: which of their kernels' two forms they run.
+/// The tests of LayerNorm rely on these limits to run both variants of its kernels.
 TEST(TeamThatHolds, HasRoomForRowsOfWholeChunks) {
   if constexpr (!kernels_in_teams) GTEST_SKIP() << "This build's kernels hold no rows";
   const ExecutionSpace space;

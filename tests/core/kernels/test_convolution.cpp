@@ -18,7 +18,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-/// A convolution of some images, naively.
+/// A convolution of several images with a naive implementation.
 struct ConvolutionProblem {
   ConvolutionShape shape;
   std::size_t images = 1;
@@ -31,7 +31,7 @@ struct ConvolutionProblem {
                        shape.padding);
   }
 
-  /// use(index of y's pixel, of x's pixel, of the tap) for all that are multiplied.
+  /// Calls use(index of y's pixel, of x's pixel, of the tap) for all pairs that are multiplied.
   template <class Use>
   void for_each_pair(const Use& use) const {
     for (std::size_t row = 0; row < y_rows(); ++row) {
@@ -89,22 +89,22 @@ std::vector<ConvolutionProblem> convolution_problems() {
       {{6, 5, 17, 16, 1, 1, 1, 0}, 5},
       {{17, 13, 3, 16, 7, 7, 2, 3}, 2},
       {{6, 11, 16, 17, 5, 5, 1, 2}, 2},
-      {{11, 6, 1, 3, 5, 3, 2, 3}, 4},   // padding beyond what the kernel reaches
-      {{4, 4, 64, 64, 3, 3, 1, 1}, 5},  // of which some share a block
+      {{11, 6, 1, 3, 5, 3, 2, 3}, 4},   // padding beyond the reach of the kernel
+      {{4, 4, 64, 64, 3, 3, 1, 1}, 5},  // some images share a block
       {{3, 3, 8, 17, 3, 3, 1, 0}, 3},   // one pixel left
-      {{2, 9, 3, 8, 1, 5, 3, 2}, 2},    // a stride beyond the kernel, and beyond the height
+      {{2, 9, 3, 8, 1, 5, 3, 2}, 2},    // a stride larger than the kernel, and than the height
       {{5, 4, 16, 3, 7, 7, 1, 3}, 1},   // a kernel larger than the image
       {{56, 56, 64, 17, 3, 3, 1, 1}, 1},
-      {{9, 6, 8, 17, 3, 3, 1, 2}, 3},   // tiles of which a part lies outside of the
+      {{9, 6, 8, 17, 3, 3, 1, 2}, 3},   // tiles that lie partly outside of the
                                         // result
-      {{5, 8, 16, 8, 3, 3, 1, 3}, 2},   // and of which some read padding alone
+      {{5, 8, 16, 8, 3, 3, 1, 3}, 2},   // and tiles that read only padding
       {{1, 4, 257, 9, 3, 3, 1, 1}, 2},  // more channels than are transformed at once
       {{97, 96, 8, 8, 3, 3, 1, 1}, 8},  // more tiles than two blocks have
       {{4, 3, 9, 257, 3, 3, 1, 1}, 2},
   };
 }
 
-/// One rounding of the result, and float sums of so many terms of order 1.
+/// The tolerance: one rounding of the result, plus float sums of this many terms of order 1.
 template <class T>
 double tolerance(double terms) {
   return 4.0 * rounding<T> + 4e-6 * std::sqrt(terms);
@@ -124,7 +124,7 @@ struct ConvolutionArrays {
         dy_(device_matrix<T>(dy, problem.y_rows(), problem.shape.out)) {}
 };
 
-/// A result that has to be written whole.
+/// An array that must be overwritten completely.
 template <class T>
 Matrix<T> unwritten(std::size_t rows, std::size_t columns) {
   const Matrix<T> matrix("test::unwritten", rows, columns);
@@ -171,7 +171,7 @@ double dot(const Values& a, const Values& b) {
   return sum;
 }
 
-/// dy . y = dx . x = dweight . weight.
+/// Checks that dy . y = dx . x = dweight . weight.
 template <class T>
 void check_adjoint(const std::string& provider, const ConvolutionProblem& problem) {
   const ExecutionSpace space;
@@ -195,7 +195,7 @@ TEST_P(Convolutions, GradientsAreAdjointOverManyBlocks) {
   check_adjoint<float>(GetParam(), {{64, 64, 64, 8, 3, 3, 1, 1}, 2});
 }
 
-/// Of which some at a time are widened.
+/// For 16-bit types, some images at a time are widened.
 TEST_P(Convolutions, GradientsAreAdjointOverManyImagesOfHalf) {
   check_adjoint<half>(GetParam(), {{64, 64, 32, 32, 1, 1, 1, 0}, 21});
 }

@@ -60,7 +60,7 @@ TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
   }
 }
 
-/// The loss by its definition: (1 - e) times the label's, and e times the mean of those of all classes.
+/// The loss by its definition: (1 - e) times the loss of the label, plus e times the mean loss of all classes.
 Values smoothed_twin(const Values& logits, std::size_t classes, const std::vector<std::int32_t>& labels, double e) {
   Values losses = loss_twin(logits, classes, labels);
   for (std::size_t row = 0; row < labels.size(); ++row) {
@@ -153,7 +153,7 @@ TYPED_TEST(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
   expect_near(losses, spans.losses(), 1e-6, "losses");
   EXPECT_EQ(losses[0], 0.0);
   EXPECT_EQ(losses[1], 0.0);  // beyond the sequence
-  EXPECT_GT(losses[2], 0.0);  // the start alone
+  EXPECT_GT(losses[2], 0.0);  // only the start counts
   for (std::size_t i = 0; i < 2 * 11; ++i) EXPECT_EQ(dlogits[i], 0.0) << i;
   for (std::size_t row = 11; row < 18; ++row) EXPECT_EQ(dlogits[2 * row + 1], 0.0) << row;
   for (std::size_t row = 18; row < 26; ++row) EXPECT_EQ(dlogits[2 * row], 0.0) << row;

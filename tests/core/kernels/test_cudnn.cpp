@@ -14,8 +14,8 @@
 
 #include <cstdlib>
 
-/// The provider of cuDNN's convolutions over the stand-in. test_convolution.cpp, in the same program, holds its results
-/// to the naive ones.
+/// Tests the cuDNN convolution provider with the stand-in. test_convolution.cpp, in the same program, compares its
+/// results with naive ones.
 namespace mylos {
 namespace {
 
@@ -54,7 +54,7 @@ class Cudnn : public ::testing::Test {
   stand_in::CudnnState* state_ = nullptr;
 };
 
-/// The three passes by `provider`, from operands that begin `shift` elements behind an aligned address.
+/// Runs the three passes with `provider`, with operands that start `shift` elements after an aligned address.
 template <class T>
 struct Passes {
   explicit Passes(const std::string& provider, std::size_t shift = 0) : gemm(provider), shift_(shift) {
@@ -102,7 +102,7 @@ TEST_F(Cudnn, ComputesFloatOnTheStreamOfTheSpace) {
   EXPECT_EQ(state_->stream, cuda::stream_of(ExecutionSpace()));
 }
 
-/// cuDNN's would be rounded to 16 bits.
+/// cuDNN would round them to 16 bits.
 TEST_F(Cudnn, LeavesWeightGradientsOf16BitsToTheDefault) {
   expect_right<bfloat16>();
   expect_right<half>();
@@ -175,7 +175,7 @@ TEST_F(Cudnn, CountsItsWorkspace) {
             make_gemm_provider("kokkos-kernels")->workspace_bytes(std::span(&plain, 1)));
 }
 
-/// An odd number of images wants workspace, an even one none.
+/// An odd number of images needs workspace, and an even number needs none.
 TEST_F(Cudnn, AllocatesNothingForFewerImagesOnceWarm) {
   constexpr std::size_t most = 4;
   const Matrix<float> x("test::x", most * shape.pixels(), shape.in), weight("test::weight", shape.out, shape.terms()),
@@ -203,7 +203,7 @@ std::vector<GemmProduct> chosen_products() {
           convolution_product({shape, ConvolutionPass::weight_gradient}, images, Precision::float32)};
 }
 
-/// A choice by timings in which cuDNN's forward convolution takes half of the time.
+/// Returns a selection by timings in which cuDNN's forward convolution takes half the time.
 GemmChoice choice_with_cudnn() {
   const GemmMeasurement measurement{timed_gemm_providers(true), default_gemm_provider()};
   return choose_gemm(measurement, chosen_products(), [&](std::size_t provider, const GemmProduct& product) {
@@ -219,7 +219,7 @@ TEST_F(Cudnn, IsChosenByTimingRecordedAndUsedAgain) {
   EXPECT_EQ(provider_of(choice, key_of(chosen_products()[1])), "kokkos-kernels");
   const GemmChoice recorded = train::parse_gemm_choice(train::to_json(choice), "run.json");
   EXPECT_EQ(recorded, choice);
-  // Another run takes what is recorded, and measures nothing.
+  // Another run uses the recorded choice without measuring.
   EXPECT_EQ(train::select_gemm(ExecutionSpace(), {.recorded = recorded}, chosen_products()), choice);
   const auto filled = [](std::size_t rows, std::size_t columns) {
     const Matrix<float> matrix("test::matrix", rows, columns);
@@ -252,7 +252,7 @@ TEST(CudnnLibrary, WithoutAFunctionIsNotOne) {
   EXPECT_THAT(error_of([] { cudnn::load("libm.so.6"); }), HasSubstr("libm.so.6 has no cudnnGetVersion"));
 }
 
-/// With CUDNN_STAND_IN_VERSION=8907.
+/// Runs with CUDNN_STAND_IN_VERSION=8907.
 TEST(CudnnLibrary, OfAnotherMajorVersionIsNoCandidate) {
   if (!is_library_refused()) GTEST_SKIP() << "needs CUDNN_STAND_IN_VERSION=8907";
   const std::string obstacle = gemm_provider_obstacle("cudnn");
@@ -262,7 +262,7 @@ TEST(CudnnLibrary, OfAnotherMajorVersionIsNoCandidate) {
   EXPECT_THAT(gemm_providers(), ElementsAre("kokkos-kernels"));
   EXPECT_THAT(exact_gemm_providers(), ElementsAre("kokkos-kernels"));
   EXPECT_EQ(error_of([] { make_gemm_provider("cudnn"); }), obstacle);
-  // A choice that another machine recorded.
+  // A choice recorded on another machine.
   GemmChoice recorded{"kokkos-kernels", {{key_of(chosen_products()[0]), "cudnn"}}};
   EXPECT_EQ(error_of([&] { Gemm gemm(recorded); }), obstacle);
   EXPECT_FALSE(train::is_built(recorded));

@@ -13,7 +13,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-/// Indices below `table`, with long groups and rows that never occur.
+/// Returns indices below `table`, with large groups of equal indices and rows that never occur.
 std::vector<std::int32_t> random_indices(std::size_t rows, std::size_t table) {
   std::vector<std::int32_t> indices;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -58,7 +58,7 @@ TYPED_TEST(Embedding, LooksUpAndAdds) {
   }
 }
 
-/// Of tokens, of which most have few rows, and of segments, of two.
+/// Tests indices of tokens, most of which have few rows, and of two segments.
 template <class T>
 void check_gradient(std::size_t rows, std::size_t columns, std::size_t table, std::int32_t padding = no_padding) {
   const std::vector<std::int32_t> indices = random_indices(rows, table);

@@ -62,7 +62,7 @@ TYPED_TEST(FewRowsProduct, IsThatOfTheTwin) {
   }
 }
 
-/// Whatever rows it is computed with, how many threads there are, and where arrays begin.
+/// The bits do not depend on the other rows, the number of threads, or the alignment of arrays.
 TYPED_TEST(FewRowsProduct, ARowHasTheSameBitsInEveryCompany) {
   using T = TypeParam;
   constexpr std::size_t most = 9, inner = 171, outputs = 35;

@@ -30,7 +30,7 @@ struct Problem {
                        transpose_b == Transpose::no ? 'N' : 'T');
   }
 
-  /// op(A) op(B), naively.
+  /// Computes op(A) op(B) naively.
   Values product(const Values& a, const Values& b) const {
     Values c(m * n, 0.0);
     for (std::size_t i = 0; i < m; ++i) {
@@ -56,7 +56,7 @@ std::vector<Problem> problems() {
   return all;
 }
 
-/// Errors of a product are of float sums over k, of one rounding to Out, and of what an epilogue adds.
+/// The tolerance of a product: float sums over k, one rounding to Out, and the error of the epilogue.
 template <class Out>
 double tolerance(const Problem& problem) {
   return 4.0 * rounding<Out> + 2e-7 * static_cast<double>(problem.k);
@@ -74,7 +74,7 @@ void check_products(const std::string& provider) {
     Values expected = problem.product(a, b);
     for (const float beta : {0.0f, 1.0f}) {
       const auto c = device_matrix<Out>(before, problem.m, problem.n);
-      // beta 0 overwrites whatever is there, NaN too.
+      // beta 0 overwrites old contents, even NaN.
       if (beta == 0.0f) Kokkos::deep_copy(c, Out(std::numeric_limits<float>::quiet_NaN()));
       gemm.operator()<In, Out>(space, problem.transpose_a, left, problem.transpose_b, right, beta, c);
       if (beta == 1.0f) std::transform(expected.begin(), expected.end(), before.begin(), expected.begin(), std::plus());
@@ -166,7 +166,7 @@ TEST(Gemm, AnUnknownProviderIsNamedWithThoseThereAre) {
               HasSubstr("no GEMM provider \"mkl\" in this build; there are: kokkos-kernels"));
 }
 
-/// Flags of this machine's CPU, as the kernel lists them.
+/// Returns the CPU flags of this machine as listed by the kernel.
 std::string cpu_flags() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace tests;
 
-/// y (T, 30) = x (T, 20) W^T, and W's gradient.
+/// y (T, 30) = x (T, 20) W^T, and the gradient of W.
 GemmProduct forward(std::size_t rows) { return {.transpose_b = Transpose::yes, .m = rows, .n = 30, .k = 20}; }
 GemmProduct weight_gradient(std::size_t rows) { return {.transpose_a = Transpose::yes, .m = 30, .n = 20, .k = rows}; }
 
@@ -32,7 +32,7 @@ TEST(GemmChoice, RowsCountByTheirBucket) {
   EXPECT_NE(key_of(other), key_of(forward(100)));
 }
 
-/// 3 x 3 over images of 28 x 28 x 16.
+/// A 3 x 3 convolution of images of 28 x 28 x 16.
 GemmProduct convolution(std::size_t images, ConvolutionPass pass = ConvolutionPass::forward) {
   const ConvolutionShape shape{
       .height = 28, .width = 28, .in = 16, .out = 8, .kernel_height = 3, .kernel_width = 3, .padding = 1};
@@ -97,7 +97,7 @@ TEST(GemmChoice, SaysHowManyProductsAreAnothers) {
   EXPECT_EQ(describe({"a", {{key_of(forward(1)), "a"}, {key_of(forward(2)), "b"}}}), "a, b for 1 of 2 products");
 }
 
-/// A clock for providers whose seconds an operation are known.
+/// A clock for providers with known seconds per operation.
 class FakeTimer {
  public:
   explicit FakeTimer(std::vector<double> rates) : rates_(std::move(rates)) {}
@@ -137,7 +137,7 @@ TEST(GemmMeasurement, WhatIsFarSlowerIsTimedNoFurther) {
   FakeTimer timer({1e11, 1e12});
   EXPECT_EQ(choose_gemm(two_providers(), {forward(1000)}, timer.timer()).products.at(key_of(forward(1000))), "second");
   EXPECT_EQ(timer.calls[0], 3u);
-  // The fallback is given up only after all timings.
+  // The fallback is replaced only after all timings.
   FakeTimer slow_fallback({1e12, 1e11});
   EXPECT_EQ(choose_gemm(two_providers(), {forward(1000)}, slow_fallback.timer()).products.at(key_of(forward(1000))),
             "first");
@@ -154,7 +154,7 @@ TEST(GemmMeasurement, TheSecondsAreKept) {
   EXPECT_EQ(choose_gemm(measurement, products, fast.timer()).products.size(), 50u);
   EXPECT_LE(fast.spent, 0.1);
   EXPECT_LT(fast.most_rows, huge.m);
-  // The product that is begun in time is decided by its probe.
+  // A product whose measurement started in time is decided by its first, short timing.
   EXPECT_EQ(choose_gemm(measurement, products, slow.timer()).products.size(), 1u);
   EXPECT_EQ(slow.most_rows, 256u);
 }

@@ -8,7 +8,7 @@
 namespace mylos {
 namespace {
 
-/// Names of the regions that are entered while it lives.
+/// Records the names of the regions entered during its lifetime.
 class RegionRecorder {
  public:
   RegionRecorder() {
@@ -50,7 +50,7 @@ TEST(GemmLabel, ARegionAroundAProductSaysWhatItIs) {
     }
     EXPECT_THAT(products, ::testing::ElementsAre("mylos::gemm NT 5 4 3 bfloat16 float bias = " + provider,
                                                  "mylos::gemm TN 4 3 5 bfloat16 float none += " + provider));
-    EXPECT_EQ(RegionRecorder::names().size() % 2, 0u);  // each of them ends
+    EXPECT_EQ(RegionRecorder::names().size() % 2, 0u);  // every region ends
     RegionRecorder::names().clear();
     multiply(gemm);
     EXPECT_TRUE(RegionRecorder::names().empty());
@@ -85,7 +85,7 @@ TEST(GemmLabel, ARegionAroundAConvolutionSaysItsShape) {
       EXPECT_EQ(to_string(*label), name);
       EXPECT_EQ(product_work(*label).flops, 2.0 * 2 * 8 * 2 * 9);
     }
-    // Images, weights and results once; the float gradient is read as well.
+    // Images, weights and results once each; the float gradient is also read.
     EXPECT_EQ(product_work(*parse_gemm_label(products[0])).bytes, 2.0 * (120 + 18 + 32));
     EXPECT_EQ(product_work(*parse_gemm_label(products[1])).bytes, 2.0 * (120 + 32) + 8.0 * 18);
   }

@@ -18,7 +18,7 @@ TEST(LargestColumn, IsTheFirstOfTheLargest) {
   for (const std::size_t columns : {1u, 2u, 31u, 1000u}) {
     constexpr std::size_t rows = 23;
     Values x = random_values(rows * columns, columns);
-    for (double& value : x) value = static_cast<float>(std::round(value * 20.0));  // many are equal
+    for (double& value : x) value = static_cast<float>(std::round(value * 20.0));  // creates many ties
     const Vector<float> largest("test::largest", rows);
     largest_column({}, device_matrix<float>(x, rows, columns), largest);
     Values expected;

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr float epsilon = 1e-5f;
 
-/// Packed samples of up to 17 rows, whose ids are not their order: what dropout is drawn by.
+/// Packed samples of up to 17 rows. Their ids, which determine dropout, differ from their order.
 struct Packing {
   std::vector<std::uint32_t> ids, samples, positions;
 
@@ -30,7 +30,7 @@ struct Packing {
   }
   DropoutRows device() const { return {device_integers(ids), device_integers(samples), device_integers(positions)}; }
 
-  /// What each element is multiplied by.
+  /// Returns the dropout factor of each element.
   Values factors(const DropoutKey& key, std::size_t columns) const {
     Values all(samples.size() * columns, 1.0);
     if (key.probability == 0.0f) return all;
@@ -47,7 +47,7 @@ struct Packing {
   }
 };
 
-/// The forward pass and its loss sum(dy * y), naively in double.
+/// The forward pass and its loss sum(dy * y), computed naively in double.
 struct Twin {
   std::size_t rows, columns;
   DropoutKey dropout;
@@ -107,7 +107,7 @@ struct Twin {
   }
 };
 
-/// Where arrays begin, in elements from a multiple of 16 bytes.
+/// Start of each array, in elements after a multiple of 16 bytes.
 struct Shift {
   std::size_t elements = 0;
 };
@@ -139,7 +139,7 @@ struct Device {
         rows(twin.packing.device()),
         dropout(twin.dropout) {}
 
-  /// The same values in arrays that begin elsewhere.
+  /// Copies the same values to arrays with another alignment.
   Device(const Twin& twin, const Shift& shift) : Device(twin) {
     for (Matrix<T>* matrix : {&x, &residual, &y, &dy, &dz, &dx}) *matrix = shifted(*matrix, shift);
     saved.input = x;
@@ -169,7 +169,7 @@ struct Device {
   }
 };
 
-/// A LayerNorm of few columns can have rows whose variance is near 0: derivatives of 1 / sqrt(epsilon) or so.
+/// With few columns, some rows have a variance near 0, and derivatives of the order of 1 / sqrt(epsilon).
 double steepness(std::size_t columns) { return columns == 1 ? 320.0 : columns < 10 ? 8.0 : 2.0; }
 
 struct Case {
@@ -193,7 +193,7 @@ std::vector<Case> cases() {
       }
     }
   }
-  // One chunk of a row, less than one for each thread, more than threads hold, and chunks that are not aligned.
+  // One chunk per row, fewer chunks than threads, more than threads can hold, and unaligned chunks.
   for (const bool residual_form : {true, false}) {
     for (const std::size_t columns : {8u, 40u, 2056u})
       all.push_back({columns < 2056 ? 35u : 3u, columns, 0.1f, residual_form});
@@ -242,7 +242,7 @@ TYPED_TEST(LayerNorm, AgainGivesTheSameBits) {
   }
 }
 
-/// The Jacobian of three rows, numerically, and column sums over all rows by the formula they follow from.
+/// Checks the numeric Jacobian of three rows, and column sums over all rows by their formula.
 TYPED_TEST(LayerNorm, BackwardMatchesTheNumericJacobian) {
   using T = TypeParam;
   for (const Case& c : cases()) {
@@ -294,7 +294,7 @@ TYPED_TEST(LayerNorm, ColumnSumsAreAddedToTheGradients) {
   }
 }
 
-/// Every input of a small case, bias and weights too, through the whole forward pass.
+/// Checks all inputs of a small case, including bias and weights, through the whole forward pass.
 TEST(LayerNormJacobian, OfAllInputs) {
   for (const bool residual_form : {true, false}) {
     Twin twin = Twin::random<float>(5, 12, 0.3f, residual_form);

@@ -15,13 +15,13 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// |got - expected| in units of the last place of `expected` rounded to float.
+/// Returns |got - expected| in units in the last place of `expected` rounded to float.
 double ulps(float got, double expected) {
   const float nearest = std::fabs(static_cast<float>(expected));
   return std::fabs(got - expected) / (static_cast<double>(std::nextafter(nearest, infinity)) - nearest);
 }
 
-/// Calls check(x) for every 257th float there is, NaN and infinity excepted.
+/// Calls check(x) for every 257th float except NaN and infinity.
 template <class Check>
 void for_finite_floats(Check check) {
   for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 257) {
@@ -40,7 +40,7 @@ TEST(Math, ExpIsWithinTwoUlpsWhereItDoesNotUnderflow) {
     if (x >= -87.33f && x <= 88.72283f) worst = tests::worse_of(worst, ulps(exp_approximate(x), std::exp(double{x})));
   });
   EXPECT_LE(worst, 2.0);
-  EXPECT_GT(worst, 0.1);  // else nothing was measured
+  EXPECT_GT(worst, 0.1);  // otherwise nothing was measured
 }
 
 TEST(Math, ExpAtItsEnds) {
@@ -61,7 +61,7 @@ TEST(Math, PowerOfTwoIsWithinItsBoundWhereItDoesNotUnderflow) {
     if (x >= -126.0f && x <= 0.0f) worst = tests::worse_of(worst, ulps(exp2_approximate(x), std::exp2(double{x})));
   });
   EXPECT_LE(worst, 1.25);
-  EXPECT_GT(worst, 0.1);  // else nothing was measured
+  EXPECT_GT(worst, 0.1);  // otherwise nothing was measured
 }
 
 TEST(Math, PowerOfTwoAtItsEnds) {

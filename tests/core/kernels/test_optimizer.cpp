@@ -86,7 +86,7 @@ TEST(Sgd, NesterovFollowsPyTorchOverSeveralSteps) {
   }
 }
 
-/// A rank that owns a part computes the bits that one rank computes for the whole.
+/// A rank that owns a part computes the same bits as a single rank for the whole.
 TEST(AdamW, DoesNotDependOnHowSlicesAreCut) {
   const std::size_t n = 10007;
   const Values gradient = random_values(n, 2), start = random_values(n, 1);

@@ -17,7 +17,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-/// Where the largest of each window stands in x, naively.
+/// Returns the index in x of the largest element of each window, computed naively.
 std::vector<std::size_t> largest_twin(const PoolingShape& shape, std::size_t images, std::size_t channels,
                                       const Values& x) {
   std::vector<std::size_t> all;
@@ -41,7 +41,7 @@ std::vector<std::size_t> largest_twin(const PoolingShape& shape, std::size_t ima
   return all;
 }
 
-/// check(shape, images, channels, name) for every size that gradients are known for.
+/// Calls check(shape, images, channels, name) for every size with known gradients.
 template <class Check>
 void for_pooling_cases(const Check& check) {
   for (const auto [kernel, stride, padding] :
@@ -67,7 +67,7 @@ TYPED_TEST(Pooling, TakesTheFirstOfTheLargestAndGivesItTheGradient) {
   for_pooling_cases([](const PoolingShape& shape, std::size_t images, std::size_t channels, const std::string& name) {
     const std::size_t pixels = images * shape.height * shape.width;
     const std::size_t pooled = images * shape.out_height() * shape.out_width();
-    // Few different values, so that windows hold equal ones.
+    // Few distinct values, so that windows contain ties.
     Values x = random_values<T>(pixels * channels, 1, 4.0);
     for (double& value : x) value = std::round(value);
     const Matrix<T> y("test::y", pooled, channels), dx("test::dx", pixels, channels);

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr float rms_epsilon = 1e-3f;
 
-/// The forward pass and its loss sum(dy * y), naively in double.
+/// The forward pass and its loss sum(dy * y), computed naively in double.
 struct RmsTwin {
   std::size_t rows, columns;
   bool with_residual;
@@ -49,7 +49,7 @@ struct RmsTwin {
     for (std::size_t i = 0; i < z.size(); ++i) result[i] = z[i] * inverse(z, i / columns) * weight[i % columns];
     return result;
   }
-  /// The loss of one row.
+  /// Returns the loss of one row.
   double loss(const Values& z, std::size_t row) const {
     double sum = 0.0;
     const double factor = inverse(z, row);
@@ -89,7 +89,7 @@ struct RmsDevice {
   }
 };
 
-/// check(rows, columns, with residual, name) for every size.
+/// Calls check(rows, columns, with residual, name) for every size.
 template <class Check>
 void for_rms_cases(const Check& check) {
   for (const std::size_t rows : {1u, 3u, 301u}) {
@@ -132,7 +132,7 @@ TYPED_TEST(RmsNorm, AStoredSumGivesTheSameBits) {
     const Matrix<T> again("test::again", rows, columns);
     rms_norm_again<T>({}, device.parameters, device.saved, again);
     EXPECT_TRUE(same_bits(again, device.y)) << name;
-    // As a recomputed layer does: the sum is there, and the norm is taken once more without the residual.
+    // As in a recomputed layer: the sum exists, and the norm is computed again without the residual.
     Kokkos::deep_copy(second.saved.input, device.saved.input);
     second.residual = {};
     second.forward();
@@ -141,7 +141,7 @@ TYPED_TEST(RmsNorm, AStoredSumGivesTheSameBits) {
   });
 }
 
-/// The Jacobian of three rows, numerically, and column sums over all rows by the formula they follow from.
+/// Checks the numeric Jacobian of three rows, and column sums over all rows by their formula.
 TYPED_TEST(RmsNorm, BackwardAddsTheNumericJacobian) {
   using T = TypeParam;
   for_rms_cases([](std::size_t rows, std::size_t columns, bool with_residual, const std::string& name) {
@@ -172,7 +172,7 @@ TYPED_TEST(RmsNorm, BackwardAddsTheNumericJacobian) {
   });
 }
 
-/// Every input of a small case through the whole forward pass.
+/// Checks all inputs of a small case through the whole forward pass.
 TEST(RmsNormJacobian, OfAllInputs) {
   RmsTwin twin = RmsTwin::random<float>(5, 12, true);
   RmsDevice<float> device(twin);

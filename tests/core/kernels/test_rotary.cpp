@@ -29,7 +29,7 @@ std::vector<std::int32_t> some_positions(std::size_t rows) {
   return positions;
 }
 
-/// Naively in double: a pair is (i, i + D/2) of a head.
+/// Computes the rotation naively in double; a pair is elements (i, i + D/2) of a head.
 Values rotated(const Values& x, std::size_t columns, std::size_t heads, std::size_t size, double direction) {
   const RotaryFrequencies frequencies = frequencies_of(size);
   const auto positions = some_positions(x.size() / columns);
@@ -55,7 +55,7 @@ void turn(const ExecutionSpace& space, std::size_t heads, std::size_t size, Rota
 }
 
 struct RotaryCase {
-  std::size_t rows, heads, size, columns;  ///< columns beyond heads * size stay as they are
+  std::size_t rows, heads, size, columns;  ///< columns beyond heads * size are unchanged
 };
 constexpr RotaryCase rotary_cases[] = {
     {1, 1, 2, 2}, {5, 3, 6, 25}, {67, 4, 64, 320}, {300, 6, 128, 1024}, {3, 1, 256, 300}};
@@ -81,7 +81,7 @@ TYPED_TEST(Rotary, TurnsPairsOfHalvesAndLeavesTheRest) {
   }
 }
 
-/// sum(dy * rotated(x)) by every element of x is what turning dy back gives.
+/// Rotating dy back gives the gradient of sum(dy * rotated(x)) for every element of x.
 TEST(RotaryJacobian, BackwardIsTheTranspose) {
   constexpr std::size_t rows = 4, heads = 2, size = 6, columns = 15;
   Values x = random_values(rows * columns, 1);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 double swiglu_twin(double gate, double up) { return gate / (1.0 + std::exp(-gate)) * up; }
 
-/// check(rows, columns, gate and up, dy, name) for every size.
+/// Calls check(rows, columns, gate and up, dy, name) for every size.
 template <class T, class Check>
 void for_swiglu_sizes(const Check& check) {
   for (const std::size_t rows : {1u, 3u, 200u}) {

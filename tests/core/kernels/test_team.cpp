@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-/// Loops of teams, on what this build computes with: also the ones that only devices use, on teams of one host thread.
+/// Team loops in this build's backend, including those that only devices use, on teams of one host thread.
 namespace mylos {
 namespace {
 
@@ -32,7 +32,7 @@ struct LargestOfPrefixByHostTeam {
   }
 };
 
-/// The largest of the first 0, 1, 2 ... values, by teams of the kind that devices have.
+/// Returns the maximum of the first 0, 1, 2, ... values, computed by teams of the kind used on devices.
 std::vector<float> prefix_maxima(const std::vector<float>& values) {
   const std::size_t n = values.size();
   const Vector<float> input("test::values", n), output("test::largest", n + 1);

@@ -13,8 +13,8 @@
 #include "tests/core/kernels/emulated_block.hpp"
 #endif
 
-/// Attention on tensor cores: on the device of a build for one that has them, else the same source in threads of the
-/// host (emulated_block.hpp).
+/// Attention on tensor cores: on the device if the build is for one with tensor cores, otherwise the same source in
+/// host threads (emulated_block.hpp).
 namespace mylos::attention {
 namespace {
 
@@ -51,7 +51,7 @@ EmulationCounts run_pass(std::size_t samples, std::size_t heads, const typename 
   return emulate(blocks, Pass::octets, order, [&](const EmulatedBlock& block) { Pass::run(block, all); });
 }
 
-/// What the passes did: forward, and backward by queries and by keys.
+/// The counts of the passes: forward, backward by queries, and backward by keys.
 template <class T, int size>
 std::vector<EmulationCounts> run_passes(const AttentionProblem<T>& p, ThreadOrder order) {
   const std::size_t samples = p.ids.size();
@@ -77,7 +77,7 @@ std::vector<EmulationCounts> run(const AttentionProblem<T>& problem, ThreadOrder
 
 #endif
 
-/// Columns [begin, begin + count) of a matrix of `columns` columns.
+/// Returns columns [begin, begin + count) of a matrix of `columns` columns.
 std::vector<double> columns_of(const std::vector<double>& matrix, std::size_t columns, std::size_t begin,
                                std::size_t count) {
   std::vector<double> cut;
@@ -90,7 +90,7 @@ std::vector<double> columns_of(const std::vector<double>& matrix, std::size_t co
 template <class T>
 void compare_with_naive(const AttentionCase& c, double tolerance) {
   AttentionProblem<T> problem(c);
-  Kokkos::deep_copy(problem.out, T(7.0f));  // whatever was there is overwritten
+  Kokkos::deep_copy(problem.out, T(7.0f));  // to check that old contents are overwritten
   run(problem);
   const auto expected = tests::naive_attention(problem);
   expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
@@ -142,8 +142,8 @@ TEST_P(TensorCoreAttention, SecondRunIsBitwiseEqual) {
 }
 
 #if !defined(MYLOS_DEVICE_BUILD)
-/// A thread that reads what another has not written yet, or writes what another still reads, gives other bits in the
-/// other order.
+/// A thread that reads data before another has written it, or overwrites data that another still reads, changes bits
+/// when the order is reversed.
 TEST_P(TensorCoreAttention, DoesNotDependOnTheOrderOfThreads) {
   const AttentionProblem<bfloat16> ascending(GetParam()), descending(GetParam());
   run(ascending, ThreadOrder::ascending);
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases),
                          [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });
 
 #if !defined(MYLOS_DEVICE_BUILD)
-/// A sequence of 100 rows is 4 warps of 32 rows by slices of 32 columns: what is beyond them is not multiplied.
+/// A sequence of 100 rows has 4 warps of 32 rows and slices of 32 columns; nothing beyond them is multiplied.
 TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) {
   const auto counts = run(AttentionProblem<bfloat16>(AttentionCase{"", 1, 1, 64, false, 0.0f, {100}}));
   constexpr std::size_t of_fragment = 16 * 8 * 16;
@@ -175,7 +175,7 @@ TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) {
   EXPECT_EQ(shorter[2].products * of_fragment, std::size_t{4 * 32 * 32 * 64});
 }
 
-/// 32 threads write a word each: rows g of a tile at octet j, word t.
+/// 32 threads write one word each: rows g of a tile at octet j, word t.
 TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
   const auto banks_of = [](auto size, int octet) {
     std::vector<int> banks;
@@ -191,8 +191,8 @@ TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
   EXPECT_THAT(banks_of(std::integral_constant<int, 128>(), 13), testing::UnorderedElementsAreArray(each));
 }
 
-/// Two blocks at once, with the KiB that each takes for itself, in the 164 KiB of an A100; one in the 100 KiB of
-/// devices of compute capability 8.6 and 8.9.
+/// Two blocks fit, with the KiB that each reserves, into the 164 KiB of an A100, and one into the 100 KiB of devices of
+/// compute capability 8.6 and 8.9.
 TEST(TensorCoreAttentionWork, SharedMemoryIsThatOfTwoBlocks) {
   const auto bytes = [](auto size) {
     return sizeof(Octet) *

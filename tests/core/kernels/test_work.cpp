@@ -26,13 +26,13 @@ namespace {
 
 using tests::WorkRecorder;
 
-/// The bytes of arrays, each element once.
+/// Returns the bytes of arrays, counting each element once.
 template <class... Arrays>
 double bytes_of_arrays(const Arrays&... arrays) {
   return (0.0 + ... + static_cast<double>(arrays.size() * sizeof(*arrays.data())));
 }
 
-/// What `launch` reports under `label`, in one call.
+/// Returns the work that `launch` reports under `label`, in one call.
 template <class Launch>
 Work reported(const char* label, const Launch& launch) {
   const WorkRecorder recorder;
@@ -43,7 +43,7 @@ Work reported(const char* label, const Launch& launch) {
   return found == recorder.work().end() ? Work{} : found->second;
 }
 
-/// More rows than two blocks of column sums have, so that the last is not whole.
+/// More rows than two blocks of column sums, so that the last block is partial.
 constexpr std::size_t norm_rows = 2 * column_sum_rows + 3, columns = 7;
 
 template <class T>
@@ -54,7 +54,7 @@ class WorkOf : public ::testing::Test {
   Vector<T> bias{"bias", columns};
   Vector<float> sums{"sums", columns}, mean{"mean", norm_rows}, inverse{"inverse", norm_rows};
   Vector<float> workspace{"workspace", column_sum_workspace(norm_rows, columns)};
-  Matrix<float> partial{"partial", 3, columns};  ///< of one array: three blocks
+  Matrix<float> partial{"partial", 3, columns};  ///< for one array: three blocks
   LayerNormParameters<T> parameters{bias, bias, 1e-5f};
   LayerNormSaved<T> saved{z, mean, inverse};
   DropoutKey dropout{.seed = 1, .step = 2, .site = 3, .probability = 0.1f};
@@ -170,7 +170,7 @@ TYPED_TEST(WorkOf, DecoderKernelsReadAndWriteTheirArrays) {
             (Work{2.0 * static_cast<double>(logits.size()), bytes_of_arrays(logits, this->mean)}));
 }
 
-/// 67 images of one pixel: partial sums have a row for each.
+/// 67 images of one pixel: partial sums have one row per image.
 TYPED_TEST(WorkOf, BatchNormReadsItsArraysTwiceForGradients) {
   using T = TypeParam;
   const auto& [x, y, z, space] = std::tie(this->x, this->y, this->z, this->space);
@@ -289,11 +289,11 @@ TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
   EXPECT_EQ(reported("mylos::elementwise::add", [&] { add(space, g, w); }), (Work{1000.0, bytes_of_arrays(g, w, w)}));
 }
 
-/// Two sequences of 3 and 5 rows, 4 heads of 2.
+/// Two sequences of 3 and 5 rows, with 4 heads of size 2.
 constexpr std::size_t host_starts[] = {0, 3, 8};
 const PackedSequences two_sequences{{}, {}, 5, host_starts};
 
-/// The pairs of rows that attention compares, one by one.
+/// Counts the pairs of rows that attention compares, one by one.
 double pairs(bool causal) {
   double count = 0.0;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -306,12 +306,12 @@ double pairs(bool causal) {
 
 TEST(Work, AttentionCountsItsProductsAndScores) {
   using namespace attention;
-  const double statistics = 4.0 * 8 * 4;  // a float for each head and row
+  const double statistics = 4.0 * 8 * 4;  // one float per head and row
   for (const bool causal : {false, true}) {
     const AttentionShape shape{.heads = 4, .key_value_heads = 4, .head_size = 2, .causal = causal};
     const double scores = 4.0 * pairs(causal);
     for (const std::size_t element : {4, 2}) {
-      const double rows = 8.0 * 8.0 * static_cast<double>(element);  // a (T, H) array
+      const double rows = 8.0 * 8.0 * static_cast<double>(element);  // an array (T, H)
       EXPECT_EQ(forward_work(shape, two_sequences, element),
                 (Work{scores * (2 * 2 * 2 + 20.0), (3 + 1) * rows + statistics}));
       EXPECT_EQ(backward_work(shape, two_sequences, element),
@@ -361,7 +361,7 @@ TEST(Work, AProductsOwnIsThatOfItsThreeMatrices) {
 }
 
 TEST(Work, ConversionsOfAProductAreThoseOfItsMatrices) {
-  // The portable provider widens both operands of 16 bits; the result is narrowed, or added to what is there.
+  // The portable provider widens both 16-bit operands; the result is narrowed, or added to the old contents.
   const Gemm gemm(gemm_providers().front());
   const ExecutionSpace space;
   const Matrix<bfloat16> x("x", 3, 7), w("w", 5, 7), y("y", 3, 5);

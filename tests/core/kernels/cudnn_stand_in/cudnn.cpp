@@ -10,9 +10,9 @@
 #include <functional>
 #include <vector>
 
-/// A stand-in for cuDNN 9: the calls of core/kernels/cuda/cudnn_library.hpp, computed naively in double on the
-/// stand-in for CUDA's streams. It refuses what cuDNN does not compute, and notes what it would compute wrongly or not
-/// survive. CUDNN_STAND_IN_VERSION in the environment is the version that it reports.
+/// A stand-in for cuDNN 9: the functions of core/kernels/cuda/cudnn_library.hpp, computed naively in double on the
+/// stand-in for CUDA's streams. It rejects what cuDNN does not support, and records calls that cuDNN would compute
+/// wrongly or not survive. The environment variable CUDNN_STAND_IN_VERSION sets the version that it reports.
 namespace mylos::cudnn {
 
 struct Handle {
@@ -44,13 +44,13 @@ Status refuse(Status status, const char* why) {
   return status;
 }
 
-/// A call that cuDNN need not notice.
+/// Records an error in a call that cuDNN might not detect.
 Status note(const char* mistake) {
   if (state.mistake.empty()) state.mistake = mistake;
   return refuse(bad_parameter, mistake);
 }
 
-/// An operand as values, read and written in its type.
+/// Reads and writes elements of an operand in its type.
 double read(DataType type, const void* data, std::size_t i) {
   switch (type) {
     case DataType::half:
@@ -96,7 +96,8 @@ struct Problem {
 
   std::size_t filter(std::size_t o) const { return o * size(w.h) * size(w.w) * size(w.c); }
 
-  /// use(first channel of y's pixel, of x's pixel, position of the tap in a filter) for all that are multiplied.
+  /// Calls use(first channel of y's pixel, of x's pixel, position of the tap in a filter) for all pairs that are
+  /// multiplied.
   template <class Use>
   void for_each_pair(const Use& use) const {
     for (int n = 0; n < y.n; ++n) {
@@ -127,12 +128,12 @@ Status check(const Problem& p) {
   if (p.x.type != p.y.type || p.x.type != p.w.type) return refuse(not_supported, "types differ");
   const bool is_float = p.x.type == DataType::float32;
   if (is_float && c.math != MathType::fma) return note("float operands rounded to TF32");
-  // As the library says of kernels that padding alone would fill.
+  // As the library does for kernels that could lie entirely in the padding.
   if (c.padding_h >= p.w.h || c.padding_w >= p.w.w) return refuse(not_supported, "padding of a kernel's size");
   return success;
 }
 
-/// Grows and shrinks with the images, as cuDNN's does.
+/// Grows and shrinks with the number of images, like cuDNN's workspace.
 std::size_t workspace_of(const Problem& p) {
   return (p.x.n % 2 == 0 ? 0 : count(p.w) * sizeof(float)) + state.extra_workspace;
 }
@@ -153,7 +154,7 @@ Status choose(const Problem& p, std::initializer_list<AlgorithmFound> algorithms
   return success;
 }
 
-/// An algorithm as the heuristic lists it. `memory` 0: what workspace_of says.
+/// Returns an entry of the heuristic's list. If `memory` is 0, workspace_of determines the workspace.
 AlgorithmFound algorithm(const Problem& p, int which, Determinism determinism = Determinism::yes,
                          Status status = success, std::size_t memory = 0) {
   return {which, status, 1.0f, memory, determinism, p.x.type == DataType::float32 ? MathType::fma : MathType::tensor_op,
@@ -182,7 +183,7 @@ Status check_call(const Call& call, int wanted) {
   return success;
 }
 
-/// Runs `work` on the call's stream and waits for it: Kokkos computes on the host here, and would not.
+/// Runs `work` on the call's stream and waits for it, because Kokkos computes on the host here and would not wait.
 Status run(const Call& call, const std::function<void()>& work) {
   if (call.bytes > 0) std::memset(call.workspace, 0xFF, call.bytes);
   state.stream = call.handle->stream;
@@ -196,7 +197,7 @@ Status run(const Call& call, const std::function<void()>& work) {
 
 float factor(const void* number) { return *static_cast<const float*>(number); }
 
-/// result = alpha sums + beta result.
+/// Computes result = alpha sums + beta result.
 void finish(DataType type, void* result, const std::vector<double>& sums, const void* alpha, const void* beta) {
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const double before = factor(beta) == 0.0f ? 0.0 : static_cast<double>(factor(beta)) * read(type, result, i);
@@ -285,7 +286,7 @@ Status cudnnSetConvolutionMathType(ConvolutionDescriptor* convolution, MathType 
   return success;
 }
 
-/// The fastest first: one that is not supported, one that is not deterministic or too large, then those to use.
+/// Fastest first: an unsupported algorithm, one that is nondeterministic or needs too much workspace, then usable ones.
 Status cudnnGetConvolutionForwardAlgorithm_v7(Handle*, TensorReference x, FilterReference w, ConvolutionReference c,
                                               TensorReference y, int asked, int* found, AlgorithmFound* answers) {
   const Problem p{*x, *y, *w, *c};

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-/// In place of core/kernels/cuda/device_stream.cpp: one stream of the stand-in for CUDA, whatever the space.
+/// Replaces core/kernels/cuda/device_stream.cpp: a single stream of the stand-in for CUDA for all execution spaces.
 namespace mylos::cuda {
 
 void* stream_of(const ExecutionSpace&) {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 /// Compares the declarations of core/kernels/cuda/cudnn_library.hpp with NVIDIA's header. scripts/test-cuda compiles
-/// this file where it finds the header; nothing of it runs.
+/// this file if it finds the header; it is never run.
 namespace mylos::cudnn {
 namespace {
 
@@ -42,7 +42,7 @@ constexpr bool is_answer = sizeof(Theirs) == sizeof(AlgorithmFound) &&
 static_assert(is_answer<cudnnConvolutionFwdAlgoPerf_t> && is_answer<cudnnConvolutionBwdDataAlgoPerf_t> &&
               is_answer<cudnnConvolutionBwdFilterAlgoPerf_t>);
 
-/// The types that pointers of both sides may point to.
+/// True if pointers on both sides may point to these types.
 template <class Ours, class Theirs>
 constexpr bool is_same_object = std::is_same_v<Ours, Theirs>;
 template <>
@@ -62,7 +62,7 @@ constexpr bool is_same_object<AlgorithmFound, cudnnConvolutionBwdDataAlgoPerf_t>
 template <>
 constexpr bool is_same_object<AlgorithmFound, cudnnConvolutionBwdFilterAlgoPerf_t> = true;
 
-/// Both are passed alike: numbers of the same size, enumerations among them, or pointers to the same.
+/// True if both are passed alike: as numbers of the same size, including enumerations, or as pointers to the same type.
 template <class Ours, class Theirs>
 constexpr bool is_alike() {
   if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
