@@ -1,4 +1,4 @@
-// Reads the files that one start keeps for the next: choices of GEMM providers, calibrations, records of fetches.
+// Reads the files that one start saves for the next: choices of GEMM providers, calibrations, fetch records.
 
 #include <stdexcept>
 
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (const auto read : {read_choice, read_calibration, check_record}) {
     try {
       read(mylos::tests::as_text(bytes, size));
-    } catch (const std::runtime_error&) {  // how bad input is refused
+    } catch (const std::runtime_error&) {  // how bad input is rejected
     }
   }
   return 0;

@@ -1,4 +1,4 @@
-// A checkpoint of ours with forged contents: what its index describes lies in the file, and no byte in two datasets.
+// A valid checkpoint with forged contents: all that its index describes is in the file, and no byte in two datasets.
 
 #include <filesystem>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
 
-/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker is told.
+/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace {
@@ -22,7 +22,7 @@ const mylos::tests::ForgeryNames names = {
      "/checksums/optimizer/m", "/checksums/optimizer/m/weight"},
     {"format", "format_version", "step", "scale", "configuration", "weight", "bias", "mean", "layer"}};
 
-/// A whole checkpoint of four datasets.
+/// Writes a complete checkpoint of four datasets.
 void write_checkpoint(const std::filesystem::path& path) {
   const std::vector<DatasetShape> shapes = {{"/model/layer/weight", {5, 3}, 2},
                                             {"/model/layer/bias", {3}, 1},
@@ -63,9 +63,9 @@ void check(const CheckpointIndex& index, std::uint64_t file_bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const mylos::tests::InputDirectory directory;  // HDF5 cannot open a file in memory by its path
   static const std::filesystem::path file = directory.path() / "step-000007.h5";
-  static const std::string whole = [] {  // written once: our writer waits for the disk
+  static const std::string whole = [] {  // written once, because our writer waits for the disk
     write_checkpoint(file);
     return directory.get(file.filename());
   }();
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     check(read_checkpoint_index(file), std::filesystem::file_size(file));
     verify_checkpoint(file);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// config.json: an accepted configuration is written and read back as it was.
+// config.json: an accepted configuration is unchanged after writing and reading.
 
 #include <stdexcept>
 
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
         mylos::data::parse_bert_config(mylos::parse_json(mylos::tests::as_text(bytes, size), "input"), "input");
     const auto again = mylos::data::parse_bert_config(mylos::Json(mylos::data::bert_config_json(config)), "written");
     mylos::tests::expect(again == config, "a configuration survives writing and reading");
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// --config FILE: a configuration that is accepted survives writing and reading, as run.json does.
+// --config FILE: an accepted configuration is unchanged after writing and reading, as for run.json.
 
 #include <stdexcept>
 
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const auto settings = mylos::app::settings_json(train, read(mylos::tests::as_text(bytes, size)));
     const auto again = mylos::app::settings_json(train, read(settings.dump()));
     mylos::tests::expect(again == settings, "settings survive writing and reading");
-  } catch (const std::runtime_error&) {  // how bad input is refused, UsageError among them
+  } catch (const std::runtime_error&) {  // how bad input is rejected, including UsageError
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Documents of a file and the samples made of them. The first byte chooses the format: p is PGN, t is plain text, f is
-// JSON lines with the text in "f", any other is JSON lines.
+// The documents of a file and their samples. The first byte selects the format: p is PGN, t is plain text, f is JSON
+// lines with the text in "f", and any other is JSON lines.
 
 #include <stdexcept>
 
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       const auto set = data::read_samples(file.path(), format_of(text[0]), &letters(), options, reading);
       check(set, options);
       data::describe_losses(set, options);
-    } catch (const std::runtime_error&) {  // how bad input is refused
+    } catch (const std::runtime_error&) {  // how bad input is rejected
     }
   }
   return 0;

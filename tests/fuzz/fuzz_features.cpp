@@ -1,4 +1,4 @@
-// A feature file of ours with forged contents: what is read refers only to what is there.
+// A valid feature file with forged contents: whatever is read refers only to existing data.
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
 
-/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker is told.
+/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace {
@@ -63,9 +63,9 @@ void check(const mylos::data::PreparedFeatures& prepared) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const mylos::tests::InputDirectory directory;  // HDF5 cannot open a file in memory by its path
   static const std::filesystem::path file = directory.path() / "features.h5";
-  static const std::string whole = [] {  // written once: our writer waits for the disk
+  static const std::string whole = [] {  // written once, because our writer waits for the disk
     mylos::data::write_feature_file(file, mylos::data::small_prepared());
     return directory.get(file.filename());
   }();
@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const auto prepared = mylos::data::read_feature_file(file);
     check(prepared);
     mylos::data::select_features(prepared.dataset, prepared.features, prepared.options);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// gpus/<node>.jsonl, which a job that is killed leaves half written.
+// gpus/<node>.jsonl, which may end with a partial line after a job is killed.
 
 #include <stdexcept>
 
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   directory.put("gpus/node.jsonl", mylos::tests::as_text(bytes, size));
   try {
     mylos::train::read_gpu_samples(directory.path());
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// What a page shows of data is text and nothing else: well-formed UTF-8 without markup.
+// Data in an HTML page is only text: well-formed UTF-8 without markup.
 
 #include "app/report/html.hpp"
 #include "core/base/unicode.hpp"

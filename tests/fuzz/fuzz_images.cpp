@@ -1,5 +1,5 @@
-// Pictures and pickles. The first byte chooses: k is a pickle of CIFAR, i is an idx file of images, p is a part of a
-// picture, any other a whole one.
+// Images and pickles. The first byte selects the input: k is a CIFAR pickle, i is an idx file of images, p is a region
+// of an image, and any other is a whole image.
 
 #include <algorithm>
 #include <stdexcept>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace mylos;
 
-constexpr std::size_t largest_side = 512;  // larger ones take time and find nothing else
+constexpr std::size_t largest_side = 512;  // larger images take time and find nothing else
 
 struct TooLarge {};
 
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       decode(content, text[0] == 'p');
     }
   } catch (const TooLarge&) {
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

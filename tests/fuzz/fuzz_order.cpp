@@ -1,4 +1,4 @@
-// --order FILE: the steps that are accepted name windows that are there.
+// --order FILE: accepted steps name existing windows.
 
 #include <stdexcept>
 
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       for (const std::size_t window : step) mylos::tests::expect(window < windows.count(), "a window that is there");
     }
     mylos::tasks::order_checksum(order);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// predictions.json and the answers that a run keeps of an evaluation.
+// predictions.json, and the answers that a run saves for an evaluation.
 
 #include <stdexcept>
 
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const mylos::tests::MemoryFile file(mylos::tests::as_text(bytes, size));
   try {
     mylos::data::read_predictions(file.path());
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   try {
     mylos::data::read_short_answers(file.path());

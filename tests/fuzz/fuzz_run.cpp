@@ -1,4 +1,4 @@
-// A run's directory as report and watch read it: run.json up to the first byte 0, and metrics.jsonl after it.
+// A run's directory as read by report and watch: run.json up to the first zero byte, and metrics.jsonl after it.
 
 #include <stdexcept>
 
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     record.seconds_left();
     record.recent_loss();
     mylos::tests::expect(!record.metric_kinds().empty(), "a run has metrics");
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// safetensors: a header that is accepted describes bytes that can be read.
+// safetensors: an accepted header describes readable bytes.
 
 #include <stdexcept>
 
@@ -12,7 +12,7 @@ void read(const mylos::data::SafetensorsFile& file, const mylos::data::TensorInf
     const auto values = file.read_float(tensor.name);
     mylos::tests::expect(values.size() == mylos::data::element_count(tensor.shape, tensor.name),
                          "as many values as shaped");
-  } catch (const std::runtime_error&) {  // a type that is not one of float's
+  } catch (const std::runtime_error&) {  // not a floating-point type
   }
 }
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     const mylos::data::SafetensorsFile file(memory.path());
     for (const auto& tensor : file.tensors()) read(file, tensor);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

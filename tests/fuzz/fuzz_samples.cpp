@@ -1,5 +1,4 @@
-// A sample file of ours with forged contents: every sample that is read lies in the ids, and every id in the
-// vocabulary.
+// A valid sample file with forged contents: every sample read is within the ids, and every id within the vocabulary.
 
 #include <stdexcept>
 
@@ -8,7 +7,7 @@
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
 
-/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker is told.
+/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace {
@@ -36,9 +35,9 @@ void check(const mylos::data::PreparedSamples& prepared) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const mylos::tests::InputDirectory directory;  // HDF5 cannot open a file in memory by its path
   static const std::filesystem::path file = directory.path() / "samples.h5";
-  static const std::string whole = [] {  // written once: our writer waits for the disk
+  static const std::string whole = [] {  // written once, because our writer waits for the disk
     mylos::data::write_sample_file(file, mylos::tests::small_samples());
     return directory.get(file.filename());
   }();
@@ -50,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     mylos::data::limit_documents(prepared.set, 2);
     check(prepared);
     check_prepared_for(prepared, file, prepared.tokenizer, prepared.options);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

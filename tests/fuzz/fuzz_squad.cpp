@@ -1,4 +1,4 @@
-// JSON and SQuAD, and what is made of a file that is accepted: windows, labels, answers and scores.
+// JSON and SQuAD, and everything computed from an accepted file: windows, labels, answers and scores.
 
 #include <limits>
 #include <random>
@@ -35,7 +35,7 @@ void check_windows(const SquadDataset& dataset, const FeatureSet& set, bool trai
   }
 }
 
-/// Small numbers with many ties, and what a model that has diverged gives.
+/// Returns small integers with many ties, and values that a diverged model would give.
 float made_up_logit(std::mt19937& random) {
   const std::uint32_t drawn = random();
   switch (drawn % 64) {
@@ -52,7 +52,7 @@ float made_up_logit(std::mt19937& random) {
 
 std::vector<Answer> find_answers(const SquadDataset& dataset, const FeatureSet& set) {
   std::vector<float> logits(2 * longest * (set.features.size() + 1));
-  std::mt19937 random;  // begins with the same seed for each input
+  std::mt19937 random;  // has the same seed for each input
   for (float& logit : logits) logit = made_up_logit(random);
   const AnswerOptions options{.version = dataset.version, .n_best = 5, .max_answer_length = 6};
   std::vector<Answer> answers;
@@ -94,7 +94,7 @@ void check(const SquadDataset& dataset) {
     check_windows(dataset,
                   build_features(dataset, tokenizer, {.max_length = longest, .doc_stride = stride, .training = true}),
                   true);
-  } catch (const std::runtime_error&) {  // what is good enough for predictions need not be for training
+  } catch (const std::runtime_error&) {  // training has stricter requirements than prediction
   }
   const FeatureSet set = build_features(dataset, tokenizer, {.max_length = longest, .doc_stride = stride});
   check_windows(dataset, set, false);
@@ -111,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     }
     find_misplaced_answers(dataset);
     check(dataset);
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// The tokenizer: any UTF-8 text becomes tokens of the vocabulary whose offsets lie in the text, in order.
+// The tokenizer: any UTF-8 text gives tokens of the vocabulary, with ordered offsets within the text.
 
 #include <stdexcept>
 #include <string_view>
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     check(uncased, text);
     check(cased, text);
-  } catch (const std::runtime_error&) {  // how text that is not UTF-8 is refused
+  } catch (const std::runtime_error&) {  // how text that is not UTF-8 is rejected
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// tokenizer_config.json of a model directory: the tokenizer takes the options that are accepted.
+// tokenizer_config.json of a model directory: the tokenizer supports all accepted options.
 
 #include <stdexcept>
 
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const mylos::data::Vocabulary vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "e", "É"}, "vocabulary");
     const mylos::data::WordPieceTokenizer tokenizer(vocabulary, options);
     mylos::tests::expect(tokenizer.tokenize("É").ids.size() == 1, "a letter is a token");
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

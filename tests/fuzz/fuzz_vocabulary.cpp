@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       const auto id = static_cast<mylos::data::TokenId>(i);
       mylos::tests::expect(vocabulary.find(vocabulary.token(id)) == id, "a token is found under its id");
     }
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

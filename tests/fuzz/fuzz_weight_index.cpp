@@ -1,4 +1,4 @@
-// model.safetensors.index.json beside one whole shard: every tensor that is taken is in an open file.
+// model.safetensors.index.json with one complete shard: every accepted tensor is in an open file.
 
 #include <stdexcept>
 
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     for (const auto& [name, entry] : files.entries()) {
       mylos::tests::expect(entry.file != nullptr && entry.tensor != nullptr, "an entry has its file and tensor");
     }
-  } catch (const std::runtime_error&) {  // how bad input is refused
+  } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;
 }

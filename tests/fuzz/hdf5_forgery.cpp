@@ -12,17 +12,17 @@
 namespace mylos::tests {
 namespace {
 
-constexpr int most_changes = 32;                             // of one input
-constexpr std::size_t most_reserved = std::size_t{4} << 20;  // bytes of a dataset whose place is taken at once
-constexpr hsize_t most_chunks = 4096;  // elements along a dimension in chunks, which an index lists
+constexpr int most_changes = 32;                             // per input
+constexpr std::size_t most_reserved = std::size_t{4} << 20;  // bytes of a dataset that is allocated at creation
+constexpr hsize_t most_chunks = 4096;                        // per dimension, all of which an index lists
 constexpr const char* checksum_attribute = "crc32c";
 
-/// HDF5 1.10 crashes in its handler of exit() where a file could not be closed, as some of the forged ones cannot.
+/// HDF5 1.10 crashes in its exit handler if a file could not be closed, as happens with some of the forged files.
 [[maybe_unused]] const herr_t without_exit_handler = H5dont_atexit();
 
 enum class Layout { late, reserved, compact, chunked, compressed, external, count };
 
-/// Types of elements that readers know, and others. The caller closes it with H5Tclose.
+/// Returns an element type, known to readers or not. The caller closes it with H5Tclose.
 hid_t chosen_type(Choices& choices) {
   const std::array<hid_t, 8> plain = {H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_UINT32, H5T_NATIVE_UINT64,
                                       H5T_IEEE_F32LE,   H5T_IEEE_F64BE,   H5T_C_S1,          H5T_STD_REF_OBJ};
@@ -37,7 +37,7 @@ hid_t chosen_type(Choices& choices) {
     const hsize_t length = choices.word() % most_reserved;
     return H5Tarray_create2(H5T_NATIVE_UINT8, 1, &length);
   }
-  const hid_t row = H5Tcreate(H5T_COMPOUND, 20);  // of a checkpoint's table of checksums
+  const hid_t row = H5Tcreate(H5T_COMPOUND, 20);  // for a checkpoint's table of checksums
   H5Tinsert(row, "first", 0, H5T_STD_U64LE);
   H5Tinsert(row, "count", 8, H5T_STD_U64LE);
   H5Tinsert(row, "crc32c", 16, H5T_STD_U32LE);
@@ -56,7 +56,7 @@ class Forgery {
     for (int i = 0; i < most_changes && !choices_.is_empty(); ++i) {
       try {
         change();
-      } catch (const std::runtime_error&) {  // HDF5 refuses this one
+      } catch (const std::runtime_error&) {  // HDF5 rejected this change
       }
     }
   }
@@ -140,7 +140,7 @@ class Forgery {
     if (layout == Layout::compressed) H5Pset_deflate(properties, 9);
   }
 
-  /// Writes chosen bytes into a dataset's values, and makes its checksum right again where a byte says so.
+  /// Writes chosen bytes into a dataset's values, and corrects its checksum if a byte says so.
   void change_values() {
     const Hdf5Id dataset(H5Dopen2(file_, path().c_str(), H5P_DEFAULT), H5Dclose);
     const Hdf5Id type(dataset.is_valid() ? H5Dget_type(dataset.get()) : -1, H5Tclose);
@@ -203,11 +203,11 @@ class Forgery {
     }
   }
 
-  /// An attribute of any type and shape, without a value.
+  /// Creates an attribute of any type and shape, without a value.
   void make_attribute(hid_t object, const std::string& name) {
     const Hdf5Id type(chosen_type(choices_), H5Tclose);
     const std::array<hsize_t, 2> extents = {1 + hsize_t{choices_.byte()}, 1 + hsize_t{choices_.byte()}};
-    if (H5Tget_size(type.get()) * extents[0] * extents[1] > most_reserved) return;  // HDF5 has it in memory
+    if (H5Tget_size(type.get()) * extents[0] * extents[1] > most_reserved) return;  // HDF5 keeps it in memory
     const Hdf5Id space(H5Screate_simple(static_cast<int>(choices_.below(3)), extents.data(), nullptr), H5Sclose);
     const Hdf5Id made(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
   }

@@ -32,13 +32,13 @@ InputDirectory::InputDirectory() {
 }
 
 InputDirectory::~InputDirectory() {
-  std::error_code ignored;  // a destructor has nobody to tell
+  std::error_code ignored;  // a destructor cannot report errors
   std::filesystem::remove_all(path_, ignored);
 }
 
 void InputDirectory::put(const std::filesystem::path& name, std::string_view bytes) const {
   std::filesystem::create_directories((path_ / name).parent_path());
-  std::filesystem::remove(path_ / name);  // some file systems wait for the disk where a file is cut to be written anew
+  std::filesystem::remove(path_ / name);  // some file systems wait for the disk when a file is truncated and rewritten
   std::ofstream stream(path_ / name, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   expect(stream.good(), "write an input");

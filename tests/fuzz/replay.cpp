@@ -1,4 +1,4 @@
-// Runs a fuzz target over the files of a folder, where libFuzzer is not linked.
+// Runs a fuzz target on the files of a directory, without libFuzzer.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +23,7 @@ std::vector<std::filesystem::path> files_of(const char* folder) {
 
 void replay(const std::filesystem::path& path) {
   std::printf("%s\n", path.c_str());
-  std::fflush(stdout);  // the last line names the input that ends the program
+  std::fflush(stdout);  // if the program crashes, its last line names the input
   std::ifstream stream(path, std::ios::binary);
   const std::vector<char> bytes(std::istreambuf_iterator<char>(stream), {});
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

@@ -1,4 +1,4 @@
-// Reads a Hugging Face model directory and writes it again: what `train` does with a model, without the training.
+// Reads a Hugging Face model directory and writes it again, as `train` does without the training.
 //   export_model SOURCE TARGET
 
 #include <exception>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace mylos::data;
 
-/// Every tensor of the source that belongs to a BERT for question answering, by today's name.
+/// Returns every tensor of the source that belongs to a BERT for question answering, under its current name.
 std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
   std::vector<TensorSpec> specs;
   const WeightFiles files(directory, canonical_bert_name);

@@ -1,4 +1,4 @@
-// What Mylos makes of a Llama's directory, for comparisons with transformers:
+// Results of Mylos for a Llama's directory, for comparisons with transformers:
 //   llama_directory logits MODEL DOCUMENT OUTPUT           the logits (T, V) of one document of ids, as safetensors
 //   llama_directory copy MODEL DOCUMENT TARGET TYPE BYTES  the model written again, in files of at most BYTES
 // DOCUMENT is JSON lines with one object: {"input_ids": [...]}.
@@ -32,7 +32,7 @@ tasks::RunConfig run_on(const std::string& model, const std::string& document) {
   return run;
 }
 
-/// The model of a directory with its weights, as evaluation loads them.
+/// The model of a directory with its weights, loaded as for evaluation.
 struct LoadedLlama {
   LoadedLlama(const std::string& directory, const std::string& document)
       : task(run_on(directory, document), [](const std::string&) {}),

@@ -22,7 +22,7 @@ Json small() {
           {"max_position_embeddings", 64}};
 }
 
-/// As from a file that holds `json`.
+/// Parses `json` as if read from a file F.
 BertConfig parse_text(const Json& json) { return parse_bert_config(parse_json(json.dump(), "F"), "F"); }
 
 std::string message_with(const char* key, const Json& value) {
@@ -57,7 +57,7 @@ TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
   EXPECT_EQ(written["architectures"], OrderedJson({"BertForQuestionAnswering"}));
 }
 
-// In PyTorch token 0 is trained then; without the key it is the padding.
+// PyTorch trains token 0 in this case; without the key, it is the padding token.
 TEST(BertConfig, NoTokenIsPaddingWherePadTokenIdIsNull) {
   Json json = Json::parse(tests::read_file(tests::golden_data() / "reference/tiny_bert/config.json"));
   json["pad_token_id"] = nullptr;

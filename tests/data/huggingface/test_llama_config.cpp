@@ -23,7 +23,7 @@ Json small_llama() {
           {"max_position_embeddings", 64}};
 }
 
-/// As from a file that holds `json`.
+/// Parses `json` as if read from a file F.
 LlamaConfig parse_llama(const Json& json) { return parse_llama_config(parse_json(json.dump(), "F"), "F"); }
 
 LlamaConfig llama_with(const char* key, const Json& value) {

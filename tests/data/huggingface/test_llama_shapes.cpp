@@ -5,14 +5,14 @@
 namespace mylos::data {
 namespace {
 
-/// Parameters of a Llama with an untied head, by formula.
+/// Returns the number of parameters of a Llama with an untied head, by formula.
 std::size_t parameters_of(const LlamaConfig& c) {
   const std::size_t attention = c.hidden_size * c.head_dim * (2 * c.num_attention_heads + 2 * c.num_key_value_heads);
   const std::size_t layer = attention + 3 * c.hidden_size * c.intermediate_size + 2 * c.hidden_size;
   return 2 * c.vocab_size * c.hidden_size + c.num_hidden_layers * layer + c.hidden_size;
 }
 
-/// The counts that their authors publish.
+/// The counts published by the authors.
 TEST(LlamaShapes, HaveThePublishedCountsOfParameters) {
   EXPECT_EQ(parameters_of(find_llama_shape("llama-2-7b")->config), 6'738'415'616u);
   EXPECT_EQ(parameters_of(find_llama_shape("codellama-7b")->config), 6'738'546'688u);

@@ -16,7 +16,7 @@ using tests::error_of;
 using tests::TemporaryDirectory;
 using tests::write_file;
 
-/// Caches of our own below one directory, whatever the user's environment says.
+/// Caches for tests below one directory, independent of the user's environment.
 class ModelNames : public ::testing::Test {
  protected:
   TemporaryDirectory root_;
@@ -47,7 +47,7 @@ TEST_F(ModelNames, NamesThatAreTooLongAreErrorsOfOneLine) {
   std::string folders;
   for (int i = 0; i < 2000; ++i) folders += "aa/";
   EXPECT_THAT(error_of([&] { resolve_model(folders); }), HasSubstr("...: File name too long; give a directory"));
-  const std::string name(97, 'a');  // which the file system takes, and the hub does not
+  const std::string name(97, 'a');  // accepted by the file system, but not by the hub
   EXPECT_EQ(error_of([&] { resolve_model(name); }), "no directory " + name.substr(0, 80) + "...");
   EXPECT_EQ(error_of([&] { cached_model_directory(name); }), '"' + name.substr(0, 80) + "...\" is not a model's name");
   EXPECT_TRUE(is_model_name(name.substr(1) + "/" + name.substr(1)));
@@ -116,7 +116,7 @@ TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
                 (root_ / "cache/mylos/models/bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--google-bert--bert-tiny").string() + "; get it with: mylos fetch bert-tiny");
-  // Also a run's directory that was mistyped may be called so.
+  // The name may also be a misspelt run directory.
   EXPECT_EQ(error_of([] { resolve_model("runs/roberta-mine"); }),
             "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
                 (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +

@@ -33,7 +33,7 @@ const std::vector<TensorSpec> wanted{{"bert.embeddings.LayerNorm.weight", {2}},
                                      {"bert.encoder.layer.0.output.dense.weight", {2, 2}},
                                      {"qa_outputs.bias", {2}, true}};
 
-/// Tensors by name whose values count up from 1.
+/// Tensors by name, with values that count up from 1.
 class Tensors {
  public:
   Tensors& add(const std::string& name, std::vector<std::size_t> shape) {
@@ -58,14 +58,14 @@ Tensors whole() {
   return tensors;
 }
 
-/// All values of a tensor.
+/// Reads all values of a tensor.
 std::vector<float> whole(const TensorReader& read, const TensorSpec& spec) {
   std::vector<float> values(element_count(spec.shape, spec.name));
   read(0, values);
   return values;
 }
 
-/// A model directory with these weights, read as `wanted` asks.
+/// A model directory with these weights, read as `wanted` requests.
 struct Loaded {
   explicit Loaded(const Tensors& tensors, Precision type = Precision::float32) {
     write_file(directory / "config.json", tiny_config);
@@ -209,7 +209,7 @@ TEST(Pretrained, WhatIsWrittenReadsBack) {
   EXPECT_THAT(back.at(2), ElementsAre(3, 4));
 }
 
-/// A family that the engine does not know: keys in no order, weights in two shards, a tokenizer of its own.
+/// Writes a family that the engine does not know: unsorted keys, weights in two shards, and a tokenizer of its own.
 void write_toy_model(const std::filesystem::path& directory) {
   write_file(directory / "config.json", R"({"zeta":1e-05,"model_type":"toy","alpha":{"b":[1,2.5,null],"a":"\u00e9"},
     "beta":false,"large":18446744073709551615})");
@@ -255,7 +255,7 @@ TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory / "best"), {}), 3);
 }
 
-/// As transformers does. One that the model needs, or does not know, stays an error.
+/// As transformers does. A tensor that the model needs, or does not know, is still an error.
 TEST(Pretrained, AnIgnoredTensorNeedsNoPlaceInTheIndex) {
   const TemporaryDirectory directory;
   write_toy_model(directory / "toy");

@@ -23,7 +23,7 @@ using tests::error_of;
 using tests::TemporaryDirectory;
 using tests::write_file;
 
-/// A file with this JSON header and these bytes after it.
+/// Returns a file with this JSON header, followed by these bytes.
 std::string with_header(const std::string& json, const std::string& data) {
   const std::uint64_t length = json.size();
   std::string bytes(sizeof length, '\0');
@@ -36,7 +36,7 @@ std::string bytes_of_all(const std::vector<Element>& elements) {
   return {reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(Element)};
 }
 
-/// What opening a file with these bytes says; the path at its start becomes "F".
+/// Returns the error of opening a file with these bytes. The path at its start becomes "F".
 std::string message_for(const std::string& bytes) {
   const TemporaryDirectory directory;
   const auto path = directory / "file.safetensors";

@@ -75,7 +75,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
           "s.safetensors"));
 }
 
-/// Whoever reads the weights knows whether the model ignores them.
+/// The reader of the weights decides whether the model ignores them.
 TEST(WeightFiles, TensorsThatTheIndexDoesNotNameAreApart) {
   const TemporaryDirectory directory;
   const std::vector<float> one{1.0F};
@@ -107,7 +107,7 @@ TEST(WeightFiles, AShardCutShortIsNamedWithItsTensor) {
   EXPECT_THAT(message_for(directory), HasSubstr("s.safetensors: its header claims"));
 }
 
-/// The hub's cache keeps files elsewhere and links to them.
+/// The hub's cache stores files elsewhere and links to them.
 TEST(WeightFiles, AShardMayBeALink) {
   const TemporaryDirectory directory;
   write_one(directory / "blobs/0123", "a");
@@ -126,7 +126,7 @@ TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {
   write_safetensors(directory / "s.safetensors", a, Precision::bfloat16);
   write_safetensors(directory / "t.safetensors", b, Precision::bfloat16);
   EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
-  // Older Llamas have buffers in float beside weights in 16 bits.
+  // Older Llamas have float buffers beside 16-bit weights.
   write_safetensors(directory / "t.safetensors", b, Precision::float32);
   EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
   write_safetensors(directory / "s.safetensors", a, Precision::float32);

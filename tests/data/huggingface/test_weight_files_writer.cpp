@@ -22,7 +22,7 @@ using tests::error_of;
 using tests::read_file;
 using tests::TemporaryDirectory;
 
-/// 2, 3, 1 and 10 elements.
+/// Returns tensors of 2, 3, 1 and 10 elements.
 std::vector<TensorShape> four_tensors() {
   return {{"model.z.weight", {2}}, {"model.b.weight", {3}}, {"model.a.weight", {1}}, {"large", {2, 5}}};
 }
@@ -124,7 +124,7 @@ TEST(WeightFilesWriter, TooFewAndTooManyValuesAreErrors) {
               HasSubstr("tensor \"a\" would be written twice"));
 }
 
-/// One file after shards, and shards after one file.
+/// Replaces shards by one file, and one file by shards.
 TEST(WeightFilesWriter, ADirectoryThatIsReplacedKeepsNoStaleFile) {
   const TemporaryDirectory directory;
   const std::vector<float> values(4);
@@ -157,7 +157,7 @@ TEST(WeightFilesWriter, WithoutCommitTheOldOneStaysWhole) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("best"));
 }
 
-/// The contents of every file of a directory, by its name.
+/// Returns the contents of every file in a directory, by name.
 std::map<std::string, std::string> contents_of(const std::filesystem::path& directory) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -178,7 +178,7 @@ TEST(WeightFilesWriter, AnExportThatFailsInItsSecondShardLeavesTheEarlierOneWhol
   const auto before = contents_of(directory / "best");
   ASSERT_TRUE(before.contains("model-00002-of-00002.safetensors"));
   {
-    const tests::FileSizeLimit full(2000);  // the configuration and the first shard have fewer bytes
+    const tests::FileSizeLimit full(2000);  // the configuration and the first shard are smaller
     EXPECT_THAT(error_of([&] { write(2.0F); }), HasSubstr("model-00002-of-00002.safetensors"));
   }
   EXPECT_EQ(contents_of(directory / "best"), before);

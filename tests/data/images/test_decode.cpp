@@ -28,7 +28,7 @@ TEST(Decode, GivesPillowsBytes) {
     const Image image = decode_image(tests::from_hexadecimal(line.at("file")));
     const ImageShape shape{line.at("height"), line.at("width"), 3};
     ASSERT_EQ(image.shape, shape) << name;
-    // Pillow's copy of libjpeg-turbo may be of another version than ours: one level is left to its colours.
+    // Pillow may contain another version of libjpeg-turbo than ours, so its colours may differ by one level.
     const int allowed = name.starts_with("jpeg") ? 1 : 0;
     EXPECT_LE(tests::largest_difference(image.pixels, {rgb.begin(), rgb.end()}), allowed) << name;
   }
@@ -116,7 +116,7 @@ TEST(Decode, SizesThatLieAreRefusedBeforeMemoryIsTaken) {
 }
 
 TEST(Decode, APngOfMorePixelsThanItsBytesCanHoldIsRefused) {
-  // 8,000 x 8,000 pixels in 57 bytes; the checksum of the header is right.
+  // 8,000 x 8,000 pixels in 57 bytes, with a correct header checksum.
   const std::string header("\x00\x00\x00\x0dIHDR\x00\x00\x1f\x40\x00\x00\x1f\x40\x08\x02\x00\x00\x00", 21);
   std::uint32_t sum = 0xffffffff;
   for (std::size_t i = 4; i < header.size(); ++i) {
@@ -126,7 +126,7 @@ TEST(Decode, APngOfMorePixelsThanItsBytesCanHoldIsRefused) {
   sum = ~sum;
   std::string file = "\x89PNG\r\n\x1A\n" + header;
   for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(sum >> shift);
-  file += std::string("\x00\x00\x00\x08IDAT", 8);  // where libpng ends reading the header
+  file += std::string("\x00\x00\x00\x08IDAT", 8);  // where libpng stops reading the header
   EXPECT_EQ(error_of([&] { decode_image(file); }), "says that it has 8000 x 8000 pixels, too many for 41 bytes");
 }
 

@@ -18,7 +18,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// Class directories of two good pictures and one that is none, and the file that is prepared of them.
+/// Class directories of two good images and a damaged one, and the file prepared from them.
 class ImageFileHdf5 : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -145,7 +145,7 @@ TEST_F(ImageFileHdf5, NoFlippedByteGoesUnnoticed) {
   }
 }
 
-/// Replaces an array by other values, with their checksum.
+/// Replaces an array by other values, with a matching checksum.
 template <class Element>
 void put_array(hid_t file, const char* path, const std::vector<Element>& values) {
   Hdf5Writer writer("other");

@@ -13,7 +13,7 @@
 namespace mylos::data {
 namespace {
 
-/// Images of 4 x 4 pixels; some fail, and all wait for a gate where there is one.
+/// Images of 4 x 4 pixels. Some fail, and all wait for the gate if there is one.
 class TroubledImages : public ImageSet {
  public:
   TroubledImages() {
@@ -37,14 +37,14 @@ class TroubledImages : public ImageSet {
   std::shared_future<void> gate;
   mutable std::atomic<int> asked = 0;
   mutable std::atomic<int> failures = 0;
-  std::size_t late_image = 1000;  ///< fails only after another has
+  std::size_t late_image = 1000;  ///< fails only after another image has failed
 };
 
 LoaderOptions options_for(std::size_t threads, std::size_t ahead = 2) {
   return {.transform = {.size = 4, .crop_fraction = 1.0}, .seed = 3, .threads = threads, .ahead = ahead};
 }
 
-/// `count` requests, of one to three images each.
+/// Returns `count` requests of one to three images each.
 ImageLoader::Order some_requests(std::uint64_t count) {
   return [count](std::uint64_t number) -> std::optional<ImageRequest> {
     if (number == count) return std::nullopt;

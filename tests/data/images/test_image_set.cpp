@@ -32,7 +32,7 @@ using CifarImages = ImageSetTest;
 using IdxImages = ImageSetTest;
 using ClassDirectories = ImageSetTest;
 
-/// A record of CIFAR's binary version: all red, green and blue of the image are these.
+/// Returns a record of CIFAR's binary version, with uniform red, green and blue values.
 std::string cifar_record(const std::string& labels, char red, char green, char blue) {
   return labels + std::string(1024, red) + std::string(1024, green) + std::string(1024, blue);
 }
@@ -73,7 +73,7 @@ TEST_F(CifarImages, PythonsFilesAreRead) {
     EXPECT_EQ(set->labels(), labels);
     EXPECT_EQ(set->label_names().at(9), "class 9");
     const Image image = set->decode(1);
-    for (std::size_t i = 0; i < 3072; ++i) {  // pixel by pixel; the file has channel by channel
+    for (std::size_t i = 0; i < 3072; ++i) {  // interleaved pixels, while the file has separate channels
       ASSERT_EQ(image.pixels[i], (3072 + i % 3 * 1024 + i / 3) * 7 % 251) << i;
     }
   }

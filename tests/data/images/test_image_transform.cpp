@@ -14,7 +14,7 @@
 namespace mylos::data {
 namespace {
 
-/// One image of these sizes, whose pixels are 1, 2, 3, ... 251, 1, ...
+/// Returns one image of this size with the pixels 1, 2, 3, ... 251, 1, ...
 MemoryImages one_image(std::size_t height, std::size_t width, std::size_t channels = 3) {
   MemoryImages::Content content{.shape = {height, width, channels}, .labels = {0}, .label_names = {"a"}};
   for (std::size_t i = 0; i < content.shape.size(); ++i) content.pixels += static_cast<char>(i % 251 + 1);
@@ -99,7 +99,8 @@ TEST(ImageTransform, RandomPartsHaveTheAreaAndRatioOfTheirBounds) {
     logarithms += std::log(ratio) / draws;
     tops.insert(part.top);
   }
-  // 20,000 draws by torchvision's rules in Python: below (1 + 0.08) / 2, since large parts do not fit with every ratio.
+  // From 20,000 draws by torchvision's rules in Python. Below (1 + 0.08) / 2, as large crops do not fit every aspect
+  // ratio.
   EXPECT_NEAR(areas, 0.4348, 0.015);
   EXPECT_NEAR(logarithms, 0.031, 0.015);
   EXPECT_GT(tops.size(), 150u);
@@ -138,7 +139,7 @@ TEST(ImageTransform, SeedStepAndImageAllChangeTheDraws) {
   for (const AugmentationKey other : {AugmentationKey{4, 6, 7}, AugmentationKey{5, 7, 7}, AugmentationKey{5, 6, 8}}) {
     EXPECT_NE(random_part(key, 300, 400), random_part(other, 300, 400));
   }
-  // Recorded: a later version must draw the same, or resumed runs see other images.
+  // Recorded: a later version must draw the same values, or resumed runs would see other images.
   EXPECT_EQ(random_part(key, 300, 400), (Region{22, 132, 214, 254}));
 }
 

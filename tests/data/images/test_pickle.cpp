@@ -27,7 +27,7 @@ TEST(Pickle, ArraysOfEachProtocolAreRead) {
     ASSERT_TRUE(labels) << name;
     ASSERT_EQ(pickle[*labels].items.size(), 2u) << name;
     EXPECT_EQ(pickle[pickle[*labels].items[1]].integer, 9) << name;
-    const auto names = pickle[pickle.find(pickle.root(), "filenames").value()].items;  // one text, fetched again
+    const auto names = pickle[pickle.find(pickle.root(), "filenames").value()].items;  // one string, referenced again
     for (const auto file : names) EXPECT_EQ(pickle[file].text, "a.png") << name;
     EXPECT_EQ(names.size(), 2u) << name;
     const PickledArray array = pickled_array(pickle, pickle.find(pickle.root(), "data").value());
@@ -57,7 +57,7 @@ TEST(Pickle, OtherOpcodesAreNamedAndNothingRuns) {
   EXPECT_THAT(pickle_error("cos\nsystem\nS'true'\n"), StartsWith("is a pickle with opcode 0x53 at byte 11"));
   const std::string call =
       "\x80\x02"
-      "cos\nsystem\nU\x04true\x85R.";  // os.system("true"): a value that nobody calls
+      "cos\nsystem\nU\x04true\x85R.";  // os.system("true"): a value that is never called
   const Pickle pickle(call);
   EXPECT_EQ(pickle[pickle.root()].kind, Pickle::Kind::call);
   EXPECT_EQ(tests::error_of([&] { pickled_array(pickle, pickle.root()); }), "has no NumPy array where one is expected");

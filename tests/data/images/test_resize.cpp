@@ -26,8 +26,8 @@ TEST(Resize, GivesPillowsBytes) {
     const Image& source = expected.shape.channels == 3 ? color : grey;
     const Image image = resize(source, expected.shape.height, expected.shape.width);
     ASSERT_EQ(image.shape, expected.shape);
-    // Pillow 13 resizes a few sizes vertically first, those that grow one way and shrink the other among them; earlier
-    // versions never do. Rounding between the passes then moves a byte by one.
+    // For a few sizes, such as those that grow along one axis and shrink along the other, Pillow 13 resizes vertically
+    // first; earlier versions never do. Rounding between the passes then changes a byte by one.
     const bool is_other_order = expected.shape.height < 37 && expected.shape.width > 53;
     EXPECT_LE(tests::largest_difference(image.pixels, expected.pixels), is_other_order ? 1 : 0)
         << expected.shape.height << " x " << expected.shape.width;
@@ -39,8 +39,8 @@ double cubic(double x) {
   return x < 1.0 ? 1.5 * x * x * x - 2.5 * x * x + 1.0 : x < 2.0 ? -0.5 * x * x * x + 2.5 * x * x - 4.0 * x + 2.0 : 0.0;
 }
 
-/// Inputs resized along one axis, each output the mean of inputs, weighted by the cubic that is stretched where the
-/// axis shrinks; bytes in between are rounded and cut to 0 to 255.
+/// Resizes along one axis. Each output is a weighted mean of inputs, with a cubic that is stretched if the axis
+/// shrinks. Intermediate bytes are rounded and clamped to 0 to 255.
 std::vector<double> resized_axis(const std::vector<double>& inputs, std::size_t outputs) {
   const double scale = static_cast<double>(inputs.size()) / static_cast<double>(outputs);
   const double stretch = std::max(scale, 1.0);

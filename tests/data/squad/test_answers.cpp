@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A window that owns what WindowLogits views.
+/// A window that owns the data of its WindowLogits.
 struct Window {
   std::vector<float> start;
   std::vector<float> end;
@@ -24,7 +24,7 @@ struct Window {
   WindowLogits view() const { return {start, end, context_position, offsets}; }
 };
 
-/// [CLS] q [SEP] A B C [SEP] over the context "A B C".
+/// Returns the window [CLS] q [SEP] A B C [SEP] for the context "A B C".
 Window three_tokens(std::vector<float> start, std::vector<float> end) {
   return {std::move(start), std::move(end), 3, {{0, 1}, {2, 3}, {4, 5}}};
 }
@@ -70,7 +70,7 @@ TEST(Answers, TheThresholdDecidesOnNoAnswer) {
   EXPECT_EQ(none.text, "");
   EXPECT_EQ(none.range, CodePointRange{});
   EXPECT_EQ(none.null_odds, 1.0F);
-  options.null_threshold = 1;  // only more than the threshold is no answer
+  options.null_threshold = 1;  // no answer only if the threshold is exceeded
   EXPECT_EQ(answer_of(window, options).text, "A");
   EXPECT_EQ(answer_of(window, {}).text, "A");  // v1.1 has no null answer
 }

@@ -17,7 +17,7 @@ bool same(const Feature& a, const Feature& b) {
          a.context_count == b.context_count && a.start == b.start && a.end == b.end;
 }
 
-/// select_features gives what build_features gives for the first `limit` questions.
+/// Expects that select_features equals build_features for the first `limit` questions.
 void expect_same_selection(SquadDataset dataset, FeatureOptions options, std::size_t limit) {
   const auto prepared = prepare_features(dataset, letter_tokenizer(), {}, options);
   limit_questions(dataset, limit);
@@ -32,13 +32,13 @@ void expect_same_selection(SquadDataset dataset, FeatureOptions options, std::si
 
 TEST(FeatureFile, SelectionGivesTheWindowsThatBuildingGives) {
   auto answered = every_kind_of_question();
-  answered.questions.erase(answered.questions.begin() + 3);  // the one without answers cannot be trained on
+  answered.questions.erase(answered.questions.begin() + 3);  // the question without answers cannot be used for training
   for (const bool exact : {false, true}) {
     for (std::size_t limit = 1; limit <= 6; ++limit) {
       expect_same_selection(every_kind_of_question(), {12, 2, exact, false}, limit);
       expect_same_selection(answered, {12, 2, exact, true}, limit);
     }
-    // Answers in every place, so that some start in a window's last token.
+    // Answers at every position, so that some start at a window's last token.
     for (std::size_t location = 0; location < 14; ++location) {
       auto dataset = answered;
       dataset.questions[0].answers = {{std::string(1, dataset.contexts[0][2 * location]), 2 * location, true}};
@@ -78,7 +78,7 @@ TEST(FeatureFile, DifferencesFromThisRunAreNamed) {
   other.options.strip_accents = true;
   EXPECT_EQ(message(other, {12, 2}), "F was prepared with do_lower_case true, this run has false" + advice);
   other = same_tokenizer;
-  other.options.strip_accents = true;  // what unset means with lower case
+  other.options.strip_accents = true;  // the default with lower case
   EXPECT_EQ(message(other, {12, 2}), "(nothing was thrown)");
   other.options.strip_accents = false;
   EXPECT_EQ(message(other, {12, 2}), "F was prepared with strip_accents true, this run has false" + advice);

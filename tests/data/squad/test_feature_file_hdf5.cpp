@@ -9,7 +9,7 @@
 #include "tests/data/squad/prepared.hpp"
 #include "tests/support/temporary.hpp"
 
-/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker of the sanitizer build is told.
+/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker of the sanitizer build.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace mylos::data {
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using tests::error_of;
 using tests::TemporaryDirectory;
 
-/// Everything in `prepared` as one text, for comparison.
+/// Formats everything in `prepared` as one text, for comparison.
 std::string describe(const PreparedFeatures& prepared) {
   std::string text;
   const auto add = [&](auto value) { text += std::to_string(value) + ' '; };
@@ -60,7 +60,7 @@ std::string describe(const PreparedFeatures& prepared) {
   return text;
 }
 
-/// A feature file of ours, and the error of reading it after a change.
+/// A feature file written by Mylos, and the error of reading it after a change.
 class FeatureFileHdf5 : public ::testing::Test {
  protected:
   void SetUp() override { write_feature_file(path_, small_prepared()); }
@@ -71,7 +71,7 @@ class FeatureFileHdf5 : public ::testing::Test {
 
   void write(Hdf5Writer& file) const { tests::write_file(path_, file.finish()); }
 
-  /// The message for a file of these contents.
+  /// Returns the error for a file with these contents.
   std::string message_for(PreparedFeatures prepared, const std::function<void(PreparedFeatures&)>& change) {
     change(prepared);
     write_feature_file(path_, prepared);
@@ -155,7 +155,7 @@ TEST_F(FeatureFileHdf5, NoFlippedByteGoesUnnoticed) {
     bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
-      EXPECT_EQ(describe(read_feature_file(path_)), expected) << location;  // a byte that nothing uses
+      EXPECT_EQ(describe(read_feature_file(path_)), expected) << location;  // an unused byte
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }
@@ -195,7 +195,7 @@ TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
   const auto with = [&](const std::function<void(std::vector<Feature>&)>& change) {
     return message_for(good, [&](auto& p) { change(p.features.features); });
   };
-  // A context of 14 tokens takes at least two windows of 8, so questions 0 to 3 have several.
+  // A context of 14 tokens needs at least two windows of 8, so questions 0 to 3 have several.
   ASSERT_EQ(good.features.features[1].window, 1u);
   EXPECT_EQ(with([](auto& rows) { std::swap(rows[0], rows[1]); }),
             "F: window 0 is number 1 of question 0, out of order; prepare the file again");
@@ -208,7 +208,7 @@ TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
   EXPECT_EQ(with([](auto& rows) { rows.pop_back(); }), "F: question 5 has no windows; prepare the file again");
 }
 
-// A full disk is StagedFile's to report; test_files.cpp has it.
+// StagedFile reports a full disk, which test_files.cpp tests.
 TEST_F(FeatureFileHdf5, AFileThatCannotBeWrittenIsNamedAndNothingIsLeft) {
   std::filesystem::create_directory(directory_ / "folder");
   EXPECT_EQ(error_of([&] { write_feature_file(directory_ / "folder", small_prepared()); }),

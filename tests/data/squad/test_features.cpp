@@ -21,7 +21,7 @@ using tests::error_of;
 
 WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(tests::uncased_vocabulary())); }
 
-/// One token a letter, so that windows can be counted by hand.
+/// Returns a tokenizer with one token per letter, so that windows can be counted by hand.
 WordPieceTokenizer letters() {
   return WordPieceTokenizer(
       Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "f", "g"}, "letters"));
@@ -56,7 +56,7 @@ TEST(Features, WindowsShareTheStride) {
   EXPECT_EQ(set.context_position(set.features[2]), 4U);
   EXPECT_THAT(set.context_offsets(set.features[2]),
               ElementsAre(CodePointRange{8, 9}, CodePointRange{10, 11}, CodePointRange{12, 13}));
-  EXPECT_EQ(set.features[0].start, 0);  // "e" is not in it
+  EXPECT_EQ(set.features[0].start, 0);  // "e" is not in this window
   EXPECT_EQ(set.features[1].start, 6);
   EXPECT_EQ(set.features[1].end, 6);
   EXPECT_EQ(set.features[2].start, 4);
@@ -110,7 +110,7 @@ TEST(Features, AQuestionThatLeavesNoRoomIsNamed) {
   EXPECT_THAT(error_of([&] { build_features(dataset, letters(), windows_of(5, 0)); }),
               HasSubstr("question id-1: its 2 tokens leave 0 of 5"));
   EXPECT_THAT(error_of([&] { build_features(dataset, letters(), windows_of(2, 0)); }), HasSubstr("leave 0 of 2"));
-  EXPECT_NO_THROW(build_features(dataset, letters(), windows_of(10, 9)));  // one window needs no stride
+  EXPECT_NO_THROW(build_features(dataset, letters(), windows_of(10, 9)));  // a single window needs no stride
 }
 
 TEST(Features, AContextIsTokenisedOnce) {
@@ -174,7 +174,7 @@ std::string window_digest(const FeatureSet& set, const Feature& feature) {
   return digest.hexadecimal().substr(8);
 }
 
-/// Compares the windows of those recorded files that lie in the tree, or of those that do not.
+/// Compares the windows of the recorded files that are in the tree, or of those that are not.
 void compare_windows(bool in_tree) {
   const auto files = tests::golden_lines_of(in_tree, "features.jsonl");
   ASSERT_EQ(files.size(), 2U);

@@ -1,4 +1,4 @@
-// Valid HDF5 files that Mylos did not write, and what they claim.
+// Valid HDF5 files that Mylos did not write, with invalid contents.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class HostileFeatures : public ::testing::Test {
   std::filesystem::path path_ = directory_ / "features.h5";
 };
 
-/// Whether the file system of this path tells holes from data.
+/// True if the file system of this path reports holes.
 bool reports_holes(const std::filesystem::path& path) {
   tests::write_file(path, "x");
   std::filesystem::resize_file(path, std::uintmax_t{1} << 24);
@@ -76,7 +76,7 @@ TEST_F(HostileFeatures, ArraysThatAreNotInTheFileAreRefused) {
   EXPECT_EQ(message(never_written), "F: /contexts/bytes reaches beyond the file: it is truncated");
 }
 
-/// Replaces /contexts/bytes by a chunk of 64 bytes that is stored as it is, whatever `filter` would make of it.
+/// Replaces /contexts/bytes by a chunk of 64 bytes that is stored unfiltered, whatever `filter` specifies.
 void store_chunk(hid_t file, const std::function<void(hid_t properties)>& filter) {
   constexpr hsize_t size = 64, origin = 0;
   const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
-/// A nested file of one paragraph, "Alpha beta", with these questions.
+/// Returns a nested file with one paragraph, "Alpha beta", and these questions.
 std::string nested(std::string_view questions, std::string_view version = R"("version": "1.1", )") {
   return fmt::format(R"({{{}"data": [{{"title": "t", "paragraphs": [{{"context": "Alpha beta", "qas": [{}]}}]}}]}})",
                      version, questions);

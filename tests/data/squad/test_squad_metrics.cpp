@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
-/// A data set of questions with these answers, on a context that does not matter.
+/// Returns a data set of questions with these answers, on an irrelevant context.
 SquadDataset dataset_of(const nlohmann::json& questions) {
   SquadDataset dataset;
   dataset.contexts = {""};
@@ -48,7 +48,7 @@ TEST(SquadMetrics, PairsScoreAsInTheOfficialScripts) {
     const OrderedJson v1 = score_v1(dataset, predictions).values;
     EXPECT_EQ(v1.at("exact_match"), 100.0 * row[4].get<double>());
     EXPECT_EQ(v1.at("f1"), 100.0 * row[5].get<double>());
-    // v2.0 drops gold answers that normalise to nothing and then expects the empty text.
+    // v2.0 drops gold answers that normalise to an empty text and then expects an empty prediction.
     const bool is_empty = row[2].get<std::string>().empty();
     const OrderedJson v2 = score_v2(dataset, predictions).values;
     EXPECT_EQ(v2.at("exact"), is_empty ? (row[3] == "" ? 100.0 : 0.0) : 100.0 * row[6].get<double>());
@@ -74,15 +74,15 @@ TEST(SquadMetrics, CasesPrintWhatTheOfficialScriptsPrint) {
   }
 }
 
-/// Up to the space behind the word of this number.
+/// Returns the first `count` words, including the space after the last one.
 std::string first_words(const std::string& text, std::size_t count) {
   std::size_t end = text.find(' ');
   for (std::size_t word = 1; word < count && end != std::string::npos; ++word) end = text.find(' ', end + 1);
   return text.substr(0, end);
 }
 
-/// The predictions that squad_scores.jsonl names: the gold answers, none, the first words of each context, or a
-/// published file.
+/// Returns the predictions that squad_scores.jsonl names: the gold answers, empty ones, the first words of each
+/// context, or a published file.
 Predictions predictions_named(const std::string& name, const SquadDataset& dataset) {
   if (name.ends_with(".json")) return read_predictions(tests::shared_data() / name);
   Predictions predictions;
@@ -95,7 +95,7 @@ Predictions predictions_named(const std::string& name, const SquadDataset& datas
   return predictions;
 }
 
-/// What scripts/record/metrics.py makes from the ids.
+/// Computes the probabilities that scripts/record/metrics.py derives from the ids.
 NoAnswerScores made_up_probabilities(const SquadDataset& dataset) {
   NoAnswerScores scores;
   for (const SquadQuestion& question : dataset.questions) {
@@ -108,7 +108,7 @@ NoAnswerScores made_up_probabilities(const SquadDataset& dataset) {
   return scores;
 }
 
-/// Compares the scores of those recorded files that lie in the tree, or of those that do not.
+/// Compares the scores of the recorded files that are in the tree, or of those that are not.
 void compare_scores(bool in_tree) {
   const auto rows = tests::golden_lines_of(in_tree, "squad_scores.jsonl");
   ASSERT_EQ(rows.size(), in_tree ? 6U : 9U);
@@ -195,7 +195,7 @@ TEST(SquadMetrics, ReadsPredictionsAndNoAnswerScores) {
   tests::write_file(directory / "n.json", R"({"b": 0, "a": 0.5, "b": 2})");
   const NoAnswerScores scores = read_no_answer_scores(directory / "n.json");
   ASSERT_EQ(scores.in_order.size(), 2U);
-  EXPECT_EQ(scores.in_order[0].first, "b");  // the file's order, the last value: Python's dict
+  EXPECT_EQ(scores.in_order[0].first, "b");  // file order and the last value, like Python's dict
   EXPECT_EQ(scores.in_order[0].second, 2);
   EXPECT_EQ(scores.by_id.at("b"), 2.0);
   EXPECT_EQ(scores.by_id.at("a"), 0.5);

@@ -12,9 +12,9 @@ using ::testing::ElementsAre;
 
 TEST(SquadText, NormalisesInTheScriptsOrder) {
   EXPECT_EQ(normalize_answer("The  U.S.A., an  \u00a0 apple!"), "usa apple");
-  EXPECT_EQ(normalize_answer("a-n"), "");  // punctuation goes first, and leaves an article
+  EXPECT_EQ(normalize_answer("a-n"), "");  // punctuation is removed first, which leaves an article
   EXPECT_EQ(normalize_answer("the_ theatre"), "theatre");
-  EXPECT_EQ(normalize_answer("“The” – end"), "“ ” – end");  // only ASCII punctuation goes
+  EXPECT_EQ(normalize_answer("“The” – end"), "“ ” – end");  // only ASCII punctuation is removed
   EXPECT_EQ(normalize_answer(""), "");
 }
 

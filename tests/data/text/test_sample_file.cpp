@@ -10,7 +10,7 @@ namespace {
 
 using tests::small_samples;
 
-/// The error of using the small samples with these.
+/// Returns the error of using the small samples with these settings.
 std::string sample_message(const std::optional<SentencePieceIdentity>& tokenizer, const SampleOptions& options) {
   return tests::error_of([&] { check_prepared_for(small_samples(), "F", tokenizer, options); });
 }
@@ -53,7 +53,7 @@ TEST(SampleFile, OnlyIdsThatThereAreHaveToBeInTheVocabulary) {
   options.vocabulary_size = 10;
   EXPECT_EQ(sample_message(prepared.tokenizer, options),
             "F: id 10 is outside the model's vocabulary of 10; the file was prepared for one of 11");
-  prepared.options.vocabulary_size = 64;  // a padded table
+  prepared.options.vocabulary_size = 64;  // a padded embedding table
   options.vocabulary_size = 11;
   EXPECT_NO_THROW(check_prepared_for(prepared, "F", prepared.tokenizer, options));
 }

@@ -28,7 +28,7 @@ void expect_same(const PreparedSamples& read, const PreparedSamples& written) {
   EXPECT_EQ(read.options.vocabulary_size, written.options.vocabulary_size);
 }
 
-/// A sample file of ours, and the error of reading it after a change.
+/// A sample file written by Mylos, and the error of reading it after a change.
 class SampleFileHdf5 : public ::testing::Test {
  protected:
   void SetUp() override { write_sample_file(path_, small_samples()); }
@@ -96,7 +96,7 @@ TEST_F(SampleFileHdf5, NoFlippedByteGoesUnnoticed) {
     bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
-      expect_same(read_sample_file(path_), small_samples());  // a byte that nothing uses
+      expect_same(read_sample_file(path_), small_samples());  // an unused byte
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }

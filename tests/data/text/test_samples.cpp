@@ -91,7 +91,7 @@ TEST_F(Samples, ALongDocumentMayBeTruncated) {
 TEST_F(Samples, EmptyDocumentsAreCounted) {
   const auto set = read("a.txt", "\na\n \t \nb");
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 2), ElementsAre(1, 4, 2)));
-  EXPECT_THAT(set.documents, ElementsAre(1, 3));  // numbers are those of the file
+  EXPECT_THAT(set.documents, ElementsAre(1, 3));  // indices of the documents in the file
   EXPECT_THAT(set.samples_of(0), ::testing::Pair(0, 0));
   EXPECT_THAT(set.samples_of(2), ::testing::Pair(1, 1));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 4, .empty_documents = 2}));
@@ -111,7 +111,7 @@ TEST_F(Samples, AFileNeedsADocument) {
 
 TEST_F(Samples, TheFirstDocumentsOnly) {
   reading_.limit = 2;
-  const auto set = read("a.txt", "a\n\nb\n\xFF");  // what follows the limit is not read
+  const auto set = read("a.txt", "a\n\nb\n\xFF");  // nothing after the limit is read
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 2)));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 2, .empty_documents = 1}));
   reading_.limit.reset();
@@ -168,7 +168,7 @@ std::vector<nlohmann::json> json_lines(const std::filesystem::path& path) {
   return rows;
 }
 
-/// Samples of a file of games with llama/chess's tokenizer, as its run had them.
+/// Reads the samples of a file of games with llama/chess's tokenizer, as in its recorded run.
 SampleSet chess_samples(const char* file) {
   const auto tokenizer = SentencePieceTokenizer::load(tests::shared_reference() / "llama/chess/tokenizer.model");
   const SampleOptions options = {

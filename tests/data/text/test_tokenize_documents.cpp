@@ -15,7 +15,7 @@ class TokenizeDocuments : public ::testing::Test {
     tests::write_file(directory_ / "tokenizer.model", tests::letters_model());
     return SentencePieceTokenizer::load(directory_ / "tokenizer.model");
   }
-  /// Documents "a", "b", "aa", "ab", "ba", ...: the digits of their number.
+  /// Returns the documents "a", "b", "aa", "ab", "ba", ...: the digits of their index.
   static std::vector<Document> texts(std::size_t count) {
     std::vector<Document> documents(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -8,7 +8,7 @@
 namespace mylos::data {
 namespace {
 
-/// The normalised text, and "begin-end" of every code point.
+/// Returns the normalised text, and "begin-end" of every code point.
 std::pair<std::string, std::string> normalized(BertNormalizer::Options options, std::string_view text) {
   BertNormalizer normalizer(options);
   std::pair<std::string, std::string> result;

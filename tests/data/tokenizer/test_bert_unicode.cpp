@@ -31,7 +31,7 @@ void expect_class(const char* name, const std::function<bool(char32_t)>& is_memb
 TEST(BertUnicode, RemovesWhatHuggingFaceRemoves) { expect_class("removed", is_removed_by_bert); }
 
 TEST(BertUnicode, WhitespaceIsHuggingFaces) {
-  // Controls that are white space are deleted before white space is looked at.
+  // White-space controls are deleted before white space is handled.
   expect_class("whitespace", [](char32_t c) { return is_bert_whitespace(c) && !is_removed_by_bert(c); });
 }
 
@@ -41,8 +41,8 @@ TEST(BertUnicode, PunctuationIsHuggingFaces) { expect_class("punctuation", is_be
 
 TEST(BertUnicode, MarksAreHuggingFaces) { expect_class("marks", is_nonspacing_mark); }
 
-/// Compares what `map(c, image)`, which returns the length of the image, makes of every character with the recorded
-/// images. Characters that are their own image are in neither.
+/// Compares the image of every character under `map(c, image)`, which returns the image's length, with the recorded
+/// images. Neither includes characters that map to themselves.
 template <class Map>
 void expect_images(const char* name, Map map) {
   const auto expected = tests::golden_json("unicode_classes.json").at(name);

@@ -1,4 +1,5 @@
-// The tokenizer's short cuts change nothing: random texts of letters, blanks, accents, controls and special tokens.
+// The tokenizer's shortcuts do not change results: random texts of letters, blanks, accents, controls and special
+// tokens.
 
 #include "data/tokenizer/plain_wordpiece.hpp"
 
@@ -30,7 +31,7 @@ const std::vector<std::string> parts = {"the",    "mill",  "Mills",  "WIND",   "
 std::string random_text(std::minstd_rand& generator) {
   std::string text;
   for (auto count = generator() % 24; count > 0; --count) text += parts[generator() % parts.size()];
-  if (generator() % 50 == 0) text += std::string(95 + generator() % 10, 'a');  // around the longest word that is cut
+  if (generator() % 50 == 0) text += std::string(95 + generator() % 10, 'a');  // around the maximum length of a word
   return text;
 }
 

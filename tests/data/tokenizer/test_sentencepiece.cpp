@@ -54,7 +54,7 @@ TEST_F(SentencePiece, EncodesAndDecodes) {
 }
 
 TEST_F(SentencePiece, SpecialTokensInATextAreText) {
-  EXPECT_THAT(load(letters_model()).encode("<s>a</s>"), ElementsAre(0, 3, 0));  // runs of unknown characters are one
+  EXPECT_THAT(load(letters_model()).encode("<s>a</s>"), ElementsAre(0, 3, 0));  // a run of unknowns is one token
 }
 
 TEST_F(SentencePiece, AModelNeedsNeitherBosNorEos) {
@@ -124,7 +124,7 @@ TEST_F(SentencePiece, AModelCutShortIsRefusedWhereverItEnds) {
 
 // ---- recorded ids -------------------------------------------------------------------------------------------------
 
-/// The lines of tokens.jsonl of llama/`model`.
+/// Returns the lines of tokens.jsonl of llama/`model`.
 std::vector<nlohmann::json> recorded_tokens(const std::filesystem::path& directory) {
   std::vector<nlohmann::json> rows;
   std::istringstream lines(tests::read_file(directory / "tokens.jsonl"));

@@ -25,7 +25,7 @@ TEST(TokenTrie, FindsTheLongestMatch) {
 }
 
 TEST(TokenTrie, FindsExactlyWhatWasStored) {
-  // Many tokens over all byte values, so that nodes must be moved around each other and the table must grow.
+  // Many tokens over all byte values, so that nodes must be relocated and the table must grow.
   std::vector<std::string> tokens;
   std::map<std::string, std::int32_t> ids;
   unsigned state = 1;

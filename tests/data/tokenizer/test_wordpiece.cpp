@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Switches as scripts/record/tokens.py writes them: lower, strip ("-": unset), chinese.
+/// Parses options as written by scripts/record/tokens.py: lower, strip ("-": unset), chinese.
 TokenizerOptions parse_switches(const std::string& switches) {
   TokenizerOptions options;
   options.do_lower_case = switches[0] == '1';
@@ -101,7 +101,7 @@ TEST(WordPiece, OddUnicodeIsHuggingFaces) {
   }
 }
 
-/// Compares ids and pieces of the questions in `path`; their number.
+/// Compares ids and pieces of the questions in `path`. Returns their number.
 std::size_t compare_questions(const std::filesystem::path& path) {
   const WordPieceTokenizer tokenizer(Vocabulary::load(tests::uncased_vocabulary()));
   std::istringstream lines(tests::read_file(path));

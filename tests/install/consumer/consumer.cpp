@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// consumer VOCABULARY: one call of each installed library; prints what they give.
+/// consumer VOCABULARY: calls one function of each installed library and prints the results.
 int main(int argc, char** argv) {
   if (argc != 2) return EXIT_FAILURE;
   Kokkos::ScopeGuard kokkos;
