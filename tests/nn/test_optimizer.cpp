@@ -16,7 +16,7 @@ using namespace tests;
 
 constexpr std::size_t steps = 6;
 
-/// Two units; the first has all kinds of groups.
+/// Returns two units. The first has all kinds of groups.
 ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("first");
@@ -29,7 +29,7 @@ ParameterTable two_units() {
   return builder.build();
 }
 
-/// The units of the table, each cut at a place that is no row's begin.
+/// The units of the table, each divided in the middle of a tensor.
 struct Slices {
   explicit Slices(const ParameterTable& table, bool cut) {
     for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
@@ -58,7 +58,7 @@ UpdateSettings settings_of(std::size_t step) {
   return {.step = step, .learning_rate = 0.01f / static_cast<float>(step + 1), .gradient_scale = 0.5f};
 }
 
-/// One element's history under an update rule, in double: rule(value, gradient, slots, step).
+/// Computes one element's history under an update rule, in double: rule(value, gradient, slots, step).
 template <class Rule>
 Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
   const ParameterTensor& description = table.tensor(row);
@@ -118,7 +118,7 @@ TEST(Optimizer, AdamWIsItsFormula) {
   }
 }
 
-/// SGD with and without Nesterov momentum, with decay of all rows and of those whose group decays.
+/// SGD with and without Nesterov momentum, with decay of all tensors or of those whose group decays.
 TEST(Optimizer, SgdIsItsFormula) {
   for (const bool nesterov : {false, true}) {
     for (const bool decay_all : {false, true}) {
@@ -136,7 +136,7 @@ TEST(Optimizer, SgdIsItsFormula) {
   }
 }
 
-/// The master weights before and after an update that is taken back.
+/// Returns the master weights before and after an update that is undone.
 template <class Make>
 void expect_reverted(const Make& make) {
   const ParameterTable table = two_units();
@@ -187,7 +187,7 @@ TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
   for (std::size_t i = 0; i < slices.slices.size(); ++i) {
     EXPECT_EQ(adamw->slot(1, i).size(), slices.slices[i].end - slices.slices[i].begin);
   }
-  // Without decay or earlier steps the momentum is the scaled gradient.
+  // Without decay or earlier steps, the momentum is the scaled gradient.
   Values expected = host_values(slices.slices.back().gradient);
   for (double& value : expected) value *= 0.5;
   expect_near(host_values(sgd->slot(0, slices.slices.size() - 1)), expected, 1e-7, "momentum");

@@ -26,7 +26,7 @@ ParameterTable head_table() {
   return builder.build();
 }
 
-/// A packed batch with some rows that do not count, and the naive twin.
+/// A packed batch with some ignored rows, and the double-precision reference.
 template <class T>
 struct HeadSetting {
   HeadSetting(const std::string& provider, std::size_t chunk)
@@ -115,7 +115,7 @@ TYPED_TEST(VocabularyLoss, AStepsFirstPassWritesTheGradientAndLaterOnesAddAndMay
     HeadSetting<T> s(gemm_providers().back(), chunk);
     const Vector<float> losses("test::losses", s.lengths.size());
     Values once;
-    for (const double passes : {1.0, 1.0, 2.0}) {  // two steps, and another pass of the second
+    for (const double passes : {1.0, 1.0, 2.0}) {  // two steps, and another pass of the second step
       if (passes == 1.0) s.engine.mode->begin_step(s.engine.space);
       const Matrix<T> x = device_matrix<T>(s.x, s.rows, hidden), dx("test::dx", s.rows, hidden);
       vocabulary_loss<T>(s.engine.pass(), s.head, s.batch, x, device_integers(s.labels), 1.0f, s.workspace(), losses,

@@ -26,12 +26,12 @@ struct Statistics {
   }
 };
 
-/// The parts of y = max(0, gamma x^ + beta) for one element.
+/// The terms of y = max(0, gamma x^ + beta) for one element.
 struct Normalizer {
   NormStatistics statistics;
   NormParameters parameters;
 
-  /// Statistics that all groups share have one row.
+  /// Statistics common to all groups have one row.
   KOKKOS_INLINE_FUNCTION std::size_t row_of(std::size_t group) const {
     return statistics.mean.extent(0) == 1 ? 0 : group;
   }
@@ -60,7 +60,7 @@ struct Forward {
   }
 };
 
-/// sums.mean = the sum over a group of dy behind the ReLU, sums.variance = that of dy x^.
+/// sums.mean = sum over a group of dy after the ReLU's backward pass; sums.variance = the sum of dy x^.
 struct GradientSums {
   NormGroups groups;
   Normalizer normalizer;

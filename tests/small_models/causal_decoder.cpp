@@ -62,8 +62,8 @@ class CausalDecoder final : public nn::Model {
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
 
-  /// By the weights of each unit, forward and twice backward; with Recompute::layer all layers but the last run
-  /// forward again.
+  /// Based on the weights of each unit, once forward and twice backward. With Recompute::layer all layers but the last
+  /// run forward again.
   std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override {
     std::vector<double> flops;
     for (const ParameterUnit& unit : table_.units()) {
@@ -93,7 +93,7 @@ class CausalDecoder final : public nn::Model {
     return {arena.matrix<float>(rows, shape_.hidden), arena.matrix<float>(rows, shape_.hidden),
             DecoderLayer::take_workspace(arena, shape_, rows)};
   }
-  /// Up to the head's input; the head's unit is acquired.
+  /// Computes the activations up to the head's input. Acquires the head's unit.
   void forward(const Pass& pass, const Batch& batch, const Activations& saved) const;
   ConstMatrix<float> input_of(std::size_t layer, const Activations& saved) const {
     return layer == 0 ? saved.embedded : saved.layers[layer - 1].output;
@@ -159,7 +159,7 @@ void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, con
 Matrix<float> CausalDecoder::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::inference, Recompute::none);
-  const Matrix<float> likeliest(saved.inverse.data(), batch.shape().rows, 1);  // not needed once x is normalised
+  const Matrix<float> likeliest(saved.inverse.data(), batch.shape().rows, 1);  // unused once x is normalised
   forward(pass, batch, saved);
   nn::for_each_logits_chunk<float>(
       pass, head_, saved.normal, saved.vocabulary, [&](std::size_t first, const ConstMatrix<float>& logits) {

@@ -20,13 +20,13 @@ namespace {
 using nn::Pass;
 using Purpose = ParameterStore::Purpose;
 
-/// Rows of a block in the table; the convolution has no bias because BatchNorm takes it out.
+/// The parameter tensors of a block. The convolution has no bias because BatchNorm would subtract it.
 struct BlockRows {
   std::size_t unit = 0, gamma = 0, beta = 0, running_mean = 0, running_variance = 0;
   nn::Linear convolution;
 };
 
-/// One convolution with what follows it.
+/// One convolution and the layers that follow it.
 struct Block {
   ImageSize image;   ///< of its input and of its convolution
   ImageSize window;  ///< of its pooling
@@ -41,7 +41,7 @@ struct BlockActivations {
 };
 
 struct BlockWorkspace {
-  Matrix<float> dnormal, dconvolved, dcolumns;  ///< as the activations
+  Matrix<float> dnormal, dconvolved, dcolumns;  ///< same shapes as the activations
   NormStatistics sums;                          ///< (S, out)
 };
 
@@ -88,7 +88,7 @@ ParameterTable make_table(const ClassifierShape& shape) {
   return builder.build();
 }
 
-/// Images before a sample, from pixels before it.
+/// Converts pixel offsets of samples to image offsets.
 void count_images(const ExecutionSpace& space, const ConstVector<std::size_t>& pixel_starts, std::size_t pixels,
                   const Vector<std::size_t>& starts) {
   for_each_element(
@@ -158,7 +158,7 @@ class ConvolutionClassifier final : public nn::Model {
   void forward(const Pass& pass, const Batch& batch, Purpose purpose, const ClassifierActivations& saved) const;
   void forward_block(const Pass& pass, const Batch& batch, Purpose purpose, const Block& block,
                      const ConstMatrix<float>& input, const BlockActivations& saved) const;
-  /// Parameter gradients and work.dconvolved.
+  /// Computes parameter gradients and work.dconvolved.
   void backward_block(const Pass& pass, const Batch& batch, const Block& block, const BlockActivations& saved,
                       const ConstMatrix<float>& dpooled, const BlockWorkspace& work) const;
   void loss(const Pass& pass, const Batch& batch, float scale, const ClassifierActivations& saved,

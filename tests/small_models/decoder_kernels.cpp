@@ -26,7 +26,7 @@ struct RmsNorm {
   }
 };
 
-/// One block of rows: dx += inverse (g - x^ mean(g x^)) for g = dy weight, x^ = x inverse; partial sums of dy x^.
+/// One block of rows: dx += inverse (g - x^ mean(g x^)) for g = dy weight, x^ = x inverse; and partial sums of dy x^.
 struct RmsNormBackward {
   ConstVector<float> weight;
   ConstMatrix<float> x;

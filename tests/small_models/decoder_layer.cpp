@@ -20,12 +20,12 @@ PackedSequences sequences(const Batch& batch) {
   return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest, batch.host_sample_starts()};
 }
 
-/// Linear layers that have no bias.
+/// Returns linear layers without bias.
 nn::Linear find_weight(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
   return {table.find(name), 0, stacked};
 }
 
-/// y = x + input W^T.
+/// Computes y = x + input W^T.
 void add_product(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<float>& input,
                  const ConstMatrix<float>& x, const Matrix<float>& y) {
   nn::linear_without_bias<float>(pass, linear, input, y);

@@ -5,7 +5,7 @@
 namespace mylos::small_models {
 namespace {
 
-/// A pixel of the batch: which image, and where in it.
+/// The location of a pixel in the batch: its image, and the position in the image.
 struct Pixel {
   std::size_t image, y, x;
 };
@@ -15,11 +15,11 @@ KOKKOS_INLINE_FUNCTION Pixel pixel_of(const ImageSize& size, std::size_t row) {
   return {row / pixels, rest / size.width, rest % size.width};
 }
 
-/// The row of the neighbour (dy - 1, dx - 1) away, or `outside`.
+/// Returns the row of the neighbour at offset (dy - 1, dx - 1), or `outside`.
 inline constexpr std::size_t outside = ~std::size_t{0};
 KOKKOS_INLINE_FUNCTION std::size_t neighbour(const ImageSize& size, const Pixel& pixel, std::size_t dy,
                                              std::size_t dx) {
-  const std::size_t y = pixel.y + dy, x = pixel.x + dx;  // one too large, so that they stay unsigned
+  const std::size_t y = pixel.y + dy, x = pixel.x + dx;  // one too large, to stay unsigned
   if (y == 0 || x == 0 || y > size.height || x > size.width) return outside;
   return (pixel.image * size.height + y - 1) * size.width + x - 1;
 }
@@ -42,7 +42,7 @@ struct Gather {
   }
 };
 
-/// A pixel was tap t of the neighbour that lies opposite to t.
+/// A pixel is tap t of the neighbour at the position opposite to t.
 struct GatherBackward {
   ImageSize size;
   ConstMatrix<float> dcolumns;
@@ -63,7 +63,7 @@ struct GatherBackward {
   }
 };
 
-/// The row of pixel (y, x) in the window of pooled pixel `row`.
+/// Returns the row of pixel (y, x) in the window of pooled pixel `row`.
 KOKKOS_INLINE_FUNCTION std::size_t row_in_window(const ImageSize& size, const ImageSize& window, std::size_t row,
                                                  std::size_t y, std::size_t x) {
   const Pixel pooled = pixel_of({size.height / window.height, size.width / window.width}, row);

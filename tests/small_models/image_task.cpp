@@ -14,7 +14,7 @@ enum Stream : std::uint64_t { class_stream, offset_stream, noise_stream };
 constexpr float noise = 0.3f;
 constexpr std::size_t evaluation_batch = 50;
 
-/// Whether pixel (y, x) is on the line of this class.
+/// True if pixel (y, x) is on the line of this class.
 bool on_line(std::int32_t kind, const ImageSize& size, std::size_t offset, std::size_t y, std::size_t x) {
   switch (kind) {
     case 0:

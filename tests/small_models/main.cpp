@@ -2,7 +2,7 @@
 #include "tasks/task_kinds.hpp"
 #include "tests/small_models/small_kinds.hpp"
 
-/// mylos with two kinds of tasks more: nothing else of it changes.
+/// mylos with two more task kinds, and no other changes.
 int main(int argc, char** argv) {
   const mylos::tasks::RegisteredTaskKind words(mylos::small_models::next_word());
   const mylos::tasks::RegisteredTaskKind lines(mylos::small_models::line_class());

@@ -18,7 +18,7 @@ namespace {
 
 using tasks::RunConfig;
 
-/// A number of a data file.
+/// Reads a number from a data file.
 std::size_t read_count(const std::filesystem::path& file, const char* name) {
   const Json object = read_json(file);
   ensure(object.is_object() && object.contains(name) && object[name].is_number_unsigned(),
@@ -26,14 +26,14 @@ std::size_t read_count(const std::filesystem::path& file, const char* name) {
   return object[name].get<std::size_t>();
 }
 
-/// Where a model that was exported lies; a directory without weights begins from the initialisers.
+/// Returns the location of an exported model. A directory without weights starts from the initialisers.
 std::filesystem::path start_of(const RunConfig& run) {
   std::error_code unreadable;
   return std::filesystem::exists(run.task.model / "model.safetensors", unreadable) ? run.task.model
                                                                                    : std::filesystem::path();
 }
 
-/// Writes a model as its task does, and config.json beside it.
+/// Exports a model as its task does, and writes config.json.
 class NamedExport final : public train::ModelExport {
  public:
   NamedExport(std::unique_ptr<train::ModelExport> model, std::filesystem::path directory, std::string_view type)
@@ -53,14 +53,14 @@ class NamedExport final : public train::ModelExport {
   std::string_view type_;
 };
 
-/// What a kind says of its data beside what the engine's task knows.
+/// A kind's description of its data that the engine's task does not have.
 struct SmallTexts {
   std::string_view model_type;
   std::string model, train, dev;
   tasks::EvaluatedSamples evaluated;
 };
 
-/// A generated task as commands take it.
+/// Adapts a generated task to the interface that commands use.
 class SmallTask final : public tasks::Task {
  public:
   SmallTask(std::unique_ptr<GeneratedTask> task, const RunConfig& run, SmallTexts texts)
@@ -115,7 +115,7 @@ class SmallTask final : public tasks::Task {
   SmallTexts texts_;
 };
 
-/// What the two kinds share.
+/// The common part of the two kinds.
 class SmallKind : public tasks::TaskKind {
  public:
   tasks::DataTexts data_texts() const final {
@@ -145,11 +145,11 @@ class SmallKind : public tasks::TaskKind {
 
  protected:
   virtual std::unique_ptr<nn::Model> network() const = 0;
-  /// What a data file of training counts.
+  /// Returns the name of the counted items in a training data file.
   virtual const char* counted() const = 0;
 };
 
-/// Of next-word.
+/// The settings of next-word.
 struct WordSettings {
   std::size_t shortest = 4;
 };

@@ -12,10 +12,10 @@ namespace {
 /// Streams of random numbers.
 enum Stream : std::uint64_t { length_stream, token_stream, answer_stream };
 
-/// The token that stands at both ends of the answer.
+/// The token at both ends of the answer.
 constexpr std::int32_t mark = 1;
 constexpr std::size_t draws = 4096;
-/// Sequences that are predicted at once.
+/// Sequences per evaluation batch.
 constexpr std::size_t evaluation_batch = 6;
 
 std::size_t sequence_rows(const SpanTaskConfig& config, std::size_t sample) {
@@ -24,7 +24,7 @@ std::size_t sequence_rows(const SpanTaskConfig& config, std::size_t sample) {
   return config.shortest + uniform_below(choices, config.seed, length_stream, sample);
 }
 
-/// Forgets what `spans` held but for its memory, and draws these sequences.
+/// Draws these sequences into `spans`, and reuses its memory.
 void draw(const SpanTaskConfig& config, std::span<const std::size_t> samples, Spans& spans) {
   spans.lengths.clear();
   for (auto* values : {&spans.tokens, &spans.segments, &spans.positions, &spans.starts, &spans.ends}) values->clear();

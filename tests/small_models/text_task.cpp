@@ -12,11 +12,11 @@ namespace {
 /// Streams of random numbers.
 enum Stream : std::uint64_t { length_stream, dialect_stream, slip_stream, word_stream };
 
-/// One word in this many is any word.
+/// One word in this many is random.
 constexpr std::size_t slip = 10;
-/// Sentences that are predicted at once.
+/// Sentences per evaluation batch.
 constexpr std::size_t evaluation_batch = 30;
-/// Draws a sentence may take from a stream.
+/// The maximum number of draws of a sentence from a stream.
 constexpr std::size_t draws = 1024;
 
 std::size_t sentence_rows(const TextTaskConfig& config, std::size_t index) {
@@ -24,7 +24,7 @@ std::size_t sentence_rows(const TextTaskConfig& config, std::size_t index) {
          uniform_below(config.shape.positions - config.shortest + 1, config.seed, length_stream, index);
 }
 
-/// The word that follows `word` in a dialect: an affine map with an odd factor, so that each word follows one.
+/// Returns the word that follows `word` in a dialect: an affine map with an odd factor, so that it is a bijection.
 std::int32_t successor(std::size_t dialect, std::int32_t word) {
   constexpr std::size_t factor[dialects] = {3, 5, 11, 13}, shift[dialects] = {1, 7, 4, 9};
   const auto next = (factor[dialect] * (static_cast<std::size_t>(word) - dialects) + shift[dialect]) % dialect_words;
@@ -59,7 +59,7 @@ std::vector<std::int32_t> draw_sentence(const TextTaskConfig& config, std::size_
 
 namespace {
 
-/// Sentences one after the other, with the word that follows each.
+/// Sentences stored one after the other, with the word that follows each.
 struct Sentences {
   std::vector<std::size_t> lengths;
   std::vector<std::int32_t> tokens, positions, labels;
@@ -85,14 +85,14 @@ void fill(const Sentences& sentences, std::span<const std::uint32_t> ids, Batch&
   batch.set(words::labels, std::span(sentences.labels));
 }
 
-/// Words of these sentences that something is to be learned from: not the first after the dialect's name.
+/// Returns the number of words that can be learned: all but the first one after the dialect's name.
 double weight_of(const TextTaskConfig& config, std::span<const std::size_t> samples) {
   double rows = 0.0;
   for (const std::size_t sample : samples) rows += static_cast<double>(sentence_rows(config, sample) - 1);
   return rows;
 }
 
-/// Sentences that training does not see.
+/// Evaluates on sentences that are not used for training.
 class TextEvaluation final : public GeneratedEvaluation {
  public:
   explicit TextEvaluation(const TextTaskConfig& config) : config_(config) {}

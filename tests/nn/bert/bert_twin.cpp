@@ -11,7 +11,7 @@
 namespace mylos::tests {
 namespace {
 
-/// log sum exp(x[0], x[stride], ...) over `count` elements.
+/// Returns log sum exp(x[0], x[stride], ...) over `count` elements.
 double log_sum_exp(const double* x, std::size_t count, std::size_t stride) {
   double sum = 0.0;
   for (std::size_t i = 0; i < count; ++i) sum += std::exp(x[i * stride]);

@@ -1,5 +1,6 @@
-// A BERT layer and the whole model at odd sizes against the naive twin, with dropout off and on: values, and every
-// row's gradient along itself and in single elements by central differences of the twin.
+// Compares a BERT layer and the whole model, at odd sizes, with the double-precision reference, without and with
+// dropout: values, and the gradient of every tensor along itself and in single elements, by central differences of the
+// reference.
 
 #include "nn/bert/bert_layer.hpp"
 
@@ -34,7 +35,7 @@ BertShape small_shape(std::size_t layers) {
           .initializer_range = 0.1f};
 }
 
-/// One sequence of one token, one of the longest there is, several, and eighty.
+/// Returns one sequence of one token, one of maximum length, several, and eighty.
 std::vector<std::vector<std::size_t>> packings() {
   std::vector<std::size_t> eighty(80);
   for (std::size_t i = 0; i < eighty.size(); ++i) eighty[i] = 1 + i * 7 % 5;
@@ -46,7 +47,7 @@ std::string describe(const std::vector<std::size_t>& lengths, bool dropout) {
                      dropout ? "on" : "off");
 }
 
-/// A layer behind another, so that its dropout sites are not the first ones.
+/// A layer that follows another, so that its dropout sites are not the first ones.
 template <class T>
 struct LayerSetting {
   LayerSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider)
@@ -74,13 +75,13 @@ struct LayerSetting {
   DropoutRates rates() const {
     return dropout ? DropoutRates{shape.hidden_dropout, shape.attention_dropout} : DropoutRates{};
   }
-  /// The output, and the input's gradient in `dinput`.
+  /// Returns the output, and writes the input's gradient to `dinput`.
   Values run(Values& dinput) {
     const auto saved = BertLayer<T>::take_activations(engine.arena, shape, data.rows());
     const auto workspace = BertLayer<T>::take_workspace(engine.arena, shape, data.rows());
     const Matrix<T> input = device_matrix<T>(x, data.rows(), shape.hidden);
     layer.forward(engine.pass(), batch, rates(), input, saved, workspace.forward());
-    // As in the model, the gradient of the input takes the place of the output's.
+    // As in the model, the gradient of the input overwrites that of the output.
     const Matrix<T> gradient = device_matrix<T>(dy, data.rows(), shape.hidden);
     layer.backward(engine.pass(), batch, rates(), input, saved, gradient, workspace, gradient);
     dinput = host_values(gradient);
@@ -111,7 +112,7 @@ TEST(BertLayer, ValuesAndGradientsMatchTheTwin) {
       BertTwin twin(s.shape, s.engine, s.data, dropout);
       expect_near(output, twin.layer(1, s.x), 1e-5, "output");
       const auto loss = [&] { return s.twin_loss(twin); };
-      // A sum over all rows of the batch, each with a rounding error of 1e-7 or so times a few.
+      // A sum over all rows of the batch, each with a rounding error of a few times 1e-7.
       const double noise = 2e-6 * std::sqrt(static_cast<double>(s.data.rows()));
       expect_gradient(s.x, dinput, loss, noise, "input");
       for (std::size_t row = s.table.find("bert.encoder.layer.1.attention.self.query.weight");
@@ -127,7 +128,7 @@ TEST(BertLayer, ValuesAndGradientsMatchTheTwin) {
   }
 }
 
-/// `tolerance` is of the output and of the lengths of gradients, `angle` what their cosines may lack of 1.
+/// `tolerance` applies to the output and to the norms of gradients, and `angle` to 1 - their cosines.
 template <class T>
 void expect_near_float(double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
@@ -144,7 +145,7 @@ void expect_near_float(double tolerance, double angle) {
     expect_same_gradient(dinput, exact_dinput, angle, tolerance, "input");
     for (std::size_t row = 0; row < s.table.tensors().size(); ++row) {
       const std::string& name = s.table.tensor(row).name;
-      // Adding a constant to the keys changes nothing: that gradient is rounding noise.
+      // Adding a constant to the keys changes nothing, so that gradient is rounding noise.
       if (s.table.tensor(row).unit != s.layer.unit() || name.ends_with("key.bias")) continue;
       expect_same_gradient(s.engine.gradient(row), exact.engine.gradient(row), 5.0 * angle, tolerance, name);
     }
@@ -152,10 +153,10 @@ void expect_near_float(double tolerance, double angle) {
 }
 
 TEST(BertLayer, Bfloat16StaysNearFloat) { expect_near_float<bfloat16>(4e-2, 1e-3); }
-/// Three more bits of a fraction: an eighth of the error, of which an angle has the square.
+/// Three more bits of precision: an eighth of the error, and its square for the angle.
 TEST(BertLayer, HalfStaysNearFloat) { expect_near_float<half>(5e-3, 1.6e-5); }
 
-/// The whole model with a twin; sequences in one batch.
+/// The whole model with its reference, and sequences in one batch.
 struct ModelSetting {
   ModelSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider,
                Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
@@ -171,7 +172,7 @@ struct ModelSetting {
     model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
-  /// Trains in micro-batches of `size` sequences; returns all losses.
+  /// Trains in micro-batches of `size` sequences. Returns all losses.
   Values train(std::size_t size, float scale) {
     Values all;
     Batch batch;
@@ -306,7 +307,7 @@ TEST(BertModel, RecomputationTellsTheScheduleTheSame) {
   }
 }
 
-/// What docs/memory.md says that training takes a token, in bytes, without what does not grow with tokens.
+/// Returns the bytes per token for training according to docs/memory.md, without terms independent of tokens.
 std::size_t documented_bytes(const BertShape& shape, std::size_t element, Recompute recompute) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward, heads = shape.heads;
   const std::size_t everything = (7 * hidden + feed_forward) * element + (heads + 4) * 4;
@@ -325,7 +326,7 @@ TEST(BertModel, TakesTheDocumentedBytesAToken) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     const auto model = make_bert_question_answering(shape, precision);
     for (const Recompute recompute : recomputations) {
-      // A thousand rows more; arrays then end at multiples of the arena's alignment, 256.
+      // 64,000 more rows, so that arrays end at multiples of the arena's alignment, 256.
       const std::size_t rows = 64000, more = 64;
       Arena few, many;
       model->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);

@@ -1,4 +1,4 @@
-// What BERT says of its products and operations, held to those of a pass that is listened to.
+// Compares the products and operations that BERT reports with those recorded during a pass.
 
 #include "nn/bert/bert_question_answering.hpp"
 #include "tests/nn/bert/bert_twin.hpp"
@@ -13,11 +13,11 @@ namespace {
 
 using namespace tests;
 
-/// No two products of it have the same weights.
+/// Sizes for which no two products have the same weights.
 constexpr BertShape sizes{
     .vocabulary = 37, .hidden = 60, .layers = 3, .heads = 3, .feed_forward = 100, .positions = 19, .token_types = 2};
 
-/// What one training pass over sequences of 11 tokens does.
+/// Returns the operations of a training pass over sequences of 11 tokens.
 ProfiledPass profile(const Model& model, Precision precision, Recompute recompute) {
   return profile_pass(model, TwinBatch(sizes, {11, 11, 11}), precision, recompute, gemm_providers().front());
 }
@@ -25,10 +25,10 @@ ProfiledPass profile(const Model& model, Precision precision, Recompute recomput
 TEST(BertWork, OperationsAreThoseOfTheProductsOfAPass) {
   const auto model = make_bert_question_answering(sizes, Precision::float32);
   const double pairs = 3.0 * 11 * 11, layers = 3.0, hidden = 60.0;
-  const double scores = 4.0 * hidden * pairs;  // of a layer's forward pass: two products of heads
+  const double scores = 4.0 * hidden * pairs;  // for a layer's forward pass: two products of heads
   for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
     const ProfiledPass profiled = profile(*model, Precision::float32, recompute);
-    // A backward pass makes the scores again; the model counts the four products that are not made again.
+    // A backward pass recomputes the scores; the model counts only the four other products.
     const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
     EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops + passes * scores)
         << to_string(recompute);
@@ -70,7 +70,7 @@ TEST(BertWork, ListsTheProductsOfAPass) {
 TEST(BertWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_bert_question_answering(sizes, Precision::bfloat16);
   const ProfiledPass profiled = profile(*model, Precision::bfloat16, Recompute::none);
-  const double tokens = 33.0 * 60;  // elements of a (T, H) array; the sums are over all calls of the pass
+  const double tokens = 33.0 * 60;  // elements of an array (T, H); sums are over all calls of the pass
   EXPECT_EQ(profiled.kernels.at("mylos::layer_norm::bias_dropout_residual").flops, 6 * 11.0 * tokens);
   EXPECT_EQ(profiled.kernels.at("mylos::layer_norm::dropout").flops, 9.0 * tokens);
   EXPECT_EQ(profiled.kernels.at("mylos::Attention::forward").flops, 3 * 363.0 * (4.0 * 60 + 3 * 20.0));

@@ -27,7 +27,7 @@ ParameterTable make_convolution_table() {
   return builder.build();
 }
 
-/// Arrays of order 1, and what the layer's functions make of them.
+/// Arrays of order 1, and the results of the layer's functions.
 template <class T>
 struct ConvolutionSetting {
   ConvolutionSetting()

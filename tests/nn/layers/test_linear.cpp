@@ -24,7 +24,7 @@ ParameterTable make_table() {
   return builder.build();
 }
 
-/// A linear layer with its naive twin; `stacked` layers in one.
+/// A linear layer with its double-precision reference; `stacked` layers in one.
 template <class T>
 struct Setting {
   Setting(const std::string& provider, std::size_t stacked)

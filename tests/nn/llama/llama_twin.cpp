@@ -73,7 +73,7 @@ double LlamaTwin::frequency(std::size_t pair) const {
   const double plain = std::pow(shape_.rope_theta, -2.0 * static_cast<double>(pair) / double(shape_.head_size));
   if (scaling.kind == nn::RotaryScaling::Kind::none) return plain;
   if (scaling.kind == nn::RotaryScaling::Kind::linear) return plain / scaling.factor;
-  // How much of the first context's length a wave has: below `low` it is long, above `high` short.
+  // Number of waves in the original context length: below `low` the wave is long, above `high` it is short.
   const double waves = static_cast<double>(scaling.original_positions) * plain / (2.0 * std::numbers::pi);
   const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
   const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);

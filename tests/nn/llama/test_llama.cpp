@@ -1,5 +1,5 @@
-// The whole model at odd sizes against the naive twin: grouped queries, heads apart from hidden / heads, tied and
-// untied heads and every scaling of rotary embeddings.
+// Compares the whole model, at odd sizes, with the double-precision reference: grouped queries, head sizes other than
+// hidden / heads, tied and untied heads, and every scaling of rotary embeddings.
 
 #include "nn/llama/llama.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-/// 4 heads of 6 share 2 keys and values; their 24 columns are not the 20 of the model.
+/// 4 query heads of size 6 use 2 key and value heads; their 24 columns differ from the model's 20.
 LlamaShape grouped_llama(std::size_t layers = 2) {
   return {.vocabulary = 37,
           .hidden = 20,
@@ -36,7 +36,7 @@ LlamaShape grouped_llama(std::size_t layers = 2) {
           .initializer_range = 0.2f};
 }
 
-/// A tied head, one key/value head for all, and waves of 6 to 290 tokens: short, between and long.
+/// A tied head, one key/value head for all, and wavelengths of 6 to 290 tokens: short, intermediate and long.
 LlamaShape tied_llama() {
   LlamaShape shape = grouped_llama();
   shape.key_value_heads = 1;
@@ -84,7 +84,7 @@ struct LlamaSetting {
     pass.recompute = recompute;
     return pass;
   }
-  /// Trains in micro-batches of `size` sequences; returns all losses.
+  /// Trains in micro-batches of `size` sequences. Returns all losses.
   Values train(std::size_t size, float scale) {
     Values all;
     Batch batch;
@@ -180,7 +180,7 @@ TEST(LlamaModel, TheGradientOfATiedHeadIsAddedToThatOfTheEmbeddings) {
   LlamaSetting s(tied_llama());
   EXPECT_EQ(s.model->table().units().back().borrowed, std::vector<std::size_t>{0});
   s.train(4, 1.0f);
-  // Tokens that do not occur get their gradient from the head alone, those that do from both.
+  // Tokens that do not occur get a gradient only from the head, and the others from both.
   const Values gradient = s.engine->gradient(s.model->table().find("model.embed_tokens.weight"));
   for (std::size_t token = 0; token < s.shape.vocabulary; ++token) {
     const auto first = gradient.begin() + static_cast<std::ptrdiff_t>(token * s.shape.hidden);
@@ -254,7 +254,7 @@ TEST(LlamaModel, RecomputationChangesNoBit) {
   }
 }
 
-/// `tolerance` is of losses and of the lengths of gradients, `angle` what their cosines may lack of 1.
+/// `tolerance` applies to losses and to the norms of gradients, and `angle` to 1 - their cosines.
 void expect_llama_near_float(Precision precision, double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
     SCOPED_TRACE(provider);
@@ -270,7 +270,7 @@ void expect_llama_near_float(Precision precision, double tolerance, double angle
 TEST(LlamaModel, Bfloat16StaysNearFloat) { expect_llama_near_float(Precision::bfloat16, 4e-2, 2e-3); }
 TEST(LlamaModel, HalfStaysNearFloat) { expect_llama_near_float(Precision::float16, 5e-3, 3e-5); }
 
-/// What a layer says that it keeps a token, in bytes, without what does not grow with tokens.
+/// Returns the documented bytes per token that a layer saves, without terms independent of tokens.
 std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, Recompute recompute) {
   const std::size_t everything =
       (2 * shape.hidden + shape.qkv_columns() + shape.query_columns() + 2 * shape.feed_forward) * element +

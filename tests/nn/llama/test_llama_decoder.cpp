@@ -1,4 +1,4 @@
-// Token by token against full forward passes, and one prompt's bits against those that it has beside others.
+// Compares decoding token by token with full forward passes, and a prompt's bits alone and beside other prompts.
 
 #include "nn/llama/llama_decoder.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-/// 4 heads of 6 share 2 keys and values.
+/// 4 query heads of size 6 use 2 key and value heads.
 LlamaShape decoded_llama() {
   return {.vocabulary = 37,
           .hidden = 20,
@@ -33,7 +33,7 @@ LlamaShape decoded_llama() {
           .initializer_range = 0.2f};
 }
 
-/// Untied and tied heads, one and all key/value heads, and every scaling of rotary embeddings.
+/// Returns models with untied and tied heads, one and all key/value heads, and every scaling of rotary embeddings.
 std::vector<LlamaShape> decoded_llamas() {
   LlamaShape tied = decoded_llama(), linear = decoded_llama();
   tied.key_value_heads = 1;
@@ -68,7 +68,7 @@ struct DecoderSetting {
   Values step(const std::vector<std::size_t>& slots, const std::vector<std::int32_t>& tokens) {
     return host_values(decoder->step(pass(), slots, tokens));
   }
-  /// Of the last token by a pass over all.
+  /// Computes the logits of the last token by a pass over all tokens.
   Values full(std::span<const std::int32_t> tokens) {
     LlamaTwinBatch data(shape, {tokens.size()});
     data.tokens.assign(tokens.begin(), tokens.end());
@@ -96,8 +96,8 @@ std::vector<std::int32_t> some_tokens(std::size_t count, std::uint64_t seed) {
   return tokens;
 }
 
-/// In float, a pass and a step each differ from the twin in double by up to 4.4e-6, by the order of their sums. In 16
-/// bits they round in other places, and attention rounds probabilities in a pass alone.
+/// In float, a pass and a step each differ from the double-precision reference by up to 4.4e-6, due to the order of
+/// sums. In 16 bits they round at different points, and only in a pass does attention round probabilities.
 double bound_of(Precision precision) {
   if (precision == Precision::float32) return 1e-5;
   return precision == Precision::bfloat16 ? 1e-1 : 5e-3;
@@ -120,7 +120,7 @@ TEST(LlamaDecoder, StepsGiveTheLogitsOfFullPasses) {
   }
 }
 
-/// Each with its own positions, whatever others there are, and after others have ended.
+/// The bits depend neither on other sequences at other positions, nor on sequences that have ended.
 TEST(LlamaDecoder, ASequenceHasTheSameBitsInEveryCompany) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const std::array lengths = {1u, 9u, 4u};
@@ -132,7 +132,7 @@ TEST(LlamaDecoder, ASequenceHasTheSameBitsInEveryCompany) {
     }
     DecoderSetting s(decoded_llama(), precision, {.slots = 5, .positions = 30, .longest_prompt = 12});
     for (const std::size_t i : {2u, 0u, 1u}) {
-      s.prefill(i + 1, some_tokens(12, 99));  // what stood in the slot before
+      s.prefill(i + 1, some_tokens(12, 99));  // the slot's old content
       EXPECT_EQ(s.prefill(i + 1, some_tokens(lengths[i], i)), alone[i][0]) << i;
     }
     for (std::int32_t step = 0; step < 6; ++step) {

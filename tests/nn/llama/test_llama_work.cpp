@@ -1,4 +1,4 @@
-// What Llama says of its products and operations, held to those of a pass that is listened to.
+// Compares the products and operations that Llama reports with those recorded during a pass.
 
 #include "nn/llama/llama.hpp"
 #include "tests/nn/llama/llama_twin.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace tests;
 
-/// No two products of it have the same weights. A piece of logits has 128 rows.
+/// Sizes for which no two products have the same weights. A chunk of logits has 128 rows.
 LlamaShape llama_sizes() {
   return {.vocabulary = 262144,
           .hidden = 6,
@@ -26,7 +26,7 @@ LlamaShape llama_sizes() {
           .positions = 50};
 }
 
-/// What one training pass over sequences of 44 tokens does: a piece of logits and one of 4 rows.
+/// Returns the operations of a training pass over sequences of 44 tokens: a full chunk of logits and one of 4 rows.
 ProfiledPass profile_llama(const Model& model, Precision precision, Recompute recompute) {
   return profile_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute,
                       gemm_providers().back());
@@ -35,7 +35,7 @@ ProfiledPass profile_llama(const Model& model, Precision precision, Recompute re
 TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
   const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
-  const double scores = 4.0 * 12 * pairs;  // of a layer's forward pass: two products of heads
+  const double scores = 4.0 * 12 * pairs;  // for a layer's forward pass: two products of heads
   for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
     const ProfiledPass profiled = profile_llama(*model, Precision::float32, recompute);
     const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
@@ -78,7 +78,7 @@ TEST(LlamaWork, ListsTheProductsOfAPass) {
 TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
   const ProfiledPass profiled = profile_llama(*model, Precision::float32, Recompute::none);
-  const double tokens = 132.0 * 6;  // elements of a (T, H) array; the sums are over all calls of the pass
+  const double tokens = 132.0 * 6;  // elements of an array (T, H); sums are over all calls of the pass
   EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
   EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
   EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::backward").flops, 7 * 13.0 * tokens);

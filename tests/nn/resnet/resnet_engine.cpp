@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// (N, channels, pixels) to (N, pixels, channels).
+/// Converts (N, channels, pixels) to (N, pixels, channels).
 std::vector<float> channels_last(const std::vector<float>& values, std::size_t channels, std::size_t pixels) {
   std::vector<float> turned(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -88,7 +88,7 @@ ResnetTwin::Maps ResnetTwin::convolved(const std::string& name, const Maps& x, s
   return y;
 }
 
-/// 3 x 3 with stride 2 and padding 1.
+/// Max pooling of 3 x 3 with stride 2 and padding 1.
 ResnetTwin::Maps ResnetTwin::pooled(const Maps& x) const {
   Maps y{(x.height - 1) / 2 + 1, (x.width - 1) / 2 + 1, x.channels, {}};
   y.values.assign(batch_.images() * y.height * y.width * y.channels, -std::numeric_limits<double>::infinity());

@@ -1,5 +1,5 @@
-// The whole model at odd sizes against the naive twin: basic and bottleneck blocks, both stems, every place of a
-// stride.
+// Compares the whole model, at odd sizes, with the double-precision reference: basic and bottleneck blocks, both stems,
+// and every position of strides.
 
 #include "nn/resnet/resnet.hpp"
 
@@ -43,7 +43,7 @@ ResnetShape bottleneck_resnet() {
   return shape;
 }
 
-/// Strides stand where transformers' other bottlenecks have them, in the first stage too.
+/// Strides as in transformers' other bottlenecks, also in the first stage.
 ResnetShape early_resnet() {
   ResnetShape shape = bottleneck_resnet();
   shape.height = 39;
@@ -54,7 +54,7 @@ ResnetShape early_resnet() {
   return shape;
 }
 
-/// The first block's shortcut is the identity, and the second stage's is none though the channels stay.
+/// The first block has an identity shortcut, and the second stage none, although the number of channels is unchanged.
 ResnetShape basic_resnet() {
   ResnetShape shape = small_resnet(20, 27);
   shape.embedding = 6;
@@ -63,7 +63,7 @@ ResnetShape basic_resnet() {
   return shape;
 }
 
-/// Grey images, no pooling, and more blocks in the last stage than the others together.
+/// Grey images, no pooling, and more blocks in the last stage than in the others together.
 ResnetShape cifar_resnet() {
   ResnetShape shape = small_resnet(9, 7);
   shape.stem = ResnetShape::Stem::cifar;
@@ -87,7 +87,7 @@ std::vector<NamedResnet> resnets() {
           {"cifar", cifar_resnet()}};
 }
 
-/// A model with parameters away from where they begin, and running statistics that are not those of any group.
+/// A model with parameters away from their initial values, and running statistics that differ from those of any group.
 struct ResnetSetting {
   explicit ResnetSetting(const ResnetShape& of, const std::string& provider = gemm_providers().back(),
                          Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
@@ -106,7 +106,7 @@ struct ResnetSetting {
     model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
-  /// Trains in micro-batches of `size` groups; returns all losses.
+  /// Trains in micro-batches of `size` groups. Returns all losses.
   Values train(std::size_t size, float scale) {
     Values all;
     Batch batch;
@@ -212,7 +212,7 @@ TEST(ResnetModel, RecomputationChangesNoBitAndTakesLessMemory) {
   EXPECT_FALSE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(Recompute::attention));
 }
 
-/// Of the known model, in floats an image: what is kept and what is not.
+/// For a known model, in floats per image: little memory is needed beyond the layers' results.
 TEST(ResnetModel, MemoryIsThatOfResultsAndLittleMore) {
   const auto model = make_resnet(known_resnet("resnet50").value(), Precision::float32);
   const auto planned = [&](ParameterStore::Purpose purpose, Recompute recompute) {
@@ -220,7 +220,7 @@ TEST(ResnetModel, MemoryIsThatOfResultsAndLittleMore) {
     model->plan(arena, {.samples = 1, .rows = 32, .longest = 32}, purpose, recompute);
     return static_cast<double>(arena.peak()) / (32 * sizeof(float));
   };
-  // Convolutions give 11.11 million values, blocks 5.52 million, the stem and the pixels 0.35 million.
+  // Convolutions produce 11.11 million values, blocks 5.52 million, and the stem and the pixels 0.35 million.
   EXPECT_NEAR(planned(ParameterStore::Purpose::training, Recompute::none), 17.3e6, 0.4e6);
   EXPECT_LT(planned(ParameterStore::Purpose::training, Recompute::layer), 11e6);
   EXPECT_LT(planned(ParameterStore::Purpose::inference, Recompute::none), 3.6e6);
@@ -246,8 +246,8 @@ TEST(ResnetModel, BytesAreNormalizedByTheModel) {
   }
 }
 
-/// Of images large enough that no group has few values in a channel. Roundings move values across zeros of ReLUs, which
-/// turns the gradient by an angle whose square is as large as they are.
+/// Images are large enough that no group has few values in a channel. Rounding moves values across the zero of ReLUs,
+/// which rotates the gradient by an angle whose square is of the order of the rounding errors.
 TEST(ResnetModel, SixteenBitsGoInTheSameDirection) {
   for (auto& [resnet, shape] : resnets()) {
     shape.height *= 2;
@@ -340,7 +340,7 @@ TEST(ResnetWork, ListsTheProductsOfAPass) {
       const auto model = make_resnet(shape, precision);
       const ProfiledPass profiled =
           profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision, Recompute::none, gemm_providers().back());
-      // Of convolutions and of other products.
+      // For convolutions and for other products.
       std::map<std::optional<Convolution>, ProductCounts> computed, listed;
       for (const GemmLabel& one : profiled.products) count_product(computed[one.convolution], one, 1);
       std::set<std::string> names;

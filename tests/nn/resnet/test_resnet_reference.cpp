@@ -1,5 +1,6 @@
-// ResNets against values recorded from PyTorch: logits, losses, gradients, running statistics and SGD's steps of every
-// recorded folder, by every provider; and the first steps of a run on MNIST's digits, from its start and on the way.
+// Compares ResNets with values recorded from PyTorch: logits, losses, gradients, running statistics and SGD steps of
+// every recorded folder, with every provider, and the first steps of a run on MNIST's digits, from its start and from
+// later states.
 
 #include "data/huggingface/safetensors.hpp"
 #include "tests/nn/resnet/resnet_engine.hpp"
@@ -35,7 +36,7 @@ Values as_values(const std::vector<float>& values) { return {values.begin(), val
 
 double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-/// Folders that hold a recorded batch: those of the tree, and of $MYLOS_REFERENCE where it is there.
+/// Returns the folders with a recorded batch: those of the tree, and of $MYLOS_REFERENCE if it exists.
 std::vector<fs::path> recorded_resnets() {
   std::vector<fs::path> folders;
   for (const fs::path& all : {golden_data() / "reference/resnet", shared_reference() / "resnet"}) {
@@ -51,7 +52,7 @@ class ResnetReference : public testing::Test {
  protected:
   void TearDown() override { RecordProperty("worst", fmt::format("{:.2e}", worst_)); }
 
-  /// Runs `check` for each recorded folder with each provider of exact products.
+  /// Runs `check` for each recorded folder with each exact GEMM provider.
   template <class Check>
   void for_each_resnet(const Check& check) {
     for (const fs::path& folder : recorded_resnets()) {
@@ -62,7 +63,7 @@ class ResnetReference : public testing::Test {
     }
   }
 
-  /// Each element differs by at most 1e-5 of the largest of `expected`.
+  /// Expects that each element differs by at most 1e-5 of the largest element of `expected`.
   void compare(const Values& actual, const Values& expected, const std::string& what) {
     ASSERT_EQ(actual.size(), expected.size()) << what;
     double largest = 0.0;
@@ -99,7 +100,7 @@ class ResnetReference : public testing::Test {
   double worst_ = 0.0;
 };
 
-/// The recorded batch as one group, in every step.
+/// Returns a task with the recorded batch as one group in every step.
 RecordedResnetTask recorded_task(const fs::path& folder, float label_smoothing = 0.0f) {
   nn::ResnetShape shape = recorded_resnet_shape(folder);
   shape.label_smoothing = label_smoothing;
@@ -109,7 +110,7 @@ RecordedResnetTask recorded_task(const fs::path& folder, float label_smoothing =
   return {shape, Precision::float32, folder / "model.safetensors", std::move(images), {{group}}};
 }
 
-/// What a training pass gives: the loss of the batch, and what its group observed.
+/// The result of a training pass: the loss of the batch, and its group's observed statistics.
 struct TrainedOnce {
   double loss;
   Values observed;
@@ -140,10 +141,10 @@ Predicted predict_resnet(ResnetEngine& engine) {
   return {logits, sum_of(host_values(losses)) / static_cast<double>(batch.shape().rows)};
 }
 
-/// Makes running values of what the group observed, with the variance that it was normalised by.
+/// Sets the running statistics to the observed ones, with the biased variance used for normalisation.
 void normalize_as_observed(ResnetEngine& engine, const Values& observed, const nn::ResnetShape& shape) {
   const ParameterTable& table = engine.store.table();
-  std::vector<double> counts;  // pixels that each variance is of, in the order of the state tensors
+  std::vector<double> counts;  // pixels per variance, in the order of the state tensors
   const auto images = static_cast<double>(engine.task.shape().rows);
   counts.push_back(images * static_cast<double>(nn::stem_convolution(shape).out_pixels()));
   for (const auto& stage : nn::resnet_stages(shape)) {
@@ -220,7 +221,7 @@ TEST_F(ResnetReference, SgdSteps) {
   });
 }
 
-/// The recorded run on digits, of which it needs the first steps and the states on the way.
+/// The recorded run on digits: its first steps and intermediate states.
 class RecordedDigits : public ResnetReference {
  protected:
   void SetUp() override {
@@ -238,7 +239,7 @@ class RecordedDigits : public ResnetReference {
         {read_resnet_shape(folder_ / "config.json", 28, 28), Precision::float32, folder_ / weights, digits_, order_},
         provider};
   }
-  /// The relative differences of the losses of `count` steps after the first `done`.
+  /// Returns the relative differences of the losses of `count` steps after the first `done`.
   std::vector<double> loss_differences(ResnetEngine& engine, std::size_t done, std::size_t count) const {
     train::TrainingStep step(engine.context(), {.largest_batch = 1, .limit = {.samples = 1}, .clip = 0.0});
     std::vector<double> differences;
@@ -256,15 +257,15 @@ class RecordedDigits : public ResnetReference {
   std::vector<nlohmann::json> recorded_;
 };
 
-/// The largest of the first `count` values.
+/// Returns the largest of the first `count` values.
 double worst_of(const std::vector<double>& values, std::size_t count) {
   double worst = 0.0;
   for (const double value : std::span(values).first(count)) worst = worse_of(worst, value);
   return worst;
 }
 
-/// A rounding may move one value across a ReLU's zero, after which PyTorch leaves itself as well: one start in four is
-/// forgiven a thousandth.
+/// Rounding may move a value across the zero of a ReLU, after which PyTorch's own reruns differ too: a difference of a
+/// thousandth is accepted for one start in four.
 TEST_F(RecordedDigits, FirstStepsFromEachRecordedState) {
   for (const std::string& provider : exact_gemm_providers()) {
     SCOPED_TRACE(provider);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
-/// The weights of a model's convolutions, with those of BatchNorm and the head.
+/// Returns the number of weights of a model's convolutions, BatchNorm layers and head.
 std::size_t parameters(const ResnetShape& shape) {
   const auto of = [](const ConvolutionShape& c) { return c.terms() * c.out + 2 * c.out; };
   std::size_t sum = of(stem_convolution(shape)) + (shape.hidden.back() + 1) * shape.labels;
