@@ -1,5 +1,4 @@
-// One rank writes, and ranks of any number read. tests/parallel/checkpoint/test_checkpoint_ranks.cpp has several that
-// write.
+// One rank writes, and any number of ranks read. test_checkpoint_ranks.cpp has several writers.
 
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -20,7 +19,7 @@
 #include <fstream>
 #include <thread>
 
-/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker of the sanitizer build is told.
+/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker of the sanitizer build.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace mylos::parallel {
@@ -44,14 +43,14 @@ class Checkpoint : public ::testing::Test {
     fs::create_directory(checkpoints_);
   }
 
-  /// A checkpoint of `table` by one rank.
+  /// Saves a checkpoint of `table` by one rank.
   fs::path save(std::size_t step, const ParameterTable& table, std::size_t salt = 0, std::size_t keep = 2) {
     SavedArrays saved(table, Spread::replicated, 0, 1);
     saved.fill(salt);
     return save_checkpoint(*world_, checkpoints_, step, saved.arrays(), tests::saved_record(step), keep).file;
   }
 
-  /// What loading a file into arrays of `table` says; "" where all is as it was saved.
+  /// Returns the error of loading a file into arrays of `table`, or "" if all values are as saved.
   std::string load_error(const fs::path& file, const ParameterTable& table, std::size_t salt = 0) {
     SavedArrays loaded(table, Spread::replicated, 0, 1);
     try {
@@ -124,7 +123,7 @@ TEST_F(Checkpoint, KeepsNumbersThatAreNone) {
   EXPECT_GT(report.bytes_per_second(), 0.0);
 }
 
-// `latest` could not be written after the newest one.
+// `latest` could not be updated after the newest checkpoint.
 TEST_F(Checkpoint, ANewerCompleteOneThanLatestIsFound) {
   save(10, table_, 1);
   save(20, table_, 1);
@@ -151,7 +150,7 @@ TEST_F(Checkpoint, IsReadByAnyNumberOfRanks) {
   }
 }
 
-// HDF5 with MPI hangs where a rank has nothing to write; here such a rank writes nothing.
+// HDF5 with MPI hangs if a rank has nothing to write; here such a rank does not write.
 TEST_F(Checkpoint, RangesAreCutWhereRanksEndAndAfterAMebibyte) {
   for (const std::size_t ranks : {1, 2, 3, 7, 1000}) {
     const SavedArrays arrays(table_, Spread::sharded, 0, ranks);
@@ -181,7 +180,7 @@ TEST_F(Checkpoint, RangesThatOverlapOrLackAreRefused) {
   refused(1, "rank 0 writes unit 0 from element 3, expected 0");
 }
 
-/// The file with its byte at `place` changed.
+/// Changes the byte of a file at `position`.
 void flip(const fs::path& file, std::uint64_t position) {
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekg(static_cast<std::streamoff>(position));
@@ -199,7 +198,7 @@ TEST_F(Checkpoint, LatestAndKeep) {
   EXPECT_EQ(find_checkpoint(*world_, directory_.path()), checkpoints_ / "step-000040.h5");
   EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000040.h5");
   EXPECT_EQ(find_checkpoint(*world_, checkpoints_ / "step-000030.h5"), checkpoints_ / "step-000030.h5");
-  // Another branch of the run from step 30 on: what the first one had after it goes.
+  // Another branch of the run from step 30: the later checkpoints of the first branch are removed.
   save(35, small_);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000030.h5", "step-000035.h5"}));
   fs::remove(checkpoints_ / "latest");
@@ -214,7 +213,7 @@ TEST_F(Checkpoint, DamagedOnesDoNotCountAsKept) {
   fs::resize_file(checkpoints_ / "step-000030.h5", 1000);
   const fs::path newest = checkpoints_ / "step-000040.h5";
   flip(newest, read_checkpoint_index(newest).datasets[0].offset);
-  fs::last_write_time(newest, fs::last_write_time(newest) + std::chrono::seconds(1));  // clocks of files are coarse
+  fs::last_write_time(newest, fs::last_write_time(newest) + std::chrono::seconds(1));  // file clocks are coarse
   save(50, small_, 50, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000020.h5", "step-000030.h5", "step-000040.h5",
                                                "step-000050.h5"}))
@@ -344,7 +343,7 @@ TEST_F(Checkpoint, NoFlippedByteGoesUnseen) {
     EXPECT_THAT(error, AnyOf("", HasSubstr("step-000001.h5"))) << position;
     flip(file, position);
   }
-  EXPECT_GT(seen, size / 31 / 4);  // the rest is space between what is used
+  EXPECT_GT(seen, size / 31 / 4);  // the rest is unused space
 }
 
 TEST_F(Checkpoint, AFileThatMayNotGrowLeavesTheLastOne) {
@@ -376,11 +375,11 @@ TEST_F(Checkpoint, AKillDuringASaveLeavesAWholeOne) {
     const std::size_t step = read_checkpoint_record(*world_, file).integer("step");
     EXPECT_EQ(load_error(file, table_, step), "") << file;
     prepare_checkpoints(*world_, checkpoints_, 1, 2);
-    EXPECT_LE(names().size(), 4u);  // one beyond --keep where the kill came before its removal
+    EXPECT_LE(names().size(), 4u);  // one more than --keep if killed before the removal
   }
 }
 
-/// What a program prints.
+/// Returns a program's output.
 std::string output_of(const std::string& command) {
   std::string text;
   FILE* pipe = ::popen(command.c_str(), "r");

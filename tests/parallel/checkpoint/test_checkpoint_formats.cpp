@@ -1,4 +1,4 @@
-// Files of HDF5 that are no checkpoints, or none that this version reads. What is damaged: test_checkpoint.cpp.
+// HDF5 files that are not checkpoints, or that this version cannot read. For damaged files see test_checkpoint.cpp.
 
 #include "core/base/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
@@ -23,7 +23,7 @@ class CheckpointFormats : public ::testing::Test {
     file_ = save_checkpoint(*world_, directory_.path(), 1, saved.arrays(), tests::saved_record(1), 1).file;
   }
 
-  /// Takes an attribute's value away and gives it another.
+  /// Replaces an attribute's value.
   template <class Value>
   void change(const char* attribute, const Value& value) {
     const Hdf5Id access(hdf5_access_properties(), H5Pclose);
@@ -33,7 +33,7 @@ class CheckpointFormats : public ::testing::Test {
     write_hdf5_attribute(file.get(), attribute, value, file_.string());
   }
 
-  /// What every use of the file says.
+  /// Expects this error from every use of the file.
   void expect_refused(const std::string& message) {
     tests::SavedArrays loaded(table_, tests::Spread::replicated, 0, 1);
     EXPECT_EQ(tests::error_of([&] { read_checkpoint_record(*world_, file_); }), message);

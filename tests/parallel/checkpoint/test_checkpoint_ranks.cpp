@@ -1,4 +1,4 @@
-// Several ranks write and read one file.
+// Several ranks write and read the same file.
 
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -26,7 +26,7 @@
 
 namespace {
 
-/// A write of this process.
+/// A write by this process.
 struct Write {
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
@@ -36,8 +36,8 @@ std::vector<Write> writes;
 
 }  // namespace
 
-/// Stands before the system's function, and records what is written at offsets of a file that is open for writing
-/// only, as those of ranks that write values are. Rank 0 also reads the file that it lays out.
+/// Overrides the system's function. Records writes at offsets of files that are open for writing only, like those of
+/// ranks that write values. Rank 0 also reads the file, whose layout it writes.
 extern "C" ssize_t pwrite(int descriptor, const void* data, size_t size, off_t offset) {
   static const auto system_pwrite = reinterpret_cast<decltype(::pwrite)*>(::dlsym(RTLD_NEXT, "pwrite"));
   const ssize_t written = system_pwrite(descriptor, data, size, offset);
@@ -89,7 +89,7 @@ class CheckpointRanks : public ::testing::Test {
   ParameterTable table_ = tests::saved_table();
 };
 
-// Peers refuse a checkpoint of another number of ranks (DeepSpeed 2898, torchtitan 811).
+// Peers reject a checkpoint of another number of ranks (DeepSpeed 2898, torchtitan 811).
 TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
   std::size_t step = 0;
   for (const Spread writes : {Spread::replicated, Spread::sharded}) {
@@ -111,7 +111,7 @@ TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
   }
 }
 
-/// Rows of which some are longer than what is written with one call, and a few short ones.
+/// Returns a table with some tensors larger than a single write, and a few short ones.
 ParameterTable long_table() {
   ParameterTable::Builder builder;
   builder.unit("one").tensor("one.weight", {3000, 1000}, {}).tensor("one.bias", {300}, {}).state("one.mean", {5}, {});
@@ -119,7 +119,7 @@ ParameterTable long_table() {
   return builder.build();
 }
 
-/// The writes of this process to arrays of at least 4 MiB.
+/// Returns the writes of this process to arrays of at least 4 MiB.
 std::vector<Write> writes_to_long_arrays(const CheckpointIndex& index) {
   std::vector<Write> found;
   for (const Write& write : writes) {
@@ -132,7 +132,7 @@ std::vector<Write> writes_to_long_arrays(const CheckpointIndex& index) {
   return found;
 }
 
-/// Names, checksums and values of a file, not the times that HDF5 keeps.
+/// Returns names, checksums and values of a file, without HDF5's timestamps.
 std::string content_of(const fs::path& path, const CheckpointIndex& index) {
   std::string content;
   const PositionedFile file(path, PositionedFile::Use::read);
@@ -148,7 +148,7 @@ std::string content_of(const fs::path& path, const CheckpointIndex& index) {
   return content;
 }
 
-// A thousand processes that write one file keep a parallel file system busy with locks (torchtitan 1301).
+// A thousand processes that write to one file overload a parallel file system with locks (torchtitan 1301).
 TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) {
   const ParameterTable table = long_table();
   const std::size_t ranks = world().size();
@@ -167,7 +167,7 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
       const bool is_writer = writer_of[world().rank()] == world().rank();
       EXPECT_TRUE(is_writer || writes.empty()) << writers;
       EXPECT_TRUE(std::ranges::all_of(mine, [](const Write& write) { return write.bytes >= (4u << 20); })) << writers;
-      // In each of three groups two of the longest array, and one of each of the others.
+      // In each of three groups, two writes of the longest array, and one of each of the others.
       EXPECT_EQ(sum(world(), static_cast<double>(mine.size())), 12.0) << writers;
       EXPECT_TRUE(writers == ranks || is_writer != mine.empty()) << writers;
       const std::string content = content_of(file, index);
@@ -179,7 +179,7 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
   }
 }
 
-// A thousand ranks that each read all of a file keep its servers busy for minutes.
+// A thousand ranks that each read the whole file overload its servers for minutes.
 TEST_F(CheckpointRanks, RanksThatHoldTheSameReadTheFileOnceAllTogether) {
   if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
   const ParameterTable table = long_table();
@@ -199,7 +199,7 @@ TEST_F(CheckpointRanks, RanksThatHoldTheSameReadTheFileOnceAllTogether) {
   EXPECT_LE(taken, values / world().size() + 4 * checksum_elements * sizeof(float) + elsewhere) << "in turns";
 }
 
-// Ranks that disagree on what is there wait for each other for ever (KempnerForge 49).
+// Ranks that see different files wait for each other forever (KempnerForge 49).
 TEST_F(CheckpointRanks, OnlyTheFirstRankAsksTheFileSystem) {
   const fs::path file = save(world(), 3, Spread::sharded);
   const fs::path asked = world().rank() == 0 ? path_ : path_ / "nowhere";
@@ -207,7 +207,7 @@ TEST_F(CheckpointRanks, OnlyTheFirstRankAsksTheFileSystem) {
   EXPECT_EQ(read_checkpoint_record(world(), world().rank() == 0 ? file : path_).integer("step"), 3u);
 }
 
-// A directory of each node's own is found out only when it is to be read (accelerate 3010).
+// Node-local directories would be discovered only when the checkpoint is read (accelerate 3010).
 TEST_F(CheckpointRanks, ADirectoryThatIsNotSharedIsRefused) {
   prepare_checkpoints(world(), path_, 1000, 2);
   world().barrier("test");
@@ -220,7 +220,7 @@ TEST_F(CheckpointRanks, ADirectoryThatIsNotSharedIsRefused) {
                     HasSubstr("is not the directory that rank 0 writes to")));
 }
 
-// One rank that cannot write leaves the others waiting (transformers 48569).
+// A rank that cannot write would leave the others waiting (transformers 48569).
 TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
   const ParameterTable table = long_table();
   SavedArrays saved(table, Spread::sharded, world().rank(), world().size());
@@ -230,7 +230,7 @@ TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
     return save_checkpoint(world(), path_, step, saved.arrays(), tests::saved_record(step), 2, writer_of).file;
   };
   const fs::path kept = save_with(1, world().size());
-  // With fewer writers the last rank sends to one that fails.
+  // With fewer writers, the last rank sends to one that fails.
   for (const std::size_t writers : {world().size(), (world().size() + 1) / 2}) {
     std::optional<tests::FileSizeLimit> limit;
     const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);

@@ -15,7 +15,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using Ranks = std::vector<std::size_t>;
 
-/// Nodes of so many neighbouring ranks.
+/// Returns placements with the given numbers of consecutive ranks on nodes.
 std::vector<RankPlacement> placements_on(const Ranks& nodes) {
   std::vector<RankPlacement> placements;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
@@ -40,7 +40,7 @@ TEST(CheckpointWriters, AreAsManyAsAskedForAndOnTheRanksOwnNodes) {
   EXPECT_THAT(choose_writers(placements_on({2, 2}), 3), ElementsAre(0, 1, 2, 2));
   EXPECT_THAT(choose_writers(placements_on({2, 2}), 1000), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(choose_writers(placements_on({1, 4}), 4), ElementsAre(0, 1, 2, 3, 3));
-  // One node in two has a writer.
+  // Every second node has a writer.
   EXPECT_THAT(choose_writers(placements_on({2, 2, 2, 2}), 2), ElementsAre(0, 0, 0, 0, 4, 4, 4, 4));
 }
 

@@ -1,4 +1,4 @@
-// Valid HDF5 files that Mylos did not write, and what they claim.
+// Valid HDF5 files that Mylos did not write, with invalid contents.
 
 #include "core/base/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
@@ -45,7 +45,7 @@ hid_t make_group(hid_t file, const std::string& path) {
   return H5Gcreate2(file, path.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT);
 }
 
-// 7 groups, each with 40 links to the next, are 40 * 40 * ... = 1.6e11 paths.
+// 7 groups, each with 40 links to the next, give 40 * 40 * ... = 1.6e11 paths.
 TEST_F(HostileCheckpoints, GroupsThatShareTheirMembersEnd) {
   const auto link_groups = [](hid_t file) {
     const Hdf5Id top(make_group(file, "/model/g0"), H5Gclose);

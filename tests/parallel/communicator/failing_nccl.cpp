@@ -11,9 +11,9 @@
 #include <exception>
 #include <string>
 
-/// Ranks that exchange through the NCCL that stands in, of which one meets a fault, for test_nccl_faults.cpp:
-/// failing_nccl RANK NAME VALUE ORDER. That rank has the variable NAME in its environment, or with NAME "kill" ends by
-/// a signal in step VALUE. Sums have the order ORDER, "tree" or "library". Values of NCCL_STAND_IN_FAULT are in
+/// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault. Usage:
+/// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME; if NAME is "kill", a signal
+/// ends it in step VALUE. ORDER is the order of sums, "tree" or "library". For values of NCCL_STAND_IN_FAULT see
 /// tests/parallel/communicator/nccl_stand_in/nccl.cpp.
 namespace mylos::parallel {
 namespace {
@@ -26,13 +26,13 @@ void exchange(Launch& launch, std::size_t killed_in) {
     if (step == killed_in) std::raise(SIGKILL);
     launch.world().all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
   }
-  // The last one's error, too.
+  // Reports also the error of the last operation.
   launch.world().barrier("the end");
 }
 
 void run(std::size_t rank, const std::string& name, const std::string& value, bool ordered_sums) {
   Launch launch;
-  // Long enough for a busy machine where nothing hangs.
+  // Long enough for a busy machine if nothing hangs.
   const bool hangs = value.starts_with("hang") || value == "connect";
   launch.set_time_limit(std::chrono::seconds(hangs ? 2 : 15));
   const bool fails = launch.world().rank() == rank;
@@ -45,7 +45,7 @@ void run(std::size_t rank, const std::string& name, const std::string& value, bo
   try {
     exchange(launch, fails && name == "kill" ? std::stoul(value) : 0);
   } catch (const std::exception&) {
-    // The arrays go next.
+    // The arrays are freed next.
     if (stand_in_busy_streams() > 0) std::fputs("the device is still at work after an error\n", stderr);
     throw;
   }

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Waits until it is told to be launched, to end, or to fail.
+/// An operation that is launched, ends, or fails on request.
 class Told final : public QueuedOperation {
  public:
   enum class Order { wait, launch, end, fail };
@@ -55,16 +55,16 @@ class Told final : public QueuedOperation {
 
 using Order = Told::Order;
 
-/// Where it never comes true the test's time limit ends it.
+/// Waits for a condition. If it never holds, the test's time limit applies.
 template <class Condition>
 void wait_until(const Condition& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Time for what must not happen.
+/// Waits, to allow time for an error to appear.
 void wait_for_a_mistake() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
-/// `count` operations of `stream`, submitted to `thread`.
+/// Submits `count` operations of `stream` to `thread`.
 std::vector<std::shared_ptr<Told>> submit_to(CommunicationThread& thread, std::size_t count, const void* stream) {
   std::vector<std::shared_ptr<Told>> operations;
   for (std::size_t i = 0; i < count; ++i) {
@@ -111,13 +111,13 @@ TEST(CommunicationThread, LaunchesAheadOnAStreamUpToABound) {
   for (std::size_t i = 0; i < CommunicationThread::most_under_way; ++i) {
     wait_until([&] { return operations[i]->begun.load(); });
     wait_for_a_mistake();
-    // The one before is launched and has not ended.
+    // The previous operation has been launched, but has not ended.
     EXPECT_FALSE(operations[i + 1]->begun);
     operations[i]->order = Order::launch;
   }
   wait_for_a_mistake();
   EXPECT_FALSE(operations[CommunicationThread::most_under_way]->begun);
-  // Ends come in order.
+  // Operations end in order.
   operations[1]->order = Order::end;
   wait_for_a_mistake();
   EXPECT_FALSE(operations[1]->done());
@@ -167,7 +167,7 @@ TEST(CommunicationThread, AnErrorOfAnyThatIsLaunchedEndsAllAndNamesIt) {
   }
 }
 
-/// Keeps what it sees of the first operation that is under way.
+/// Records the first running operation that the watch sees.
 class Looks final : public Watch {
  public:
   void look(const Waiting& waiting) override {

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-/// One contract over all communicators: a group of one, all ranks, and groups that split gives.
+/// One contract for all communicators: a group of one, all ranks, and groups created by split.
 namespace mylos::parallel {
 namespace {
 
@@ -47,14 +47,14 @@ struct Element<std::int64_t> {
   static constexpr ElementType type = ElementType::int64;
 };
 
-/// An array of `rank`: other values for other ranks and seeds, of both signs and many magnitudes, so that another order
-/// of a sum gives other bits.
+/// Returns an array of `rank`. Ranks and seeds differ in their values, with both signs and many magnitudes, so that
+/// another order of summation changes bits.
 template <class T>
 std::vector<T> values_of(std::size_t rank, std::size_t count, std::uint64_t seed) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
     const RandomWords words = philox(seed, i, rank);
-    // Of 24 bits, and every step exact, so that the twin makes the same ones however it is compiled.
+    // At most 24 significant bits and exact steps, so that the reference is independent of the compiler.
     const float value = static_cast<float>(static_cast<std::int32_t>(words.word[0]) >> 8) /
                         static_cast<float>(1u << words.word[1] % 16);
     if constexpr (std::is_same_v<T, std::int64_t>) {
@@ -66,7 +66,8 @@ std::vector<T> values_of(std::size_t rank, std::size_t count, std::uint64_t seed
   return values;
 }
 
-/// The sum over ranks as Communicator promises it: pairs of neighbours, and so on; an odd one goes up as it is.
+/// Returns the sum over ranks as Communicator specifies it: pairs of neighbours, recursively; an odd one is passed up
+/// unchanged.
 template <class T>
 std::vector<typename Element<T>::Sum> tree_sum(std::size_t ranks, std::size_t count, std::uint64_t seed) {
   using Sum = typename Element<T>::Sum;
@@ -112,10 +113,10 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// In which order a communicator takes sums of float32 and float64: that of Communicator, or its library's own.
+/// The order of float32 and float64 sums in a communicator: that of Communicator, or the library's own.
 enum class Order { tree, library };
 
-/// Sums over `ranks` of values below 2^23: the same bits, or within the rounding of each addition.
+/// Compares sums over `ranks` of values below 2^23: the same bits, or within the rounding of each addition.
 template <class T>
 bool same_sums(const std::vector<T>& got, const std::vector<T>& expected, std::size_t ranks, Order order) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -134,19 +135,19 @@ std::vector<To> converted(const std::vector<From>& values) {
   return result;
 }
 
-/// Several pieces of messages, unless what carries them has no pieces of that size.
+/// Several pieces per message, unless the transport has no pieces of that size.
 #if !defined(MYLOS_LARGEST_ARRAY)
 #define MYLOS_LARGEST_ARRAY 3000017
 #endif
 
-/// From none to the largest, with sizes that ranks do not divide.
+/// From none to the largest, including sizes that the ranks do not divide.
 const std::vector<std::size_t> sizes{0, 1, 2, 3, 5, 64, 1000, 16384, 16385, 40001, MYLOS_LARGEST_ARRAY};
 
 struct Case {
   const char* name;
   std::function<std::unique_ptr<Communicator>()> make;
   Order order = Order::tree;
-  std::function<std::string()> obstacle = {};  ///< why it cannot be made here; the same on every rank
+  std::function<std::string()> obstacle = {};  ///< reason why it cannot be created here; the same on every rank
 };
 
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
@@ -186,7 +187,7 @@ TEST_P(CommunicatorContract, AllReduceIsTheTreeSumBitForBit) {
 
 enum class Mine { apart, part_of_all };
 
-/// T is summed, S is the sum's type.
+/// T is the element type, and S the type of the sum.
 template <class T, class S>
 void check_reduce_scatter(const ExecutionSpace& space, Communicator& ranks, Order order, Mine where) {
   for (const std::size_t size : sizes) {
@@ -255,7 +256,7 @@ TEST_P(CommunicatorContract, BroadcastGivesTheRootsArrayToAll) {
 }
 
 TEST_P(CommunicatorContract, TransferGivesOneRanksArrayToAnotherAndTouchesNoOther) {
-  // What NCCL's first operation sends to set itself up does not count.
+  // Excludes the setup messages of NCCL's first operation.
   ranks.broadcast(space, whole(on_device(std::vector<float>{1.0f})), 0, "test").wait(space);
   for (const std::size_t size : sizes) {
     const std::size_t last = ranks.size() - 1;
@@ -282,7 +283,7 @@ TEST_P(CommunicatorContract, OperationsUnderWayAreCarriedOutInOrder) {
   events.push_back(ranks.all_gather(space, whole(mine), whole(data), "gather"));
   for (int i = 0; i < 5; ++i) events.push_back(ranks.all_reduce(space, whole(one), "count"));
   events.back().wait(space);
-  // In their order: they may still run on the device, and where the last one has ended all have.
+  // Operations are ordered: they may still run on the device, but when the last has ended, all have.
   events.back().wait_for_its_end();
   for (const Event& event : events) EXPECT_TRUE(event.done());
   EXPECT_TRUE(same_sums(on_host(data), tree_sum<float>(ranks.size(), count, 6), ranks.size(), order));
@@ -368,7 +369,7 @@ TEST_P(CommunicatorContract, SplitGroupsByColorInTheOrderOfKeys) {
     EXPECT_EQ(members[i], static_cast<std::int64_t>(color + 2 * (expected_size - 1 - i)));
   }
   check_all_reduce<float>(space, *group, order);
-  // Groups are used in turn, with operations of both under way.
+  // Groups alternate, with operations of both in progress.
   const Vector<std::int64_t> count = on_device(std::vector<std::int64_t>{1});
   group->all_reduce(space, whole(count), "within");
   ranks.all_reduce(space, whole(count), "over all").wait(space);
@@ -401,7 +402,7 @@ std::unique_ptr<Communicator> all_ranks() { return tests::launch().world().split
 std::unique_ptr<Communicator> each_alone() { return tests::launch().world().split(tests::launch().world().rank(), 0); }
 std::unique_ptr<Communicator> pairs() { return tests::launch().world().split(tests::launch().world().rank() / 2, 0); }
 
-/// Through NCCL, where the build has it and each rank a device of its own.
+/// Uses NCCL, if the build has it and each rank has its own device.
 std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks(true); }
 std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks(false); }
 std::string nccl_cannot_be_here() {

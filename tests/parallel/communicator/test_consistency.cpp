@@ -14,7 +14,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// The error of comparing `values`, where the last rank has `other`.
+/// Returns the error of comparing `values`, if the last rank has `other`.
 std::string compare(const std::vector<NamedValue>& values, const std::vector<NamedValue>& other) {
   Communicator& world = tests::launch().world();
   const bool last = world.rank() + 1 == world.size();

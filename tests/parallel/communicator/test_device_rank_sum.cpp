@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-/// Against the sum on the host, which test_rank_sum.cpp holds to its order.
+/// Compares with the sum on the host, whose order test_rank_sum.cpp checks.
 namespace mylos::parallel {
 namespace {
 
-/// Of many magnitudes, so that another order gives other bits.
+/// Values of many magnitudes, so that another order changes bits.
 template <class T>
 std::vector<T> values_of(std::size_t rank, std::size_t count) {
   std::vector<T> values(count);
@@ -23,7 +23,7 @@ std::vector<T> values_of(std::size_t rank, std::size_t count) {
     const RandomWords words = philox(11, i, rank);
     const auto word = static_cast<std::int32_t>(words.word[0]);
     if constexpr (std::is_same_v<T, std::int64_t>) {
-      values[i] = static_cast<std::int64_t>(word) << words.word[1] % 32;  // sums beyond 2^63 come around
+      values[i] = static_cast<std::int64_t>(word) << words.word[1] % 32;  // sums beyond 2^63 wrap around
     } else {
       values[i] = static_cast<T>(static_cast<float>(word) / static_cast<float>(1u << words.word[1] % 16));
     }
@@ -42,7 +42,7 @@ Vector<T> on_device(const std::vector<T>& values) {
 
 enum class Sums { apart, over_one };
 
-/// The sum of `ranks` arrays, which may go over any of them.
+/// Returns the sum of `ranks` arrays, which may overwrite any of them.
 template <class T, class Result>
 void check(std::size_t ranks, std::size_t count, ElementType type, ElementType sum_type, Sums where) {
   std::vector<std::vector<T>> arrays;

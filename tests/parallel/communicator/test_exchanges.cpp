@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-/// The algorithms of exchanges over simulated ranks: what they compute at many ranks, and what they send.
+/// The exchange algorithms on simulated ranks: their results for many ranks, and their traffic.
 namespace mylos::parallel {
 namespace {
 
@@ -20,7 +20,7 @@ std::vector<std::size_t> nodes_of(std::size_t ranks, std::size_t ranks_of_node) 
   return nodes;
 }
 
-/// Other magnitudes on each rank, so that another order of a sum gives other bits.
+/// Magnitudes differ between ranks, so that another order of summation changes bits.
 float value_of(std::size_t rank, std::size_t i) {
   return std::sin(static_cast<float>(rank * 7919 + i)) * static_cast<float>(1u << (rank % 12));
 }
@@ -108,7 +108,7 @@ TEST(Exchanges, GathersBringEveryPartToItsPlace) {
   }
 }
 
-/// An operation over an array of `bytes` in float, in memory that nobody touches.
+/// An operation on a float array of `bytes`, in memory that is never accessed.
 struct Operation {
   enum class Kind { all_reduce, reduce_scatter, all_gather } kind;
   ElementType type = ElementType::float32;
@@ -127,7 +127,7 @@ struct Operation {
   }
 };
 
-/// Counts of the ranks of one node: all ranks of so few, or of those alone.
+/// Returns the counts of one node's ranks, or of all ranks if there are fewer.
 std::vector<ExchangeCount> counts_of_node(std::size_t ranks, std::size_t ranks_of_node, std::size_t first,
                                           const CountingRanks::Make& make) {
   CountingRanks all(nodes_of(ranks, ranks_of_node), CountingRanks::Data::counted);

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-/// NCCL, a communicator or the device fails on one rank: the run ends with one clear line and never hangs.
+/// If NCCL, a communicator or the device fails on one rank, the run ends with one clear line and never hangs.
 namespace mylos::tests {
 namespace {
 
@@ -21,7 +21,7 @@ struct Ended {
   std::string errors;
 };
 
-/// Two ranks that sum an array of 256 KiB in each of five steps; `rank` meets the fault.
+/// Runs two ranks that sum an array of 256 KiB in each of five steps, with a fault on `rank`.
 Ended with_variable(std::size_t rank, const std::string& name, const std::string& value,
                     const std::string& order = "library") {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
@@ -39,7 +39,7 @@ Ended with_fault(std::size_t rank, const std::string& fault, const std::string& 
   return with_variable(rank, "NCCL_STAND_IN_FAULT", fault, order);
 }
 
-/// The ranks' messages where `fault` ends the run.
+/// Returns the ranks' messages of a run that `fault` ends.
 std::string errors_of_fault(const std::string& fault, const std::string& order = "library") {
   const Ended ended = with_fault(1, fault, order);
   EXPECT_NE(ended.exit_code, 0);
@@ -74,7 +74,7 @@ TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
 }
 
 TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
-  // A collective, and a message of a group, which has to be ended all the same.
+  // A collective, and a message within a group, which must be ended all the same.
   for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:3", "tree")}) {
     EXPECT_THAT(errors_of_fault(fault, order),
                 ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "

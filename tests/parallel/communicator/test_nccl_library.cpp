@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-/// Looking for NCCL needs no device.
+/// Locating the NCCL library, which needs no device.
 namespace mylos::parallel {
 namespace {
 

@@ -10,16 +10,16 @@
 #include <memory>
 #include <vector>
 
-/// Ordered sums over NCCL whose ranks share nodes as a test says: they have the bits of sums over MPI, send what the
-/// counting transport counts, and from node to node about one array.
+/// Ordered sums over NCCL with ranks assigned to nodes by the tests. They have the bits of sums over MPI, the traffic
+/// of the counting transport, and send about one array between nodes.
 namespace mylos::parallel {
 namespace {
 
-/// Of host arrays; device arrays take four times as much, which is less than the arrays here.
+/// For host arrays; device arrays use four times as much, which is less than the arrays here.
 constexpr std::size_t small_bucket = std::size_t{1} << 15;
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
 
-/// Of many magnitudes, so that another order gives other bits.
+/// Values of many magnitudes, so that another order changes bits.
 template <class T>
 Vector<T> values_of(std::size_t rank, std::size_t count) {
   Vector<T> values = uninitialized<T>("test::values", count);
@@ -41,7 +41,7 @@ bool same_bits(const Vector<T>& a, const Vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-/// The bytes that each node's ranks send to other nodes, from those of this rank.
+/// Returns the bytes that each node's ranks send to other nodes, given those of this rank.
 std::vector<std::size_t> of_nodes(const std::vector<std::size_t>& nodes, std::uint64_t mine) {
   const std::vector<std::int64_t> of_ranks = gather(tests::launch().world(), static_cast<std::int64_t>(mine));
   std::vector<std::size_t> bytes(*std::ranges::max_element(nodes) + 1);
@@ -50,7 +50,7 @@ std::vector<std::size_t> of_nodes(const std::vector<std::size_t>& nodes, std::ui
   return bytes;
 }
 
-/// Ranks on nodes with NCCL for device arrays.
+/// Ranks on nodes, with NCCL for device arrays.
 class NcclRanksOnNodes {
  public:
   NcclRanksOnNodes(const std::vector<std::size_t>& nodes, SumOrder order)
@@ -115,7 +115,7 @@ class NcclRanksOnNodes {
     EXPECT_EQ(sent, (Traffic{count.messages, count.bytes, count.network_sent}));
   }
 
-  /// Where sums know nodes, none sends more than `times` the array.
+  /// For node-aware sums, expects that no node sends more than `times` the array.
   void expect_about(double times, std::size_t bytes, std::size_t partial_bytes, const Traffic& sent) const {
     const NodeMap map(on_nodes_.nodes);
     const std::vector<std::size_t> of_node = of_nodes(on_nodes_.nodes, sent.network_bytes);
@@ -136,7 +136,7 @@ TEST_P(NcclOnNodes, SumAsOverMpiAndSendEachArrayOnceFromANode) {
   const std::size_t size = tests::launch().world().size();
   if (size == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   std::vector<std::vector<std::size_t>> layouts = node_layouts(size);
-  std::vector<std::size_t>& scattered = layouts.emplace_back();  // nodes of 2, whose ranks are no neighbours
+  std::vector<std::size_t>& scattered = layouts.emplace_back();  // nodes of 2 non-consecutive ranks
   for (std::size_t rank = 0; rank < size; ++rank) scattered.push_back(std::min(rank, size - 1 - rank));
   for (const std::vector<std::size_t>& nodes : layouts) {
     SCOPED_TRACE("nodes of ranks: " + ::testing::PrintToString(nodes));
@@ -147,7 +147,7 @@ TEST_P(NcclOnNodes, SumAsOverMpiAndSendEachArrayOnceFromANode) {
       ranks.check_reduce_scatter<bfloat16, bfloat16>(part, ElementType::bfloat16, ElementType::bfloat16);
       ranks.check_reduce_scatter<bfloat16, float>(part, ElementType::bfloat16, ElementType::float32);
     }
-    // Parts that are not equal; the first three are short.
+    // Parts of different sizes; the first three arrays are short.
     for (const std::size_t count : {std::size_t{1}, std::size_t{1003}, std::size_t{7001}, std::size_t{200003}}) {
       ranks.check_all_reduce<float>(count, ElementType::float32);
       ranks.check_all_reduce<double>(count, ElementType::float64);

@@ -13,14 +13,14 @@
 #include <thread>
 #include <vector>
 
-/// That operations over NCCL wait for what was launched before them, and what is launched after them waits for them, on
-/// the device and not by the host.
+/// Operations over NCCL are ordered on the device, not by the host: they wait for earlier launches, and later launches
+/// wait for them.
 namespace mylos::parallel {
 namespace {
 
 constexpr std::size_t count = 1000;
 
-/// A kernel that makes `to` ones, late and not before the host says `may_go`.
+/// A kernel that writes ones to `to`, with a delay and not before the host sets `may_go`.
 struct Fill {
   double* to;
   std::atomic<bool> may_go{true};
@@ -104,7 +104,7 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
   for (const Vector<double>& each : arrays) {
     events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, MemoryKind::device}, "test"));
   }
-  // None has begun on the device yet.
+  // No operation has started on the device yet.
   wait_until([&] { return stand_in_operations() == before + most; });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(stand_in_operations(), before + most);
@@ -126,7 +126,7 @@ TEST(NcclPieces, OfALongArrayAreSummedEach) {
   const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(true);
   if (ranks->size() < 4) GTEST_SKIP() << "pieces are too long between so few ranks";
   const ExecutionSpace space;
-  // Each rank's part is one element longer than a piece.
+  // Each rank's part is one element longer than a bucket.
   const std::size_t bucket = device_bucket(default_bucket);
   const std::size_t part = exchange_size(apart(ranks->size()), bucket).message_bytes / sizeof(std::int64_t) + 1;
   const std::size_t all = part * ranks->size();
@@ -159,7 +159,7 @@ TEST(NcclPieces, OfAVeryLongArrayDoNotFillTheStream) {
       ranks->all_reduce(space, {values.data(), values.size(), ElementType::int64, MemoryKind::device}, "test");
   wait_until([] { return stand_in_longest_queue() >= NcclDevice::most_launches; });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_LE(stand_in_longest_queue(), NcclDevice::most_launches + 16);  // marks between launches
+  EXPECT_LE(stand_in_longest_queue(), NcclDevice::most_launches + 16);  // events between launches
   ones.may_go = true;
   ones.may_go.notify_all();
   event.wait(space);

@@ -12,7 +12,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Sums that show their order: "((0+1)+(2+3))+4".
+/// Returns the order of a sum: "((0+1)+(2+3))+4".
 std::string order(std::size_t ranks) {
   std::vector<std::string> level;
   for (std::size_t rank = 0; rank < ranks; ++rank) level.push_back(std::to_string(rank));
@@ -25,7 +25,7 @@ std::string order(std::size_t ranks) {
   return level.front();
 }
 
-/// The value of such a text in float.
+/// Evaluates such an expression in float.
 float evaluate(const std::string& text, std::size_t& at, const std::vector<float>& values) {
   if (text[at] != '(') {
     std::size_t length = 0;
@@ -74,7 +74,7 @@ TEST(RankSum, MayBeWrittenOverAnyOfTheParts) {
 }
 
 TEST(RankSum, Bfloat16IsRoundedOnce) {
-  // 1 + 2^-8 + 2^-8 is 1 + 2^-7 in bfloat16; were it rounded after the first addition, it would be 1.
+  // 1 + 2^-8 + 2^-8 is 1 + 2^-7 in bfloat16. Rounding after the first addition would give 1.
   std::vector<bfloat16> a{bfloat16(1.0f)}, b{bfloat16(0x1p-8f)}, c{bfloat16(0x1p-8f)};
   const std::vector<const void*> parts{a.data(), b.data(), c.data()};
   float wide = 0.0f;

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-/// Communicators over MPI whose ranks share nodes as a test says, on one machine: what they compute, and that they send
-/// what the counting transport counts.
+/// Communicators over MPI on one machine, with ranks assigned to nodes by the tests: their results, and their traffic,
+/// which must equal that of the counting transport.
 namespace mylos::parallel {
 namespace {
 
@@ -35,7 +35,7 @@ Buffer on_host(std::vector<float>& values) {
   return {values.data(), values.size(), ElementType::float32, MemoryKind::host};
 }
 
-/// `over_mpi` sends on this rank what the counting transport counts for it.
+/// Expects that `over_mpi` sends on this rank what the counting transport counts for it.
 template <class OverMpi>
 void expect_counts(const RanksOnNodes& on_nodes, const char* what, const OverMpi& over_mpi,
                    const CountingRanks::Make& make) {

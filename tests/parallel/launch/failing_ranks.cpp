@@ -19,19 +19,19 @@
 #include <thread>
 #include <vector>
 
-/// Ranks of which some fail in their third step, for test_watch.cpp: failing_ranks HOW DIRECTORY [RANK...], the last
-/// one where none is given. Each rank writes its process into a file of the directory.
+/// For test_watch.cpp: ranks of which some fail in their third step. Usage: failing_ranks HOW DIRECTORY [RANK...]; the
+/// default is the last rank. Each rank writes its process id to a file in the directory.
 namespace {
 
 std::atomic<bool> barriers_fail = false;
-/// Processes that go on where the launcher is told to end all, and are there for a while after it.
+/// Processes that are continued when the launcher is asked to end all ranks, and that exist for a while after it.
 std::vector<pid_t> revived;
 constexpr std::chrono::milliseconds abort_takes{2500};
 constexpr std::string_view escapes = "a plug\x1b]0;t\x07 was pulled";
 
 }  // namespace
 
-/// These stand for those of the MPI library, which are reached by their other names.
+/// Override functions of the MPI library, which remain available under their profiling names (PMPI_*).
 int MPI_Ibarrier(MPI_Comm ranks, MPI_Request* request) {  // NOLINT(readability-identifier-naming)
   return barriers_fail ? MPI_ERR_OTHER : PMPI_Ibarrier(ranks, request);
 }

@@ -11,7 +11,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Ranks in one process that announce errors to each other.
+/// Ranks simulated in one process that announce errors to each other.
 class FailingGroup {
  public:
   explicit FailingGroup(std::size_t size) {
@@ -25,7 +25,7 @@ class FailingGroup {
   }
 
   void announce(std::size_t rank) { ranks_[rank].announce(); }
-  /// One message, any of those that have been sent. Returns whether there was one.
+  /// Delivers one of the sent messages. Returns whether there was one.
   bool deliver() {
     if (under_way_.empty()) return false;
     std::swap(under_way_.front(), under_way_[random_() % under_way_.size()]);

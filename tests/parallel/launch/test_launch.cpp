@@ -21,7 +21,7 @@ TEST(Launch, KnowsWhereEachRankIs) {
   Communicator& world = tests::launch().world();
   ASSERT_EQ(launch.placements().size(), world.size());
   EXPECT_EQ(launch.placement().process, ::getpid());
-  EXPECT_EQ(launch.placement().rank_of_node, world.rank());  // the tests have one node
+  EXPECT_EQ(launch.placement().rank_of_node, world.rank());  // the tests use one node
   EXPECT_EQ(launch.nodes(), 1u);
   EXPECT_EQ(launch.ranks_of_node(), world.size());
   std::set<long> processes;
@@ -36,7 +36,7 @@ TEST(Launch, KnowsWhereEachRankIs) {
 }
 
 TEST(Launch, ThreadsAreThoseOfTheEnvironment) {
-  const char* const told = std::getenv("OMP_NUM_THREADS");  // by the test's registration, or by who runs the program
+  const char* const told = std::getenv("OMP_NUM_THREADS");  // set by the test's registration, or by the user
   ASSERT_NE(told, nullptr);
   EXPECT_EQ(tests::launch().threads(), std::stoul(told));
 }

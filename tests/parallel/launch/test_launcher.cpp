@@ -45,7 +45,7 @@ TEST(Launcher, RanksThatAreAloneThoughSeveralWereStartedAreTold) {
 TEST(Launcher, TheSizeOfAnAllocationSaysNothing) { EXPECT_EQ(check(1, {{"SLURM_NTASKS", "8"}}), nothing); }
 
 TEST(Launcher, StepsCountOnlyWhereNoLauncherOfMpiTells) {
-  // mpirun in a job step that srun made for it.
+  // mpirun in a job step that srun created for it.
   EXPECT_EQ(check(4, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "1"}}), nothing);
   EXPECT_EQ(check(4, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}}), nothing);
   EXPECT_EQ(check(2, {{"PALS_RANKID", "1"}, {"SLURM_STEP_NUM_TASKS", "1"}}), nothing);

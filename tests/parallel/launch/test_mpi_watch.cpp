@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-/// The watch over real ranks sends what simulated ranks send.
+/// The watch over real ranks sends the same messages as simulated ranks.
 namespace mylos::parallel {
 namespace {
 
@@ -23,7 +23,7 @@ using std::chrono::seconds;
 
 constexpr double limit = 40.0;
 
-/// A watch of all ranks whose looks are the test's.
+/// A watch over all ranks that checks only when the test asks it to.
 class WatchOfRanks : public ::testing::Test {
  protected:
   WatchOfRanks() {
@@ -37,10 +37,10 @@ class WatchOfRanks : public ::testing::Test {
     MPI_Comm_free(&all_);
   }
 
-  /// This rank waits in the same operation as all others.
+  /// Performs a check; this rank waits in the same operation as all others.
   void look(Clock::time_point since) { watch_->look({name_, true, since}); }
 
-  /// Looks until `is_done` here, and then until it is done on all ranks; half a minute at most.
+  /// Checks until `is_done` on this rank and then on all ranks, for at most half a minute.
   template <class IsDone>
   void look_until_all(const IsDone& is_done) {
     const Clock::time_point end = Clock::now() + seconds(30);
@@ -85,7 +85,7 @@ TEST_F(WatchOfRanks, AnInquirySendsWhatSimulatedRanksSend) {
     EXPECT_EQ(watch_->sent(), expected) << "alarmed by rank " << alarmed;
     EXPECT_EQ(watch_->excuses(), excuses);
     EXPECT_EQ(simulated.excuses(rank()), alarmed == 0 ? 0u : 1u);
-    MPI_Barrier(MPI_COMM_WORLD);  // nobody is asked again before all have counted
+    MPI_Barrier(MPI_COMM_WORLD);  // no rank is asked again before all have counted
   }
 }
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-/// The inquiry of simulated ranks: who is named, by whom and when, and how many messages it takes.
+/// The inquiry on simulated ranks: which ranks are named, by whom and when, and the number of messages.
 namespace mylos::parallel {
 namespace {
 
@@ -18,7 +18,7 @@ using Kind = WatchMessage::Kind;
 
 constexpr double limit = 40.0, patience = 10.0;
 
-/// As many as a run on one machine has, and many more.
+/// As many ranks as a run on one machine has, and many more.
 const std::vector<std::size_t> sizes{2, 3, 4, 5, 8, 21, 64, 1000, 16384};
 
 std::vector<std::size_t> range(std::size_t first, std::size_t end) {
@@ -27,7 +27,7 @@ std::vector<std::size_t> range(std::size_t first, std::size_t end) {
   return ranks;
 }
 
-/// Runs with those ranks gone, and expects that they are named in time, with messages that grow with the ranks.
+/// Runs without those ranks. Expects that they are named in time, with a limited number of messages.
 void expect_named(std::size_t size, const std::vector<std::size_t>& gone) {
   SCOPED_TRACE(testing::Message() << size << " ranks, " << gone.size() << " gone, the first of them " << gone.front());
   SimulatedWatch ranks(size, limit);
@@ -159,7 +159,7 @@ TEST(WaitInquiry, BeforeTheLimitNothingIsSent) {
   EXPECT_EQ(ranks.messages(), 0u);
 }
 
-/// The first rank is asked by ranks that take it for gone.
+/// The first rank is asked by ranks that believe it is gone.
 TEST(WaitInquiry, ARankThatComesBackIsNotNamed) {
   SimulatedWatch ranks(30, limit);
   ranks.set(29, Activity::computing);

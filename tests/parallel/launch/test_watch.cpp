@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-/// What the others do where one rank does not come. No time is asserted but the issue's own: 20 s.
+/// The reaction of the other ranks to a missing rank. The only asserted time is the documented one, 20 s.
 namespace mylos::tests {
 namespace {
 
@@ -31,7 +31,7 @@ constexpr const char* gone =
 
 class FailingRanks : public ::testing::Test {
  protected:
-  /// Standard error of a run in which the last rank fails so.
+  /// Returns standard error of a run in which the last rank fails like this.
   std::string errors_of(const std::string& how) {
     const ProgramRun run =
         run_ranks(ranks, {how, directory_.path().string()}, MYLOS_FAILING_RANKS, std::chrono::seconds(20));
@@ -40,7 +40,8 @@ class FailingRanks : public ::testing::Test {
     return run.errors;
   }
 
-  /// As errors_of; `codes_` then has a line for the exit code of each of the first `count` ranks that could tell it.
+  /// Like errors_of. `codes_` then has a line with the exit code of each of the first `count` ranks that could report
+  /// it.
   std::string errors_with_codes(const std::string& how, std::size_t count) {
     const std::string command =
         "\"$0\" \"$@\"; echo $? > '" + (directory_ / "code.").string() + "'$OMPI_COMM_WORLD_RANK";
@@ -51,8 +52,9 @@ class FailingRanks : public ::testing::Test {
     return run.errors;
   }
 
-  /// The last rank goes without a word. The others have to say so, and to end with an error: mpirun leaves them alone,
-  /// prints nothing and ends with 0. One that ends the launch may leave no time to another to tell its exit code.
+  /// The last rank disappears silently. The others must report it and end with an error, while mpirun leaves them
+  /// alone, prints nothing and ends with 0. A rank that ends the launch may leave others no time to report their exit
+  /// codes.
   void expect_named_by_its_peers(const std::string& how) {
     const OthersSurvive others;
     EXPECT_THAT(errors_with_codes(how, ranks - 1), ContainsRegex(gone));
@@ -86,7 +88,7 @@ TEST_F(FailingRanks, AStoppedRankIsNamedWithWhatOthersWaitFor) {
   EXPECT_NE(exit_code_, 0);
 }
 
-/// Ranks that stop, wherever they stand in the tree along which ranks ask each other.
+/// Ranks that stop, at any position in the tree of inquiries.
 struct Stopped {
   std::size_t size;
   Ranks ranks;
@@ -126,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(InTheTree, StoppedRanks,
                                            Stopped{8, {0, 1}}, Stopped{8, {1, 5}}, Stopped{8, {0, 2, 4, 6}},
                                            Stopped{8, {0, 1, 2, 3, 4, 5, 6}}));
 
-// Open MPI lets stopped ranks go on before it ends them, and those found that others were gone.
+// Open MPI continues stopped ranks before it ends them; these then noticed that others were gone.
 INSTANTIATE_TEST_SUITE_P(RevivedAtTheEnd, StoppedRanks,
                          ::testing::Values(Stopped{4, {0, 2}, "stop-revived"}, Stopped{4, {3}, "stop-revived"}));
 
@@ -157,7 +159,7 @@ TEST_F(FailingRanks, ARankThatComputesForTooLongIsNamed) {
                     ContainsRegex("rank 3 on .*: step 3, computes since [0-9.]+ s, after all-reduce of layer 3")));
 }
 
-// Ranks that waited for a save were taken for a hung exchange (accelerate 3250, pytorch 143536).
+// Ranks that waited for a save were reported as a hung exchange (accelerate 3250, pytorch 143536).
 TEST_F(FailingRanks, ASlowDiskIsWaitedFor) {
   EXPECT_THAT(errors_of("files"), Not(HasSubstr("mylos: error")));
   EXPECT_EQ(exit_code_, 0);
@@ -183,7 +185,7 @@ TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
                     ContainsRegex("rank 3 on .*: step 3, at work with files since [0-9.]+ s, after all-reduce of")));
 }
 
-/// A node's name is the environment's.
+/// The node's name comes from the environment.
 TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   const EnvironmentVariable node("SLURMD_NODENAME", "n\x1b]0;t\x07");
   const std::string errors = errors_of("end");
@@ -192,7 +194,7 @@ TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   EXPECT_NE(exit_code_, 0);
 }
 
-/// The ranks meet no error until the end, and cannot end together.
+/// The ranks have no error until the end, and cannot end together.
 TEST_F(FailingRanks, TheLastErrorHasNoEscapesAndTheRanksDoNotEndWellAfterIt) {
   if (!OthersSurvive::is_possible()) GTEST_SKIP() << "this launcher ends the other ranks itself";
   const OthersSurvive others;

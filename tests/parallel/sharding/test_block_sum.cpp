@@ -10,7 +10,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Units of whole and of broken blocks, whose slices are cut elsewhere for each number of ranks.
+/// Returns units of whole and partial blocks, whose slices differ for each number of ranks.
 ParameterTable uneven_table() {
   ParameterTable::Builder builder;
   std::size_t index = 0;
@@ -22,7 +22,7 @@ ParameterTable uneven_table() {
   return builder.build();
 }
 
-/// What a rank of so many has for the blocks of its slices.
+/// Returns the values of one of `ranks` ranks for the blocks of its slices.
 std::vector<double> values_of(const ParameterTable& table, std::size_t rank, std::size_t ranks) {
   std::vector<double> values;
   for (const ParameterUnit& unit : table.units()) {

@@ -12,34 +12,34 @@
 #include <stdexcept>
 #include <string>
 
-/// What hybrid mode sums from node to node, and when: groups are the ranks of nodes that the tests make up.
+/// The sums between nodes in hybrid mode, and their timing. The tests assign ranks to nodes.
 namespace mylos::parallel {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Neighbouring ranks on nodes of so many.
+/// Returns nodes of `ranks_of_node` consecutive ranks.
 std::vector<std::size_t> nodes_of(std::size_t ranks_of_node) {
   std::vector<std::size_t> nodes;
   for (std::size_t rank = 0; rank < tests::launch().world().size(); ++rank) nodes.push_back(rank / ranks_of_node);
   return nodes;
 }
 
-/// Hybrid mode whose groups are the ranks of a node.
+/// Hybrid mode with one group per node.
 struct HybridOnNodes {
   HybridOnNodes(std::size_t group, bool rounds, std::size_t micro_batches)
       : on_nodes(nodes_of(group)),
         run({.kind = ModeKind::hybrid, .bfloat16_gradients = rounds, .micro_batches = micro_batches},
             Precision::float32, group, *on_nodes.ranks) {}
 
-  /// Returns the bytes that this rank has sent to other nodes since the process began, when all that was begun has
+  /// Returns the bytes that this rank has sent to other nodes since the process started, after all operations have
   /// ended.
   std::uint64_t sent_to_nodes() {
     on_nodes.ranks->barrier("what was begun");
     return traffic().network_bytes;
   }
-  /// What summing a unit's slice over nodes sends, where it travels in a type.
+  /// Returns the bytes sent to sum a unit's slice over nodes in the given type.
   std::uint64_t slice_bytes(std::size_t unit, ElementType type) {
     const ParameterSlice& slice = run.mode().slices()[unit];
     const Vector<double> memory("test::slice", slice.end - slice.begin);  // room for any type
@@ -52,7 +52,7 @@ struct HybridOnNodes {
   ModeRun run;
 };
 
-/// Calls check(group) for the sizes of groups that leave more than one.
+/// Calls check(group) for the group sizes that give more than one group.
 template <class Check>
 void for_each_group(const Check& check) {
   const std::size_t ranks = tests::launch().world().size();
@@ -79,7 +79,7 @@ TEST(ReplicaSums, SendEachSliceOnceAStepAndBeforeTheBackwardPassEnds) {
       std::uint64_t expected = 0;
       hybrid.run.set_told([&](std::size_t unit) {
         const bool last = told++ >= (micro_batches - 1) * of_slices.size();
-        // The unit before this one, in the order of the backward pass.
+        // The preceding unit in the order of the backward pass.
         if (last && unit + 1 < of_slices.size()) expected += of_slices[unit + 1];
         EXPECT_EQ(hybrid.sent_to_nodes() - before, expected) << "when unit " << unit << " was the " << told << ". told";
       });
@@ -121,7 +121,7 @@ float uneven_gradient(std::size_t rank, std::size_t pass, std::size_t unit, std:
   return std::sin(static_cast<float>(7919 * rank + 104729 * pass + 31 * unit + i)) * static_cast<float>(1u << rank);
 }
 
-/// As a balanced tree, neighbours first.
+/// Sums as a balanced tree, neighbours first.
 float tree_sum(const std::vector<float>& values) {
   std::vector<const void*> parts;
   for (const float& value : values) parts.push_back(&value);
@@ -161,7 +161,7 @@ TEST(ReplicaSums, AddMicroBatchesOfAGroupBeforeGroups) {
   });
 }
 
-/// 129 on the first rank of each two and 128 on the other: exact in bfloat16, as their sum, 257, is not.
+/// 129 on the first rank of every two and 128 on the other: exact in bfloat16, unlike their sum, 257.
 float odd_gradient(std::size_t rank, std::size_t, std::size_t, std::size_t) { return rank % 2 == 0 ? 129.0f : 128.0f; }
 
 TEST(ReplicaSums, RoundWhatTravelsBetweenGroupsAndNothingElse) {

@@ -4,14 +4,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-/// Every mode against sums that are known: run by one, two, three and four ranks.
+/// Compares every mode with known sums, on one, two, three and four ranks.
 namespace mylos::parallel {
 namespace {
 
 constexpr ModeKind kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                               ModeKind::sharded, ModeKind::hybrid};
 
-/// Calls check(settings, precision) for every mode that this number of ranks can have.
+/// Calls check(settings, precision) for every mode that is possible with this number of ranks.
 template <class Check>
 void for_each_setting(const Check& check) {
   for (const ModeKind kind : kinds) {
@@ -50,7 +50,7 @@ TEST(ShardingStrategies, ValuesAreThoseOfTheMastersEverywhere) {
     run.update();
     run.expect_values(1.0f);
     run.update();
-    run.step(0);  // acquires every unit, and looks at none
+    run.step(0);  // acquires every unit, and reads none
     run.update();
     run.expect_values(3.0f);
   });
@@ -90,7 +90,7 @@ TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
     std::size_t taken = 0;
     for (const auto& allocation : recorder.allocations()) taken += allocation.bytes;
     const ModeMemory memory = mode_memory(settings, mesh.shard().size(), table, precision);
-    // A View's own record takes 128 bytes.
+    // A View's metadata takes 128 bytes.
     EXPECT_NEAR(static_cast<double>(taken), static_cast<double>(memory.values + memory.gradients + memory.exchange),
                 256.0 * static_cast<double>(recorder.allocations().size()));
     std::size_t slices = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// What of a tensor a rank has, is given and sends: run by one, two, three and four ranks.
+/// The ranges of a tensor that a rank holds, writes and sends, on one, two, three and four ranks.
 namespace mylos::parallel {
 namespace {
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 constexpr ModeKind all_kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                                   ModeKind::sharded, ModeKind::hybrid};
 
-/// Rows of which slices of a unit cut some and miss others.
+/// Returns a table with tensors that the slices of a unit divide, and others that they do not.
 ParameterTable rows_table() {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {7}, {}, {.decay = false});
@@ -40,7 +40,7 @@ struct Rows {
         store(table, precision, ParameterStore::Purpose::training, store_layout(kind, mesh.shard().size())),
         mode(make_sharding_strategy({.kind = kind}, mesh, store)) {}
 
-  /// Each rank gives the elements it owns, in pieces of `piece`.
+  /// Each rank writes the elements that it owns, in pieces of `piece`.
   void fill(std::size_t piece) const {
     for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
       const TensorRange owned = mode->owned_range(tensor);

@@ -28,13 +28,13 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-/// Every query fails once a kernel has failed.
+/// Returns the result of a query: every query fails once a kernel has failed.
 cudaError_t result_of_work(bool ended) {
   if (device_failed) return result(cudaErrorLaunchFailure);
   return result(ended ? cudaSuccess : cudaErrorNotReady);
 }
 
-/// A place in a stream, once it was recorded.
+/// A position in a stream, once it has been recorded.
 class Point {
  public:
   void reach() {
@@ -108,7 +108,7 @@ struct CUstream_st {
     for (;;) {
       changed_.wait(lock, [this] { return !work_.empty() || closing_; });
       if (work_.empty()) return;
-      const std::function<void()>& first = work_.front();  // others only add at the end
+      const std::function<void()>& first = work_.front();  // other threads only append
       lock.unlock();
       first();
       lock.lock();
@@ -119,14 +119,14 @@ struct CUstream_st {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;  ///< the first is under way
+  std::deque<std::function<void()>> work_;  ///< the first entry is running
   bool closing_ = false;
   std::thread thread_;
 };
 
 namespace {
 
-/// Never destroyed: streams may still work while the program ends.
+/// Never destroyed, because streams may still be working when the program ends.
 struct Registry {
   std::mutex mutex;
   std::set<cudaStream_t> streams;

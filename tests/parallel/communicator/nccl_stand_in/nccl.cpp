@@ -31,7 +31,7 @@ namespace {
 
 using namespace mylos::stand_in;
 
-/// Between a call and its launch; the communicator refuses others meanwhile.
+/// Time between a call and its launch; meanwhile the communicator rejects other calls.
 constexpr std::chrono::microseconds launch_time{200};
 
 std::string_view variable(const char* name) {
@@ -39,13 +39,13 @@ std::string_view variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// For mistakes that NCCL might not survive and that no result would show.
+/// Ends the program on errors that NCCL might not survive and that no result would show.
 [[noreturn]] void end_test(const char* why) {
   std::fprintf(stderr, "stand-in for NCCL: %s\n", why);
   std::_Exit(70);
 }
 
-/// Communicators that have begun and not ended, which the end of the program looks at.
+/// Unfinished communicators, which are checked at the end of the program.
 struct Living {
   ~Living() {
     if (count != 0) end_test("a communicator was never ended");
@@ -56,7 +56,7 @@ Living living;
 
 bool fault(std::string_view kind) { return variable("NCCL_STAND_IN_FAULT") == kind; }
 
-std::atomic<int> operations{0};  ///< that were asked for
+std::atomic<int> operations{0};  ///< number of requested operations
 
 bool fault_in_operation(int number, std::string_view kind) {
   return fault(std::string(kind) + ":" + std::to_string(number));
@@ -80,7 +80,7 @@ struct Group {
 };
 thread_local Group group;
 
-/// Why `communicator` cannot take a call; ncclSuccess where it can.
+/// Returns the reason why `communicator` cannot take a call, or ncclSuccess.
 ncclResult_t check(ncclComm_t communicator, cudaStream_t stream) {
   if (communicator == nullptr || !communicator->state) return refuse(ncclInvalidArgument, "no communicator");
   const State& state = *communicator->state;
@@ -130,7 +130,7 @@ ncclResult_t ask_message(bool sends, const void* data, std::size_t bytes, int pe
 
 std::byte* memory_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-/// Whether [a, a + a_bytes) and [b, b + b_bytes) share a byte.
+/// True if [a, a + a_bytes) and [b, b + b_bytes) overlap.
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
@@ -138,7 +138,7 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
 int ranks_of(ncclComm_t communicator) { return communicator->state->ranks; }
 std::size_t rank_of(ncclComm_t communicator) { return static_cast<std::size_t>(communicator->state->rank); }
 
-/// Every rank sends each rank what `part(rank)` points to, and gets as much from each.
+/// Every rank sends `part(rank)` to each rank, and receives as much from each.
 template <class Part>
 Work work_for_sum(Kind kind, ncclComm_t communicator, ncclDataType_t type, std::size_t bytes, void* to,
                   const Part& part) {
@@ -189,7 +189,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (!communicator->finalizing || communicator->state->launched != 0) end_test("destroyed before its work has ended");
   --living.count;
-  communicator->state.reset();  // the handle stays, so that a later call is seen
+  communicator->state.reset();  // keep the handle, to detect later calls
   return ncclSuccess;
 }
 

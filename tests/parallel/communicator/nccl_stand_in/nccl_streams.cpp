@@ -7,22 +7,23 @@
 #include <memory>
 #include <thread>
 
-/// In place of parallel/communicator/nccl_streams.cpp. Kokkos computes on the host here, on the thread that launches,
-/// and behind every ExecutionSpace there is one stream: what Kokkos launches, copies or fences first waits for that
-/// stream, as on a device it would come after it or wait for it.
+/// Replaces parallel/communicator/nccl_streams.cpp. Here Kokkos computes on the host, on the launching thread, and all
+/// execution spaces use one stream. Each Kokkos launch, copy or fence first waits for that stream, to which it would be
+/// ordered on a device.
 namespace mylos::parallel {
 namespace {
 
 constexpr std::chrono::microseconds sum_time{200};
 
-/// Set on the threads of streams, which never wait for a stream.
+/// True on the threads of streams, which never wait for a stream.
 thread_local bool is_stream = false;
 
 void check(cudaError_t error) {
   if (error != cudaSuccess) std::abort();
 }
 
-/// The program's first thread uses the second device, as Kokkos would have it; no other thread does by itself.
+/// The program's first thread uses the second device, as if selected by Kokkos. Other threads must select it
+/// themselves.
 const cudaError_t chosen_device = cudaSetDevice(1);
 
 /// Never destroyed.
@@ -79,7 +80,7 @@ ExecutionSpace space_over(cudaStream_t) { return {}; }
 
 void launch_sum(const ExecutionSpace&, cudaStream_t stream, ElementType type, const DeviceParts& parts,
                 std::size_t count, ElementType sum_type, void* sums) {
-  // Kokkos asks after each launch whether an error is left.
+  // Kokkos checks for an error after each launch.
   if (cudaGetLastError() != cudaSuccess) std::abort();
   check(cudaLaunchHostFunc(stream, compute, new Sum{type, parts, count, sum_type, sums}));
 }

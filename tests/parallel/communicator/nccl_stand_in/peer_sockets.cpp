@@ -29,7 +29,7 @@ int new_socket() {
   return made;
 }
 
-/// Linux's abstract names leave no file behind.
+/// Returns a socket address with an abstract name, which leaves no file behind on Linux.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name, int rank) {
   const std::string whole = name + "-" + std::to_string(rank);
   sockaddr_un address{};
@@ -40,7 +40,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name, int rank) 
 
 using Header = std::array<std::uint64_t, 2>;  ///< kind, bytes
 
-/// Bytes on their way in one direction: a header, then the data.
+/// Bytes in transit in one direction: a header, then the data.
 struct Transfer {
   int socket;
   Header header;
@@ -53,7 +53,7 @@ struct Transfer {
 };
 using Transfers = std::list<Transfer>;
 
-/// Moves what goes at once; `move(socket, memory, bytes)` is send or recv.
+/// Transfers as much as possible at once. `move(socket, memory, bytes)` is send or recv.
 template <class Move>
 void advance(Transfer& transfer, Header& header, const Move& move) {
   while (!transfer.done()) {
@@ -61,7 +61,7 @@ void advance(Transfer& transfer, Header& header, const Move& move) {
     const std::size_t offset = in_header ? transfer.moved : transfer.moved - sizeof header;
     std::byte* const memory = (in_header ? reinterpret_cast<std::byte*>(header.data()) : transfer.data) + offset;
     const ssize_t moved = move(transfer.socket, memory, (in_header ? sizeof header : transfer.bytes) - offset);
-    if (moved <= 0) return;  // nothing for now, or for ever where the peer is gone
+    if (moved <= 0) return;  // nothing now, or never again if the peer is gone
     transfer.moved += static_cast<std::size_t>(moved);
     if (transfer.moved == sizeof header && header != transfer.header) return;
   }
@@ -72,14 +72,14 @@ void send_some(Transfer& transfer) {
           [](int socket, void* memory, std::size_t bytes) { return ::send(socket, memory, bytes, MSG_NOSIGNAL); });
 }
 
-/// False where something else comes than is expected.
+/// Returns false on unexpected data.
 bool receive_some(Transfer& transfer) {
   advance(transfer, transfer.seen,
           [](int socket, void* memory, std::size_t bytes) { return ::recv(socket, memory, bytes, 0); });
   return transfer.moved < sizeof(Header) || transfer.seen == transfer.header;
 }
 
-/// Calls `go_on` for the first transfer of each socket, and takes away those that are done.
+/// Calls `go_on` for the first transfer of each socket, and removes completed transfers.
 template <class GoOn>
 bool for_each_first(Transfers& transfers, const GoOn& go_on) {
   std::vector<int> blocked;
@@ -131,7 +131,7 @@ bool PeerSockets::connect() {
     const auto [address, length] = address_of(name_, lower);
     if (::connect(made, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
         ::send(made, &rank_, sizeof rank_, MSG_NOSIGNAL) != sizeof rank_) {
-      ::close(made);  // it does not listen yet
+      ::close(made);  // the peer does not listen yet
       continue;
     }
     socket = made;

@@ -12,7 +12,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr microseconds operation_time{500};
-/// Between an abort and the end of what it ends.
+/// Delay between an abort and the end of the aborted operation.
 constexpr milliseconds abort_time{100};
 constexpr int poison = 0xFF;
 
@@ -28,7 +28,7 @@ template <class T>
 void add_all(const std::vector<std::vector<std::byte>>& parts, std::byte* to, std::size_t bytes) {
   for (std::size_t begin = 0; begin < bytes; begin += sizeof(T)) {
     T sum{};
-    // From the last rank down, which is not our own order.
+    // From the last rank down, which differs from our own order.
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       T value;
       std::memcpy(&value, part->data() + begin, sizeof value);
@@ -63,7 +63,7 @@ std::vector<std::vector<std::byte>> take_sent(const Work& work) {
   return copies;
 }
 
-/// After an abort or on a device that has failed, an operation touches no memory: its arrays may be gone.
+/// After an abort, or on a failed device, an operation accesses no memory, because its arrays may have been freed.
 void run(State& state, const Work& work) {
   if (work.fails_device) stand_in_fail_device();
   const bool runs = !state.aborted && stand_in_device_failed() == 0;
