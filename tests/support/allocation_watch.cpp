@@ -22,13 +22,13 @@ namespace {
 
 constexpr int deepest = 24;
 
-// Without constructors, because malloc is called before any has run.
+// Without constructors, because malloc is called before any constructor has run.
 std::atomic<std::size_t> limit{SIZE_MAX}, large{0}, tables{0}, first_size{0};
 std::atomic<bool> watching{false};
 void* first_frames[deepest];
 int first_depth = 0;
 
-/// Whether code at this address belongs to OpenBLAS.
+/// True if the code at this address belongs to OpenBLAS.
 bool is_openblas(const void* code) {
   Dl_info library;
   return dladdr(code, &library) != 0 && library.dli_fname != nullptr &&
@@ -50,7 +50,7 @@ bool is_openblas(const void* code) {
 
 AllocationWatch::AllocationWatch(std::size_t most) {
   void* frames[1];
-  backtrace(frames, 1);  // loads its library now: within malloc it could not
+  backtrace(frames, 1);  // loads its library now, because it cannot be loaded within malloc
   limit = most;
   large = tables = first_size = 0;
   watching = true;
@@ -82,7 +82,7 @@ bool AllocationWatch::available() {
 }  // namespace mylos::tests
 
 #if !defined(MYLOS_HEAP_IS_SANITIZED)
-// glibc's own, under the names it keeps for replacements.
+// glibc's implementations, under the names that it provides for replacements.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

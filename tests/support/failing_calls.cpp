@@ -8,9 +8,9 @@
 #include <sstream>
 #include <string>
 
-/// A file system some of whose calls fail, for a program that is started with LD_PRELOAD naming this library.
-/// MYLOS_FAILING_CALLS has words such as flock:37: or rename:5:/latest: a call, the errno that it gives, and a part of
-/// the paths that it fails for. Calls are flock, rename (by its target) and remove.
+/// Simulates a file system in which some calls fail, for programs started with LD_PRELOAD naming this library.
+/// MYLOS_FAILING_CALLS contains words such as flock:37: or rename:5:/latest: a call, its errno, and a part of the paths
+/// for which it fails. The calls are flock, rename (by its target) and remove.
 namespace {
 
 template <class Function>
@@ -18,7 +18,7 @@ Function* system_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-/// The errno that the call gives for `path`; 0 where it is the system's.
+/// Returns the errno of the call for `path`, or 0 if the system's function is to be called.
 int error_of(const std::string& call, const std::string& path) {
   const char* const text = std::getenv("MYLOS_FAILING_CALLS");
   std::istringstream words(text == nullptr ? "" : text);
@@ -31,7 +31,7 @@ int error_of(const std::string& call, const std::string& path) {
   return 0;
 }
 
-/// Whether the call fails; errno is set then.
+/// True if the call fails; sets errno.
 bool fails(const char* call, const std::string& path) {
   const int error = error_of(call, path);
   if (error != 0) errno = error;
@@ -50,7 +50,7 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return fails("rename", to) ? -1 : system_rename(from, to);
 }
 
-// std::filesystem::remove's.
+// Called by std::filesystem::remove.
 extern "C" int remove(const char* path) noexcept {
   static const auto system_remove = system_function<decltype(::remove)>("remove");
   return fails("remove", path) ? -1 : system_remove(path);

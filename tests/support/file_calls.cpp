@@ -9,13 +9,13 @@
 #include <cstdlib>
 #include <string>
 
-/// Records what a program does with files, for one that is started with LD_PRELOAD naming this library.
-/// MYLOS_FILE_CALLS is the file that it adds a line to for each call that succeeds: process, call, path, and a rename's
-/// target, with tabs between. MYLOS_FILE_CALLS_UNDER is the directory that the paths are in; others are left out. Calls
-/// have the names write, fsync, rename and remove, whichever function was called.
+/// Records a program's file operations; the program is started with LD_PRELOAD naming this library. For each successful
+/// call, a line is appended to the file MYLOS_FILE_CALLS: process, call, path, and the target of a rename, separated by
+/// tabs. Only paths in the directory MYLOS_FILE_CALLS_UNDER are recorded. The calls are named write, fsync, rename and
+/// remove, whichever function was called.
 namespace {
 
-/// The system's function that one of this file hides.
+/// Returns the system's function that a function of this file overrides.
 template <class Function>
 Function* system_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -27,7 +27,7 @@ std::string path_of(int descriptor) {
   return length > 0 ? path.data() : "";
 }
 
-/// The path with its directory's links resolved, as descriptors' paths are.
+/// Resolves the links in the path's directory, as in the paths of descriptors.
 std::string resolved(int directory, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -71,7 +71,7 @@ extern "C" ssize_t pwrite(int descriptor, const void* data, size_t size, off_t o
   return written;
 }
 
-// HDF5's.
+// Called by HDF5.
 extern "C" ssize_t pwrite64(int descriptor, const void* data, size_t size, off64_t offset) {
   static const auto system_pwrite = system_function<decltype(::pwrite64)>("pwrite64");
   const ssize_t written = system_pwrite(descriptor, data, size, offset);
@@ -117,7 +117,7 @@ extern "C" int unlinkat(int directory, const char* path, int flags) noexcept {
   return code;
 }
 
-// std::filesystem::remove's.
+// Called by std::filesystem::remove.
 extern "C" int remove(const char* path) noexcept {
   static const auto system_remove = system_function<decltype(::remove)>("remove");
   const int code = system_remove(path);

@@ -10,9 +10,10 @@
 #include <string>
 #include <string_view>
 
-/// A disk that is full for a while, for a program that is started with LD_PRELOAD naming this library: MYLOS_FULL_FILES
-/// is a part of the files' paths. MYLOS_FULL_WRITES=4-7 makes their 4th write take half of what it is given, and the
-/// 5th to 7th nothing; MYLOS_FULL_WRITES=4 has no end. Their first MYLOS_FULL_TRUNCATIONS truncations are errors.
+/// Simulates a disk that is full for a while, for programs started with LD_PRELOAD naming this library.
+/// MYLOS_FULL_FILES is a part of the files' paths. With MYLOS_FULL_WRITES=4-7 their 4th write stores half of its data,
+/// and the 5th to 7th store nothing; with MYLOS_FULL_WRITES=4 the disk stays full. Their first MYLOS_FULL_TRUNCATIONS
+/// truncations fail.
 namespace {
 
 bool is_full_file(int descriptor) {

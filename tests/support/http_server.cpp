@@ -11,10 +11,10 @@
 namespace mylos::tests {
 namespace {
 
-/// The first byte of a client that wants TLS, which this server does not speak.
+/// The first byte of a TLS client, which this server does not support.
 constexpr char tls_handshake = 0x16;
 
-/// The request on `connection`, up to the blank line.
+/// Reads the request on `connection`, up to the blank line.
 std::string read_request(int connection) {
   std::string request;
   std::array<char, 1024> buffer;
@@ -58,7 +58,7 @@ HttpServer::HttpServer(std::map<std::string, HttpReply> replies) : replies_(std:
 }
 
 HttpServer::~HttpServer() {
-  ::shutdown(listener_, SHUT_RDWR);  // accept returns, and the thread ends
+  ::shutdown(listener_, SHUT_RDWR);  // makes accept return, so that the thread ends
   thread_.join();
   ::close(listener_);
 }

@@ -16,7 +16,7 @@ namespace {
 
 std::optional<parallel::Launch> launched;
 
-/// On ranks other than the first: what failed, and nothing else.
+/// Prints only failures, on ranks other than the first.
 class FailurePrinter final : public ::testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(std::size_t rank) : rank_(rank) {}

@@ -21,7 +21,7 @@ extern char** environ;
 namespace mylos::tests {
 namespace {
 
-/// The exit code; `usage` is what the process used.
+/// Waits for a process and returns its exit code. `usage` receives its resource usage.
 int wait_for(pid_t process, rusage& usage) {
   int status = 0;
   while (::wait4(process, &status, 0, &usage) < 0) {

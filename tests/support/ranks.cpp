@@ -11,8 +11,8 @@ namespace mylos::tests {
 
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments, const std::filesystem::path& program,
                      std::chrono::seconds limit) {
-  // As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
-  // same core.
+  // Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores,
+  // because several tests may run at once.
   const EnvironmentVariable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), sure("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const EnvironmentVariable many("OMPI_MCA_rmaps_base_oversubscribe", "1");
   const EnvironmentVariable free("OMPI_MCA_hwloc_base_binding_policy", "none");

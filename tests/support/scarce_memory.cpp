@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <new>
 
-/// Memory that has no room for a large array, for a program that is started with LD_PRELOAD naming this library: Kokkos
-/// gets none of MYLOS_LARGEST_ARRAY bytes or more.
+/// Simulates memory without space for a large array, for programs started with LD_PRELOAD naming this library: Kokkos'
+/// allocations of MYLOS_LARGEST_ARRAY bytes or more fail.
 void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const char* const largest = std::getenv("MYLOS_LARGEST_ARRAY");
   if (largest != nullptr && size >= std::strtoull(largest, nullptr, 10)) return nullptr;

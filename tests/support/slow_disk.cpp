@@ -9,9 +9,9 @@
 #include <string_view>
 #include <thread>
 
-/// A disk that is slow to take some files, for a program that is started with LD_PRELOAD naming this library:
-/// MYLOS_SLOW_FILES is a part of the files' names, MYLOS_SLOW_SECONDS how long fsync takes for each. What has
-/// MYLOS_SLOW_STATS in its path takes as long to be looked at, as on a mount whose server is gone.
+/// Simulates a disk that is slow for some files, for programs started with LD_PRELOAD naming this library.
+/// MYLOS_SLOW_FILES is a part of the files' names, and MYLOS_SLOW_SECONDS is the duration of each fsync of them. A stat
+/// of a path that contains MYLOS_SLOW_STATS takes as long, as on a mount whose server is gone.
 namespace {
 
 void wait_where(const char* variable, std::string_view path) {

@@ -11,7 +11,7 @@
 namespace mylos::tests {
 namespace {
 
-/// python3 with the packages.
+/// Runs python3 with the packages.
 ProgramRun run_python(std::vector<std::string> words) {
   const char* given = std::getenv("MYLOS_TENSORBOARD");
   const EnvironmentVariable packages("PYTHONPATH", given != nullptr ? given : MYLOS_TENSORBOARD_PACKAGES);
