@@ -24,11 +24,11 @@ tasks::RunConfig run_on(const fs::path& model, const fs::path& train, const fs::
   run.task.train = train;
   run.task.dev = dev;
   run.task.batch = 8;
-  run.engine.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
+  run.engine.gemm.provider = default_gemm_provider();  // not the fastest, because measurements vary
   return run;
 }
 
-/// Says what a recorded run lacks here.
+/// Records what is missing here to repeat a recorded run.
 void note_obstacle(RecordedRun& recorded, const fs::path& data) {
   if (!fs::exists(recorded.recording))
     recorded.obstacle = recorded.recording.string() + " is not there (MYLOS_REFERENCE)";

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-/// What a rank reads of a model's weights, and the values that it then has, for every family: run by 1, 2 and 4 ranks.
+/// The parts of a model's weights that a rank reads, and the resulting values, for every family on 1, 2 and 4 ranks.
 namespace mylos::tasks {
 namespace {
 
@@ -33,7 +33,7 @@ constexpr std::uint64_t seed = 7;
 struct WrittenTask {
   std::unique_ptr<Task> task;
   fs::path weights;      ///< the file that is read
-  std::string is_drawn;  ///< the beginning of the names of rows that the file lacks; empty where it has all
+  std::string is_drawn;  ///< prefix of the tensors that the file lacks; empty if it has all
 };
 
 WrittenTask language_task(const fs::path& directory, Precision precision) {
@@ -100,7 +100,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
     }
   }
 
-  tests::TemporaryDirectory directory_;  // each rank's own
+  tests::TemporaryDirectory directory_;  // each rank has its own
   WrittenTask written_ = GetParam().make(directory_.path(), GetParam().precision);
 };
 

@@ -1,5 +1,5 @@
-// The first steps of the recorded run of each family on all ranks of this program: in every mode the recorded losses,
-// and the bits of one rank where it is deterministic.
+// The first steps of the recorded run of each family on all ranks of this program: every mode gives the recorded
+// losses, and deterministic runs the bits of a single rank.
 
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/tasks/recorded_runs.hpp"
@@ -14,7 +14,7 @@ namespace mylos::tests {
 namespace {
 
 constexpr std::size_t steps = 50;
-/// Samples at once on a rank; 0: as many as it has of a step.
+/// Micro-batch per rank in samples; 0: all of the rank's samples of a step.
 constexpr std::array<std::size_t, 4> micro_batches = {0, 1, 3, 2};
 
 class RecordedOnRanks : public testing::TestWithParam<RecordedRun (*)()> {
@@ -27,7 +27,7 @@ class RecordedOnRanks : public testing::TestWithParam<RecordedRun (*)()> {
   RecordedRun recorded_ = GetParam()();
 };
 
-// Over the four numbers of ranks that the program runs on, each mode meets each micro-batch.
+// Over the four numbers of ranks with which the program runs, each mode is combined with each micro-batch.
 TEST_P(RecordedOnRanks, EveryModeGivesTheRecordedLosses) {
   const auto task = recorded_.task();
   const std::vector<double> expected = recorded_.losses(steps);
@@ -40,8 +40,8 @@ TEST_P(RecordedOnRanks, EveryModeGivesTheRecordedLosses) {
   }
 }
 
-/// Modes whose deterministic runs are compared on so many ranks: together all. Steps of small models are, in every mode
-/// on every number of ranks (tests/train/engine/test_many_ranks.cpp).
+/// Returns the modes whose deterministic runs are compared on this number of ranks; together they cover all modes.
+/// Steps of small models are compared in every mode on every number of ranks (tests/train/engine/test_many_ranks.cpp).
 std::vector<parallel::ModeKind> deterministic_modes(std::size_t ranks) {
   using parallel::ModeKind;
   if (ranks == 1) return {ModeKind::sharded_optimizer};

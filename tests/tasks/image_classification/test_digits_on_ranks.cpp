@@ -1,4 +1,4 @@
-// Digits in groups of 16 on all ranks of this program: BatchNorm sees the same groups on every launch.
+// Digits in groups of 16 on all ranks of this program: BatchNorm normalises over the same groups in every launch.
 
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tasks/image_classification/image_config.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Images at once on a rank; 0: as many as it has of a step.
+/// Micro-batch per rank in images; 0: all of the rank's images of a step.
 constexpr std::array<std::size_t, 3> images_at_once = {0, 16, 32};
 
 class DigitsOnRanks : public testing::Test {
@@ -31,7 +31,7 @@ class DigitsOnRanks : public testing::Test {
     tasks::image_config(recorded_.run).batch_norm_group = 16;
   }
 
-  /// The checkpoint of a run that is at the recorded state after `done` steps, which holds SGD's momentum too.
+  /// Writes the checkpoint of a run at the recorded state after `done` steps, including SGD's momentum.
   fs::path write_checkpoint(const fs::path& directory, const train::Task& task, std::size_t done) const {
     const fs::path state = recorded_.recording / fmt::format("state-{}.safetensors", done);
     const nn::ResnetShape shape = read_resnet_shape(recorded_.recording / "config.json", 28, 28);
@@ -45,7 +45,7 @@ class DigitsOnRanks : public testing::Test {
     return checkpoints.save({.steps = done}, train::BestModel(config.best_by, 0, {})).file;
   }
 
-  /// Two steps after `done` in every mode, on all ranks and on one. A rounding flips a rectifier soon, so that only the
+  /// Compares two steps after `done` in every mode, on all ranks and on one. Rounding soon flips a ReLU, so only the
   /// first steps can be compared.
   void compare_first_steps(const train::TrainConfig& start, train::Task& task, std::size_t done) const {
     const RunOutcome expected = run_on_one_rank(start, task, done + 2);

@@ -98,7 +98,7 @@ TEST(GroupStream, ALastBatchOfOneImageJoinsTheStepBefore) {
   EXPECT_EQ(stream.largest_batch(), 16u);
   EXPECT_EQ(GroupStream(9, 1, 1, 3).steps_per_epoch(), 9u) << "all batches have one image";
   EXPECT_EQ(GroupStream(1, 16, 8, 3).steps_per_epoch(), 1u);
-  // With pairs the joined batch has a group more than the others.
+  // With pairs, the joined batch has one more group than the others.
   const GroupStream pairs(7, 3, 2, 3);
   ASSERT_EQ(pairs.steps_per_epoch(), 2u);
   EXPECT_EQ(group_sizes(pairs, 0), (Sizes{3}));

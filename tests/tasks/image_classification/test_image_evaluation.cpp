@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// 300 images of 10 labels in batches of 256, for a model whose labels stand in the reverse order.
+/// 300 images of 10 labels in batches of 256, for a model whose labels are in reverse order.
 class ImageEvaluationTest : public testing::Test {
  protected:
   static constexpr std::size_t images = 300;
@@ -32,7 +32,7 @@ class ImageEvaluationTest : public testing::Test {
         data::open_images(directory_.path().string(), data::ImagePart::test), labels, matched,
         ImageInput{.size = 12, .channels = 1, .mean = {0.5f}, .deviation = {0.5f}, .crop_fraction = 1.0}, 2);
   }
-  /// The logits of images of a batch, all zero but that of one label, `likely(image)`.
+  /// Returns logits of the images of a batch, zero except for one label per image, `likely(image)`.
   template <class Likely>
   void take(const Likely& likely) {
     for (std::size_t index = 0, image = 0; index < evaluation_->batches(); ++index) {
@@ -67,13 +67,13 @@ TEST_F(ImageEvaluationTest, BatchesAreOfSingleImagesWithTheModelsLabels) {
 }
 
 TEST_F(ImageEvaluationTest, ScoresArePlainMeans) {
-  // Every third image is taken for its neighbour.
+  // Every third image is mistaken for its neighbour.
   take([](std::size_t image) { return (9 - image % 10 + (image % 3 == 0 ? 1 : 0)) % 10; });
   const train::Metrics metrics = evaluation_->score();
   const double normalizer = std::log(9.0 + std::exp(3.0));
   EXPECT_NEAR(*train::find_metric(metrics, "validation_loss"), normalizer - 3.0 * 200 / 300, 1e-12);
   EXPECT_DOUBLE_EQ(*train::find_metric(metrics, "accuracy"), 200.0 / 300);
-  // Of nine equal logits the label's comes last, so the five likeliest do not have it.
+  // The label is the last of nine equal logits, so the top five do not include it.
   EXPECT_DOUBLE_EQ(*train::find_metric(metrics, "top5"), 200.0 / 300);
   const json results = json::parse(evaluation_->results());
   EXPECT_EQ(results["images"], images);

@@ -23,7 +23,7 @@ using Values = std::map<std::string, std::vector<float>>;
 
 const ImageInput input{.size = 12, .channels = 1, .mean = {0.1307f}, .deviation = {0.3081f}, .crop_fraction = 1.0};
 
-/// A model's values, each row counting on from the one before.
+/// Returns values of a model that count up through all tensors.
 Values numbered_values(const ParameterTable& table) {
   Values values;
   float next = 1.0f;
@@ -49,7 +49,7 @@ class ImageDirectory : public testing::Test {
   }
   const ParameterTable& table() const { return network_->table(); }
 
-  /// Exports the values in pieces of so many elements.
+  /// Exports the values in pieces of this many elements.
   void write(const std::filesystem::path& directory, std::size_t piece) const {
     ImageExport exported(directory, config_, input, table(), {});
     const auto add = [&](const ParameterTensor& row) {
@@ -62,7 +62,7 @@ class ImageDirectory : public testing::Test {
     for (const ParameterTensor& row : table().state_tensors()) add(row);
     exported.commit();
   }
-  /// The rows of a directory, in the layout of kernels.
+  /// Reads the tensors of a directory, in the layout of kernels.
   Values read(const std::filesystem::path& directory, bool trains = true, bool new_classifier = false) {
     ClassifierModel model = read_classifier(directory);
     model.new_classifier = new_classifier;
@@ -76,7 +76,7 @@ class ImageDirectory : public testing::Test {
     read_classifier_weights(model, table(), trains, writer, [&](const std::string& line) { notices_ += line; });
     return values;
   }
-  /// A directory with the tensors of the exported one that `rename` names; empty: left out.
+  /// Writes a directory with the exported tensors, renamed by `rename`, or left out if the new name is empty.
   template <class Rename>
   void copy_renamed(const std::filesystem::path& directory, const Rename& rename) const {
     const data::SafetensorsFile file(exported_ / "model.safetensors");
@@ -137,7 +137,7 @@ TEST_F(ImageDirectory, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(model.processor->size, input.size);
 }
 
-/// torchvision's name of a tensor of this model.
+/// Returns torchvision's name of a tensor of this model.
 std::string torchvision_name(const std::string& name) {
   for (const char* other : {"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var",
                             "bn1.num_batches_tracked", "fc.weight", "fc.bias"}) {

@@ -95,7 +95,7 @@ TEST(ImageInput, ImagesAreAtLeastAsLargeAsTheFirstConvolution) {
 TEST(ImageInput, ChannelsAreConvertedAsPillowDoes) {
   const std::vector<std::uint8_t> grey{0, 100, 255}, colours{255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30};
   EXPECT_THAT(convert_channels(grey, 1, 3), ElementsAre(0, 0, 0, 100, 100, 100, 255, 255, 255));
-  // Pillow's: 76, 150, 29 and 18.
+  // Pillow gives 76, 150, 29 and 18.
   EXPECT_THAT(convert_channels(colours, 3, 1), ElementsAre(76, 150, 29, 18));
   EXPECT_EQ(convert_channels(colours, 3, 3), colours);
   EXPECT_THROW(convert_channels(grey, 1, 2), std::invalid_argument);

@@ -49,7 +49,7 @@ class ImageTaskTest : public testing::Test {
   std::string notices_;
 };
 
-/// The images of a batch, each by its first pixel, with its labels.
+/// Expects a batch of these images, identified by their first pixel, with their labels.
 void expect_images(const Batch& batch, const std::vector<std::size_t>& images) {
   ASSERT_EQ(batch.shape().rows, images.size());
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -78,13 +78,13 @@ TEST_F(ImageTaskTest, BatchesHoldTheGroupsThatAreAskedFor) {
   }
 }
 
-/// What a rank of two reads of steps [first, steps), in micro-batches of one group.
+/// Returns the batches that one of two ranks reads in steps [first, steps), in micro-batches of one group.
 train::ExpectedBatches expected_of(const ImageTask& task, std::size_t first, std::size_t steps) {
   return {.first_step = first, .steps = steps, .batches_of = [&task](std::size_t step) {
             const std::vector<std::size_t> samples = task.global_batch(step);
             std::vector<std::vector<std::size_t>> batches;
             for (std::size_t i = 1; i < samples.size(); i += 2) batches.push_back({samples[i]});
-            batches.push_back({samples.front()});  // a dummy
+            batches.push_back({samples.front()});  // a dummy micro-batch
             return batches;
           }};
 }
@@ -251,7 +251,7 @@ TEST_F(ImageTaskTest, ADamagedPictureIsNamed) {
               HasSubstr("b/2.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out"));
 }
 
-/// PyTorch's model after its 400 steps.
+/// Loads PyTorch's model after its 400 steps.
 TEST_F(ImageTaskTest, TheRecordedModelScoresAsInPyTorch) {
   const std::filesystem::path digits = tests::shared_reference() / "resnet" / "digits";
   const std::filesystem::path mnist = tests::shared_data() / "mnist";

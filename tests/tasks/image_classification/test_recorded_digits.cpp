@@ -1,5 +1,6 @@
-// A ResNet trained from random values on handwritten digits, recorded from PyTorch. After a few steps a rounding flips
-// a rectifier, and PyTorch leaves itself: later losses are held to its reruns as means over windows of 50 steps.
+// A ResNet trained from random values on handwritten digits, recorded from PyTorch. After a few steps, rounding flips a
+// ReLU and even PyTorch's reruns differ, so later losses are compared with its reruns as means over windows of 50
+// steps.
 
 #include "core/base/json.hpp"
 #include "tests/tasks/recorded_runs.hpp"
@@ -23,7 +24,7 @@ class RecordedDigits : public testing::Test {
     if (!recorded_.obstacle.empty()) GTEST_SKIP() << recorded_.obstacle;
   }
 
-  /// Runs all steps; returns the share of test images that are told right.
+  /// Runs all steps. Returns the fraction of test images that are classified correctly.
   double train(std::vector<double>& losses) {
     const auto task = recorded_.task();
     tests::StepRecorder recorder;

@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the numbers are held to, relative to the largest of the array.
+/// The tolerance, relative to the largest element of the array.
 constexpr double llama_bound = 1e-5;
 
-/// Recorded folders, each with the batch that it was run on.
+/// Returns the recorded folders that contain their batch.
 std::vector<fs::path> recorded_llamas() {
   std::vector<fs::path> folders;
   const fs::path all = shared_reference() / "llama";

@@ -1,4 +1,4 @@
-// Continuations of a model that was trained elsewhere, against those that transformers recorded.
+// Continuations of a model trained elsewhere, compared with those that transformers recorded.
 
 #include "tasks/language_modeling/generator.hpp"
 
@@ -44,7 +44,7 @@ class StoriesGenerator : public ::testing::Test {
     for (const auto& one : recorded_) all.push_back(generator.read_prompt(one["prompt"], all.size()));
     return all;
   }
-  /// `batch` prompts together.
+  /// Generates in batches of `batch` prompts.
   static std::vector<Continuation> in_batches(Generator& generator, std::span<const Prompt> prompts,
                                               std::size_t batch) {
     std::vector<Continuation> all;
@@ -92,7 +92,7 @@ TEST_F(StoriesGenerator, APromptHasTheContinuationThatItHasAlone) {
   }
 }
 
-/// What is told of each token adds up to the text.
+/// The text reported with each token adds up to the whole text.
 TEST_F(StoriesGenerator, TellsTheTextAsItGrows) {
   const auto stories = generator({.max_new_tokens = 30, .sampling = {1.0, {}, {}}});
   std::vector<std::string> texts(3);
@@ -121,7 +121,7 @@ TEST_F(StoriesGenerator, ACharacterOfSeveralTokensIsTakenWhole) {
   taken += text.take_more(true);
   EXPECT_EQ(taken, text.text());
   EXPECT_EQ(taken, " \u265a c");
-  // The first of three bytes alone is no character, and is told in the end.
+  // The first of three bytes is not a character by itself, and is reported at the end.
   GeneratedText broken(tokenizer, {});
   broken.append(tokenizer.encode("\u265a")[1]);
   EXPECT_EQ(broken.take_more(false), "");
@@ -130,8 +130,8 @@ TEST_F(StoriesGenerator, ACharacterOfSeveralTokensIsTakenWhole) {
   EXPECT_EQ(broken.take_more(true), "");
 }
 
-/// Every byte, and pieces of white space, of one character of several bytes, and of U+FFFD, which also stands for
-/// broken characters. `prefix` and `strip` are the model's add_dummy_prefix and remove_extra_whitespaces.
+/// Returns a model whose pieces are all bytes, white space, a character of several bytes, and U+FFFD, which also stands
+/// for malformed characters. `prefix` and `strip` are the model's add_dummy_prefix and remove_extra_whitespaces.
 std::string byte_pieces_model(bool prefix, bool strip) {
   std::string pieces = proto_piece("<unk>", 2) + proto_piece("<s>", 3) + proto_piece("</s>", 3);
   for (int byte = 0; byte < 256; ++byte) pieces += proto_piece(fmt::format("<0x{:02X}>", byte), 6);
@@ -143,7 +143,7 @@ std::string byte_pieces_model(bool prefix, bool strip) {
   return pieces + proto_field(2, settings) + proto_field(3, normalizer);
 }
 
-/// The tokenizers of the tree, of the recorded models, and those of byte_pieces_model.
+/// Returns the tokenizers of the tree and of the recorded models, and those of byte_pieces_model.
 std::vector<data::SentencePieceTokenizer> tokenizers(const TemporaryDirectory& directory) {
   std::vector<data::SentencePieceTokenizer> all;
   const std::filesystem::path recorded = shared_reference() / "llama";
@@ -160,7 +160,7 @@ std::vector<data::SentencePieceTokenizer> tokenizers(const TemporaryDirectory& d
   return all;
 }
 
-/// Appends the ids one by one, and compares what was taken with all that was decoded at once.
+/// Appends the ids one by one, and compares the reported text with that of decoding all ids at once.
 void expect_streamed(const data::SentencePieceTokenizer& tokenizer, std::span<const data::TokenId> prompt,
                      std::span<const data::TokenId> ids) {
   GeneratedText text(tokenizer, prompt);
@@ -188,7 +188,7 @@ TEST(GeneratedText, StreamsWhatAllTokensTogetherAreDecodedTo) {
       const std::vector<data::TokenId> prompt = tokenizer.encode(prompts[round % std::size(prompts)]);
       expect_streamed(tokenizer, prompt, characters);
       std::vector<data::TokenId> ids;
-      // Any tokens; bytes only; and only those that begin, continue or are no character.
+      // All tokens, only bytes, and only those that begin, continue or are not characters.
       const std::uint64_t most[] = {tokenizer.size(), std::min<std::size_t>(tokenizer.size(), 259)};
       for (std::size_t i = 0; i < 24; ++i) {
         data::TokenId id = static_cast<data::TokenId>(uniform_below(most[round % 2], 7, 0, drawn++));
@@ -202,7 +202,7 @@ TEST(GeneratedText, StreamsWhatAllTokensTogetherAreDecodedTo) {
   }
 }
 
-/// The processor's seconds.
+/// Returns the CPU time of `action` in seconds.
 template <class Action>
 double seconds_of(const Action& action) {
   const std::clock_t begin = std::clock();
@@ -210,7 +210,7 @@ double seconds_of(const Action& action) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-/// Were all tokens decoded for each, this would take 10,000 times as long as decoding them once.
+/// Decoding all tokens again for each token would take 10,000 times as long as decoding them once.
 TEST(GeneratedText, StreamsInTimeThatGrowsWithTheLength) {
   const auto tokenizer = data::SentencePieceTokenizer::load(source_dir() / "examples/chess/model" / "tokenizer.model");
   for (const std::uint64_t kinds : {std::uint64_t{259}, std::uint64_t{tokenizer.size()}}) {

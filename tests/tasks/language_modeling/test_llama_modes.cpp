@@ -13,7 +13,7 @@ using parallel::ModeKind;
 
 class LlamaModes : public LlamaReference {
  protected:
-  /// Runs `check` for each folder, provider and mode, with an engine that shares the model among all ranks.
+  /// Runs `check` for each folder, provider and mode, with an engine on all ranks.
   void for_each_engine(const std::function<void(LlamaEngine& engine, const fs::path& folder)>& check) {
     for_each_llama([&](const fs::path& folder, const std::string& provider) {
       for (const ModeKind mode : every_mode) {
@@ -26,7 +26,7 @@ class LlamaModes : public LlamaReference {
     });
   }
 
-  /// The gradients of the elements that this rank has of a row.
+  /// Compares the gradients of the elements of a tensor that this rank owns.
   void compare_slices(LlamaEngine& engine, const ParameterTensor& row, const std::vector<float>& expected) {
     for (const ParameterSlice& slice : engine.mode->slices()) {
       const std::size_t begin = std::max(slice.begin, row.offset), end = std::min(slice.end, row.offset + row.size);
@@ -44,7 +44,7 @@ TEST_F(LlamaModes, Outputs) {
   for_each_engine([&](LlamaEngine& engine, const fs::path& folder) { compare_outputs(engine, folder); });
 }
 
-/// Every rank passes over all texts and counts for its part of the loss.
+/// Every rank processes all texts and contributes its fraction of the loss.
 TEST_F(LlamaModes, Gradients) {
   for_each_engine([&](LlamaEngine& engine, const fs::path& folder) {
     const RecordedTexts& texts = engine.task.texts();

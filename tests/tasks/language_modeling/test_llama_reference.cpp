@@ -1,5 +1,5 @@
-// Forward, backward and five AdamW steps against values recorded from PyTorch, for every recorded folder; a model that
-// was trained elsewhere, with tied embeddings: logits, perplexity and greedy continuations.
+// Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
+// folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
 #include "tests/support/paths.hpp"
 #include "tests/tasks/language_modeling/llama_reference.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The loss of each row: of a batch in which this row alone has a label.
+/// Returns the loss of each row, from batches in which only that row has a label.
 Values token_losses(LlamaEngine& engine, const RecordedTexts& texts) {
   Values all;
   for (std::size_t row = 0; row < texts.tokens.size(); ++row) {
@@ -40,7 +40,7 @@ TEST_F(LlamaReference, LogitsAndLosses) {
   });
 }
 
-/// Losses of the samples and gradients of one training pass.
+/// The losses of the samples and the gradients of one training pass.
 struct LlamaGradients {
   Values losses;
   std::vector<Values> rows;
@@ -154,7 +154,7 @@ TEST_F(RecordedStories, LossOfEachTokenAndPerplexity) {
     RecordedTexts text;
     text.add(recorded["ids"].get<std::vector<std::int32_t>>());
     Values losses = token_losses(stories, text);
-    losses.pop_back();  // nothing follows the last token
+    losses.pop_back();  // the last token has no successor
     compare(losses, recorded["token_nll"].get<std::vector<float>>(), "token losses");
     const double mean = predicted_losses(stories, text).front() / static_cast<double>(text.predicted());
     compare(Values{std::exp(mean)}, std::vector{recorded["perplexity"].get<float>()}, "perplexity");

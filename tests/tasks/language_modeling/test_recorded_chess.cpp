@@ -28,7 +28,7 @@ class RecordedChess : public testing::Test {
     const fs::path file = recorded_.recording / "results.json";
     return parse_json(read_text_file(file), file.string())[when];
   }
-  /// The perplexity that the results of a task tell.
+  /// Returns the perplexity in a task's results.
   static double perplexity_of(const LanguageTask& task) {
     return parse_json(task.results_text(), "results")["perplexity"];
   }
@@ -50,7 +50,7 @@ TEST_F(RecordedChess, TrainsAsRecorded) {
   tests::StepRecorder recorder;
   train::Trainer(recorded_.run.engine, task).run({&recorder});
   ASSERT_EQ(recorder.steps.size(), 400u);
-  // PyTorch's own noise of the loss is 2.4e-7 over 100 steps and 3.5e-7 over 400.
+  // The noise of PyTorch's own loss is 2.4e-7 over 100 steps and 3.5e-7 over 400.
   tests::expect_recorded_steps(recorder.steps, recorded_.recording, [](std::size_t step) {
     return tests::StepBounds{step <= 100 ? 2e-6 : 1e-5, 1e-4};
   });
@@ -60,7 +60,7 @@ TEST_F(RecordedChess, TrainsAsRecorded) {
   EXPECT_NEAR(found["accuracy"].get<double>(), after["accuracy"].get<double>(), 1e-4);
 }
 
-/// In the types of 16 bits the whole run ends with the perplexity that float has, within 1 %.
+/// In 16-bit types, the perplexity after the whole run is within 1 % of float's.
 TEST_F(RecordedChess, SixteenBitsEndWithThePerplexityOfFloat) {
   const double expected = recorded_results("after")["perplexity"];
   for (const Precision precision : {Precision::bfloat16, Precision::float16}) {

@@ -23,7 +23,7 @@ std::vector<float> some_logits(std::size_t count, double scale = 3.0) {
   return {values.begin(), values.end()};
 }
 
-/// Probabilities as transformers' processors make them, one after the other: temperature, top-k, top-p.
+/// Returns the probabilities after transformers' processors temperature, top-k and top-p, applied one after the other.
 Values twin_probabilities(const std::vector<float>& logits, const SamplingConfig& config) {
   Values scores;
   for (const float logit : logits) scores.push_back(static_cast<double>(logit) / config.temperature);
@@ -91,14 +91,14 @@ TEST(Sampler, TheLikeliestAndItsProbability) {
   for (const std::size_t size : {1u, 31u, 32u, 1023u, 5000u}) {
     std::vector<float> logits = some_logits(size, 20.0);
     const auto largest = std::ranges::max_element(logits) - logits.begin();
-    if (size > 40) logits[size - 2] = logits[static_cast<std::size_t>(largest)];  // the first of equals
+    if (size > 40) logits[size - 2] = logits[static_cast<std::size_t>(largest)];  // a tie; the first one counts
     double sum = 0.0;
     for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
     const ChosenToken token = *Sampler({}, 1).choose(logits, 0, 0);
     EXPECT_EQ(token.id, largest);
     EXPECT_NEAR(token.log_probability, static_cast<double>(logits[static_cast<std::size_t>(largest)]) - std::log(sum),
                 1e-6);
-    // That of a drawn token is by the model's own logits too.
+    // The probability of a drawn token also comes from the model's own logits.
     const ChosenToken drawn = *Sampler({5.0, 3, 0.9}, 1).choose(logits, 0, 0);
     EXPECT_NEAR(drawn.log_probability, static_cast<double>(logits[static_cast<std::size_t>(drawn.id)]) - std::log(sum),
                 1e-6);
@@ -133,7 +133,7 @@ TEST(Sampler, ChoosesNothingWhereALogitIsNotFinite) {
   }
 }
 
-/// Weights that are no numbers, or none, would choose nothing.
+/// Weights that are NaN or all zero would choose no token.
 TEST(Sampler, ExtremeTemperaturesChooseAToken) {
   const std::vector<float> logits = some_logits(100, 50.0);
   const auto largest = std::ranges::max_element(logits) - logits.begin();

@@ -27,8 +27,8 @@ std::vector<json> rows_of(const fs::path& output) {
   return rows;
 }
 
-// A checkpoint of 4db94f6, which evaluated before it saved and said nothing of evaluations that are due. The losses are
-// those of that version, to what another CPU and another provider of products change.
+// A checkpoint of 4db94f6, which evaluated before saving and did not record due evaluations. The losses are those of
+// that version, up to the effects of another CPU and GEMM provider.
 TEST(OldCheckpoints, ARunGoesOnFromOneThatSaysNothingOfEvaluations) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const tests::TemporaryDirectory directory;

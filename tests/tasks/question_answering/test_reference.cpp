@@ -1,4 +1,5 @@
-// Forward, backward and five AdamW steps against values recorded from PyTorch, for every recorded folder.
+// Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
+// folder.
 
 #include "core/kernels/gemm.hpp"
 #include "data/huggingface/bert_config.hpp"
@@ -101,7 +102,7 @@ class RecordedTask final : public train::Task {
   std::unique_ptr<nn::Model> model_;
 };
 
-/// All that a step needs, loaded with the recorded weights.
+/// Everything a step needs, with the recorded weights.
 struct Engine {
   Engine(const fs::path& folder, const std::string& provider)
       : task(folder, Precision::float32),
@@ -137,7 +138,7 @@ struct Engine {
   Batch batch;
 };
 
-/// Recorded folders, each with the batch it was run on: those of the tree, and those of shared data where they are.
+/// Returns the recorded folders that contain their batch: those of the tree, and those of shared data if it exists.
 std::vector<fs::path> recorded_folders() {
   std::vector<fs::path> folders;
   for (const fs::path& all : {tests::golden_data() / "reference", tests::shared_reference()}) {
@@ -176,7 +177,7 @@ float largest(std::span<const float> values) {
   return result;
 }
 
-/// Adding a constant to what these rows give changes no loss: their gradients are rounding noise.
+/// Adding a constant to the outputs of these tensors does not change the loss, so their gradients are rounding noise.
 bool is_noise(const std::string& name, const std::string& last_layer) {
   return name.ends_with("key.bias") || name == "qa_outputs.bias" ||
          name == "bert.encoder.layer." + last_layer + ".output.LayerNorm.bias";
@@ -251,7 +252,7 @@ TEST(reference, AdamWSteps) {
       std::vector<float> actual(values.size());
       engine.mode->read_tensor(row, 0, actual);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        // AdamW divides a gradient by its own size: where that is rounding noise, so is the step.
+        // AdamW divides a gradient by its own size, so if the gradient is rounding noise, the step is too.
         const bool noise = is_noise(name, last_layer) || (gradient[i] != 0.0f && std::abs(gradient[i]) < 1e-5f);
         ASSERT_NEAR(actual[i], values[i], noise ? 2.0 * learning_rates : 1e-5) << name << " element " << i;
       }

@@ -1,4 +1,4 @@
-// Fine-tuning runs recorded from PyTorch, from the same weights and in the same order: the whole of a small one on
+// Replays fine-tuning runs recorded from PyTorch, from the same weights and in the same order: all of a small run on
 // examples/squad, and the first steps of MiniLM on SQuAD.
 
 #include "core/base/json.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the model is that `mylos fetch minilm` brings; empty where it was not fetched.
+/// Returns the directory of the model from `mylos fetch minilm`, or an empty path if it was not fetched.
 fs::path minilm() {
   try {
     return data::resolve_model("minilm");
@@ -30,7 +30,7 @@ fs::path minilm() {
   }
 }
 
-/// Compares losses within `tolerance`, and gradient norms within ten times as much.
+/// Compares losses within `tolerance`, and gradient norms within ten times the tolerance.
 void compare_steps(const std::vector<train::StepReport>& steps, const fs::path& recording, double tolerance) {
   tests::expect_recorded_steps(steps, recording, [&](std::size_t) {
     return tests::StepBounds{tolerance, 10.0 * tolerance};
@@ -57,7 +57,7 @@ RunConfig minilm_squad(const fs::path& reference, Precision precision) {
   return run;
 }
 
-/// The warm-up is longer than what is replayed, so that the schedule is the recorded one.
+/// The warm-up is longer than the replay, so that the schedule is the recorded one.
 train::TrainConfig minilm_engine(Precision precision) {
   train::TrainConfig config;
   config.steps = 20;
@@ -65,7 +65,7 @@ train::TrainConfig minilm_engine(Precision precision) {
   config.warmup_steps = 40;
   config.optimizer.adamw.weight_decay = 0.01;
   config.precision = precision;
-  config.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
+  config.gemm.provider = default_gemm_provider();  // not the fastest, because measurements vary
   return config;
 }
 
@@ -85,7 +85,8 @@ TEST(replay_of_recorded_minilm, Bfloat16) { replay_minilm(Precision::bfloat16, 2
 /// One rounding to half's 11 bits, 2^-11.
 TEST(replay_of_recorded_minilm, Half) { replay_minilm(Precision::float16, 5e-4); }
 
-/// Allows `other_answers` of the 384 answers to differ from the recording: many scores lie near the null threshold.
+/// At most `other_answers` of the 384 answers may differ from the recording, as many scores are near the null
+/// threshold.
 void replay_examples(Precision precision, double tolerance, std::size_t other_answers) {
   tests::RecordedRun recorded = tests::recorded_examples();
   recorded.run.engine.precision = precision;

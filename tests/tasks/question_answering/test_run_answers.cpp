@@ -54,7 +54,7 @@ TEST_F(RunAnswers, SayWhyQuestionsAreNotThere) {
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json is not there any more"));
   tests::write_file(directory_ / "gone.json", "{");
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json: not JSON"));
-  run_.run["dev"] = "/dev/zero";  // took all memory; a pipe waited for ever
+  run_.run["dev"] = "/dev/zero";  // used to take all memory, and a pipe to wait forever
   EXPECT_EQ(read_questions(run_).problem, "/dev/zero is not a regular file and is not read");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Question "one" with the windows 0 to 2, and question "2" with window 3.
+/// Returns question "one" with windows 0 to 2, and question "2" with window 3.
 SquadWindows two_questions() {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
   for (char letter = 'a'; letter <= 'z'; ++letter) tokens.emplace_back(1, letter);
@@ -44,7 +44,7 @@ TEST_F(SquadOrder, NamesWindowsByQuestion) {
   EXPECT_THAT(read("[[2, 0]]\n[[\"one\", 2], [\"one\", 0]]\n"), ElementsAre(ElementsAre(3u), ElementsAre(2u, 0u)));
 }
 
-/// As samplers that draw with replacement give them: each has random numbers of its own, by its place in the batch.
+/// As samplers with replacement produce them. Each copy has its own random numbers, by its position in the batch.
 TEST_F(SquadOrder, AStepMayHaveAWindowTwice) {
   EXPECT_THAT(read("[[\"2\", 0], [2, 0]]\n"), ElementsAre(ElementsAre(3u, 3u)));
 }

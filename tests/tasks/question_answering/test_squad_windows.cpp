@@ -14,8 +14,8 @@ data::WordPieceTokenizer letters() {
   return data::WordPieceTokenizer(data::Vocabulary(tokens, "letters"));
 }
 
-/// One question about a context of 16 words, cut into two windows that share words 7 to 14, word `edited` of which is
-/// `word`.
+/// Returns a question about a context of 16 words, divided into two windows that both contain words 7 to 14. Word
+/// `edited` of the context is `word`.
 SquadWindows windows_of(std::size_t edited, const std::string& word, const std::string& answer = "a") {
   std::string context;
   for (std::size_t i = 0; i < 16; ++i) {

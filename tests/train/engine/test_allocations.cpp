@@ -1,5 +1,5 @@
-// After a warm-up at the run's largest T a step takes no large piece of the heap and nothing through Kokkos, and every
-// kernel it launches bears our label.
+// After a warm-up at the run's largest T, a step makes no large heap allocation and none through Kokkos, and all its
+// kernels have our labels.
 
 #include "core/kernels/scratch.hpp"
 #include "tests/small_models/image_task.hpp"
@@ -29,7 +29,7 @@ using train::Task;
 constexpr std::size_t steps = 5;
 constexpr std::size_t largest_allocation = 64 * 1024;
 
-/// A task with all that its steps need.
+/// A task with everything its steps need.
 struct Training {
   Training(std::unique_ptr<Task> trained, Precision precision, const std::string& provider, std::size_t micro)
       : task(std::move(trained)),
@@ -67,7 +67,8 @@ struct Training {
   train::TrainingStep step;
 };
 
-/// The steps with the largest micro-batch and with the longest sample: what warms a run up, wherever in it they stand.
+/// Returns the steps with the largest micro-batch and with the longest sample, which form the warm-up wherever they
+/// occur.
 std::vector<std::size_t> largest_steps(const Task& task, std::size_t micro_batch) {
   std::size_t most = 0, longest = 0, most_step = 0, longest_step = 0;
   for (std::size_t step = 0; step < steps; ++step) {
@@ -110,7 +111,7 @@ std::vector<Case> cases() {
           {"decoder", [] { return std::make_unique<TextTask>(TextTaskConfig{.batch = 48}); }}};
 }
 
-/// `check` sees each task after its warm-up, with each provider, whole and in micro-batches.
+/// Calls `check` for each task after its warm-up, with each provider, with and without micro-batches.
 void for_each_run(const std::function<void(Training&)>& check) {
   for (const Case& c : cases()) {
     for (const std::string& provider : gemm_providers()) {
@@ -146,7 +147,7 @@ TEST(Allocations, AfterWarmUpKokkosGivesNothing) {
   });
 }
 
-/// What batches are copied to has room for the largest at once; the other copies of operands grow with it.
+/// The buffers for batches have their final size at once; the other copies of operands grow with the batch.
 TEST(Allocations, AfterTheSmallestStepBatchesTakeNothing) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
@@ -158,7 +159,7 @@ TEST(Allocations, AfterTheSmallestStepBatchesTakeNothing) {
     };
     std::size_t smallest = 0;
     for (std::size_t step = 1; step < steps; ++step) smallest = rows(step) < rows(smallest) ? step : smallest;
-    for (int turn = 0; turn < 2; ++turn) run.run(smallest);  // on a device, batches take turns in two memories
+    for (int turn = 0; turn < 2; ++turn) run.run(smallest);  // on a device, batches alternate between two buffers
     const tests::KokkosRecorder recorder;
     for (std::size_t step = 0; step < steps; ++step) run.run(step);
     for (const auto& [label, bytes] : recorder.allocations()) EXPECT_THAT(label, Not(HasSubstr("Batch"))) << bytes;
@@ -189,7 +190,7 @@ TEST(Allocations, TheWatchSeesWhatIsLarge) {
   EXPECT_EQ(watch.count(), 2u);
 }
 
-/// A function of its own: kernels may not stand in the private functions that TEST makes.
+/// A separate function, because kernels may not be launched from the private functions that TEST creates.
 void launch_foreign(const Vector<float>& view) {
   Kokkos::parallel_for(
       "foreign", Kokkos::RangePolicy<ExecutionSpace>(0, 3), KOKKOS_LAMBDA(int i) { view(i) = 1.0f; });

@@ -25,11 +25,11 @@ TEST(EvaluationFiles, AreListedInTheOrderOfSteps) {
 
 TEST(EvaluationFiles, AreCutBackToAStep) {
   const tests::TemporaryDirectory directory;
-  cut_evaluations(directory.path(), 3, false);  // none is there
+  cut_evaluations(directory.path(), 3, false);  // there are no files
   for (const std::size_t step : {2u, 3u, 4u}) keep_evaluation(directory.path(), step, "{}\n");
   cut_evaluations(directory.path(), 3, false);
   EXPECT_EQ(steps_in(directory.path()), (std::vector<std::size_t>{2, 3}));
-  cut_evaluations(directory.path(), 3, true);  // a run that begins with the evaluation after step 3
+  cut_evaluations(directory.path(), 3, true);  // a run that starts with the evaluation after step 3
   EXPECT_EQ(steps_in(directory.path()), (std::vector<std::size_t>{2}));
 }
 

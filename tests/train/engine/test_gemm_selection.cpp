@@ -26,7 +26,7 @@ std::vector<GemmProduct> products(std::size_t rows) {
   return model->products({.samples = 2, .rows = rows, .longest = rows}, Purpose::training);
 }
 
-/// Those of its layers, for which providers are chosen: its head has two columns.
+/// Returns the products of its layers, for which providers are chosen; its head has only two columns.
 std::vector<GemmProduct> chosen_products(std::size_t rows) {
   std::vector<GemmProduct> all = products(rows);
   std::erase_if(all, [](const GemmProduct& product) { return product.name.starts_with("head/"); });
@@ -183,7 +183,7 @@ TEST_F(GemmCacheFile, WhatCannotBeWrittenIsLeft) {
 TEST_F(GemmCacheFile, WhatItHoldsIsNotMeasuredAgain) {
   const GemmConfig config{.cache = folder_};
   EXPECT_EQ(measures(config), has_several_);
-  // On a busy machine a second may not suffice for all; the next starts measure the rest.
+  // On a busy machine one second may not suffice for all products; later starts measure the rest.
   for (int start = 0; start < 20 && measures(config); ++start) continue;
   EXPECT_FALSE(measures(config));
   EXPECT_EQ(cache_.read(), select_gemm(ExecutionSpace(), config, products(100)));
@@ -193,7 +193,7 @@ TEST_F(GemmCacheFile, WhatWasRecordedComesFirst) {
   const GemmConfig config{.recorded = example(), .cache = folder_};
   EXPECT_FALSE(measures(config));
   EXPECT_EQ(select_gemm(ExecutionSpace(), config, products(100)), example());
-  // What the recorded run did not have is measured and stands beside it.
+  // Products that the recorded run did not have are measured and added.
   const GemmChoice more = select_gemm(ExecutionSpace(), config, products(1000));
   EXPECT_EQ(more.products.size(), has_several_ ? 27u : 15u);
   for (const auto& [key, provider] : more.products) EXPECT_GE(std::min(key.n, key.k), 8u) << "too narrow for a choice";

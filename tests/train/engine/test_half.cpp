@@ -1,5 +1,5 @@
-// Training in half: a loss scale that is too large skips steps and recovers, its state survives a checkpoint, and what
-// is not its doing stops the run.
+// Training in half precision: a loss scale that is too large skips steps and recovers, its state is restored from a
+// checkpoint, and problems with other causes stop the run.
 
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using train::LossScale;
 
-/// Begins with a later step's batch, and counts its samples as a test wants.
+/// Starts with a later step's batch, and weights its samples as a test requires.
 class ShiftedTask final : public SpanTask {
  public:
   explicit ShiftedTask(std::size_t shift, double weight_of_all = 0.0)
@@ -40,7 +40,7 @@ class ShiftedTask final : public SpanTask {
   double weight_;
 };
 
-/// Keeps what a run reports, and does something after one of its steps.
+/// Records the reports of a run, and performs an action after one of its steps.
 class HalfLog final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override {
@@ -68,7 +68,7 @@ class HalfLog final : public train::Reporter {
 
 constexpr double too_large = LossScale::largest;
 
-/// Of which the warm-up counts updates, not steps.
+/// Returns a configuration in which the warm-up counts updates, not steps.
 train::TrainConfig training(double loss_scale) {
   train::TrainConfig config;
   config.steps = 24;
@@ -99,7 +99,7 @@ TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
     const double next = i + 1 < log.steps.size() ? log.scales()[i + 1] : trainer.loss_scale().value();
     EXPECT_EQ(next, log.scales()[i] * (log.steps[i].skipped ? 0.5 : 1.0)) << i;
   }
-  // A run from the scale that held, on the batches from there on: the same updates with the same learning rates.
+  // A run with the final scale on the batches from there on makes the same updates with the same learning rates.
   ShiftedTask later(first);
   train::TrainConfig rest = training(log.scales()[first]);
   rest.steps = config.steps - first;
@@ -119,7 +119,7 @@ TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
 }
 
 TEST(Half, GradientsAndLossesDoNotDependOnTheLossScale) {
-  // Powers of two round nothing but what is subnormal in half.
+  // Powers of two cause no rounding, except of subnormal numbers in half.
   const auto run = [](double scale) {
     ShiftedTask task(0);
     HalfLog log;
@@ -131,7 +131,8 @@ TEST(Half, GradientsAndLossesDoNotDependOnTheLossScale) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], other[i], 1e-3 * one[i]) << i;
 }
 
-/// In half a loss is within half's rounding, 2^-11, of float's as often as it is rounded; bfloat16's is 2^-8.
+/// Losses in half agree with float within half's rounding, 2^-11, times the number of roundings; bfloat16's rounding is
+/// 2^-8.
 TEST(Half, LossesStayNearThoseOfFloat) {
   SpanTask task(even_spans(Precision::float32));
   train::TrainConfig config = training(1024.0);
@@ -155,7 +156,7 @@ TEST(Half, LossesStayNearThoseOfFloat) {
 }
 
 TEST(Half, AGradientThatIsNotFiniteWithTheLeastLossScaleStopsTheRun) {
-  ShiftedTask task(0, 1e-9);  // the loss is finite and its gradient beyond 65504 with any scale
+  ShiftedTask task(0, 1e-9);  // the loss is finite, but its gradient exceeds 65504 with any scale
   train::Trainer trainer(training(8.0), task);
   HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
@@ -181,7 +182,7 @@ class HalfResume : public ::testing::Test {
     if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   }
 
-  /// A run with a checkpoint after each step.
+  /// Runs with a checkpoint after each step.
   HalfLog whole_run() {
     ShiftedTask task(0);
     train::TrainConfig config = training(too_large);

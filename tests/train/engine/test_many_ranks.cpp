@@ -1,5 +1,5 @@
-// One run on one rank, and the same run on all ranks of this program in every mode: the same losses, the same scores,
-// and bit for bit where it is deterministic.
+// Compares a run on one rank with the same run on all ranks of this program in every mode: equal losses and scores, and
+// equal bits if it is deterministic.
 
 #include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
@@ -60,7 +60,7 @@ TrainConfig common() {
   return config;
 }
 
-/// Batches that no number of ranks divides, and lengths that differ.
+/// Returns jobs with batches that no number of ranks divides, and with different lengths.
 std::vector<Job> jobs() {
   TrainConfig bert = common();
   bert.learning_rate = 2e-4;
@@ -81,7 +81,7 @@ std::vector<Job> jobs() {
           {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3}};
 }
 
-/// The first of them in half, with a loss scale that is too large for its first steps.
+/// Returns the first of them in half, with a loss scale that is too large for its first steps.
 Job half_job() {
   Job job = jobs().front();
   job.name = "BERT in half";
@@ -116,7 +116,7 @@ TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
   }
 }
 
-// Activations are rounded alike wherever a sample is computed, but for products whose sums have another order.
+// Activations are rounded alike on every rank, except for products with another order of summation.
 TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
   Job job = half_job();
   job.config.steps = 25;
@@ -154,7 +154,7 @@ TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
 
 TEST(ManyRanks, BucketsChangeNoBit) {
   SpanTaskConfig spans{.sequences = 30, .batch = 7, .evaluation_sequences = 14};
-  spans.shape = {.vocabulary = 9000,  // many messages long
+  spans.shape = {.vocabulary = 9000,  // several messages long
                  .hidden = 16,
                  .layers = 1,
                  .heads = 2,
@@ -224,7 +224,7 @@ TEST(ManyRanks, AnExportThatFailsEndsAllRanks) {
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, *task, all_ranks()).run({}); }), HasSubstr("file"));
 }
 
-/// On one rank, fails at its second step.
+/// A reporter that fails at the second step on one rank.
 class FailingReporter final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override {
@@ -248,7 +248,7 @@ TEST(ManyRanks, AReporterThatFailsOnOneRankEndsAllRanks) {
   EXPECT_EQ(outcome.losses.size(), 2u);
 }
 
-/// A task in which one sample of the third step is damaged: only the rank that computes it sees that.
+/// A task with a damaged sample in the third step, which only the rank that computes it notices.
 class DamagedTask final : public GeneratedTask {
  public:
   explicit DamagedTask(const ImageTaskConfig& config)
@@ -287,7 +287,7 @@ TEST(ManyRanks, WhatIsNotFiniteOnOneRankStopsAll) {
   }
 }
 
-/// While it lives, an allocation of Kokkos whose label begins as given fails on this rank.
+/// During its lifetime, Kokkos allocations on this rank whose label has the given prefix fail.
 class FailingAllocation {
  public:
   explicit FailingAllocation(std::string label) {
@@ -305,7 +305,7 @@ class FailingAllocation {
   inline static std::string label_;
 };
 
-// The others waited for it in the next operation until --collective-timeout.
+// Otherwise the other ranks would wait in the next operation until --collective-timeout.
 TEST(ManyRanks, AnAllocationThatFailsOnOneRankWhileARunIsSetUpIsAnErrorOfAll) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
   const Job job = jobs().front();

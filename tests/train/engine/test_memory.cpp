@@ -15,7 +15,7 @@ namespace {
 TEST(Memory, OfThisProcessAndMachineIsKnown) {
   EXPECT_GT(available_memory(), std::size_t{1} << 20);
   EXPECT_GT(resident_memory(), std::size_t{1} << 20);
-  if (runs_on_host) {  // a device's changes with what other processes take
+  if (runs_on_host) {  // on a device, it depends on other processes
     EXPECT_GE(peak_resident_memory(), resident_memory());
   }
   release_unused_memory();

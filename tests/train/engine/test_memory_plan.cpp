@@ -80,7 +80,7 @@ TEST(PlanMemory, TakesARecordedMicroBatchWhateverIsFree) {
   EXPECT_EQ(plan_memory(task, config, 1, plenty).limit.samples, 5u) << "the user asks for another";
 }
 
-/// Samples that are groups of images, which batches count.
+/// A stream of samples that are groups of images; batches count images.
 class GroupsOfImages final : public SampleStream {
  public:
   explicit GroupsOfImages(std::vector<std::size_t> images) : images_(std::move(images)) {}
@@ -140,7 +140,7 @@ TEST(PlanMemory, SaysWhatDoesNotFitAndWhatToChange) {
             "1.00), 0.50 GiB are free; it fits with --max-length 524256");
 }
 
-/// What is said of a run that has all its fixed memory and `rows` rows of activations.
+/// Returns the advice for a run with room for all its fixed memory and `rows` rows of activations.
 std::string advice_with(const ListedTask& task, const TrainConfig& config, std::size_t rows) {
   const std::string error =
       tests::error_of([&] { plan_memory(task, config, 1, elements * 16 + rows * bytes_per_row); });
@@ -230,7 +230,7 @@ TEST(PlanMemory, RefusesARecomputationThatTheModelHasNot) {
             "--recompute layer: this model always keeps what its backward pass reads; use --recompute none");
 }
 
-/// A model of many units, so that two of them are little.
+/// Returns a model of many units, so that two of them are small.
 ListedTask many_units() { return ListedTask({{10, 10, 10, 10}}, {}, 20, 1 << 16); }
 
 constexpr RankCounts four_ranks{.ranks = 4, .nodes = 1, .of_node = 4};
@@ -270,7 +270,7 @@ TEST(PlanMemory, TakesARecordedModeWhateverIsFree) {
 
 TEST(PlanMemory, ExchangeInSixteenBitsTakesMemory) {
   TrainConfig config;
-  const std::size_t received = runs_on_host ? parallel::exchange_bytes(4) : 0;  // in memory of the host
+  const std::size_t received = runs_on_host ? parallel::exchange_bytes(4) : 0;  // in host memory
   EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).exchange, received);
   EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, {}).exchange, 0u) << "one rank";
   config.parallel.bfloat16_gradients = true;

@@ -7,7 +7,7 @@
 namespace mylos::train {
 namespace {
 
-/// Where each micro-batch of step 0 ends.
+/// Returns the end of each micro-batch of step 0.
 std::vector<std::size_t> ends(const Task& task, const MicroBatchLimit& limit) {
   const std::vector<std::size_t> samples = task.global_batch(0);
   std::vector<std::size_t> found;

@@ -13,7 +13,7 @@ using ::testing::FloatEq;
 
 constexpr Initializer zeros{}, ones{Initializer::Kind::ones};
 
-/// A unit without state between two that have some.
+/// Returns a table with a unit without state between two units with state.
 ParameterTable example() {
   ParameterTable::Builder builder;
   builder.unit("first")
@@ -50,12 +50,12 @@ class ObservedStates : public ::testing::Test {
 
 TEST_F(ObservedStates, BecomeTheWeightedMeanOfAllSamples) {
   state.begin_step(3);
-  // Two micro-batches and a dummy, whose row counts nowhere; the second sample to be computed is the batch's first.
+  // Two micro-batches and a dummy, whose row is ignored; the second sample in computing order is the batch's first.
   fill(state.rows(0, 2), {1, 10, 7, 100, 4, 40, 7, 400});
   fill(state.rows(2, 1), {8, 80, 7, 800});
   fill(state.rows(3, 1), {1e9f, 1e9f, 1e9f, 1e9f});
   state.update({}, std::vector<double>{2, 1, 1}, std::vector<std::size_t>{1, 0, 2});
-  // Means: (2 * 4 + 1 + 8) / 4 = 4.25 and ten and a hundred times that.
+  // Means: (2 * 4 + 1 + 8) / 4 = 4.25, and ten and a hundred times that.
   EXPECT_THAT(host(store.unit_state(0)), ElementsAre(FloatEq(0.9f + 0.425f), FloatEq(0.9f + 4.25f), 2.0f));
   EXPECT_THAT(host(store.unit_state(2)), ElementsAre(FloatEq(0.5f + 212.5f)));
 }

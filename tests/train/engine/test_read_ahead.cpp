@@ -11,7 +11,7 @@ namespace {
 
 using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;  // steps and samples
 
-/// A task that keeps what it was told to expect, and what it then was asked for.
+/// A task that records the batches announced to it, and those requested later.
 class ToldTask final : public Task {
  public:
   const nn::Model& model() const override { return task_.model(); }
@@ -57,7 +57,7 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
     ToldTask task;
     TrainConfig config = config_of_steps(5);
     config.micro_batch = deterministic ? 0 : 3;
-    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples: some are dummies
+    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples, so some are dummies
     Trainer(config, task).run({});
     EXPECT_EQ(task.told_, 1);
     EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");

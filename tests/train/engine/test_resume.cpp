@@ -1,4 +1,4 @@
-// A run that is interrupted and goes on gives the numbers of one that is not, bit for bit, for models that are not
+// An interrupted and resumed run gives the same numbers as an uninterrupted one, bit for bit, for models other than
 // BERT.
 
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Keeps what a run reports, and does something after one of its steps.
+/// Records the reports of a run, and performs an action after one of its steps.
 class ResumeLog final : public train::Reporter {
  public:
   void start(const train::RunStart& run) override { first_step = run.first_step; }
@@ -68,8 +68,8 @@ class Resume : public ::testing::Test {
     if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   }
 
-  /// Losses and evaluations of a run that a signal ends after `stop` steps and that goes on, after those of one that
-  /// nothing ends; and the values of `row`.
+  /// Compares the losses and evaluations of a run that a signal ends after `stop` steps, and that is then resumed, with
+  /// those of an uninterrupted run; also compares the values of `row`.
   template <class RunTask, class Config>
   void expect_same(const Config& task_config, train::TrainConfig config, const std::string& row, std::size_t stop) {
     RunTask task(task_config);
@@ -197,7 +197,7 @@ TEST_F(Resume, OfARunThatIsExtended) {
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("learning_rate"));
 }
 
-// A peak learning rate or a seed that is not the run's would give another curve without a word (accelerate 4289, 662).
+// Another peak learning rate or seed than the run's would silently give another curve (accelerate 4289, 662).
 TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   ImageTask task(ImageTaskConfig{});
   train::TrainConfig config = image_training();
@@ -263,7 +263,7 @@ TEST_F(Resume, AFullDiskStopsOrIsTold) {
     log.at = 8;
     log.action = [&limit] { limit.emplace(2000); };
     train::Trainer trainer(config, task);
-    // Without an export at the end, which would not fit either.
+    // Skip the final export, which would not fit either.
     return tests::error_of([&] { trainer.run({&log}); });
   };
   ResumeLog stopped, told;

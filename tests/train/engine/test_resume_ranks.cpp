@@ -1,4 +1,4 @@
-// A run is interrupted in one mode on some ranks and goes on in another on others, with the losses it would have had.
+// A run that is interrupted in one mode and resumed in another, on other numbers of ranks, gives the expected losses.
 
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -66,7 +66,7 @@ std::vector<Job> jobs() {
           {"decoder", [=] { return std::make_unique<TextTask>(text); }, common(2e-4)}};
 }
 
-/// In half, with a loss scale that is too large for its first steps.
+/// Returns a job in half, with a loss scale that is too large for its first steps.
 Job half_job() {
   TrainConfig config = common(2e-4);
   config.precision = Precision::float16;
@@ -80,7 +80,7 @@ class Log final : public train::Reporter {
   std::vector<double> losses;
 };
 
-/// Losses of the steps from where the run begins, on the ranks of a communicator.
+/// Returns the losses of a run from its first step on, on the ranks of a communicator.
 std::vector<double> losses_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
   Log log;
   train::Trainer(config, task, ranks).run({&log});
@@ -93,7 +93,7 @@ TrainConfig in_mode(TrainConfig config, ModeKind mode) {
   return config;
 }
 
-/// The largest relative difference to the end of `whole`.
+/// Returns the largest relative difference to the end of `whole`.
 double difference(const std::vector<double>& losses, const std::vector<double>& whole) {
   if (losses.size() != steps - stop || whole.size() != steps) return 1.0;
   double most = 0.0;
@@ -111,7 +111,7 @@ class ResumeOnRanks : public ::testing::Test {
     path_ = directory_->path();
   }
 
-  /// A run without interruption, of which the checkpoint after `stop` steps stays.
+  /// Runs without interruption, and keeps the checkpoint after `stop` steps.
   std::vector<double> whole_run(TrainConfig config, Task& task, const std::string& name, const train::Ranks& ranks) {
     config.output = path_ / name;
     return losses_of(config, task, ranks);
@@ -129,7 +129,7 @@ class ResumeOnRanks : public ::testing::Test {
   fs::path path_;
 };
 
-// "world size changed" is an error of peers (DeepSpeed 2898, torchtitan 811).
+// "world size changed" is an error in peers (DeepSpeed 2898, torchtitan 811).
 TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
   const train::Ranks all = train::ranks_of(tests::launch());
   for (const Job& job : jobs()) {
@@ -138,7 +138,7 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
     for (const ModeKind mode : modes) {
       const std::string name = fmt::format("{}-{}", job.name, to_string(mode));
       whole.push_back(whole_run(in_mode(job.config, mode), *task, name, all));
-      // The same launch: the same bits.
+      // The same launch gives the same bits.
       const std::vector<double> again = resumed_run(in_mode(job.config, mode), *task, name, all);
       EXPECT_EQ(difference(again, whole.back()), 0.0) << name;
     }
@@ -170,13 +170,13 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
   }
 }
 
-/// The master weights that a run goes on with.
+/// Returns the master weights with which a run resumes.
 std::vector<float> masters_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
   return trained_weights(task, train::Trainer(config, task, ranks));
 }
 
-// The same master weights, slots and schedule; what is computed from them is rounded at another point. A bfloat16 has 8
-// significant bits, and a loss that is a mean over many of them was seen to be off by less than one such rounding.
+// Master weights, slots and schedule are equal, but results are rounded at other points. bfloat16 has 8 significant
+// bits, and losses, which are means over many values, were observed to differ by less than one such rounding.
 TEST_F(ResumeOnRanks, InAnotherPrecision) {
   const train::Ranks all = train::ranks_of(tests::launch());
   for (const Precision from : {Precision::float32, Precision::bfloat16}) {
@@ -206,7 +206,7 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
   }
 }
 
-// A signal to one rank, in the middle of an evaluation, ends it on all ranks after the same batch.
+// A signal to one rank in the middle of an evaluation ends it on all ranks after the same batch.
 TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
   SpanTaskConfig spans = uneven_spans();
   spans.evaluation_sequences = 60;  // ten batches

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-/// The samples of an epoch, in the order they are seen.
+/// Returns the samples of an epoch, in order.
 std::vector<std::size_t> epoch_order(const EpochSampler& sampler, std::size_t epoch) {
   std::vector<std::size_t> order;
   const std::size_t steps = sampler.steps_per_epoch();
@@ -63,7 +63,7 @@ TEST(EpochSampler, TheOrderDoesNotDependOnTheBatch) {
   EXPECT_EQ(epoch_order(EpochSampler(50, 8, 42), 1), epoch_order(EpochSampler(50, 3, 42), 1));
 }
 
-// Each sample stands in each place about equally often: 10 x 10 cells of 400 on average, deviation 19.
+// Each sample is at each position about equally often: 10 x 10 cells with 400 on average and standard deviation 19.
 TEST(EpochSampler, ShufflesEvenly) {
   const EpochSampler sampler(10, 10, 42);
   std::size_t counts[10][10] = {};

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-/// One step of SGD without momentum changes weights by -learning rate * gradient: unlike Adam's it shows a gradient's
-/// scale, and so whether it was clipped and its loss scale divided out.
+/// A step of SGD without momentum changes weights by -learning rate * gradient. Unlike Adam's, it reveals the scale of
+/// the gradient, and so whether it was clipped and divided by the loss scale.
 namespace mylos::small_models {
 namespace {
 
@@ -26,8 +26,8 @@ class NormLog final : public train::Reporter {
 };
 
 struct Step {
-  std::vector<double> change;  ///< of every weight
-  double norm = 0.0;           ///< of the gradient before clipping, as reported
+  std::vector<double> change;  ///< per weight
+  double norm = 0.0;           ///< norm of the gradient before clipping, as reported
 
   double length() const {
     double sum = 0.0;
@@ -59,7 +59,7 @@ Step step_of(Precision precision, double clip, double loss_scale = 0.0) {
   return step;
 }
 
-/// That `step` is `factor` times `whole`, to `tolerance` of its length.
+/// Expects that `step` is `factor` times `whole`, within `tolerance` relative to its norm.
 void expect_multiple(const Step& step, const Step& whole, double factor, double tolerance) {
   ASSERT_EQ(step.change.size(), whole.change.size());
   Step difference = step;

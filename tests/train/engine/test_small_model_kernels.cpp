@@ -1,4 +1,5 @@
-// The small models' own kernels against naive twins and numeric Jacobians, and both models' gradients as a whole.
+// Compares the small models' own kernels with naive references and numeric Jacobians, and checks both models'
+// gradients.
 
 #include "core/kernels/layer_norm.hpp"
 #include "tests/small_models/batch_norm.hpp"
@@ -25,7 +26,7 @@ constexpr std::size_t images = 3, channels = 5, pixels = images * 24;
 
 double inner(const Values& a, const Values& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
-/// The channel of a pixel, 0 outside of its image.
+/// Returns a channel of a pixel, or 0 outside of its image.
 double at(const Values& x, std::size_t which, std::ptrdiff_t row, std::ptrdiff_t column, std::size_t channel) {
   if (row < 0 || column < 0 || row >= 4 || column >= 6) return 0.0;
   return x[((which * 4 + static_cast<std::size_t>(row)) * 6 + static_cast<std::size_t>(column)) * channels + channel];
@@ -45,7 +46,7 @@ TEST(ImageKernels, NeighboursAreGatheredAndTheirGradientIsTheTransposed) {
   }
   expect_near(host_values(columns), expected, 0.0, "columns");
   gather_neighbours_backward({}, image, device_matrix<float>(dcolumns, pixels, 9 * channels), dx);
-  // A gather is linear: <A x, d> = <x, A^T d>, for each pixel by itself.
+  // A gather is linear: <A x, d> = <x, A^T d>, for each pixel separately.
   Values basis(pixels * channels, 0.0), transposed;
   for (std::size_t i = 0; i < basis.size(); ++i) {
     basis.assign(basis.size(), 0.0);
@@ -77,14 +78,14 @@ TEST(ImageKernels, PoolingIsTheMeanOfAWindowAndItsGradientTheTransposed) {
   }
 }
 
-/// BatchNorm with ReLU in double. Three groups, seen through a divisor of 2.
+/// BatchNorm with ReLU in double, with three groups and a divisor of 2.
 struct NormTwin {
   std::vector<std::size_t> starts{0, 14, 18, 40};
   std::size_t rows = 20;
   Values x = random_values(rows * channels, 1, 2.0), gamma = random_values(channels, 2),
          beta = random_values(channels, 3), dy = random_values(rows * channels, 4);
 
-  /// Mean and variance of a channel over a group.
+  /// Returns mean and variance of a channel over a group.
   std::pair<double, double> statistics(std::size_t group, std::size_t c) const {
     const std::size_t begin = starts[group] / 2, end = starts[group + 1] / 2;
     const double count = static_cast<double>(end - begin);
@@ -217,7 +218,7 @@ TEST(DecoderKernels, TheLargestColumnIsTheFirstOfEquals) {
   EXPECT_EQ(host_values(likeliest), (Values{1, 0, 2}));
 }
 
-/// A model with one global batch of its task in a pass of its own.
+/// A model with one global batch of its task, in a separate pass.
 struct Whole {
   explicit Whole(const train::Task& trained)
       : task(trained),
@@ -252,8 +253,8 @@ struct Whole {
   Batch batch;
 };
 
-/// Each row's gradient, along itself, is what the loss does by central differences; in float, hence to three parts in a
-/// hundred. Units come ready in reverse order, and their gradients stay as they were then.
+/// Compares each tensor's gradient, along itself, with central differences of the loss, to 3 % because of float. Units
+/// become ready in reverse order, and their gradients do not change afterwards.
 void expect_whole_gradient(const train::Task& task) {
   Whole whole(task);
   const ParameterTable& table = task.model().table();
@@ -291,7 +292,7 @@ TEST(CausalDecoder, GradientsAreTheSlopesOfTheLossWithChunkedTiedLogits) {
   expect_whole_gradient(task);
 }
 
-/// Losses of two sentences that differ in their last word only, where the first `rows` words have labels.
+/// Returns the losses of two sentences that differ only in their last word, with labels for the first `rows` words.
 Values losses_of_twin_sentences(std::int32_t rows) {
   const TextTask task({.sentences = 16, .batch = 16});
   Whole whole(task);

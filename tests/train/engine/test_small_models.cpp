@@ -1,4 +1,4 @@
-// Models that are not BERT, trained by the engine as it is: a convolution with BatchNorm on images by SGD, and a causal
+// Models other than BERT, trained by the unmodified engine: a convolution with BatchNorm on images by SGD, and a causal
 // decoder with grouped queries and tied embeddings on text by AdamW.
 
 #include "data/huggingface/safetensors.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Keeps what a run reports.
+/// Records the reports of a run.
 class SmallModelLog final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override { losses.push_back(report.loss); }
@@ -59,7 +59,7 @@ train::TrainConfig text_training() {
   return config;
 }
 
-/// Runs a task to its end; what it wrote is in config.output.
+/// Runs a task to its end. Its files are in config.output.
 template <class RunTask>
 train::RunResult run(const train::TrainConfig& config, RunTask& task, SmallModelLog& log) {
   train::Trainer trainer(config, task);
@@ -68,7 +68,7 @@ train::RunResult run(const train::TrainConfig& config, RunTask& task, SmallModel
   return trainer.run({&log});
 }
 
-/// A model that was exported gives, in a task that begins from it, the metrics that the run reported.
+/// Expects that an exported model, in a task that starts from it, gives the metrics that the run reported.
 template <class NewTask, class Config>
 void expect_same_metrics(Config config, const std::filesystem::path& exported, const train::Metrics& expected) {
   config.start = exported;
@@ -137,7 +137,8 @@ TEST(SmallModels, CausalDecoderLearnsTextByAdamW) {
   const train::RunResult result = run(config, task, log);
   EXPECT_NEAR(log.losses.front(), std::log(static_cast<double>(dialects + dialect_words)), 0.6);
   ASSERT_EQ(log.evaluations.size(), 4u);
-  // Sentences it has not seen, almost as well as who knows the language; better would be to see what comes.
+  // Unseen sentences are predicted almost as well as by knowing the language. A better result would mean seeing the
+  // future.
   EXPECT_NEAR(metric(result.best, "validation_loss"), language_entropy(), 0.12);
   EXPECT_NEAR(metric(result.best, "accuracy"), language_accuracy(), 0.03);
   EXPECT_LE(metric(result.best, "validation_loss"), metric(log.evaluations.front().metrics, "validation_loss"));
@@ -146,7 +147,7 @@ TEST(SmallModels, CausalDecoderLearnsTextByAdamW) {
   expect_same_metrics<TextTask>(text, output / "last", log.evaluations.back().metrics);
 }
 
-/// Losses of a run in micro-batches of `micro_batch` samples, and where a row stands after it.
+/// Returns the losses of a run in micro-batches of `micro_batch` samples, and the final values of a tensor.
 template <class RunTask, class Config>
 std::pair<std::vector<double>, tests::Values> run_in(const Config& config, train::TrainConfig training,
                                                      std::size_t micro_batch, const std::string& row) {
@@ -180,7 +181,7 @@ void expect_same_for_any_micro_batch(const Config& config, const train::TrainCon
 
 TEST(SmallModels, NothingDependsOnTheMicroBatch) {
   train::TrainConfig images = momentum_training();
-  images.learning_rate = 0.02;  // rounding grows with each step of a large one
+  images.learning_rate = 0.02;  // with a large rate, rounding errors grow with each step
   expect_same_for_any_micro_batch<ImageTask>(ImageTaskConfig{}, images, "second.norm.running_var");
   train::TrainConfig text = text_training();
   text.learning_rate = 5e-4;
@@ -245,7 +246,7 @@ TEST(SmallModels, RowsAreReadByNameOrRefused) {
               HasSubstr("row second.norm.running_var: 8 values for 16"));
 }
 
-/// A learning rate that throws the weights out of all bounds in the first step.
+/// The learning rate makes the weights explode in the first step.
 TEST(SmallModels, ALossThatIsNotFiniteLeavesStatisticsAsTheyWere) {
   const tests::TemporaryDirectory output;
   ImageTask task(ImageTaskConfig{});

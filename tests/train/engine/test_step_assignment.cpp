@@ -82,7 +82,7 @@ TEST(StepAssignment, ARankWithoutSamplesRunsDummyMicroBatches) {
                                          ElementsAre(Positions{1}, Positions{2}, Positions{3})));
 }
 
-// A rank of many short samples made more micro-batches than it was told to, and the others dummies.
+// A rank with many short samples used to make more micro-batches than requested, and the others dummies.
 TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
   const std::vector<std::size_t> uneven = {90, 1, 1, 1, 80, 1, 1, 1, 1};
   for (const auto& rows : {unlike, uneven}) {
@@ -107,8 +107,8 @@ TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
   }
 }
 
-/// The leaves in the order in which the sums of a step take them in: each rank's rounds, where micro-batches are summed
-/// before ranks; within a group of ranks round by round, where each micro-batch is summed over ranks first.
+/// Returns the micro-batch groups in the order in which a step sums them: each rank's rounds if micro-batches are
+/// summed before ranks, and round by round within a group of ranks if each micro-batch is summed over ranks first.
 std::vector<Positions> in_order_of_sums(const StepAssignment& shares, std::size_t together) {
   std::vector<Positions> leaves;
   for (std::size_t group = 0; group < shares.ranks.size(); group += together) {

@@ -1,5 +1,5 @@
-// The learning rates of a run, as INTERFACE gives them: at step i of T, from 0, peak i / W in warm-up, then linear
-// peak (T - i) / (T - W).
+// The learning rates of a run, as INTERFACE specifies them: at step i of T, from 0, peak i / W in warm-up, then linear
+// decay, peak (T - i) / (T - W).
 
 #include "train/engine/train_config.hpp"
 

@@ -1,4 +1,4 @@
-// A run that is stopped at any moment, or that cannot go on, loses nothing.
+// A run that is stopped at any time, or cannot continue, loses nothing.
 
 #include "core/base/error.hpp"
 #include "core/base/signals.hpp"
@@ -34,13 +34,13 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// How often a run is stopped; MYLOS_STOP_ROUNDS says otherwise.
+/// Returns how often a run is stopped; MYLOS_STOP_ROUNDS overrides the default.
 std::size_t rounds() {
   const char* text = std::getenv("MYLOS_STOP_ROUNDS");
   return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
 }
 
-/// metrics.jsonl without checkpoints and times.
+/// Returns the records of metrics.jsonl without checkpoints and times.
 std::vector<json> rows_of(const fs::path& output) {
   std::vector<json> rows;
   train::MetricsReader(output / "metrics.jsonl").read([&](json&& row) {
@@ -76,7 +76,7 @@ class TrainingLoop : public ::testing::Test {
     spans_.evaluation_sequences = 60;  // ten batches
   }
 
-  /// Starts the run, or goes on with it, as `mylos train` does.
+  /// Starts or resumes the run, as `mylos train` does.
   train::RunResult start(train::Task& task) const {
     train::TrainConfig config = config_;
     config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
@@ -92,7 +92,7 @@ class TrainingLoop : public ::testing::Test {
     return start(task);
   }
 
-  /// The rows of a run that nothing stops.
+  /// Returns the records of an uninterrupted run.
   std::vector<json> whole_rows() {
     const fs::path output = std::exchange(config_.output, directory_ / "whole");
     fs::remove_all(config_.output);
@@ -115,7 +115,7 @@ class TrainingLoop : public ::testing::Test {
   SpanTaskConfig spans_ = uneven_spans();
 };
 
-/// Counts the batches of a run, and sends a signal while one of them is made.
+/// Counts the batches of a run, and sends a signal during the assembly of one of them.
 struct Stopper {
   TaskObserver observer() {
     return {.on_training_batch = [this] { note(false); },
@@ -132,8 +132,8 @@ struct Stopper {
   fs::path output;
   std::size_t at = std::numeric_limits<std::size_t>::max();
   std::size_t batches = 0;
-  std::size_t steps_before = 0;     ///< that had been reported when the signal came
-  std::size_t evaluated_after = 0;  ///< evaluation batches that were begun after the signal
+  std::size_t steps_before = 0;     ///< reported before the signal came
+  std::size_t evaluated_after = 0;  ///< evaluation batches started after the signal
 };
 
 TEST_F(TrainingLoop, AStopAtAnyMomentSavesTheStepAndLosesNothing) {
@@ -165,7 +165,7 @@ TEST_F(TrainingLoop, AStopAtAnyMomentSavesTheStepAndLosesNothing) {
   }
 }
 
-// A whole evaluation came between the signal and the checkpoint.
+// A whole evaluation used to come between the signal and the checkpoint.
 TEST_F(TrainingLoop, ASignalInAStepIsNotFollowedByItsEvaluation) {
   std::size_t evaluated = 0, trained = 0;
   config_.evaluate_on_start = false;
@@ -218,7 +218,7 @@ TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
   EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000000.h5");
   const fs::file_time_type written = fs::last_write_time(parallel::resolve_checkpoint(config_.output));
   {
-    const SignalGuard signals;  // again: what is there is not written anew
+    const SignalGuard signals;  // again: existing files are not rewritten
     std::raise(SIGUSR1);
     EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
   }
@@ -228,7 +228,7 @@ TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
 
 TEST_F(TrainingLoop, EvaluationsMayBeEpochsApart) {
   config_.evaluate_every = 1;
-  config_.evaluate_every_epochs = 100;  // wins: only the last step
+  config_.evaluate_every_epochs = 100;  // takes precedence: only the last step
   std::size_t evaluations = 0;
   start({.on_evaluation_batch = [&](std::size_t index, Batch&) { evaluations += index == 0 ? 1 : 0; }});
   EXPECT_EQ(evaluations, 2u) << "before the first step, and after the last";
@@ -236,13 +236,13 @@ TEST_F(TrainingLoop, EvaluationsMayBeEpochsApart) {
 
 TEST_F(TrainingLoop, ASignalAfterTheLastEvaluationEndsACompleteRun) {
   EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, SIGTERM) << "the first of three";
-  config_.evaluate_every = 100;  // only the last
+  config_.evaluate_every = 100;  // only the last step
   config_.output = directory_ / "other";
   EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, 0);
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
 }
 
-// Killed between the periodic checkpoint of a step and the next one: its evaluation had been told.
+// Killed between the periodic checkpoint of a step and the next one, after its evaluation had been reported.
 TEST_F(TrainingLoop, AnEvaluationAfterACheckpointIsToldOnce) {
   EXPECT_EQ(start(TaskObserver{}).signal, 0);
   EXPECT_EQ(record().integer("step"), 8u);
@@ -282,7 +282,7 @@ TEST_F(TrainingLoop, AReporterThatFailsEndsTheRunAfterACheckpoint) {
 }
 
 TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
-  // Nothing can be saved after step 8: a directory has the name of the checkpoint that is being written.
+  // Nothing can be saved after step 8, because a directory has the name of the checkpoint being written.
   const TaskObserver observer = {.on_training_batch = [this] {
     fs::create_directories(config_.output / "checkpoints" / "step-000008.h5.tmp" / "taken");
   }};
@@ -317,7 +317,7 @@ TEST_F(TrainingLoop, AModelThatIsNotFiniteBeforeStep1HasNothingToKeep) {
   EXPECT_FALSE(fs::exists(config_.output / "last"));
 }
 
-/// Notes the first step that updated the weights, and may send a signal after it.
+/// Records the first step that updated the weights, and may send a signal after it.
 class FirstUpdate final : public train::Reporter {
  public:
   explicit FirstUpdate(bool stops) : stops_(stops) {}
@@ -333,8 +333,8 @@ class FirstUpdate final : public train::Reporter {
   std::size_t step_ = 0;
 };
 
-// Saved after an update that spoils the weights, before the evaluation that shows it. Where steps were skipped earlier,
-// a resumed run does not know which learning rate that update had, so it cannot take it back.
+// A checkpoint after an update that spoils the weights, before the evaluation that reveals it. If steps were skipped
+// earlier, a resumed run does not know the learning rate of that update, so it cannot undo it.
 TEST_F(TrainingLoop, NoWeightsAreKeptWhereTheLastUpdateIsNotKnown) {
   spans_.precision = config_.precision = Precision::float16;
   config_.evaluate_on_start = false;

@@ -15,7 +15,7 @@
 #include <sstream>
 #include <thread>
 
-/// Against a library of the tests' own; no GPU is asked.
+/// Uses the tests' own library; no GPU is queried.
 namespace mylos::train {
 namespace {
 
@@ -30,7 +30,7 @@ constexpr const char* both = " GPU-00000000-0000-0000-0000-0000000000a0 GPU-0000
 
 std::string device(char last) { return std::string(30, '0') + "a" + last; }
 
-/// Two ranks, a GPU each.
+/// Returns two ranks with one GPU each.
 std::vector<RankPlacement> two_ranks(std::size_t nodes = 1) {
   return {{.host = "n0", .node = 0, .rank_of_node = 0, .device = device('0')},
           {.host = fmt::format("n{}", nodes - 1),
@@ -57,7 +57,7 @@ class GpuMonitorTest : public testing::Test {
     for (const GpuSeries& gpu : all) most = std::max(most, gpu.points.size());
     return most;
   }
-  /// Waits for them, a minute at most.
+  /// Waits for the samples, for a minute at most.
   void await_samples(std::size_t count) const {
     for (int look = 0; look < 6000 && samples() < count; ++look) std::this_thread::sleep_for(10ms);
   }
@@ -102,7 +102,7 @@ TEST_F(GpuMonitorTest, SamplesFromTimeToTime) {
 TEST_F(GpuMonitorTest, ASecondStartAppendsAndEnergyIsTheSumOfBoth) {
   watch(0)->finish();
   const std::filesystem::path file = run_ / "gpus" / "n0.jsonl";
-  tests::write_file(file, tests::read_file(file) + R"({"time": 1, "st)");  // killed while it wrote
+  tests::write_file(file, tests::read_file(file) + R"({"time": 1, "st)");  // killed during a write
   watch(0)->finish();
   const auto all = read_gpu_samples(run_);
   ASSERT_EQ(all.size(), 2u);
@@ -165,7 +165,7 @@ TEST_F(GpuMonitorTest, WithoutACounterEnergyIsPowerTimesTime) {
   ASSERT_EQ(all.size(), 2u);
   const auto& points = all[1].points;
   const double seconds = points.back().time - points.front().time;
-  EXPECT_NEAR(all[1].energy.joules(), 200.0 * seconds, 200.0 * 0.05);  // two clocks, a moment apart
+  EXPECT_NEAR(all[1].energy.joules(), 200.0 * seconds, 200.0 * 0.05);  // two clocks, read at slightly different times
 }
 
 TEST_F(GpuMonitorTest, WhatADriverDoesNotTellIsLeftOut) {
@@ -238,7 +238,7 @@ TEST_F(GpuMonitorTest, AnExceptionBesideItEndsTheThreadToo) {
   EXPECT_GE(samples(), 1u);
 }
 
-/// The threads of this process, and the signals that each blocks, bit by bit.
+/// Returns the threads of this process, and the mask of the signals that each blocks.
 std::map<std::string, std::uint64_t> blocked_signals() {
   std::map<std::string, std::uint64_t> blocked;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {

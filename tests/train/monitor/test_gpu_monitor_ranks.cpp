@@ -1,5 +1,5 @@
-// A run of two ranks that compute on the CPU, and are said to have a GPU each: the monitor finds the tests' own library
-// where it looks for NVIDIA's.
+// A run of two ranks that compute on the CPU but report a GPU each. The monitor finds the tests' own library where it
+// looks for NVIDIA's.
 
 #include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/span_task.hpp"
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 std::string uuid(std::size_t rank) { return "00000000-0000-0000-0000-0000000000a" + std::to_string(rank); }
 
-/// The placements of this program's ranks, each with a GPU.
+/// Returns the placements of this program's ranks, each with a GPU.
 std::vector<parallel::RankPlacement> placements_with_gpus() {
   std::vector<parallel::RankPlacement> placements = tests::launch().placements();
   for (std::size_t rank = 0; rank < placements.size(); ++rank) {

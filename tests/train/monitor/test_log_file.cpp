@@ -56,7 +56,7 @@ TEST_F(LogFileTest, KeepsWhatTheDiskDoesNotTakeAndWritesItOnceInOrder) {
 TEST_F(LogFileTest, TriesAgainAtItsEnd) {
   {
     LogFile file(path_);
-    const tests::FileSizeLimit limit(0);  // which ends before the file does
+    const tests::FileSizeLimit limit(0);  // the limit ends before the file is closed
     file.append("first\n");
     EXPECT_EQ(text(), "");
   }

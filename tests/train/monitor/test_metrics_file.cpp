@@ -144,7 +144,7 @@ TEST(MetricsFile, LinesAreToldByTheirKindAndOldOnesByWhatTheyHave) {
 TEST(MetricsFile, IsCutBackToAStep) {
   const tests::TemporaryDirectory directory;
   const auto path = directory / "metrics.jsonl";
-  cut_metrics(path, 3, false);  // none is there
+  cut_metrics(path, 3, false);  // there is no file
   EXPECT_FALSE(std::filesystem::exists(path));
   tests::write_file(path,
                     "{\"step\":3,\"tokens\":1}\n{\"step\":3,\"checkpoint\":\"x\"}\n{\"step\":3,\"f1\":50}\n"
@@ -152,7 +152,7 @@ TEST(MetricsFile, IsCutBackToAStep) {
   cut_metrics(path, 3, false);
   EXPECT_EQ(tests::read_file(path),
             "{\"step\":3,\"tokens\":1}\n{\"step\":3,\"checkpoint\":\"x\"}\n{\"step\":3,\"f1\":50}\n");
-  cut_metrics(path, 3, true);  // the evaluation after step 3 is told again, the step is not
+  cut_metrics(path, 3, true);  // the evaluation after step 3 is reported again, but the step is not
   EXPECT_EQ(tests::read_file(path), "{\"step\":3,\"tokens\":1}\n{\"step\":3,\"checkpoint\":\"x\"}\n");
   cut_metrics(path, 0, false);
   EXPECT_EQ(tests::read_file(path), "");

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// Against a library of the tests' own; no GPU is asked.
+/// Uses the tests' own library; no GPU is queried.
 namespace mylos::train {
 namespace {
 

@@ -22,7 +22,7 @@ const OutputRules overwrite = {.overwrite = true};
 
 class OutputDirectoryTest : public testing::Test {
  protected:
-  /// A run that ends as `finished` says and leaves one of each file.
+  /// Performs a run that is finished or not, and leaves one of each file.
   void run(bool finished, const OutputRules& rules = plain) {
     OutputDirectory output(path_, rules);
     output.begin({{"epochs", 2}});
@@ -34,7 +34,7 @@ class OutputDirectoryTest : public testing::Test {
     if (!finished) std::filesystem::remove_all(path_ / "last");
   }
 
-  /// The message of the error that opening gives, without "--output <path>: ".
+  /// Returns the error of opening the directory, without "--output <path>: ".
   std::string refusal(const OutputRules& rules = plain) {
     const std::string message = tests::error_of([&] { OutputDirectory output(path_, rules); });
     const std::string start = "--output " + path_.string() + ": ";
@@ -176,7 +176,7 @@ TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {
   }
 }
 
-// What is left of the old run must not be taken for the new one's, whatever the next start was told.
+// Leftovers of the old run must not be mistaken for the new one's, whatever the options of the next start.
 TEST_F(OutputDirectoryTest, ClearsOnAfterAKillThatInterruptedIt) {
   for (const OutputRules& rules :
        {plain, overwrite, OutputRules{.resume = false}, OutputRules{.requeued = true, .job = "7"}}) {
@@ -200,7 +200,7 @@ TEST_F(OutputDirectoryTest, SaysThatItClearsBeforeAnythingGoes) {
   run(true);
   tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
   std::filesystem::permissions(path_, std::filesystem::perms{0777});
-  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0555});  // what is in it may not be removed
+  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0555});  // its contents cannot be removed
   std::filesystem::permissions(directory_.path(), std::filesystem::perms{0755});
   std::filesystem::permissions(path_ / ".lock", std::filesystem::perms{0666});
   {
@@ -311,7 +311,7 @@ TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
   EXPECT_EQ(status, 0);
 }
 
-// What was read before the lock was taken is out of date: a run that finished is neither gone on with nor cleared.
+// Information read before taking the lock is outdated: a run that has finished is neither resumed nor cleared.
 TEST_F(OutputDirectoryTest, LeavesARunAloneThatFinishesWhileItWaits) {
   for (const OutputRules& rules : {plain, OutputRules{.overwrite = true, .requeued = true, .job = "7"}}) {
     int ready[2];
@@ -353,7 +353,7 @@ TEST_F(OutputDirectoryTest, RefusesWhatCannotBeWritten) {
   std::filesystem::create_directories(path_);
   std::filesystem::permissions(directory_.path(), std::filesystem::perms{0755});
   std::filesystem::permissions(path_, std::filesystem::perms{0555});
-  // Root may write everywhere, so it steps aside for this one.
+  // Root can write everywhere, so the test drops root's rights for this.
   const bool root = ::geteuid() == 0;
   ASSERT_EQ(::seteuid(root ? 65534 : ::geteuid()), 0);
   EXPECT_EQ(refusal(), "cannot write there: Permission denied");

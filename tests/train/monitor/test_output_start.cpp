@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class OutputStartTest : public testing::Test {
  protected:
-  /// A directory with the run.json of job 7, a file of the run, and `checkpoints` of steps 1 to that.
+  /// Leaves a directory with the run.json of job 7, a file of the run, and checkpoints of steps 1 to `checkpoints`.
   void leave_run(bool finished, std::size_t checkpoints) const {
     fs::remove_all(path_);
     tests::write_file(path_ / "run.json", finished ? R"({"state": {"finished": true, "slurm_job": "7"}})"
@@ -29,7 +29,7 @@ class OutputStartTest : public testing::Test {
     return tests::error_of([&] { decide_start(path_, rules); });
   }
 
-  /// In a word, as docs/checkpoints.md has it.
+  /// Returns the outcome in one word, as in docs/checkpoints.md.
   std::string outcome(const OutputRules& rules) const {
     try {
       const OutputStart start = decide_start(path_, rules);

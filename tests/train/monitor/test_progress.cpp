@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// A run that is told step by step on a clock of its own.
+/// A run that is reported step by step, with a simulated clock.
 class ProgressTest : public testing::Test {
  protected:
   void begin(bool terminal, const RunStart& run) {
@@ -41,7 +41,7 @@ class ProgressTest : public testing::Test {
                      .memory = memory_});
   }
 
-  /// What was written since the last call.
+  /// Returns the output since the last call.
   std::string written() {
     std::string text = out_.str();
     out_.str("");
@@ -58,7 +58,7 @@ class ProgressTest : public testing::Test {
   double now_ = 100.0;
   std::size_t step_ = 0;
   std::string speaker_;
-  double ceiling_ = 0.0;  ///< not known
+  double ceiling_ = 0.0;  ///< unknown
   std::size_t memory_ = 0;
   std::unique_ptr<Progress> progress_;
 };

@@ -5,7 +5,7 @@
 namespace mylos::train {
 namespace {
 
-// People name copies NAME.partial-old, and clearing a directory removes what is a run's.
+// Users may name copies NAME.partial-old, and clearing a directory removes a run's files.
 TEST(RunFileNames, ThoseThatWritersGiveAreARuns) {
   for (const char* ours :
        {"run.json", "run.json.partial-0badcafe", "best", "best.partial-0badcafe", "best.replaced-0badcafe",

@@ -51,7 +51,7 @@ TEST_F(RunFiles, AreReadAnewWhereAStartCutThem) {
   RunFollower follower(directory_.path());
   append(row(1) + row(2) + "none\n");
   EXPECT_EQ(follower.update().unreadable, 1u);
-  tests::write_file(directory_ / "cut", row(1) + row(2) + row(3) + row(4));  // longer than what was read
+  tests::write_file(directory_ / "cut", row(1) + row(2) + row(3) + row(4));  // longer than the part that was read
   std::filesystem::rename(directory_ / "cut", metrics_);
   const RunRecord& record = follower.update();
   EXPECT_EQ(record.steps.size(), 4u);

@@ -1,4 +1,4 @@
-// The event file is read again by a decoder that shares nothing with the encoder but the CRC.
+// The event file is read by a decoder that has only the CRC in common with the encoder.
 
 #include "core/base/crc32c.hpp"
 #include "tests/support/temporary.hpp"
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::Key;
 using testing::MatchesRegex;
 
-/// Reads values from the front of a text. Errors: std::out_of_range where it is too short.
+/// Reads values from the front of a text. Throws std::out_of_range if it is too short.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -144,7 +144,7 @@ class TensorBoardFile : public testing::Test {
   double time_ = 1000.5;
   TensorBoard board_{path_, [this] { return time_++; }};
 
-  /// train/epoch_loss, by the step.
+  /// Returns train/epoch_loss by step.
   std::map<std::uint64_t, float> epoch_losses() const {
     std::map<std::uint64_t, float> losses;
     for (const Event& event : read_events(path_)) {
@@ -251,7 +251,7 @@ TEST_F(TensorBoardFile, SaysWhereAStartBeginsSoThatLaterStepsOfOtherFilesAreVoid
   }
 }
 
-// The evaluation of a step is void only with the whole step.
+// An evaluation becomes invalid only together with its whole step.
 TEST_F(TensorBoardFile, WritesTheStepAgainWhoseEvaluationIsRepeated) {
   tests::write_file(directory_ / "metrics.jsonl",
                     R"({"step": 3, "tokens": 3000, "loss": 1.0})"
@@ -287,7 +287,7 @@ TEST_F(TensorBoardFile, HoldsGpusAsTheirNodesWroteThem) {
   const auto line = [](double utilization, double energy) {
     return to_line({1.0, 1, {{.index = 2, .utilization = utilization, .memory = 4096.0, .energy = energy}}});
   };
-  const std::string before = line(1.0, 0.0) + line(1.0, 3.6e6);  // of an earlier start
+  const std::string before = line(1.0, 0.0) + line(1.0, 3.6e6);  // from an earlier start
   write(before);
   board_.start({.steps = 600, .first_step = 6, .steps_per_epoch = 1000});
   write(before + line(10.0, 0.0) + line(30.0, 1.8e6));
@@ -335,7 +335,7 @@ TEST(Hyperparameters, HaveTheMetricsAndTheWorkThatTheRunNames) {
       << "nothing is evaluated";
 }
 
-/// A run that was started twice, and what TensorBoard itself makes of its files.
+/// Reads the files of a run that was started twice with TensorBoard itself.
 TEST(TensorBoard, IsReadByTensorBoard) {
   if (const std::string obstacle = tests::tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   const tests::TemporaryDirectory directory;

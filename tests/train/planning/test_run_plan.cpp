@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t length = 10, parameters = 10 * 4096;
 
-/// Ten units of 4096 elements, 32 samples of ten rows; 4 of them a step.
+/// Ten units of 4096 elements, and 32 samples of ten rows in batches of 4.
 class RunPlan : public testing::Test {
  protected:
   ModePlan plan(ModeKind mode, std::size_t ranks, const std::function<void(TrainConfig&, PlanTarget&)>& change = {}) {
@@ -93,7 +93,7 @@ TEST_F(RunPlan, SaysWhatWouldFit) {
   EXPECT_FALSE(none.fits);
   EXPECT_EQ(none.largest, 0u);
   EXPECT_THAT(none.obstacle, HasSubstr("--mode sharded"));
-  EXPECT_EQ(none.memory.values, parameters * 4);  // its parts are told all the same
+  EXPECT_EQ(none.memory.values, parameters * 4);  // its parts are reported all the same
   EXPECT_EQ(none.memory.largest.samples, 2u) << "of the batch that was asked for, not of the last that was tried";
   EXPECT_EQ(none.memory.activations, 2 * length * bytes_per_row);
 }
@@ -114,7 +114,7 @@ TEST_F(RunPlan, RecomputationTakesTheOperationsThatTheModelSays) {
 }
 
 TEST_F(RunPlan, RecomputationThatAModelCannotIsRefused) {
-  // The refusal is the trainer's own.
+  // The trainer itself rejects it.
   EXPECT_THROW(
       plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget&) { config.recompute = nn::Recompute::layer; }),
       std::runtime_error);
@@ -148,7 +148,7 @@ TEST_F(RunPlan, EfficiencyBeginsAtOneAndFallsWithTheNetwork) {
   EXPECT_LT(slow[3].second, fast[3].second);
 }
 
-/// A model that keeps more for each operation than the one that was measured moves more, at the memory's bandwidth.
+/// A model that saves more per operation than the measured one also moves more data, at the memory's bandwidth.
 TEST_F(RunPlan, ANarrowerModelTakesLongerForAnOperation) {
   const ComputeRate lumped{.flops = 1e9, .bandwidth = 1e9, .origin = ""};
   EXPECT_DOUBLE_EQ(seconds_per_flop(lumped, 5.0), 1e-9);

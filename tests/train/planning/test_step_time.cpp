@@ -9,11 +9,11 @@ namespace {
 
 using parallel::ModeKind;
 
-/// A rank moves 1 GB/s inside a node of 4, a node 0.25 GB/s.
+/// A rank moves 1 GB/s within a node of 4, and a node 0.25 GB/s.
 constexpr Links links{.local = 1e9, .of_node = 4, .network = {.bandwidth = 0.25e9, .latency = 0.0}};
-/// Ten units of 1 s forward, 2 s backward, 1 GB of values and 2 GB of gradients, which are float.
+/// Ten units of 1 s forward, 2 s backward, 1 GB of values and 2 GB of gradients in float.
 const std::vector<UnitWork> units(10, UnitWork{1.0, 2.0, 1e9, 2e9});
-constexpr double rounding = 1e-4;  // the latency inside a node, 2 us a message
+constexpr double rounding = 1e-4;  // the latency within a node, 2 us per message
 
 TEST(GatherSeconds, IsThePartOfTheOthersOverTheSlowestLink) {
   EXPECT_EQ(gather_seconds(links, 1, 1e9), 0.0);
@@ -40,7 +40,7 @@ TEST(StepTime, OneRankWaitsForNobody) {
 }
 
 TEST(StepTime, ReplicatedHidesAllButTheLastUnitsSum) {
-  // 2 GB among 2: 2 x 0.5 x 2 s, as long as the next unit's backward pass.
+  // 2 GB on 2 ranks take 2 x 0.5 x 2 s, as long as the next unit's backward pass.
   const StepTime time = step_time({.ranks = 2}, links, units, 0.0);
   EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
   EXPECT_NEAR(time.exposed, 2.0, 20 * rounding);
@@ -53,7 +53,7 @@ TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
     const StepTime time = step_time({.mode = mode, .ranks = 2, .shards = 2, .micro_batches = 2}, copied, units, 0.0);
     EXPECT_NEAR(time.exposed, time.exchange, 1e-6);
   }
-  // Between nodes the network moves them.
+  // Between nodes, the network moves them.
   const StepTime apart = step_time({.ranks = 8}, copied, units, 0.0);
   EXPECT_LT(apart.exposed, apart.exchange - 10.0);
 }
@@ -61,13 +61,13 @@ TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
 TEST(StepTime, AnExchangeTakesItsShareOfTheComputingBesideIt) {
   Links contended = links;
   contended.contention = 0.5;
-  // 2 s for each unit's sum, beside which 2 s of the next unit's backward pass take 3: one of them is computed
-  // meanwhile.
+  // 2 s for each unit's sum, during which the next unit's backward pass of 2 s takes 3 s, so 1 s of it is computed in
+  // the meantime.
   const StepTime time = step_time({.ranks = 2}, contended, units, 0.0);
   EXPECT_NEAR(time.compute, 30.0, 1e-9);
   EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
   EXPECT_NEAR(time.exposed, 9 * 1.0 + 2.0, 40 * rounding);
-  // Sums that take longer than what is computed beside them are waited for, and the computing is done by then.
+  // Longer sums are waited for, and the computation is finished by then.
   const std::vector<UnitWork> large(10, UnitWork{1.0, 2.0, 1e9, 8e9});
   EXPECT_NEAR(step_time({.ranks = 2}, contended, large, 0.0).total(), 10.0 + 2.0 + 80.0, 100 * rounding);
 }
@@ -79,11 +79,11 @@ TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
 }
 
 TEST(StepTime, ShardedExchangesInEveryMicroBatch) {
-  // Values 0.5 s forward (10 units) and backward (8; the last two are there still), gradients 1 s.
+  // Values: 0.5 s forward (10 units) and backward (8, because the last two are still there); gradients: 1 s.
   const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 2};
   const StepTime time = step_time(layout, links, units, 0.0);
   EXPECT_NEAR(time.exchange, 2 * (5.0 + 4.0 + 10.0), 60 * rounding);
-  // The first unit's values are waited for, and the last sum of all.
+  // The exposed part is the first unit's values and the last sum.
   EXPECT_GT(time.exposed, 0.5);
   EXPECT_LT(time.exposed, 4.0);
 }
@@ -98,9 +98,9 @@ TEST(StepTime, ShardedGradientsGatherOnceAndReduceAlways) {
 TEST(StepTime, HybridGathersInsideANodeAndSumsAcross) {
   const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4};
   const StepTime time = step_time(layout, links, units, 0.0);
-  // Inside 4: values 0.75 s x 18, gradients 1.5 s x 10; across 2 nodes 2 x 0.5 x 2 GB at 0.25 GB/s x 10.
+  // Within 4 ranks: values 0.75 s x 18, gradients 1.5 s x 10; across 2 nodes: 2 x 0.5 x 2 GB at 0.25 GB/s x 10.
   EXPECT_NEAR(time.exchange, 0.75 * 18 + 15.0 + 80.0, 60 * rounding);
-  // The links are at work from the first unit's backward pass on.
+  // The links are busy from the first unit's backward pass on.
   EXPECT_NEAR(time.total(), 0.75 + 10.0 + 2.0 + 8 * 0.75 + 15.0 + 80.0, 60 * rounding);
 }
 
@@ -109,10 +109,10 @@ TEST(StepTime, HybridHidesSumsAcrossNodesBehindTheBackwardPass) {
   fast.local = 4e9;
   fast.network.bandwidth = 2e9;
   const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4};
-  // A unit takes 0.1875 s to gather, 0.375 s to reduce and 1 s across nodes, less than the 2 s of its backward pass.
-  // Waited for are the first unit's values, and when the passes have ended its gradients and the last two slices.
+  // Per unit, the gather takes 0.1875 s, the reduction 0.375 s and the network 1 s, less than the 2 s of its backward
+  // pass. The exposed part is the first unit's values and, after the passes, its gradients and the last two slices.
   EXPECT_NEAR(step_time(layout, fast, units, 0.0).exposed, 0.1875 + 0.375 + 2 * 1.0, 10 * rounding);
-  // Slices travel in the type that gradients are exchanged in.
+  // Slices are sent in the type in which gradients are exchanged.
   const std::vector<UnitWork> rounded(10, UnitWork{1.0, 2.0, 1e9, 1e9});
   EXPECT_NEAR(step_time(layout, fast, rounded, 0.0).exposed, 0.1875 + 0.1875 + 2 * 0.5, 10 * rounding);
 }
@@ -134,7 +134,7 @@ TEST(StepTime, CountsWhatARankSends) {
   EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8), part * (values + gradients));
   EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_gradients, 8), part * (values + 2 * gradients));
   EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8), part * 2 * (values + 0.8 * values + gradients));
-  // In groups of 4, and each rank's quarter of the gradients with the other group.
+  // Within groups of 4, and each rank's quarter of the gradients with the other group.
   const double inside = 0.75 * 2 * (1.8 * values + gradients);
   EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4), inside + 2 * 0.5 * gradients / 4);
   const std::vector<UnitWork> rounded(10, UnitWork{1.0, 2.0, 1e9, 1e9});
@@ -143,7 +143,7 @@ TEST(StepTime, CountsWhatARankSends) {
 
 TEST(StepTime, WhatIsSlowerThanComputingIsWaitedFor) {
   const StepTime time = step_time({.ranks = 64}, links, units, 0.0);
-  EXPECT_NEAR(time.exposed + time.compute, 12.0 + time.exchange, 1e-6);  // forward and one unit's backward, then links
+  EXPECT_NEAR(time.exposed + time.compute, 12.0 + time.exchange, 1e-6);  // forward and one backward pass, then links
 }
 
 }  // namespace
