@@ -1,4 +1,4 @@
-# Finds every library we use. A missing one ends the configuration with its name and how to get it.
+# Finds all libraries. If one is missing, the configuration ends with its name and how to install it.
 
 # mylos_require(<variable> <library> <debian package> <spack package>)
 function(mylos_require found library debian spack)
@@ -8,7 +8,7 @@ function(mylos_require found library debian spack)
   endif()
 endfunction()
 
-# An installed Kokkos comes first; the one that scripts/kokkos built into its cache comes second.
+# An installed Kokkos takes precedence over the one that scripts/kokkos built into its cache.
 find_package(Kokkos 4.6 CONFIG QUIET)
 if(NOT Kokkos_FOUND)
   set(flavour)
@@ -107,7 +107,7 @@ if(MYLOS_ENABLE_HDF5)
     message(FATAL_ERROR "MYLOS_ENABLE_MPI needs a parallel HDF5, and ${HDF5_C_LIBRARIES} is not. "
                         "On Debian `scripts/dependencies` installs libhdf5-openmpi-dev; in Spack it is hdf5+mpi.")
   endif()
-  # A parallel HDF5's headers include mpi.h, even for a program that runs alone.
+  # The headers of a parallel HDF5 include mpi.h, even for a serial program.
   if(HDF5_IS_PARALLEL AND NOT MYLOS_ENABLE_MPI)
     find_package(MPI QUIET COMPONENTS C)
     mylos_require(MPI_FOUND "MPI, whose headers the parallel HDF5 needs," libopenmpi-dev openmpi)

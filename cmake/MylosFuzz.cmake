@@ -1,13 +1,14 @@
 # mylos_fuzz_target(<name> SOURCE <file.cpp> LINK <targets>)
 #
-# A fuzz target: <file.cpp> defines
+# Adds a fuzz target. <file.cpp> defines
 #     extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size)
-# which feeds the bytes to one reader, catches std::runtime_error and std::invalid_argument (that is how a reader refuses),
-# and returns 0. Anything else, a crash, a sanitizer's report, another exception, is a finding.
+# which passes the bytes to one reader, catches std::runtime_error and std::invalid_argument, with which a reader
+# rejects input, and returns 0. Anything else is a finding: a crash, a sanitizer's report, or another exception.
 #
-# In the fuzz preset (MYLOS_ENABLE_FUZZ, clang) it is the libFuzzer program fuzz_<name>; `scripts/fuzz` runs each for a while.
-# In an ordinary test build the same source is linked with mylos_fuzz_replay and the ctest fuzz.<name> runs it over every file of
-# tests/fuzz/corpus/<name>/, which must hold at least one: seeds, and what fuzzing once found.
+# In the fuzz preset (MYLOS_ENABLE_FUZZ, clang) the target is the libFuzzer program fuzz_<name>, and `scripts/fuzz` runs
+# each of them for a while. In an ordinary test build, the same source is linked with mylos_fuzz_replay, and the ctest
+# fuzz.<name> runs it on every file of tests/fuzz/corpus/<name>/. That directory must contain at least one file; it
+# holds seeds and earlier findings.
 function(mylos_fuzz_target name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LINK")
   add_executable(fuzz_${name} ${arg_SOURCE})
@@ -23,7 +24,8 @@ function(mylos_fuzz_target name)
   endif()
 endfunction()
 
-# After the last target: the build target fuzz_targets makes all of them, and the file <build>/fuzz_targets names them.
+# To be called after the last target. The build target fuzz_targets builds all of them, and the file
+# <build>/fuzz_targets lists them.
 function(mylos_list_fuzz_targets)
   get_property(names GLOBAL PROPERTY MYLOS_FUZZ_TARGETS)
   list(JOIN names "\n" lines)

@@ -1,9 +1,9 @@
-# What `cmake --install` copies: the program, the libraries with their headers as the CMake package mylos, and under
-# share/mylos what a user starts from: example data, a tiny model, job scripts, and tests of an installed tree.
+# Installs the program, the libraries with their headers as the CMake package mylos, and files to start with in
+# share/mylos: example data, a tiny model, job scripts, and tests of an installed tree.
 
 include(CMakePackageConfigHelpers)
 
-# A program in another prefix finds the libraries it was linked with; nothing of the build tree stays in it.
+# An installed program finds the libraries it was linked with, without references to the build tree.
 set_target_properties(mylos PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS mylos RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
@@ -18,7 +18,7 @@ endif()
 foreach(name IN LISTS mylos_exported)
   list(APPEND targets mylos_${name})
 endforeach()
-# Headers include each other from the root of the tree: "core/batch.hpp".
+# Headers include each other by paths from the root of the tree: "core/batch.hpp".
 foreach(folder core data nn parallel train tasks)
   install(
     DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
@@ -43,10 +43,11 @@ install(FILES "${PROJECT_BINARY_DIR}/package/mylos-config.cmake" "${PROJECT_BINA
 set(mylos_share "${CMAKE_INSTALL_DATADIR}/mylos")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${mylos_share}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts" DESTINATION "${mylos_share}" USE_SOURCE_PERMISSIONS)
-# Also in share/mylos: tests of an installed tree (the head of their CMakeLists.txt says how to run them).
+# Tests of an installed tree, also in share/mylos. The top of their CMakeLists.txt tells how to run them.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/install/smoke" DESTINATION "${mylos_share}")
 
-# Written by the program after it was linked (app/CMakeLists.txt); one for another CPU than this writes none, and is installed without.
+# The program writes this file after linking (app/CMakeLists.txt). A program built for another CPU cannot, so it is
+# optional.
 install(
   FILES "${PROJECT_BINARY_DIR}/manual/mylos.1"
   DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"

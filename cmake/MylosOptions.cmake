@@ -1,4 +1,4 @@
-# What a user may choose, and mylos::options: the flags every target of ours compiles with (no directory-wide flags).
+# The user's options, and mylos::options: the flags of all our targets (no directory-wide flags).
 
 option(MYLOS_ENABLE_OPENMP "Threads on the host through Kokkos' OpenMP backend; OFF is Serial" ON)
 option(MYLOS_ENABLE_MPI "Several ranks through MPI" ON)
@@ -22,10 +22,11 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
 
-# ccache, where it is installed, makes a second build of the same source quick.
+# ccache, if installed, speeds up repeated builds of the same source.
 find_program(MYLOS_CCACHE ccache)
 if(MYLOS_ENABLE_CUDA)
-  # Kokkos' launch compiler chooses between nvcc and the host compiler by a command line that begins with the latter.
+  # Kokkos' launch compiler chooses between nvcc and the host compiler, and expects a command line that begins with the
+  # latter.
   unset(CMAKE_CXX_COMPILER_LAUNCHER)
   unset(CMAKE_CXX_COMPILER_LAUNCHER CACHE)
 elseif(MYLOS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -34,7 +35,7 @@ endif()
 
 add_library(mylos_options INTERFACE)
 add_library(mylos::options ALIAS mylos_options)
-# What a program that links the installed libraries needs is told to it as well; how we compile our own files is not.
+# Requirements of programs that link the installed libraries are public; the flags for our own files are not.
 target_compile_features(mylos_options INTERFACE cxx_std_20)
 target_include_directories(mylos_options INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
                                                    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/mylos>")
@@ -46,25 +47,27 @@ function(mylos_own_flags)
   endforeach()
 endfunction()
 
-# Nobody reads errno or floating-point traps here, and both keep loops with exp, sqrt or a comparison from vectorising.
+# errno and floating-point traps are not used, and they prevent loops with exp, sqrt or a comparison from being
+# vectorised.
 mylos_own_flags(-Wall -Wextra -fno-math-errno -fno-trapping-math)
 if(MYLOS_ENABLE_CUDA)
-  # fmt 9 takes nvcc for a compiler without constexpr, and then calls such functions from constexpr ones.
+  # fmt 9 assumes that nvcc lacks constexpr, and then calls non-constexpr functions from constexpr ones.
   target_compile_definitions(mylos_options INTERFACE FMT_USE_CONSTEXPR=1)
-  # Kokkos names the driver's library, whose functions core/kernels/cuda/driver.cpp stands in for: what nothing takes from
-  # is not needed to start.
+  # Kokkos links the CUDA driver library, whose functions core/kernels/cuda/driver.cpp provides. With --as-needed, an
+  # unused library need not be present at start.
   target_link_options(mylos_options INTERFACE LINKER:--as-needed)
 else()
-  mylos_own_flags(-Wpedantic) # what nvcc hands to the host compiler is not ISO C++
+  mylos_own_flags(-Wpedantic) # the code that nvcc passes to the host compiler is not ISO C++
 endif()
 if(MYLOS_ENABLE_DEVICE_KERNELS)
   target_compile_definitions(mylos_options INTERFACE MYLOS_DEVICE_KERNELS)
 endif()
-# Messages name a file from the root of the tree, wherever it was built.
+# Messages name files relative to the root of the tree, wherever it was built.
 mylos_own_flags("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(MYLOS_ENABLE_NATIVE)
-  # The CPU's name in the command line makes a build tree that meets another CPU compile again, not die of an illegal instruction.
+  # The CPU's name in the command line makes a build tree recompile on another CPU, instead of failing with an illegal
+  # instruction.
   cmake_host_system_information(RESULT mylos_cpu QUERY PROCESSOR_DESCRIPTION)
   execute_process(COMMAND grep -m1 ^flags /proc/cpuinfo OUTPUT_VARIABLE mylos_cpu_flags ERROR_QUIET)
   string(MD5 mylos_cpu "${mylos_cpu}${mylos_cpu_flags}")

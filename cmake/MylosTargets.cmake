@@ -1,9 +1,9 @@
-# One target for each folder, one test program for each folder of tests.
+# One target per folder, and one test program per folder of tests.
 
 include(GoogleTest)
 
-# What tests compile with besides mylos::options. GoogleTest's macros are most of what a build compiles, no test measures its
-# own speed, and what sanitizers look at is the library. The last -O of a command line is the one that counts.
+# The flags of tests beyond mylos::options. Most of the compile time is spent on GoogleTest's macros, no test measures
+# its own speed, and sanitizers examine the library. The last -O on the command line takes effect.
 add_library(mylos_test_options INTERFACE)
 if(MYLOS_ENABLE_SANITIZERS)
   target_compile_options(mylos_test_options INTERFACE -O0 -fno-sanitize=undefined)
@@ -13,9 +13,9 @@ endif()
 
 # mylos_folder(<folder> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
 #
-# The library of a folder, named by its path: data/squad is mylos_data_squad, alias mylos::data_squad. Sources are listed one
-# by one. PUBLIC: targets that its headers need. PRIVATE: targets that only its .cpp files need.
-# Without sources it is an interface library.
+# Adds the library of a folder, named by its path: data/squad is mylos_data_squad, with the alias mylos::data_squad.
+# Sources are listed individually. PUBLIC: targets that its headers need. PRIVATE: targets that only its .cpp files
+# need. Without sources it is an interface library.
 function(mylos_folder folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
   string(REPLACE "/" "_" name "${folder}")
@@ -34,9 +34,9 @@ endfunction()
 
 # mylos_tests(<name> [KOKKOS] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
 #
-# The program test_<name> from tests/<name>, each of its tests a ctest named <name>.<Suite>.<Test> with label <name>.
-# KOKKOS: main() initialises Kokkos before the tests and finalises it after them.
-# TIMEOUT: of each test; 300 s by default. Without sources nothing is made.
+# Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
+# <name>. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. TIMEOUT: per test, 300 s by
+# default. Does nothing without sources.
 function(mylos_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS" "TIMEOUT" "SOURCES;LINK")
   if(NOT arg_SOURCES)
@@ -52,7 +52,7 @@ function(mylos_tests name)
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} mylos_test_options)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
-  # Discovered when ctest starts: a test program that does not build yet does not stop the others.
+  # Discovered when ctest starts, so that a test program that fails to build does not stop the others.
   gtest_discover_tests(
     test_${name}
     TEST_PREFIX ${name}.
@@ -64,10 +64,10 @@ endfunction()
 # mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...]
 #                 [ARGUMENTS <words>...])
 #
-# The program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos, and for each number
-# of ranks, 1 to 4 by default, a ctest named <name>.<number>_ranks with label <name> that runs its tests by mpirun, all
-# unless ARGUMENTS filters them. It fails where a test fails on any rank. Only the first rank tells of tests that pass.
-# TIMEOUT: 120 s by default; then mpirun is told to end, and with it all ranks. In a build without MPI: one rank.
+# Adds the program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos. For each
+# number of ranks, 1 to 4 by default, a ctest <name>.<number>_ranks with label <name> runs all its tests with mpirun, or
+# those that ARGUMENTS select. It fails if a test fails on any rank. Only the first rank reports passing tests. TIMEOUT:
+# 120 s by default; then mpirun is asked to end, together with all ranks. In a build without MPI there is only one rank.
 function(mylos_mpi_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT;ARGUMENTS")
   if(NOT arg_TIMEOUT)
@@ -87,7 +87,8 @@ endfunction()
 
 # mylos_mpi_test(<test> <name> <ranks> <timeout> [ENVIRONMENT <name=value>...] [ARGUMENTS <words>...])
 #
-# One ctest that runs test_<name> with ARGUMENTS on so many ranks. In a build without MPI: only on one.
+# Adds one ctest that runs test_<name> with ARGUMENTS on this number of ranks. In a build without MPI, only tests on one
+# rank.
 function(mylos_mpi_test test name ranks timeout)
   cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "ENVIRONMENT;ARGUMENTS")
   set(launcher ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS})
@@ -100,8 +101,8 @@ function(mylos_mpi_test test name ranks timeout)
   math(EXPR last "${timeout} + 30")
   add_test(NAME ${test} COMMAND timeout --kill-after=10 ${timeout} ${launcher} $<TARGET_FILE:test_${name}>
                                 ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
-  # As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
-  # same core. What MPI itself leaks is not ours.
+  # Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores,
+  # because several tests may run at once. Leaks within MPI are not ours.
   set_tests_properties(
     ${test}
     PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT

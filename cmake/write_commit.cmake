@@ -1,5 +1,5 @@
 # cmake -D SOURCE=<tree> -D OUTPUT=<header> -P write_commit.cmake
-# Writes the commit of the tree as MYLOS_COMMIT, and only where it changed, so that nothing else compiles again.
+# Writes the commit of the tree as MYLOS_COMMIT, only if it has changed, to avoid recompilation.
 execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=12 HEAD
                 OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

@@ -1,5 +1,6 @@
 # cmake -D PROGRAM=<mylos> -D OUTPUT=<folder> -P write_manual.cmake
-# Writes OUTPUT/mylos.1, the manual page, and OUTPUT/mylos, bash's completion. Where the program does not run here: a warning.
+# Writes OUTPUT/mylos.1, the manual page, and OUTPUT/mylos, the completion for bash. Warns if the program cannot run
+# here.
 file(REMOVE_RECURSE "${OUTPUT}")
 file(MAKE_DIRECTORY "${OUTPUT}")
 foreach(file mylos.1=--man mylos=--bash)

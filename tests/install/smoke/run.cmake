@@ -1,5 +1,5 @@
 # cmake -DTEXT=<regular expression> -P run.cmake -- <command>...
-# Runs the command; fails where its exit code is not 0, or where its output does not hold the text.
+# Runs the command. Fails unless its exit code is 0 and its output matches the text.
 set(command)
 set(begun FALSE)
 math(EXPR last "${CMAKE_ARGC} - 1")

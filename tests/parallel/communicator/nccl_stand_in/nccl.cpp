@@ -17,13 +17,13 @@
 #include <vector>
 
 /// Two environment variables change its behaviour. NCCL_STAND_IN_VERSION is the version that it reports.
-/// NCCL_STAND_IN_FAULT injects one fault; the last five below take the number of an operation of the process, as
-/// "call:3".
-///   id       making an id fails
-///   init     connecting fails at once
+/// NCCL_STAND_IN_FAULT injects one fault. The last five faults below take the index of an operation of the process, as
+/// in "call:3".
+///   id       creating an id fails
+///   init     connecting fails immediately
 ///   connect  connecting never ends
 ///   call     the call fails
-///   send     a message of the operation's group is refused
+///   send     a message of the operation's group is rejected
 ///   async    the operation hangs, and the communicator reports an error
 ///   hang     the operation hangs
 ///   device   the operation hangs, and every query of the device fails
