@@ -10,7 +10,7 @@ namespace mylos::data {
 namespace {
 
 struct Architecture {
-  std::string_view prefix;  ///< of the model name, without its owner and in lower case
+  std::string_view prefix;  ///< start of the model name, without its owner and in lower case
   std::string_view title;   ///< with its article
 };
 

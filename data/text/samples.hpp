@@ -27,7 +27,7 @@ struct SampleOptions {
   LongDocuments long_documents = LongDocuments::split;
   std::optional<TokenId> begin;     ///< BOS; nullopt: none is added
   std::optional<TokenId> end;       ///< EOS; nullopt: none is added
-  std::size_t vocabulary_size = 0;  ///< of the model, which may have more embedding rows than the tokenizer has pieces
+  std::size_t vocabulary_size = 0;  ///< size of the model's embedding table, which may exceed the tokenizer's
 };
 
 /// Counts of what was read and what was left out.

@@ -28,8 +28,8 @@ struct BlockRows {
 
 /// One convolution and the layers that follow it.
 struct Block {
-  ImageSize image;   ///< of its input and of its convolution
-  ImageSize window;  ///< of its pooling
+  ImageSize image;   ///< size of its input and convolution
+  ImageSize window;  ///< pooling window
   std::size_t divisor, in, out;
   BlockRows rows;
 };

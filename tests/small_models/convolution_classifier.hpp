@@ -21,7 +21,7 @@ struct ClassifierShape {
   std::size_t first_channels = 8;
   std::size_t second_channels = 16;
   std::size_t classes = 4;
-  float momentum = 0.1f;  ///< of the running statistics
+  float momentum = 0.1f;  ///< momentum of the running statistics
 };
 
 /// Creates the model in float. `predict` returns logits (N, classes). A sample's loss is the sum over its images.

@@ -42,7 +42,7 @@ struct DecoderLayerWorkspace {
   Matrix<float> dgate_up;           ///< (T, 2F)
   Matrix<float> dactivation;        ///< (T, F)
   Matrix<float> row_sums;           ///< (A, T)
-  Vector<float> column_sums;        ///< of H columns
+  Vector<float> column_sums;        ///< workspace for H columns
 };
 
 class DecoderLayer {

@@ -1,10 +1,11 @@
-/* A library that answers as NVIDIA's management library does, for GPUs that are not there. FAKE_NVML_GPUS has their
-   UUIDs, each after a space; FAKE_NVML says how they behave:
-     counted       everything is told; GPU k uses k + 1 GiB, 100 (k + 1) W, and 1000 (k + 1) J more each time it is
-   asked uncounted     no energy, as before Volta silent        a MIG instance, or a site that forbids it: memory only
-     lost          the first GPU is lost when it is asked for the third time
-     stuck         the first GPU does not answer when it is asked for the second time
-     broken        the library does not start */
+/* A library that imitates NVIDIA's management library, for simulated GPUs. FAKE_NVML_GPUS contains their UUIDs, each
+   after a space. FAKE_NVML selects their behaviour:
+     counted     all values are available; GPU k uses k + 1 GiB, 100 (k + 1) W, and 1000 (k + 1) J more per query
+     uncounted   no energy, as before Volta
+     silent      only memory, as for a MIG instance, or on a site that forbids queries
+     lost        the first GPU is lost at its third query
+     stuck       the first GPU does not answer its second query
+     broken      the library does not start */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

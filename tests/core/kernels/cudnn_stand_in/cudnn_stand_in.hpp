@@ -17,7 +17,7 @@ struct CudnnState {
   // seen by tests
   std::size_t forward = 0, backward_data = 0, backward_filter = 0;  ///< computed so far
   std::size_t descriptors = 0, handles = 0;                         ///< currently existing
-  const void* stream = nullptr;                                     ///< of the last convolution
+  const void* stream = nullptr;                                     ///< stream of the last convolution
   std::string mistake;  ///< the first incorrect call, for which the library would not have computed the intended result
 };
 
