@@ -25,7 +25,7 @@ void require_one_each(std::span<const SquadQuestion> questions, std::span<const 
 void object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
                   const std::function<OrderedJson(const Answer&)>& value, const TextSink& take) {
   require_one_each(questions, answers);
-  constexpr std::size_t opening = 1, closing = 2;  // "{" before the first member, and "\n}" after the last
+  constexpr std::size_t opening = 1, closing = 2;  // "{" before a member, and "\n}" after it
   bool is_first = true;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     OrderedJson json = value(answers[i]);

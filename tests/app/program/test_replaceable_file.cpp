@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-/// How commands treat existing files.
+/// The treatment of existing files by commands.
 namespace mylos::tests {
 namespace {
 
