@@ -108,7 +108,7 @@ Json parse_object(std::string_view text, const std::string& file) {
 }
 
 /// Checks that the tensors, sorted by position, cover the data without overlap or gap.
-void check_places(const std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, const std::string& file) {
+void check_positions(const std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, const std::string& file) {
   std::uint64_t filled = 0;
   const TensorInfo* last = nullptr;
   for (const auto& tensor : tensors) {
@@ -167,7 +167,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
     }
   }
   std::ranges::sort(header.tensors, {}, [](const TensorInfo& tensor) { return std::pair(tensor.begin, tensor.end); });
-  check_places(header.tensors, data_bytes, file);
+  check_positions(header.tensors, data_bytes, file);
   return header;
 }
 

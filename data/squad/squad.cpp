@@ -40,7 +40,7 @@ class SquadReader {
   /// Adds a flat row: {"id", "context", "question", "answers": {"text": [...], "answer_start": [...]}}.
   void add_row(const Json& row, const JsonLocation& location) {
     if (find_member(row, "context", location) == nullptr) {
-      location.fail("is no SQuAD: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
+      location.fail("not in SQuAD format: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
     }
     add_question(row, add_context(string_member(row, "context", location)), location);
   }

@@ -107,7 +107,7 @@ inline std::vector<RecordingHooks::Entry> expected_training_calls(std::size_t un
 }
 
 /// Returns the expected calls of a forward pass.
-inline std::vector<RecordingHooks::Entry> expected_prediction_schedule(std::size_t units) {
+inline std::vector<RecordingHooks::Entry> expected_prediction_calls(std::size_t units) {
   std::vector<RecordingHooks::Entry> entries;
   for (std::size_t unit = 0; unit < units; ++unit) {
     entries.push_back({RecordingHooks::Event::acquire, unit});

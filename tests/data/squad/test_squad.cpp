@@ -147,11 +147,11 @@ TEST(Squad, OffsetsCountCodePoints) {
 
 TEST(Squad, RefusesBrokenFilesAndSaysWhere) {
   EXPECT_THAT(squad_error("[]"), HasSubstr("f.json: expected object, found list"));
-  EXPECT_THAT(squad_error("{}"), HasSubstr("f.json: is no SQuAD: expected 'data'"));
+  EXPECT_THAT(squad_error("{}"), HasSubstr("f.json: not in SQuAD format: expected 'data'"));
   EXPECT_EQ(squad_error(R"({"data": 1})"), "f.json: data: expected list, found number");
   EXPECT_EQ(squad_error(R"({"data": []})"), "f.json: has no questions");
   EXPECT_THAT(squad_error(R"({"data": [7]})"), HasSubstr("f.json: data[0]: expected object, found number"));
-  EXPECT_THAT(squad_error(R"({"data": [{"title": "x"}]})"), HasSubstr("f.json: data[0]: is no SQuAD"));
+  EXPECT_THAT(squad_error(R"({"data": [{"title": "x"}]})"), HasSubstr("f.json: data[0]: not in SQuAD format"));
   EXPECT_THAT(squad_error(R"({"version": [], "data": []})"), HasSubstr("f.json: version: expected string"));
   EXPECT_THAT(squad_error(R"({"data": [{"paragraphs": [{"qas": []}]}]})"),
               HasSubstr("f.json: data[0].paragraphs[0]: the key 'context' is missing"));

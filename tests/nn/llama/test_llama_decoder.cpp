@@ -148,7 +148,7 @@ TEST(LlamaDecoder, ASequenceHasTheSameBitsInEveryCompany) {
 
 TEST(LlamaDecoder, TellsTheScheduleEachUnit) {
   DecoderSetting s(decoded_llama(), Precision::float32, {.slots = 1, .positions = 4, .longest_prompt = 2});
-  const auto expected = expected_prediction_schedule(5);
+  const auto expected = expected_prediction_calls(5);
   s.prefill(0, some_tokens(2, 1));
   EXPECT_EQ(s.engine->hooks.entries(), expected);
   s.engine->hooks.clear();

@@ -107,7 +107,7 @@ nn::ResnetShape recorded_resnet_shape(const fs::path& folder) {
   return read_resnet_shape(folder / "config.json", images[2], images[3]);
 }
 
-std::vector<float> read_resnet_row(const fs::path& path, const ParameterTensor& row, const std::string& prefix) {
+std::vector<float> read_resnet_tensor(const fs::path& path, const ParameterTensor& row, const std::string& prefix) {
   const data::SafetensorsFile file(path);
   const std::string name = prefix + row.name;
   if (row.rule.kind == StateRule::Kind::count) {
@@ -128,8 +128,8 @@ RecordedResnetTask::RecordedResnetTask(const nn::ResnetShape& shape, Precision p
 }
 
 void RecordedResnetTask::initial_values(const train::TensorWriter& write) const {
-  for (const ParameterTensor& row : model_->table().tensors()) write(row.name, read_resnet_row(weights_, row));
-  for (const ParameterTensor& row : model_->table().state_tensors()) write(row.name, read_resnet_row(weights_, row));
+  for (const ParameterTensor& row : model_->table().tensors()) write(row.name, read_resnet_tensor(weights_, row));
+  for (const ParameterTensor& row : model_->table().state_tensors()) write(row.name, read_resnet_tensor(weights_, row));
 }
 
 std::vector<std::size_t> RecordedResnetTask::global_batch(std::size_t step) const {
@@ -188,7 +188,7 @@ ResnetEngine::ResnetEngine(RecordedResnetTask trained, const std::string& provid
 void ResnetEngine::read_momentum(const fs::path& file) {
   const auto slices = mode->slices();
   for (const ParameterTensor& row : store.table().tensors()) {
-    const std::vector<float> values = read_resnet_row(file, row, "momentum.");
+    const std::vector<float> values = read_resnet_tensor(file, row, "momentum.");
     for (std::size_t i = 0; i < slices.size(); ++i) {
       if (slices[i].unit != row.unit) continue;
       const Vector<float> slot = slice(optimizer->slot(0, i), row.offset, row.offset + row.size);

@@ -36,8 +36,8 @@ nn::ResnetShape read_resnet_shape(const std::filesystem::path& config, std::size
 nn::ResnetShape recorded_resnet_shape(const std::filesystem::path& folder);
 
 /// Reads a tensor from a file, optionally with `prefix` before its name, in the layout of the table.
-std::vector<float> read_resnet_row(const std::filesystem::path& file, const ParameterTensor& row,
-                                   const std::string& prefix = "");
+std::vector<float> read_resnet_tensor(const std::filesystem::path& file, const ParameterTensor& row,
+                                      const std::string& prefix = "");
 
 /// Trains on the groups of images that `steps` lists for each step.
 class RecordedResnetTask final : public train::Task {

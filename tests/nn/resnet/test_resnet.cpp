@@ -282,7 +282,7 @@ TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
     Batch batch;
     s.data.fill(0, 2, batch);
     s.model->predict(s.engine->pass(), batch, {});
-    EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_schedule(units));
+    EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_calls(units));
   }
 }
 

@@ -81,13 +81,13 @@ class ResnetReference : public testing::Test {
     for (std::size_t row = 0; row < table.tensors().size(); ++row) {
       std::vector<float> values(table.tensor(row).size);
       engine.mode->read_tensor(row, 0, values);
-      compare(as_values(values), as_values(read_resnet_row(file, table.tensor(row))), table.tensor(row).name);
+      compare(as_values(values), as_values(read_resnet_tensor(file, table.tensor(row))), table.tensor(row).name);
     }
   }
   void compare_state(const ResnetEngine& engine, const fs::path& file) {
     const auto rows = engine.store.table().state_tensors();
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      const Values expected = as_values(read_resnet_row(file, rows[row]));
+      const Values expected = as_values(read_resnet_tensor(file, rows[row]));
       if (rows[row].rule.kind == StateRule::Kind::count) {
         EXPECT_EQ(host_values(engine.store.state(row)), expected) << rows[row].name;
       } else {
@@ -188,7 +188,7 @@ TEST_F(ResnetReference, Gradients) {
       for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
         const ParameterTensor& of = engine.store.table().tensor(row);
         compare(host_values(engine.store.gradient(row)),
-                as_values(read_resnet_row(folder / "gradients.safetensors", of)), of.name);
+                as_values(read_resnet_tensor(folder / "gradients.safetensors", of)), of.name);
       }
     }
   });

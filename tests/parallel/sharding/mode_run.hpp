@@ -82,14 +82,14 @@ class ModeRun {
       for (const std::size_t borrowed : table_.units()[unit].borrowed) add_gradients(borrowed, index);
       hooks.release(unit);
       hooks.gradients_ready(unit);
-      if (told_) told_(unit);
+      if (on_ready_) on_ready_(unit);
     }
   }
 
   /// Sets the gradients of later steps.
   void set_gradients(GradientOf gradients) { gradient_of_ = std::move(gradients); }
   /// Sets a callback after gradients_ready of a unit, called on all ranks.
-  void set_told(std::function<void(std::size_t unit)> told) { told_ = std::move(told); }
+  void set_on_ready(std::function<void(std::size_t unit)> told) { on_ready_ = std::move(told); }
 
   /// Returns the expected gradients of a unit after a step, over all ranks and micro-batches.
   Values expected_gradient(std::size_t unit, std::size_t index) const {
@@ -179,7 +179,7 @@ class ModeRun {
 
   ModeSettings settings_;
   GradientOf gradient_of_ = small_gradient;
-  std::function<void(std::size_t unit)> told_;
+  std::function<void(std::size_t unit)> on_ready_;
   ExecutionSpace space_;
   ParameterTable table_;
   Mesh mesh_;

@@ -77,7 +77,7 @@ TEST(ReplicaSums, SendEachSliceOnceAStepAndBeforeTheBackwardPassEnds) {
       const std::uint64_t before = hybrid.sent_to_nodes();
       std::size_t told = 0;
       std::uint64_t expected = 0;
-      hybrid.run.set_told([&](std::size_t unit) {
+      hybrid.run.set_on_ready([&](std::size_t unit) {
         const bool last = told++ >= (micro_batches - 1) * of_slices.size();
         // The preceding unit in the order of the backward pass.
         if (last && unit + 1 < of_slices.size()) expected += of_slices[unit + 1];

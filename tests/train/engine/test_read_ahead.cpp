@@ -12,7 +12,7 @@ namespace {
 using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;  // steps and samples
 
 /// A task that records the batches announced to it, and those requested later.
-class ToldTask final : public Task {
+class ExpectingTask final : public Task {
  public:
   const nn::Model& model() const override { return task_.model(); }
   void initial_values(const TensorWriter& write) const override { task_.initial_values(write); }
@@ -54,7 +54,7 @@ TrainConfig config_of_steps(std::size_t steps) {
 
 TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
   for (const bool deterministic : {false, true}) {
-    ToldTask task;
+    ExpectingTask task;
     TrainConfig config = config_of_steps(5);
     config.micro_batch = deterministic ? 0 : 3;
     config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples, so some are dummies

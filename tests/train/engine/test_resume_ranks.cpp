@@ -171,7 +171,7 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
 }
 
 /// Returns the master weights with which a run resumes.
-std::vector<float> masters_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
+std::vector<float> master_weights_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
   return trained_weights(task, train::Trainer(config, task, ranks));
 }
 
@@ -189,12 +189,12 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
     config.precision = from;
     const std::string name(to_string(from));
     const std::vector<double> whole = whole_run(config, before, name, all);
-    const std::vector<float> master_weights = masters_of(resumed(config, name), before, all);
+    const std::vector<float> master_weights = master_weights_of(resumed(config, name), before, all);
     config.precision = to;
     std::vector<double> one_mode;
     for (const ModeKind mode : modes) {
       SCOPED_TRACE(fmt::format("from {} in {}", name, to_string(mode)));
-      EXPECT_EQ(masters_of(resumed(in_mode(config, mode), name), after, all), master_weights);
+      EXPECT_EQ(master_weights_of(resumed(in_mode(config, mode), name), after, all), master_weights);
       const std::vector<double> losses = resumed_run(in_mode(config, mode), after, name, all);
       EXPECT_LE(difference(losses, whole), 0x1p-8);
       EXPECT_NE(difference(losses, whole), 0.0) << "the precision did not change";
