@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,19 +88,27 @@ std::string model_json_text(const OrderedJson& json);
 
 /// Writes a model directory that transformers can load: `config` as config.json, `files` unchanged, and the weights as
 /// a stream of pieces. The directory appears complete or not at all, and replaces an older one at `directory`. Only one
-/// process may write to it at a time.
+/// process may write to it at a time, or several that each have a `part`: then the first writer is created first, and
+/// commits after all have finished.
 class PretrainedWriter {
  public:
   /// Throws std::invalid_argument if a file's name is a path, appears twice, or is that of config.json or the weights.
   PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
-                   std::span<const TensorShape> weights, const WeightFormat& format = {});
-  /// Appends values, as SafetensorsWriter::write does.
+                   std::span<const TensorShape> weights, const WeightFormat& format = {}, const WriterPart& part = {});
+  /// The directory in which the files are until commit().
+  const std::filesystem::path& staged() const { return part_.staged; }
+  /// Appends values, as WeightFilesWriter::write does.
   void write(std::span<const float> values) { weights_.write(values); }
+  /// Completes this writer's files.
+  void finish();
+  /// Finishes if finish() was not called, and replaces the directory. Only for the first writer.
   void commit();
 
  private:
-  StagedDirectory staged_;
+  std::unique_ptr<StagedDirectory> staged_;  ///< of the first writer; else null
+  WriterPart part_;
   WeightFilesWriter weights_;
+  bool finished_ = false;
 };
 
 /// Does the same for weights that are in memory.

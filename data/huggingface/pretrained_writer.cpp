@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <set>
 #include <string_view>
 
@@ -25,11 +26,19 @@ void check_names(std::span<const ModelFile> files) {
   }
 }
 
-/// Removes the leftovers of killed writers beside `directory`, and returns it.
-const std::filesystem::path& prepared(const std::filesystem::path& directory, std::span<const ModelFile> files) {
+/// Creates the directory in which the first writer collects the files; null for the others. Removes the leftovers of
+/// killed writers.
+std::unique_ptr<StagedDirectory> stage(const std::filesystem::path& directory, std::span<const ModelFile> files,
+                                       const WriterPart& part) {
+  if (part.writer > 0) return nullptr;
   check_names(files);
   remove_abandoned(directory);
-  return directory;
+  return std::make_unique<StagedDirectory>(directory);
+}
+
+WriterPart with_path(WriterPart part, const StagedDirectory* staged) {
+  if (staged != nullptr) part.staged = staged->path();
+  return part;
 }
 
 }  // namespace
@@ -38,15 +47,24 @@ std::string model_json_text(const OrderedJson& json) { return json.dump(2) + "\n
 
 PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config,
                                    std::span<const ModelFile> files, std::span<const TensorShape> weights,
-                                   const WeightFormat& format)
-    : staged_(prepared(directory, files)), weights_(staged_.path(), weights, format) {
-  write_text(staged_.path() / config_name, model_json_text(config));
-  for (const ModelFile& file : files) write_text(staged_.path() / file.name, file.bytes);
+                                   const WeightFormat& format, const WriterPart& part)
+    : staged_(stage(directory, files, part)),
+      part_(with_path(part, staged_.get())),
+      weights_(staged(), weights, format, part_) {
+  if (staged_ == nullptr) return;
+  write_text(staged() / config_name, model_json_text(config));
+  for (const ModelFile& file : files) write_text(staged() / file.name, file.bytes);
+}
+
+void PretrainedWriter::finish() {
+  weights_.commit();
+  finished_ = true;
 }
 
 void PretrainedWriter::commit() {
-  weights_.commit();
-  staged_.commit();
+  require(staged_ != nullptr, "only the first writer of a directory commits it");
+  if (!finished_) finish();
+  staged_->commit();
 }
 
 void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,12 +49,16 @@ std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors
 }
 
 WeightFilesWriter::WeightFilesWriter(std::filesystem::path directory, std::span<const TensorShape> tensors,
-                                     const WeightFormat& format)
+                                     const WeightFormat& format, const WriterPart& part)
     : directory_(std::move(directory)),
       tensors_(tensors.begin(), tensors.end()),
       format_(format),
-      counts_(divide_into_shards(tensors, format)) {
+      counts_(divide_into_shards(tensors, format)),
+      part_(part),
+      shard_(part.writer) {
   check_tensor_names(tensors);
+  require(part.writer < part.writers && part.writers <= counts_.size(),
+          fmt::format("writer {} of {} for {} weight files", part.writer, part.writers, counts_.size()));
   begin_shard();
 }
 
@@ -63,7 +68,9 @@ std::filesystem::path WeightFilesWriter::path_of(std::size_t shard) const {
 }
 
 void WeightFilesWriter::begin_shard() {
-  const auto held = std::span(tensors_).subspan(first_, counts_[shard_]);
+  const std::size_t first =
+      std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(shard_), std::size_t{0});
+  const auto held = std::span(tensors_).subspan(first, counts_[shard_]);
   left_ = 0;
   for (const TensorShape& tensor : held) left_ += element_count(tensor.shape, tensor.name);
   file_.emplace(path_of(shard_), held, format_.precision);
@@ -71,14 +78,13 @@ void WeightFilesWriter::begin_shard() {
 
 void WeightFilesWriter::write(std::span<const float> values) {
   while (!values.empty()) {
-    if (left_ == 0 && shard_ + 1 < counts_.size()) {
+    if (left_ == 0 && !is_last_shard()) {
       file_->commit();
-      first_ += counts_[shard_++];
+      shard_ += part_.writers;
       begin_shard();
       continue;
     }
-    const bool is_last = shard_ + 1 == counts_.size();
-    const std::size_t count = is_last ? values.size() : std::min(left_, values.size());
+    const std::size_t count = is_last_shard() ? values.size() : std::min(left_, values.size());
     file_->write(values.first(count));
     left_ -= std::min(left_, count);
     values = values.subspan(count);
@@ -86,10 +92,10 @@ void WeightFilesWriter::write(std::span<const float> values) {
 }
 
 void WeightFilesWriter::commit() {
-  require(shard_ + 1 == counts_.size(),
+  require(is_last_shard(),
           fmt::format("{} values of {} are missing, and later files", left_, path_of(shard_).filename().string()));
   file_->commit();
-  if (counts_.size() > 1) write_index();
+  if (counts_.size() > 1 && part_.writer == 0) write_index();
 }
 
 void WeightFilesWriter::write_index() const {

@@ -25,28 +25,41 @@ struct WeightFormat {
 /// Returns the number of consecutive tensors in each file: a single file if all fit into format.shard_bytes.
 std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors, const WeightFormat& format);
 
+/// One of several processes that write the files of one directory side by side: file f is that of writer
+/// f % writers.
+struct WriterPart {
+  std::size_t writer = 0;
+  std::size_t writers = 1;
+  /// Directory that the first writer created for the files; unused by that one.
+  std::filesystem::path staged = {};
+};
+
 /// Writes model.safetensors, or shards and their index, to a directory, one file after the other.
 class WeightFilesWriter {
  public:
-  /// Throws std::invalid_argument if a tensor's name appears twice, and std::runtime_error with the file.
-  WeightFilesWriter(std::filesystem::path directory, std::span<const TensorShape> tensors, const WeightFormat& format);
-  /// Appends any number of values. Tensors follow each other in order.
+  /// Throws std::invalid_argument if a tensor's name appears twice or there are more writers than files, and
+  /// std::runtime_error with the file.
+  WeightFilesWriter(std::filesystem::path directory, std::span<const TensorShape> tensors, const WeightFormat& format,
+                    const WriterPart& part = {});
+  /// Appends any number of values. The tensors of this writer's files follow each other in order.
   void write(std::span<const float> values);
-  /// Completes the files. Throws std::invalid_argument unless exactly as many values were written as the tensors have.
+  /// Completes this writer's files; the first writer also writes the index. Throws std::invalid_argument unless exactly
+  /// as many values were written as the tensors have.
   void commit();
 
  private:
   std::filesystem::path path_of(std::size_t shard) const;
   void begin_shard();
+  bool is_last_shard() const { return shard_ + part_.writers >= counts_.size(); }
   void write_index() const;
 
   std::filesystem::path directory_;
   std::vector<TensorShape> tensors_;
   WeightFormat format_;
   std::vector<std::size_t> counts_;  ///< tensors per shard
-  std::size_t shard_ = 0;            ///< shard being written
-  std::size_t first_ = 0;            ///< first tensor of that shard
-  std::size_t left_ = 0;             ///< elements still missing in that shard
+  WriterPart part_;
+  std::size_t shard_;     ///< shard being written
+  std::size_t left_ = 0;  ///< elements still missing in that shard
   std::optional<SafetensorsWriter> file_;
 };
 

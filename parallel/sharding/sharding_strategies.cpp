@@ -25,7 +25,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
   double sum_of_blocks(std::span<const double> values) override;
   void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
-  void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
+  void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) override;
   TensorRange owned_range(std::size_t tensor) const override;
   Communicator& copies() override { return mesh_.replicate(); }
   void copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) override;
@@ -141,16 +141,18 @@ void SlicedStrategy::read_tensor(std::size_t tensor, std::size_t first, std::spa
   });
 }
 
-void SlicedStrategy::gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) {
-  constexpr std::size_t root = 0;
-  // The world's first rank is in the first shard group; the other groups hold the same values.
-  if (mesh_.world().rank() >= ranks_.size()) return check_range(store_.table().tensor(tensor), first, values.size());
+void SlicedStrategy::gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) {
+  // Only the root's shard group takes part; the other groups hold the same values.
+  if (mesh_.world().rank() / ranks_.size() != root / ranks_.size()) {
+    return check_range(store_.table().tensor(tensor), first, values.size());
+  }
+  const std::size_t root_of_group = root % ranks_.size();
   const ParameterSlice& mine = slices_[store_.table().tensor(tensor).unit];
   for_each_owner(tensor, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
     if (owner == ranks_.rank()) copy_master_weights(mine, at, piece);
-    if (owner == root) return;
-    ranks_.transfer({}, {piece.data(), piece.size(), ElementType::float32, MemoryKind::host}, owner, root, "tensors")
-        .wait({});
+    if (owner == root_of_group) return;
+    const Buffer values_of_owner{piece.data(), piece.size(), ElementType::float32, MemoryKind::host};
+    ranks_.transfer({}, values_of_owner, owner, root_of_group, "tensors").wait({});
   });
 }
 

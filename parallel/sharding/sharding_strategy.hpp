@@ -68,9 +68,9 @@ class ShardingStrategy {
 
   /// Reads master weights of a tensor, from element `first` on, into host memory on every rank.
   virtual void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
-  /// Reads master weights like read_tensor, but on the first rank only. Each rank that owns some of the elements sends
-  /// only these. `values` must have the same size on all ranks; it is left undefined on the others.
-  virtual void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
+  /// Reads master weights like read_tensor, but only on rank `root` of all ranks. Each rank that owns some of the
+  /// elements sends only these. `values` must have the same size on all ranks; it is left undefined on the others.
+  virtual void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) = 0;
   /// The elements of a tensor whose master weights this rank owns; may be empty. Not collective.
   virtual TensorRange owned_range(std::size_t tensor) const = 0;
   /// The ranks that hold the same slices as this one, in the same order on each; a group of one if there are no others.

@@ -3,12 +3,22 @@
 #include "data/huggingface/resnet_tensors.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
-#include <vector>
-
 namespace mylos::tasks {
 namespace {
 
-std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
+std::vector<data::ModelFile> processor_file(const ImageInput& input) {
+  const data::ImageProcessor processor{.mean = input.mean,
+                                       .deviation = input.deviation,
+                                       .size = input.size,
+                                       .crop_fraction = input.crop_fraction,
+                                       .warps = input.warps,
+                                       .is_bicubic = input.resampling == data::Resampling::bicubic};
+  return {{data::image_processor_file, data::model_json_text(data::image_processor_json(processor))}};
+}
+
+}  // namespace
+
+std::vector<data::TensorShape> image_weight_tensors(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
   for (const ParameterTensor& row : table.tensors()) {
     tensors.push_back({row.name, row.shape});
@@ -23,22 +33,11 @@ std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   return tensors;
 }
 
-std::vector<data::ModelFile> processor_file(const ImageInput& input) {
-  const data::ImageProcessor processor{.mean = input.mean,
-                                       .deviation = input.deviation,
-                                       .size = input.size,
-                                       .crop_fraction = input.crop_fraction,
-                                       .warps = input.warps,
-                                       .is_bicubic = input.resampling == data::Resampling::bicubic};
-  return {{data::image_processor_file, data::model_json_text(data::image_processor_json(processor))}};
-}
-
-}  // namespace
-
 ImageExport::ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config,
-                         const ImageInput& input, const ParameterTable& table, const data::WeightFormat& format)
+                         const ImageInput& input, const ParameterTable& table, const data::WeightFormat& format,
+                         const train::ExportPart& part)
     : writer_(directory, data::resnet_config_json(config, torch_dtype(format.precision)), processor_file(input),
-              tensors_of(table), format) {}
+              image_weight_tensors(table), format, writer_part(part)) {}
 
 void ImageExport::write(const ParameterTensor& row, std::size_t first, std::span<const float> values) {
   if (row.shape.size() != 4) return writer_.write(values);

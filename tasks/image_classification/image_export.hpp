@@ -10,17 +10,23 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mylos::tasks {
+
+/// Returns the tensors of an export, parameters and state, as weight files have them.
+std::vector<data::TensorShape> image_weight_tensors(const ParameterTable& table);
 
 /// Exports an image classifier as a directory that transformers can load: weights in PyTorch's layout, BatchNorm's
 /// running statistics and counts, and preprocessor_config.json.
 class ImageExport final : public train::ModelExport {
  public:
   ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config, const ImageInput& input,
-              const ParameterTable& table, const data::WeightFormat& format);
+              const ParameterTable& table, const data::WeightFormat& format, const train::ExportPart& part = {});
 
   void write(const ParameterTensor& row, std::size_t first, std::span<const float> values) override;
+  std::filesystem::path staged() const override { return writer_.staged(); }
+  void finish() override { writer_.finish(); }
   void commit() override { writer_.commit(); }
 
  private:

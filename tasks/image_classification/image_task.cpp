@@ -219,7 +219,16 @@ void ImageTask::write_results(const std::filesystem::path& directory) const {
 }
 
 std::unique_ptr<train::ModelExport> ImageTask::start_export(const std::filesystem::path& directory) const {
-  return std::make_unique<ImageExport>(directory, classifier_.config, input_, network_->table(), export_format_);
+  return start_export_part(directory, {});
+}
+
+std::vector<std::size_t> ImageTask::export_files() const {
+  return data::divide_into_shards(image_weight_tensors(network_->table()), export_format_);
+}
+
+std::unique_ptr<train::ModelExport> ImageTask::start_export_part(const std::filesystem::path& directory,
+                                                                 const train::ExportPart& part) const {
+  return std::make_unique<ImageExport>(directory, classifier_.config, input_, network_->table(), export_format_, part);
 }
 
 std::vector<DataChecksum> ImageTask::data_checksums() const {

@@ -41,6 +41,9 @@ class ImageTask final : public Task {
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return mistakes_json(evaluation_->mistakes()); }
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+  std::vector<std::size_t> export_files() const override;
+  std::unique_ptr<train::ModelExport> start_export_part(const std::filesystem::path& directory,
+                                                        const train::ExportPart& part) const override;
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;

@@ -7,12 +7,6 @@
 namespace mylos::tasks {
 namespace {
 
-std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
-  std::vector<data::TensorShape> tensors;
-  for (const ParameterTensor& tensor : table.tensors()) tensors.push_back({tensor.name, tensor.shape});
-  return tensors;
-}
-
 OrderedJson with_dtype(OrderedJson config, Precision precision) {
   config["torch_dtype"] = torch_dtype(precision);
   return config;
@@ -38,9 +32,18 @@ std::string_view torch_dtype(Precision precision) {
   fail("unknown precision");
 }
 
+std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterTensor& tensor : table.tensors()) tensors.push_back({tensor.name, tensor.shape});
+  return tensors;
+}
+
+data::WriterPart writer_part(const train::ExportPart& part) { return {part.writer, part.writers, part.staged}; }
+
 PretrainedExport::PretrainedExport(const std::filesystem::path& directory, OrderedJson config,
                                    std::span<const data::ModelFile> files, const ParameterTable& table,
-                                   const data::WeightFormat& format)
-    : writer_(directory, with_dtype(std::move(config), format.precision), files, tensors_of(table), format) {}
+                                   const data::WeightFormat& format, const train::ExportPart& part)
+    : writer_(directory, with_dtype(std::move(config), format.precision), files, weight_tensors(table), format,
+              writer_part(part)) {}
 
 }  // namespace mylos::tasks

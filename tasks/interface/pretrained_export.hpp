@@ -20,6 +20,12 @@ Precision export_precision(const RunConfig& run, const data::PretrainedModel& mo
 /// Returns the name of a weight type in config.json: "bfloat16".
 std::string_view torch_dtype(Precision precision);
 
+/// Returns the tensors of `table` as weight files have them.
+std::vector<data::TensorShape> weight_tensors(const ParameterTable& table);
+
+/// Returns `part` for the writers of weight files.
+data::WriterPart writer_part(const train::ExportPart& part);
+
 /// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load. Its tables have
 /// no state tensors.
 class PretrainedExport final : public train::ModelExport {
@@ -27,9 +33,11 @@ class PretrainedExport final : public train::ModelExport {
   /// Writes `config` to config.json, with the type of the weights as torch_dtype, and `files` (the tokenizer's) next to
   /// it.
   PretrainedExport(const std::filesystem::path& directory, OrderedJson config, std::span<const data::ModelFile> files,
-                   const ParameterTable& table, const data::WeightFormat& format);
+                   const ParameterTable& table, const data::WeightFormat& format, const train::ExportPart& part = {});
 
   void write(const ParameterTensor&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  std::filesystem::path staged() const override { return writer_.staged(); }
+  void finish() override { writer_.finish(); }
   void commit() override { writer_.commit(); }
 
  private:

@@ -118,8 +118,17 @@ void LanguageTask::write_results(const fs::path& directory) const {
 }
 
 std::unique_ptr<train::ModelExport> LanguageTask::start_export(const fs::path& directory) const {
+  return start_export_part(directory, {});
+}
+
+std::vector<std::size_t> LanguageTask::export_files() const {
+  return data::divide_into_shards(weight_tensors(model_->table()), export_format_);
+}
+
+std::unique_ptr<train::ModelExport> LanguageTask::start_export_part(const fs::path& directory,
+                                                                    const train::ExportPart& part) const {
   return std::make_unique<PretrainedExport>(directory, data::llama_config_json(llama_), tokenizer_files_,
-                                            model_->table(), export_format_);
+                                            model_->table(), export_format_, part);
 }
 
 std::vector<DataChecksum> LanguageTask::data_checksums() const {

@@ -37,6 +37,9 @@ class LanguageTask final : public Task {
   LanguageEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+  std::vector<std::size_t> export_files() const override;
+  std::unique_ptr<train::ModelExport> start_export_part(const std::filesystem::path& directory,
+                                                        const train::ExportPart& part) const override;
 
   std::vector<DataChecksum> data_checksums() const override;
   std::string model_text() const override;

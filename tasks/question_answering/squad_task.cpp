@@ -160,8 +160,17 @@ std::string SquadTask::short_answers() const {
 }
 
 std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
+  return start_export_part(directory, {});
+}
+
+std::vector<std::size_t> SquadTask::export_files() const {
+  return data::divide_into_shards(weight_tensors(model_->table()), export_format_);
+}
+
+std::unique_ptr<train::ModelExport> SquadTask::start_export_part(const std::filesystem::path& directory,
+                                                                 const train::ExportPart& part) const {
   return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), tokenizer_files_, model_->table(),
-                                            export_format_);
+                                            export_format_, part);
 }
 
 }  // namespace mylos::tasks

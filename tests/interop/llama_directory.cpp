@@ -80,10 +80,12 @@ void write_copy(LoadedLlama& loaded, const std::string& source, const std::strin
   const OrderedJson config = data::llama_config_json(data::read_llama_config(data::PretrainedModel(source)));
   tasks::PretrainedExport copy(target, config, {}, loaded.model->table(), format);
   const auto alone = parallel::make_self_communicator();
-  train::gather_parameters(*alone, loaded.store, *loaded.mode,
-                           [&](const ParameterTensor& row, std::size_t first, std::span<const float> values) {
-                             copy.write(row, first, values);
-                           });
+  const std::vector<train::WrittenTensors> all = train::divide_export(
+      std::vector<std::size_t>{loaded.model->table().tensors().size()}, std::vector<std::size_t>{0});
+  train::gather_tensors(*alone, loaded.store, *loaded.mode, all,
+                        [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+                          copy.write(tensor, first, values);
+                        });
   copy.commit();
 }
 

@@ -42,7 +42,7 @@ std::string keep_weights(const RunParts& run, const Divergence& divergence) {
     run.mode.sync_parameters(run.space);
   }
   if (!weights_are_finite(run)) return {};
-  export_model(run.ranks, run.task, run.store, run.mode, run.config.output / "last");
+  export_model(run.ranks, run.task, run.store, run.mode, run.config.output / "last", run.checkpoints.writer_of());
   return fmt::format("last/ holds the weights that step {} began with{}; ",
                      1 + (spoilt ? spoilt->step : divergence.step), spoilt ? ", to the rounding of its update" : "");
 }

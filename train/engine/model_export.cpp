@@ -4,51 +4,50 @@
 #include "parallel/communicator/file_work.hpp"
 #include "train/engine/pieces.hpp"
 
+#include <algorithm>
 #include <exception>
-#include <string>
-#include <vector>
+#include <memory>
+#include <set>
 
 namespace mylos::train {
 namespace {
 
-/// The export on the first rank. After the first error, which is kept, nothing more is written.
-class FirstRankExport {
+/// This rank's part of an export, if it is a writer. The first error is kept, and nothing is written after it, so that
+/// the rank goes on taking part in collective calls.
+class ExportWriter {
  public:
-  explicit FirstRankExport(bool writes) : writes_(writes) {}
+  void start(std::unique_ptr<ModelExport> target) { target_ = std::move(target); }
 
-  template <class Work>
-  void attempt(const Work& work) {
-    if (!writes_ || failure_) return;
+  void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+    if (failure_) return;
     const parallel::FileWork exporting;
     try {
-      work();
+      target_->write(tensor, first, values);
     } catch (const std::exception&) {
       failure_ = std::current_exception();
     }
   }
 
-  /// Throws the error that was kept, if any.
-  void check() const {
+  /// Throws the error that was kept.
+  void finish() {
     if (failure_) std::rethrow_exception(failure_);
+    if (target_ == nullptr) return;
+    const parallel::FileWork exporting;
+    target_->finish();
   }
 
+  void commit() { target_->commit(); }
+
  private:
-  bool writes_;
+  std::unique_ptr<ModelExport> target_;
   std::exception_ptr failure_;
 };
 
-/// Reads each tensor with `read` and passes its values to `take`.
-template <class Read>
-void read_tensors(std::span<const ParameterTensor> tensors, const TensorSink& take, const Read& read) {
-  std::vector<float> values;
-  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
-    for_each_piece(tensors[tensor].size, [&](std::size_t first, std::size_t count) {
-      values.resize(count);
-      read(tensor, first, std::span(values));
-      take(tensors[tensor], first, values);
-    });
-  }
-}
+/// The next elements of a writer's tensors.
+struct Cursor {
+  std::size_t tensor = 0;  ///< in WrittenTensors
+  std::size_t first = 0;
+};
 
 }  // namespace
 
@@ -57,41 +56,79 @@ void read_state(const ParameterStore& store, std::size_t state_tensor, std::size
   Kokkos::deep_copy(target, slice(store.state(state_tensor), first, first + values.size()));
 }
 
-void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
-                       const TensorSink& take) {
-  const bool is_first = ranks.rank() == 0;
-  const TensorSink take_first = [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
-    if (is_first) take(tensor, first, values);
-    // Keeps ranks that own no part of a tensor at most one tensor ahead of the others (--collective-timeout).
-    if (first + values.size() == tensor.size) ranks.barrier("a tensor that is exported");
-  };
-  read_tensors(store.table().tensors(), take_first,
-               [&](std::size_t tensor, std::size_t first, std::span<float> values) {
-                 mode.gather_tensor(tensor, first, values);
-               });
+void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
+                    std::span<const WrittenTensors> writers, const TensorSink& take) {
+  const std::span<const ParameterTensor> parameters = store.table().tensors(), states = store.table().state_tensors();
+  std::vector<Cursor> cursors(writers.size());
+  std::vector<float> values;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    bool ends_tensor = false;
+    for (std::size_t i = 0; i < writers.size(); ++i) {
+      const WrittenTensors& writer = writers[i];
+      Cursor& at = cursors[i];
+      if (at.tensor == writer.tensors.size()) continue;
+      goes_on = true;
+      const std::size_t number = writer.tensors[at.tensor];
+      const bool is_state = number >= parameters.size(), writes = ranks.rank() == writer.rank;
+      const ParameterTensor& tensor = is_state ? states[number - parameters.size()] : parameters[number];
+      values.resize(std::min(piece_elements, tensor.size - at.first));
+      if (!is_state) mode.gather_tensor(number, at.first, values, writer.rank);
+      if (is_state && writes) read_state(store, number - parameters.size(), at.first, values);
+      if (writes) take(tensor, at.first, values);
+      at.first += values.size();
+      if (at.first < tensor.size) continue;
+      ends_tensor = true;
+      at = {.tensor = at.tensor + 1};
+    }
+    // Ranks that own nothing of a tensor must not run ahead of it for long: --collective-timeout.
+    if (ends_tensor) ranks.barrier("a tensor that is exported");
+  }
 }
 
-void read_states(const ParameterStore& store, const TensorSink& take) {
-  read_tensors(store.table().state_tensors(), take,
-               [&](std::size_t tensor, std::size_t first, std::span<float> values) {
-                 read_state(store, tensor, first, values);
-               });
+std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of) {
+  const std::set<std::size_t> ranks(writer_of.begin(), writer_of.end());
+  std::vector<WrittenTensors> writers;
+  for (const std::size_t rank : ranks) {
+    if (writers.size() < files.size()) writers.push_back({.rank = rank, .tensors = {}});
+  }
+  std::size_t tensor = 0;
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    std::vector<std::size_t>& own = writers[file % writers.size()].tensors;
+    for (const std::size_t end = tensor + files[file]; tensor < end; ++tensor) own.push_back(tensor);
+  }
+  return writers;
 }
 
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
-                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory) {
-  FirstRankExport first(ranks.rank() == 0);
-  std::unique_ptr<ModelExport> target;
-  first.attempt([&] { target = task.start_export(directory); });
-  const TensorSink write = [&](const ParameterTensor& tensor, std::size_t begin, std::span<const float> values) {
-    first.attempt([&] { target->write(tensor, begin, values); });
-  };
-  gather_parameters(ranks, store, mode, write);
-  read_states(store, write);
-  parallel::on_first_rank(ranks, [&] {
-    first.check();
-    target->commit();
-  });
+                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  std::span<const std::size_t> writer_of) {
+  const std::vector<WrittenTensors> writers = divide_export(task.export_files(), writer_of);
+  const std::size_t count = writers.size();
+  ExportWriter mine;
+  if (count == 1) {
+    parallel::on_first_rank(ranks, [&] { mine.start(task.start_export(directory)); });
+  } else {
+    const std::filesystem::path staged = parallel::on_first_rank(ranks, [&] {
+      std::unique_ptr<ModelExport> first = task.start_export_part(directory, {.writer = 0, .writers = count});
+      const std::filesystem::path path = first->staged();
+      mine.start(std::move(first));
+      return path;
+    });
+    parallel::on_every_rank(ranks, [&] {
+      for (std::size_t writer = 1; writer < count; ++writer) {
+        if (writers[writer].rank != ranks.rank()) continue;
+        const parallel::FileWork starting;
+        mine.start(task.start_export_part(directory, {.writer = writer, .writers = count, .staged = staged}));
+      }
+    });
+  }
+  gather_tensors(ranks, store, mode, writers,
+                 [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+                   mine.write(tensor, first, values);
+                 });
+  parallel::on_every_rank(ranks, [&] { mine.finish(); });
+  parallel::on_first_rank(ranks, [&] { mine.commit(); });
 }
 
 }  // namespace mylos::train

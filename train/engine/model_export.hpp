@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <vector>
 
 /// Exports the model's tensors through the host piece by piece, without a copy of the model in memory.
 namespace mylos::train {
@@ -18,16 +19,26 @@ void read_state(const ParameterStore& store, std::size_t state_tensor, std::size
 /// Receives values of a tensor from element `first` on.
 using TensorSink = std::function<void(const ParameterTensor& tensor, std::size_t first, std::span<const float> values)>;
 
-/// Passes the master weights of all tensors to `take` on the first rank, in pieces and in the table's order. The other
-/// ranks send the elements that they own. Collective.
-void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
-                       const TensorSink& take);
-/// Passes the state tensors to `take` on every rank. Not collective.
-void read_states(const ParameterStore& store, const TensorSink& take);
+/// A rank that writes tensors, and the tensors: numbers in the order of the table's tensors, then its state tensors.
+struct WrittenTensors {
+  std::size_t rank = 0;
+  std::vector<std::size_t> tensors;
+};
 
-/// Exports the model of `task` into `directory`. The first rank writes; the others send it their parts. Collective.
+/// Passes master weights and state to `take` on the ranks that write them, in pieces. The ranks that own elements send
+/// them to the writer. Writers receive pieces in turns, so that they write at the same time. Collective.
+void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
+                    std::span<const WrittenTensors> writers, const TensorSink& take);
+
+/// Divides an export of files with so many tensors each among the writers: file f is that of the writer f % writers in
+/// ascending order of ranks. `writer_of` names a writer for each rank; rank 0 is one.
+std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of);
+
+/// Exports the model of `task` into `directory`. The first rank writes, or several of the ranks in `writer_of` do if
+/// the export has several files; the others send them their parts. Collective.
 /// Errors: an error of the export is thrown on every rank, so that no rank is left waiting.
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
-                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory);
+                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  std::span<const std::size_t> writer_of);
 
 }  // namespace mylos::train

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class RunCheckpoints {
 
   /// Returns the number of ranks that write a checkpoint.
   std::size_t writers() const;
+  /// Returns for each rank the rank that writes its data.
+  std::span<const std::size_t> writer_of() const { return parts_.writer_of; }
 
   /// Returns whether this run can write checkpoints: it has an output directory, and the build has HDF5.
   bool enabled() const;

@@ -143,7 +143,9 @@ struct Trainer::State {
     return {config, task,       ranks.world, space, store,    *mode, *optimizer,
             *step,  *predictor, checkpoints, best,  schedule, sent,  steps};
   }
-  void export_model(const char* name) { train::export_model(ranks.world, task, store, *mode, config.output / name); }
+  void export_model(const char* name) {
+    train::export_model(ranks.world, task, store, *mode, config.output / name, checkpoints.writer_of());
+  }
   /// Initialises the parameters from the model, or from the checkpoint that the run resumes.
   void begin();
   void resume();

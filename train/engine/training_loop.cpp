@@ -219,7 +219,7 @@ void TrainingLoop::keep(EvaluationReport& report) {
     if (report.step == 0) return;
     parallel::on_every_rank(run_.ranks, [&] { report.best = best.offer(report.metrics); });
     if (!report.best || output.empty()) return;
-    export_model(run_.ranks, run_.task, run_.store, run_.mode, output / "best");
+    export_model(run_.ranks, run_.task, run_.store, run_.mode, output / "best", run_.checkpoints.writer_of());
     write_results(run_);
   });
   run_.best = std::move(best);

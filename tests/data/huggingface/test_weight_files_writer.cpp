@@ -41,6 +41,15 @@ std::set<std::string> names_in(const std::filesystem::path& directory) {
   return names;
 }
 
+/// Returns the contents of every file in a directory, by name.
+std::map<std::string, std::string> contents_of(const std::filesystem::path& directory) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    contents[entry.path().filename()] = read_file(entry.path());
+  }
+  return contents;
+}
+
 void write_in_pieces(WeightFilesWriter& writer, std::size_t piece) {
   const std::vector<float> values = sixteen();
   for (std::size_t first = 0; first < values.size(); first += piece) {
@@ -124,6 +133,38 @@ TEST(WeightFilesWriter, TooFewAndTooManyValuesAreErrors) {
               HasSubstr("tensor \"a\" would be written twice"));
 }
 
+TEST(WeightFilesWriter, SeveralWritersWriteTheFilesOfOne) {
+  for (const std::uint64_t limit : {1, 12, 24}) {
+    const WeightFormat format{.shard_bytes = limit};
+    const std::vector<std::size_t> counts = divide_into_shards(four_tensors(), format);
+    const std::vector<float> values = sixteen();
+    const TemporaryDirectory one;
+    WeightFilesWriter alone(one.path(), four_tensors(), format);
+    write_in_pieces(alone, 3);
+    alone.commit();
+    for (std::size_t writers = 1; writers <= counts.size(); ++writers) {
+      const TemporaryDirectory several;
+      for (std::size_t writer = writers; writer-- > 0;) {
+        WeightFilesWriter part(several.path(), four_tensors(), format, {.writer = writer, .writers = writers});
+        std::size_t tensor = 0, value = 0;
+        for (std::size_t file = 0; file < counts.size(); ++file) {
+          for (const std::size_t end = tensor + counts[file]; tensor < end; ++tensor) {
+            const std::size_t size = four_tensors()[tensor].shape[0] * (tensor == 3 ? 5 : 1);
+            if (file % writers == writer) part.write(std::span(values).subspan(value, size));
+            value += size;
+          }
+        }
+        part.commit();
+      }
+      EXPECT_EQ(contents_of(several.path()), contents_of(one.path())) << writers << " writers";
+    }
+  }
+  const TemporaryDirectory directory;
+  EXPECT_THROW(WeightFilesWriter(directory.path(), four_tensors(), {.shard_bytes = 24}, {.writer = 0, .writers = 3}),
+               std::invalid_argument)
+      << "more writers than files";
+}
+
 /// Replaces shards by one file, and one file by shards.
 TEST(WeightFilesWriter, ADirectoryThatIsReplacedKeepsNoStaleFile) {
   const TemporaryDirectory directory;
@@ -155,15 +196,6 @@ TEST(WeightFilesWriter, WithoutCommitTheOldOneStaysWhole) {
   EXPECT_THAT(names_in(directory / "best"), ElementsAre("config.json", "model.safetensors"));
   EXPECT_EQ(read_file(directory / "best/model.safetensors"), before);
   EXPECT_THAT(names_in(directory.path()), ElementsAre("best"));
-}
-
-/// Returns the contents of every file in a directory, by name.
-std::map<std::string, std::string> contents_of(const std::filesystem::path& directory) {
-  std::map<std::string, std::string> contents;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    contents[entry.path().filename()] = read_file(entry.path());
-  }
-  return contents;
 }
 
 TEST(WeightFilesWriter, AnExportThatFailsInItsSecondShardLeavesTheEarlierOneWhole) {

@@ -65,7 +65,7 @@ void for_each_kind(const Check& check) {
   }
 }
 
-TEST(RowRanges, OfAGroupAreDisjointAndAllOfARow) {
+TEST(TensorRanges, OfAGroupAreDisjointAndAllOfARow) {
   for_each_kind([](ModeKind kind) {
     const Rows tensors(kind);
     for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
@@ -84,7 +84,7 @@ TEST(RowRanges, OfAGroupAreDisjointAndAllOfARow) {
   });
 }
 
-TEST(RowRanges, OwnedElementsAreAllThatARankNeeds) {
+TEST(TensorRanges, OwnedElementsAreAllThatARankNeeds) {
   for_each_kind([](ModeKind kind) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       const Rows tensors(kind, precision);
@@ -99,7 +99,7 @@ TEST(RowRanges, OwnedElementsAreAllThatARankNeeds) {
   });
 }
 
-TEST(RowRanges, WhatARankDoesNotOwnIsLeftOut) {
+TEST(TensorRanges, ElementsThatARankDoesNotOwnAreLeftOut) {
   for_each_kind([](ModeKind kind) {
     const Rows tensors(kind);
     for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
@@ -111,34 +111,37 @@ TEST(RowRanges, WhatARankDoesNotOwnIsLeftOut) {
   });
 }
 
-TEST(RowRanges, TheFirstRankGathersAndEveryElementIsSentOnceAtMost) {
+TEST(TensorRanges, AnyRankGathersAndEveryElementIsSentOnceAtMost) {
   for_each_kind([](ModeKind kind) {
     const Rows tensors(kind);
     tensors.fill(100000);
     Communicator& world = tests::launch().world();
-    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
-      const std::size_t size = tensors.table.tensor(tensor).size;
-      const std::size_t first = size / 3;
-      std::vector<float> values(size - first);
-      const std::uint64_t before = sent_bytes();
-      tensors.mode->gather_tensor(tensor, first, values);
-      const TensorRange owned = tensors.mode->owned_range(tensor);
-      const bool sends = world.rank() > 0 && world.rank() < tensors.mesh.shard().size() && owned.end > first;
-      const std::size_t expected = sends ? owned.end - std::max(first, owned.begin) : 0;
-      EXPECT_EQ(sent_bytes() - before, expected * sizeof(float)) << tensors.table.tensor(tensor).name;
-      if (world.rank() == 0) EXPECT_EQ(values, values_of(tensor, first, values.size()));
+    const std::size_t group_size = tensors.mesh.shard().size();
+    for (std::size_t root = 0; root < world.size(); ++root) {
+      for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+        const std::size_t size = tensors.table.tensor(tensor).size;
+        const std::size_t first = size / 3;
+        std::vector<float> values(size - first);
+        const std::uint64_t before = sent_bytes();
+        tensors.mode->gather_tensor(tensor, first, values, root);
+        const TensorRange owned = tensors.mode->owned_range(tensor);
+        const bool sends = world.rank() != root && world.rank() / group_size == root / group_size && owned.end > first;
+        const std::size_t expected = sends ? owned.end - std::max(first, owned.begin) : 0;
+        EXPECT_EQ(sent_bytes() - before, expected * sizeof(float)) << tensors.table.tensor(tensor).name;
+        if (world.rank() == root) EXPECT_EQ(values, values_of(tensor, first, values.size()));
+      }
     }
     world.barrier("the next mode");
   });
 }
 
-TEST(RowRanges, ElementsBeyondTheRowAreRefused) {
+TEST(TensorRanges, ElementsBeyondTheTensorAreRefused) {
   const Rows tensors(ModeKind::sharded);
   std::vector<float> two(2);
   const auto expected = HasSubstr("tensor scale: values 6 to 8 of 7");
   const std::size_t tensor = tensors.table.find("scale");
   EXPECT_THAT(tests::error_of([&] { tensors.mode->read_tensor(tensor, 6, two); }), expected);
-  EXPECT_THAT(tests::error_of([&] { tensors.mode->gather_tensor(tensor, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.mode->gather_tensor(tensor, 6, two, 0); }), expected);
   EXPECT_THAT(tests::error_of([&] { tensors.mode->write_tensor(tensor, 6, two); }), expected);
 }
 
