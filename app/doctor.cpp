@@ -143,12 +143,12 @@ bool Doctor::look(Findings& found, const char* name, const std::string& what, do
 void Doctor::find_directory(Findings& findings) {
   const std::filesystem::path& output = arguments_.run.engine.output;
   const std::filesystem::path wanted = output.empty() ? "." : output;
-  const auto location = std::make_shared<OutputTarget>();
-  const bool is_found = look(findings, "output", "looking for " + wanted.string(), 0.25 * limit_, [location, wanted] {
-    *location = find_output(wanted);
-    return location->findings;
+  const auto target = std::make_shared<OutputTarget>();
+  const bool is_found = look(findings, "output", "looking for " + wanted.string(), 0.25 * limit_, [target, wanted] {
+    *target = find_output(wanted);
+    return target->findings;
   });
-  if (is_found) directory_ = location->directory;
+  if (is_found) directory_ = target->directory;
 }
 
 /// Runs the checks that need no other rank.

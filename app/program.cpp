@@ -112,6 +112,8 @@ int run_program(const std::vector<std::string>& words) {
   std::signal(SIGPIPE, SIG_IGN);
   // Likewise for a file that has reached its size limit (ulimit -f).
   std::signal(SIGXFSZ, SIG_IGN);
+  // Whoever started this program may ignore it, and then the system keeps no exit codes of programs that it starts.
+  std::signal(SIGCHLD, SIG_DFL);
   train::bound_heaps();
   try {
     const int exit_code = dispatch(words);

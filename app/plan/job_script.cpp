@@ -15,9 +15,9 @@ std::string clock(double seconds) {
 }
 
 std::size_t place_in(const std::string& script, const std::string& words) {
-  const std::size_t location = script.find(words);
-  if (location == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
-  return location;
+  const std::size_t position = script.find(words);
+  if (position == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
+  return position;
 }
 
 /// Replaces the rest of the line that starts with `beginning` by `value`.

@@ -107,7 +107,7 @@ void read_both(int output, std::string& output_text, int errors, std::string& er
   }
 }
 
-/// Errors: std::runtime_error if the system keeps no exit code, as when whoever started us ignores SIGCHLD.
+/// Errors: std::runtime_error if the system keeps no exit code, for example if SIGCHLD is ignored.
 int wait_for(pid_t process, const std::string& program) {
   int status = 0;
   while (::waitpid(process, &status, 0) < 0) {

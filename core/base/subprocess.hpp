@@ -15,7 +15,8 @@ struct ProcessResult {
 
 /// Runs arguments[0], found in PATH, with these arguments and without a shell, and waits for it. Its standard input is
 /// `input`, which is never stored in a file and cannot be read by other users. Throws std::runtime_error if the program
-/// cannot be started ("python3 cannot be run: No such file or directory").
+/// cannot be started ("python3 cannot be run: No such file or directory"), or if the system does not keep its exit
+/// code.
 ProcessResult run_process(const std::vector<std::string>& arguments, std::string_view input = {});
 
 /// Returns the last non-blank line of `text`; empty if there is none.

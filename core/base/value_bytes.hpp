@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,13 +21,19 @@
 /// type for which a function `members(value)` returns a tuple of references to its members (std::tie).
 namespace mylos {
 
+/// Types that refer to memory outside of them, which means nothing to another process.
+template <class Value>
+inline constexpr bool is_reference = std::is_pointer_v<Value> || std::is_same_v<Value, std::string_view>;
+template <class Element, std::size_t extent>
+inline constexpr bool is_reference<std::span<Element, extent>> = true;
+
 /// Appends values to bytes.
 class ByteWriter {
  public:
   template <class Value>
   void add(const Value& value) {
     if constexpr (std::is_trivially_copyable_v<Value>) {
-      static_assert(!std::is_pointer_v<Value>, "an address means nothing to another process");
+      static_assert(!is_reference<Value>, "an address means nothing to another process");
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     } else {
       // Reading and writing visit the same members, so that `members` need not be written twice.
@@ -119,7 +126,7 @@ class ByteReader {
     return size;
   }
   std::string_view next(std::size_t size) {
-    require(size <= bytes_.size(), "the bytes of a value end before it does");
+    require(size <= bytes_.size(), "truncated value");
     const std::string_view found = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
     return found;

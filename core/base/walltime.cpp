@@ -75,7 +75,7 @@ std::optional<double> parse_walltime(std::string_view text) {
     begin = end + 1;
   }
   if (!days) return parts < 2 ? std::nullopt : std::optional(seconds);
-  // Behind days come hours, and what is left out is at the end.
+  // After days, the first part is hours; missing minutes and seconds are zero.
   for (; parts < 3; ++parts) seconds *= 60.0;
   return *days * 86400.0 + seconds;
 }

@@ -35,7 +35,10 @@ struct GemmChoice {
 
   bool operator==(const GemmChoice&) const = default;
 };
-inline auto members(GemmChoice& choice) { return std::tie(choice.fallback, choice.products); }
+inline auto members(GemmChoice& choice) {
+  auto& [fallback, products] = choice;  // does not compile if one is forgotten
+  return std::tie(fallback, products);
+}
 
 /// Returns the provider for `key`: that of its bucket, else of the nearest bucket of the same product, else the
 /// fallback.

@@ -88,15 +88,20 @@ std::string model_json_text(const OrderedJson& json);
 
 /// Writes a model directory that transformers can load: `config` as config.json, `files` unchanged, and the weights as
 /// a stream of pieces. The directory appears complete or not at all, and replaces an older one at `directory`. Only one
-/// process may write to it at a time, or several that each have a `part`: then the first writer is created first, and
-/// commits after all have finished.
+/// process may write to it at a time, or several that each have a `part`: then the first writer is created first, the
+/// others are given its staged() directory, and it commits after all have finished.
 class PretrainedWriter {
  public:
   /// Throws std::invalid_argument if a file's name is a path, appears twice, or is that of config.json or the weights.
   PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
-                   std::span<const TensorShape> weights, const WeightFormat& format = {}, const WriterPart& part = {});
+                   std::span<const TensorShape> weights, const WeightFormat& format = {});
+  /// Becomes a writer of a directory that several write. All but the first write weights only, to `staged`, and ignore
+  /// `directory`, `config` and `files`. Throws std::runtime_error if `staged` is not there.
+  PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
+                   std::span<const TensorShape> weights, const WeightFormat& format, const WriterPart& part,
+                   const std::filesystem::path& staged);
   /// The directory in which the files are until commit().
-  const std::filesystem::path& staged() const { return part_.staged; }
+  const std::filesystem::path& staged() const { return path_; }
   /// Appends values, as WeightFilesWriter::write does.
   void write(std::span<const float> values) { weights_.write(values); }
   /// Completes this writer's files.
@@ -106,7 +111,7 @@ class PretrainedWriter {
 
  private:
   std::unique_ptr<StagedDirectory> staged_;  ///< of the first writer; else null
-  WriterPart part_;
+  std::filesystem::path path_;
   WeightFilesWriter weights_;
   bool finished_ = false;
 };

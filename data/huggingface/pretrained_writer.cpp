@@ -26,19 +26,20 @@ void check_names(std::span<const ModelFile> files) {
   }
 }
 
-/// Creates the directory in which the first writer collects the files; null for the others. Removes the leftovers of
-/// killed writers.
+/// Creates the directory in which the first writer collects the files; null for the others, which must see it. Removes
+/// the leftovers of killed writers.
 std::unique_ptr<StagedDirectory> stage(const std::filesystem::path& directory, std::span<const ModelFile> files,
-                                       const WriterPart& part) {
-  if (part.writer > 0) return nullptr;
+                                       const WriterPart& part, const std::filesystem::path& staged) {
+  if (part.writer > 0) {
+    std::error_code unreadable;
+    ensure(
+        std::filesystem::is_directory(staged, unreadable),
+        fmt::format("{} is not there on every node; choose an output directory that all nodes share", staged.string()));
+    return nullptr;
+  }
   check_names(files);
   remove_abandoned(directory);
   return std::make_unique<StagedDirectory>(directory);
-}
-
-WriterPart with_path(WriterPart part, const StagedDirectory* staged) {
-  if (staged != nullptr) part.staged = staged->path();
-  return part;
 }
 
 }  // namespace
@@ -47,13 +48,19 @@ std::string model_json_text(const OrderedJson& json) { return json.dump(2) + "\n
 
 PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config,
                                    std::span<const ModelFile> files, std::span<const TensorShape> weights,
-                                   const WeightFormat& format, const WriterPart& part)
-    : staged_(stage(directory, files, part)),
-      part_(with_path(part, staged_.get())),
-      weights_(staged(), weights, format, part_) {
+                                   const WeightFormat& format)
+    : PretrainedWriter(directory, config, files, weights, format, {}, {}) {}
+
+PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config,
+                                   std::span<const ModelFile> files, std::span<const TensorShape> weights,
+                                   const WeightFormat& format, const WriterPart& part,
+                                   const std::filesystem::path& staged)
+    : staged_(stage(directory, files, part, staged)),
+      path_(staged_ != nullptr ? staged_->path() : staged),
+      weights_(path_, weights, format, part) {
   if (staged_ == nullptr) return;
-  write_text(staged() / config_name, model_json_text(config));
-  for (const ModelFile& file : files) write_text(staged() / file.name, file.bytes);
+  write_text(path_ / config_name, model_json_text(config));
+  for (const ModelFile& file : files) write_text(path_ / file.name, file.bytes);
 }
 
 void PretrainedWriter::finish() {
@@ -64,6 +71,7 @@ void PretrainedWriter::finish() {
 void PretrainedWriter::commit() {
   require(staged_ != nullptr, "only the first writer of a directory commits it");
   if (!finished_) finish();
+  weights_.check_files();
   staged_->commit();
 }
 

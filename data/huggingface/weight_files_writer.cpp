@@ -98,6 +98,16 @@ void WeightFilesWriter::commit() {
   if (counts_.size() > 1 && part_.writer == 0) write_index();
 }
 
+void WeightFilesWriter::check_files() const {
+  for (std::size_t shard = 0; shard < counts_.size(); ++shard) {
+    std::error_code unreadable;
+    ensure(std::filesystem::is_regular_file(path_of(shard), unreadable),
+           fmt::format("{} is not there, although its writer has finished; choose an output directory that all nodes "
+                       "share",
+                       path_of(shard).string()));
+  }
+}
+
 void WeightFilesWriter::write_index() const {
   std::map<std::string, std::string> files;
   std::uint64_t bytes = 0, parameters = 0;

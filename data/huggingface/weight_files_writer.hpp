@@ -30,8 +30,6 @@ std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors
 struct WriterPart {
   std::size_t writer = 0;
   std::size_t writers = 1;
-  /// Directory that the first writer created for the files; unused by that one.
-  std::filesystem::path staged = {};
 };
 
 /// Writes model.safetensors, or shards and their index, to a directory, one file after the other.
@@ -46,6 +44,8 @@ class WeightFilesWriter {
   /// Completes this writer's files; the first writer also writes the index. Throws std::invalid_argument unless exactly
   /// as many values were written as the tensors have.
   void commit();
+  /// Throws std::runtime_error with the first file of any writer that is not in the directory.
+  void check_files() const;
 
  private:
   std::filesystem::path path_of(std::size_t shard) const;

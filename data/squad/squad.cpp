@@ -30,10 +30,10 @@ class SquadReader {
     if (data == nullptr) return add_row(document, location);  // a single flat row is also a document
     const JsonLocation data_location(location, "data");
     for (std::size_t i = 0; i < as_list(*data, data_location).size(); ++i) {
-      const JsonLocation row_position(data_location, i);
+      const JsonLocation row_location(data_location, i);
       const Json& row = (*data)[i];
-      find_member(row, "paragraphs", row_position) != nullptr ? add_article(row, row_position)
-                                                              : add_row(row, row_position);
+      find_member(row, "paragraphs", row_location) != nullptr ? add_article(row, row_location)
+                                                              : add_row(row, row_location);
     }
   }
 
@@ -125,11 +125,11 @@ class SquadReader {
       location.fail(fmt::format("'text' has {} entries and 'answer_start' {}", texts.size(), starts.size()));
     }
     const JsonLocation text_location(location, "text");
-    const JsonLocation start_place(location, "answer_start");
+    const JsonLocation start_location(location, "answer_start");
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < texts.size(); ++i) {
-      answers.push_back(
-          {as_string(texts[i], JsonLocation(text_location, i)), read_start(starts[i], JsonLocation(start_place, i))});
+      answers.push_back({as_string(texts[i], JsonLocation(text_location, i)),
+                         read_start(starts[i], JsonLocation(start_location, i))});
     }
     return answers;
   }

@@ -35,7 +35,10 @@ struct SavedRanges {
   std::uint64_t offset = 0;
   std::vector<ChecksumRange> ranges = {};
 };
-auto members(SavedRanges& saved) { return std::tie(saved.offset, saved.ranges); }
+auto members(SavedRanges& saved) {
+  auto& [offset, ranges] = saved;  // does not compile if one is forgotten
+  return std::tie(offset, ranges);
+}
 
 /// Finds the planned datasets, in their order, in the file. Errors: one is missing, or there are others.
 std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planned, const fs::path& file) {

@@ -56,11 +56,11 @@ void check_launcher(std::size_t ranks, const std::string& library, const Environ
     if (size && differs == nullptr) differs = name;
   }
   // Cray's launcher gives each rank its number, but not the number of ranks.
-  const std::optional<std::size_t> location = number_in(environment, "PALS_RANKID");
-  if (location && *location >= ranks && differs == nullptr) differs = "PALS_RANKID";
+  const std::optional<std::size_t> rank = number_in(environment, "PALS_RANKID");
+  if (rank && *rank >= ranks && differs == nullptr) differs = "PALS_RANKID";
   // Use the size of this job step; every process of an allocation sees SLURM_NTASKS.
   const std::optional<std::size_t> tasks = number_in(environment, "SLURM_STEP_NUM_TASKS");
-  if (differs == nullptr && !location && tasks && *tasks != ranks) differs = "SLURM_STEP_NUM_TASKS";
+  if (differs == nullptr && !rank && tasks && *tasks != ranks) differs = "SLURM_STEP_NUM_TASKS";
   if (differs != nullptr) refuse(ranks, library, differs, environment(differs));
 }
 
@@ -76,7 +76,7 @@ std::size_t launched_ranks(const Environment& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const auto size = number_in(environment, name)) return *size;
   }
-  if (const auto location = number_in(environment, "PALS_RANKID")) return *location + 1;
+  if (const auto rank = number_in(environment, "PALS_RANKID")) return *rank + 1;
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
 }
 

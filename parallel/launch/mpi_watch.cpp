@@ -70,6 +70,7 @@ void MpiWatch::look(const Waiting& waiting) {
   inquiry_.look(moment);
   // If another rank ended the program, it has reported why. A stopped rank that the launcher resumes finds others gone.
   if (!inquiry_.verdict() || (failed_ < placements_.size() && Clock::now() - failed_at_ < first_tells)) return;
+  if (!waiting.under_way) return;  // what this rank waited for has come meanwhile
   std::vector<RankState> states = *inquiry_.verdict();
   for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = placements_[rank].host;
   announce_end(states);
@@ -155,7 +156,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
       {fmt::format("{} on {} {} gone; its own output, or the system's log where memory ran out, says why; rank {} "
                    "waits in: {}",
                    fmt::join(names, ", "), placements_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
-                   position_of(state_of(waiting)))});
+                   activity_text(state_of(waiting)))});
 }
 
 void MpiWatch::end_all(const std::vector<std::string>& lines) const {

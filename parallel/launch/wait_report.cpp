@@ -56,7 +56,7 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   };
   const auto tell = [&](const std::vector<std::size_t>& missing, const std::string& why) {
     return fmt::format("{} ha{} not come to: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
-                       position_of(mine), waiting_ranks(ranks, rank), why);
+                       activity_text(mine), waiting_ranks(ranks, rank), why);
   };
   if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
     return tell(silent, "no answer comes: stopped, or cut off");
@@ -73,7 +73,7 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
   if (!elsewhere.empty()) return tell(elsewhere, "waiting elsewhere, as the lines below say");
   return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: {} or the network does not go on",
-                     position_of(mine), mine.seconds,
+                     activity_text(mine), mine.seconds,
                      mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");
 }
 
@@ -83,7 +83,7 @@ std::string line_of(const RankState& state, std::size_t rank) {
     case Activity::silent:
       return fmt::format("  {}: no answer", name);
     case Activity::waiting:
-      return fmt::format("  {}: waits in {}, since {:.1f} s", name, position_of(state), state.seconds);
+      return fmt::format("  {}: waits in {}, since {:.1f} s", name, activity_text(state), state.seconds);
     case Activity::files:
     case Activity::computing:
       break;
@@ -95,7 +95,7 @@ std::string line_of(const RankState& state, std::size_t rank) {
 
 }  // namespace
 
-std::string position_of(const RankState& state) {
+std::string activity_text(const RankState& state) {
   const std::string operation = state.operation.empty() ? "no operation" : state.operation;
   const std::string size = state.bytes == 0 ? "" : ", " + size_of(state.bytes);
   return state.step == 0 ? operation + size : fmt::format("step {}, {}{}", state.step, operation, size);

@@ -25,7 +25,7 @@ struct RankState {
 };
 
 /// Describes where a rank is: "step 31, all-reduce of layer 3 gradients, 28.0 MiB".
-std::string position_of(const RankState& state);
+std::string activity_text(const RankState& state);
 
 /// Returns how many seconds beyond `limit` ranks wait for others that worked with files in the meantime: as long as
 /// those did, but at most file_patience limits. After that the file system is assumed to hang.

@@ -48,7 +48,7 @@ void ShardedGradients::begin_micro_batch(bool last) { is_last_ = last; }
 Vector<float> ShardedGradients::take(std::size_t unit) {
   const auto free = std::ranges::find(slots_, nobody, &Slot::unit);
   Slot* const slot = free != slots_.end() ? &*free : oldest_sum(nullptr);
-  require(slot != nullptr, fmt::format("unit gradients: more than {} units are written at once", slots_.size()));
+  require(slot != nullptr, fmt::format("sharded gradients: more than {} units are written at once", slots_.size()));
   accumulate(space_, *slot);
   slot->unit = unit;
   return slice(slot->memory, 0, store_.capacity(unit));

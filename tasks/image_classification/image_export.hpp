@@ -24,7 +24,7 @@ class ImageExport final : public train::ModelExport {
   ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config, const ImageInput& input,
               const ParameterTable& table, const data::WeightFormat& format, const train::ExportPart& part = {});
 
-  void write(const ParameterTensor& row, std::size_t first, std::span<const float> values) override;
+  void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) override;
   std::filesystem::path staged() const override { return writer_.staged(); }
   void finish() override { writer_.finish(); }
   void commit() override { writer_.commit(); }

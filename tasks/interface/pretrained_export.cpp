@@ -38,12 +38,12 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
   return tensors;
 }
 
-data::WriterPart writer_part(const train::ExportPart& part) { return {part.writer, part.writers, part.staged}; }
+data::WriterPart writer_part(const train::ExportPart& part) { return {part.writer, part.writers}; }
 
 PretrainedExport::PretrainedExport(const std::filesystem::path& directory, OrderedJson config,
                                    std::span<const data::ModelFile> files, const ParameterTable& table,
                                    const data::WeightFormat& format, const train::ExportPart& part)
     : writer_(directory, with_dtype(std::move(config), format.precision), files, weight_tensors(table), format,
-              writer_part(part)) {}
+              writer_part(part), part.staged) {}
 
 }  // namespace mylos::tasks

@@ -172,15 +172,15 @@ TEST_F(BenchBatch, ASignalEndsItWithOneLineAndNothingLeftOver) {
     const char *repeats, *after, *wait;
   };
   for (const Moment& moment : {Moment{"100000", "begins from", "1"}, Moment{"1", "ms a step", "0"}}) {
-    const fs::path location = directory_ / "place", errors = directory_ / "errors";
-    fs::create_directory(location);
+    const fs::path directory = directory_ / "place", errors = directory_ / "errors";
+    fs::create_directory(directory);
     // A separate process group, because a shell makes its background processes ignore Ctrl-C.
     const std::string script =
         fmt::format(R"(set -m; cd '{}'
 "$0" "$@" 2>'{}' & run=$!
 until grep -q '{}' '{}' || ! kill -0 $run; do sleep 0.02; done
 sleep {}; kill -INT $run; wait $run)",
-                    location.string(), errors.string(), moment.after, errors.string(), moment.wait);
+                    directory.string(), errors.string(), moment.after, errors.string(), moment.wait);
     Words all = {"-c", script, program()};
     for (const std::string& word : words({})) all.push_back(word);
     all.insert(all.end(), {"--repeats", moment.repeats});
@@ -195,8 +195,8 @@ sleep {}; kill -INT $run; wait $run)",
       }
     }
     EXPECT_THAT(rest, testing::MatchesRegex("[^\n]*ended by a signal [^\n]*\n")) << moment.after;
-    EXPECT_TRUE(fs::is_empty(location));
-    fs::remove_all(location);
+    EXPECT_TRUE(fs::is_empty(directory));
+    fs::remove_all(directory);
   }
 }
 

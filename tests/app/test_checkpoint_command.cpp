@@ -177,10 +177,10 @@ TEST_F(CheckpointCommand, VerifiesEveryByte) {
   EXPECT_THAT(run.output, AllOf(HasSubstr("step-000010.h5: "), HasSubstr("step-000020.h5: "),
                                 HasSubstr("every checksum is right")));
   const fs::path file = checkpoints_ / "step-000010.h5";
-  const std::uint64_t location = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
+  const std::uint64_t offset = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
   {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(location));
+    stream.seekp(static_cast<std::streamoff>(offset));
     stream.put('x');
   }
   expect_refused({"checkpoint", "verify", file},

@@ -30,7 +30,7 @@ TEST_F(ImageRuns, TrainWritesWhatTheInterfaceSays) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, AllOf(HasSubstr("has no weights: the model begins from values drawn by --seed"),
                                 HasSubstr("41 images of 10 labels, 12 x 12 pixels, BatchNorm over groups of 4"),
-                                HasSubstr("30 steps x batch 9 = 6 epochs; micro-batch 9 in 2 groups")));
+                                HasSubstr("30 steps x batch 9 = 6 epochs; micro-batch 9 images in 2 groups")));
   const json record = read_json(run_ / "run.json");
   EXPECT_EQ(record["task"], "image-classification");
   EXPECT_EQ(record["optimizer"], "sgd");

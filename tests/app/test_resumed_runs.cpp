@@ -275,10 +275,10 @@ TEST_P(ResumedRunsOfFamily, WhatIsNoCheckpointOfTheRunIsRefused) {
   write_file(file, "no HDF5");
   expect_refused(train(run_), "step-000004.h5 is not an HDF5 file");
   std::string flipped = whole;
-  const auto location = parallel::read_checkpoint_index(run_ / "checkpoints" / "step-000003.h5")
-                            .find("/optimizer/" + family_.slot + "/" + family_.row)
-                            ->offset;  // in every checkpoint of a run
-  flipped[location] = static_cast<char>(flipped[location] ^ 1);
+  const auto offset = parallel::read_checkpoint_index(run_ / "checkpoints" / "step-000003.h5")
+                          .find("/optimizer/" + family_.slot + "/" + family_.row)
+                          ->offset;  // in every checkpoint of a run
+  flipped[offset] = static_cast<char>(flipped[offset] ^ 1);
   write_file(file, flipped);
   expect_refused(train(run_), "step-000004.h5: /optimizer/" + family_.slot + "/" + family_.row + ", elements 0 to ");
   write_file(file, whole);

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <stdexcept>
 
 /// Exports of several files, which several ranks write side by side.
@@ -23,20 +25,30 @@ using ::testing::HasSubstr;
 
 parallel::Communicator& world() { return tests::launch().world(); }
 
-/// An export that fails in the middle.
+enum class Failure { none, start, write, finish };
+
+/// An export that fails in the middle, or at its end.
 class FailingExport final : public train::ModelExport {
  public:
-  explicit FailingExport(std::unique_ptr<ModelExport> target) : target_(std::move(target)) {}
+  FailingExport(std::unique_ptr<ModelExport> target, Failure failure) : target_(std::move(target)), failure_(failure) {}
 
-  void write(const ParameterTensor&, std::size_t, std::span<const float>) override {
-    throw std::runtime_error("the disk is full");
+  void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) override {
+    if (failure_ == Failure::write) throw std::runtime_error("the disk is full");
+    target_->write(tensor, first, values);
   }
   fs::path staged() const override { return target_->staged(); }
-  void finish() override { target_->finish(); }
-  void commit() override { target_->commit(); }
+  void finish() override {
+    if (failure_ == Failure::finish) throw std::runtime_error("the disk is full");
+    target_->finish();
+  }
+  void commit() override {
+    finish();
+    target_->commit();
+  }
 
  private:
   std::unique_ptr<ModelExport> target_;
+  Failure failure_;
 };
 
 /// A task whose model is exported in the files of transformers, a small number of bytes each.
@@ -64,14 +76,16 @@ class ShardedTask final : public train::Task {
   std::unique_ptr<train::ModelExport> start_export_part(const fs::path& directory,
                                                         const train::ExportPart& part) const override {
     ++parts_started;
+    const bool fails = part.writer + 1 == part.writers && failure != Failure::none;
+    if (fails && failure == Failure::start) throw std::runtime_error("the disk is full");
     auto target =
         std::make_unique<PretrainedExport>(directory, OrderedJson{{"model_type", "test"}},
                                            std::span<const data::ModelFile>(), model().table(), format_, part);
-    if (fails && part.writer + 1 == part.writers) return std::make_unique<FailingExport>(std::move(target));
+    if (fails) return std::make_unique<FailingExport>(std::move(target), failure);
     return target;
   }
 
-  bool fails = false;  ///< of the last writer
+  Failure failure = Failure::none;  ///< of the last writer
   mutable std::size_t parts_started = 0;
 
  private:
@@ -104,7 +118,8 @@ TEST(SharedExport, WritersShareFilesInTurn) {
   using Part = std::pair<std::size_t, std::vector<std::size_t>>;
   EXPECT_THAT(parts({0, 0, 0}), ElementsAre(Part(0, {0, 1, 2, 3, 4, 5})));
   EXPECT_THAT(parts({0, 0, 2, 2}), ElementsAre(Part(0, {0, 1, 3, 4, 5}), Part(2, {2})));
-  EXPECT_THAT(parts({0, 1, 2, 3, 4}), ElementsAre(Part(0, {0, 1}), Part(1, {2}), Part(2, {3, 4, 5})));
+  // Of five writers those on other nodes write too.
+  EXPECT_THAT(parts({0, 1, 2, 3, 4}), ElementsAre(Part(0, {0, 1}), Part(1, {2}), Part(3, {3, 4, 5})));
 }
 
 TEST(SharedExport, FilesOfSeveralRanksHoldTheTrainedValues) {
@@ -133,21 +148,76 @@ TEST(SharedExport, AWriterThatFailsEndsAllRanksAndLeavesTheEarlierExport) {
   ShardedTask task;
   train::Trainer(config_of(ModeKind::sharded, output), task, train::ranks_of(tests::launch())).run({});
   world().barrier("until all have exported");
-  const data::WeightFiles before(output / "last");
   const std::string name = task.model().table().tensor(0).name;
-  const std::vector<float> values = values_in(before, name);
-  task.fails = true;
-  train::TrainConfig longer = config_of(ModeKind::sharded, output);
-  longer.steps = 4;
-  train::Trainer trainer(longer, task, train::ranks_of(tests::launch()));
-  const std::string error = tests::error_of([&] { trainer.run({}); });
-  EXPECT_THAT(error, HasSubstr("the disk is full"));
+  const std::vector<float> values = values_in(data::WeightFiles(output / "last"), name);
   const std::size_t last = std::min(task.export_files().size(), world().size()) - 1;
-  if (last > 0) EXPECT_THAT(error, HasSubstr(fmt::format("rank {}: ", last)));
-  world().barrier("until all have failed");
-  EXPECT_EQ(values_in(data::WeightFiles(output / "last"), name), values);
-  for (const auto& entry : fs::directory_iterator(output)) {
-    EXPECT_THAT(entry.path().filename().string(), ::testing::Not(HasSubstr("partial")));
+  for (const Failure failure : {Failure::start, Failure::write, Failure::finish}) {
+    task.failure = failure;
+    train::TrainConfig longer = config_of(ModeKind::sharded, output);
+    longer.steps = 4;
+    train::Trainer trainer(longer, task, train::ranks_of(tests::launch()));
+    const std::string error = tests::error_of([&] { trainer.run({}); });
+    EXPECT_THAT(error, HasSubstr("the disk is full"));
+    if (last > 0) EXPECT_THAT(error, HasSubstr(fmt::format("rank {}: ", last)));
+    world().barrier("until all have failed");
+    EXPECT_EQ(values_in(data::WeightFiles(output / "last"), name), values);
+    for (const auto& entry : fs::directory_iterator(output)) {
+      EXPECT_THAT(entry.path().filename().string(), ::testing::Not(HasSubstr("partial")));
+    }
+    world().barrier("until all have looked");
+  }
+}
+
+/// Tensors of several pieces, and state.
+TEST(SharedExport, PiecesOfSeveralWritersAlternate) {
+  ParameterTable::Builder builder;
+  builder.unit("first").tensor("large", {3000, 1000}, {}).tensor("small", {7}, {}).state("mean", {5}, {});
+  builder.unit("second").tensor("other", {1100, 1000}, {}).state("count", {1}, {});
+  const ParameterTable table = builder.build();
+  const auto value_of = [](const std::string& name, std::size_t i) {
+    return static_cast<float>(name.front()) + static_cast<float>(i % 1000);
+  };
+  for (const ModeKind kind : tests::every_mode) {
+    const std::size_t ranks = world().size();
+    parallel::Mesh mesh(world(), parallel::ranks_that_split(kind, tests::hybrid_shard_size(), ranks));
+    ParameterStore store(table, Precision::float32, ParameterStore::Purpose::training,
+                         parallel::store_layout(kind, mesh.shard().size()));
+    const auto mode = parallel::make_sharding_strategy({.kind = kind}, mesh, store);
+    for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
+      std::vector<float> values(table.tensor(tensor).size);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(table.tensor(tensor).name, i);
+      mode->write_tensor(tensor, values);
+    }
+    for (std::size_t state = 0; state < table.state_tensors().size(); ++state) {
+      const std::string& name = table.state_tensors()[state].name;
+      const auto host = Kokkos::create_mirror_view(store.state(state));
+      for (std::size_t i = 0; i < host.size(); ++i) host(i) = value_of(name, i);
+      Kokkos::deep_copy(store.state(state), host);
+    }
+    // Files: large; small and other; both state tensors.
+    std::vector<std::size_t> every(ranks);
+    std::iota(every.begin(), every.end(), std::size_t{0});
+    const std::vector<train::WrittenTensors> writers = train::divide_export(std::vector<std::size_t>{1, 2, 2}, every);
+    std::map<std::string, std::size_t> taken;
+    train::gather_tensors(world(), store, *mode, writers,
+                          [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+                            EXPECT_EQ(first, taken[tensor.name]) << tensor.name;
+                            for (std::size_t i = 0; i < values.size(); ++i) {
+                              ASSERT_EQ(values[i], value_of(tensor.name, first + i)) << tensor.name << " " << first + i;
+                            }
+                            taken[tensor.name] += values.size();
+                          });
+    std::map<std::string, std::size_t> expected;
+    for (const train::WrittenTensors& writer : writers) {
+      if (writer.rank != world().rank()) continue;
+      for (const std::size_t number : writer.tensors) {
+        const std::size_t parameters = table.tensors().size();
+        const ParameterTensor& tensor =
+            number < parameters ? table.tensor(number) : table.state_tensors()[number - parameters];
+        expected[tensor.name] = tensor.size;
+      }
+    }
+    EXPECT_EQ(taken, expected) << to_string(kind);
   }
 }
 

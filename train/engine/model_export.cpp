@@ -1,5 +1,6 @@
 #include "train/engine/model_export.hpp"
 
+#include "core/base/error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "train/engine/pieces.hpp"
@@ -30,15 +31,22 @@ class ExportWriter {
 
   /// Throws the error that was kept.
   void finish() {
-    if (failure_) std::rethrow_exception(failure_);
+    check();
     if (target_ == nullptr) return;
     const parallel::FileWork exporting;
     target_->finish();
   }
 
-  void commit() { target_->commit(); }
+  void commit() {
+    check();
+    target_->commit();
+  }
 
  private:
+  void check() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
   std::unique_ptr<ModelExport> target_;
   std::exception_ptr failure_;
 };
@@ -87,11 +95,12 @@ void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, 
 }
 
 std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of) {
-  const std::set<std::size_t> ranks(writer_of.begin(), writer_of.end());
+  const std::set<std::size_t> distinct(writer_of.begin(), writer_of.end());
+  const std::vector<std::size_t> ranks(distinct.begin(), distinct.end());
+  require(!files.empty() && !ranks.empty() && ranks[0] == 0, "export: rank 0 is a writer");
+  const std::size_t count = std::min(ranks.size(), files.size());
   std::vector<WrittenTensors> writers;
-  for (const std::size_t rank : ranks) {
-    if (writers.size() < files.size()) writers.push_back({.rank = rank, .tensors = {}});
-  }
+  for (std::size_t i = 0; i < count; ++i) writers.push_back({.rank = ranks[i * ranks.size() / count], .tensors = {}});
   std::size_t tensor = 0;
   for (std::size_t file = 0; file < files.size(); ++file) {
     std::vector<std::size_t>& own = writers[file % writers.size()].tensors;
@@ -127,7 +136,7 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
                  [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
                    mine.write(tensor, first, values);
                  });
-  parallel::on_every_rank(ranks, [&] { mine.finish(); });
+  if (count > 1) parallel::on_every_rank(ranks, [&] { mine.finish(); });
   parallel::on_first_rank(ranks, [&] { mine.commit(); });
 }
 

@@ -26,12 +26,13 @@ struct WrittenTensors {
 };
 
 /// Passes master weights and state to `take` on the ranks that write them, in pieces. The ranks that own elements send
-/// them to the writer. Writers receive pieces in turns, so that they write at the same time. Collective.
+/// them to the writer. The pieces of different writers alternate, so that all writers stay busy. Collective.
 void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
                     std::span<const WrittenTensors> writers, const TensorSink& take);
 
-/// Divides an export of files with so many tensors each among the writers: file f is that of the writer f % writers in
-/// ascending order of ranks. `writer_of` names a writer for each rank; rank 0 is one.
+/// Divides an export of files with the given numbers of tensors among writers: file f is that of writer f % writers.
+/// `writer_of` names a writer for each rank, rank 0 among them. If there are more writers than files, those that write
+/// are spread evenly over them, and thus over nodes.
 std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of);
 
 /// Exports the model of `task` into `directory`. The first rank writes, or several of the ranks in `writer_of` do if

@@ -89,9 +89,9 @@ MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t ste
   MicroBatchBounds bounds;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<std::size_t> samples = stream.global_batch(step);
-    const StepAssignment shares = assign_step(stream, samples, limit, without_idle_ranks(split, samples.size()));
-    bounds.micro_batches = std::max(bounds.micro_batches, shares.micro_batches());
-    for (const std::vector<Positions>& own : shares.ranks) {
+    const StepAssignment assignment = assign_step(stream, samples, limit, without_idle_ranks(split, samples.size()));
+    bounds.micro_batches = std::max(bounds.micro_batches, assignment.micro_batches());
+    for (const std::vector<Positions>& own : assignment.ranks) {
       for (const Positions& positions : own) include(stream, samples, positions, bounds.largest);
     }
   }

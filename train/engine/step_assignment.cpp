@@ -69,27 +69,28 @@ StepSplit without_idle_ranks(StepSplit split, std::size_t samples) {
 StepAssignment assign_step(const SampleStream& stream, std::span<const std::size_t> samples,
                            const MicroBatchLimit& limit, const StepSplit& split) {
   require(!samples.empty(), "step assignment: a global batch without samples");
-  StepAssignment shares;
+  StepAssignment assignment;
   const auto shortest =
       std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });
-  shares.shortest = static_cast<std::size_t>(shortest - samples.begin());
-  shares.ranks.resize(split.ranks);
+  assignment.shortest = static_cast<std::size_t>(shortest - samples.begin());
+  assignment.ranks.resize(split.ranks);
   if (split.leaves > 0) {
     for (std::size_t rank = 0; rank < split.ranks; ++rank) {
       for (std::size_t round = 0; round < split.leaves / split.ranks; ++round) {
-        shares.ranks[rank].push_back(group_positions(group_of_round(split, rank, round), split.leaves, samples.size()));
+        assignment.ranks[rank].push_back(
+            group_positions(group_of_round(split, rank, round), split.leaves, samples.size()));
       }
     }
-    return shares;
+    return assignment;
   }
   const std::vector<Positions> positions = balanced_positions(stream, samples, split.ranks);
   std::size_t most = 0;
   for (std::size_t rank = 0; rank < split.ranks; ++rank) {
-    shares.ranks[rank] = cut(stream, samples, positions[rank], limit);
-    most = std::max(most, shares.ranks[rank].size());
+    assignment.ranks[rank] = cut(stream, samples, positions[rank], limit);
+    most = std::max(most, assignment.ranks[rank].size());
   }
-  for (std::vector<Positions>& own : shares.ranks) own.resize(most);
-  return shares;
+  for (std::vector<Positions>& own : assignment.ranks) own.resize(most);
+  return assignment;
 }
 
 }  // namespace mylos::train

@@ -23,7 +23,7 @@ std::vector<std::size_t> Task::export_files() const {
 
 std::unique_ptr<ModelExport> Task::start_export_part(const std::filesystem::path& directory,
                                                      const ExportPart& part) const {
-  require(part.writers == 1, fmt::format("export: a file that {} ranks write", part.writers));
+  require(part.writers == 1, fmt::format("this task has exports of one writer, not of {}", part.writers));
   return start_export(directory);
 }
 

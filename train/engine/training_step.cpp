@@ -48,9 +48,9 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
 
 TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
-  GlobalBatch batch{.step = step, .samples = {}, .shares = {}};
+  GlobalBatch batch{.step = step, .samples = {}, .assignment = {}};
   batch.samples = context_.task.global_batch(step);
-  batch.shares = assign_step(context_.task, batch.samples, settings_.limit, settings_.split);
+  batch.assignment = assign_step(context_.task, batch.samples, settings_.limit, settings_.split);
   batch.weight = context_.task.weight(batch.samples);
   return batch;
 }
@@ -80,12 +80,12 @@ void TrainingStep::read_ahead(std::size_t step) const {
   const auto batches_of = [&stream, limit = settings_.limit, split = settings_.split,
                            rank = context_.ranks.rank()](std::size_t number) {
     const std::vector<std::size_t> samples = stream.global_batch(number);
-    const StepAssignment shares = assign_step(stream, samples, limit, split);
+    const StepAssignment assignment = assign_step(stream, samples, limit, split);
     std::vector<std::vector<std::size_t>> batches;
-    for (const Positions& positions : shares.ranks[rank]) {
+    for (const Positions& positions : assignment.ranks[rank]) {
       std::vector<std::size_t>& batch = batches.emplace_back();
       for (const std::size_t position : positions) batch.push_back(samples[position]);
-      if (positions.empty()) batch.push_back(samples[shares.shortest]);
+      if (positions.empty()) batch.push_back(samples[assignment.shortest]);
     }
     return batches;
   };
@@ -129,7 +129,7 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
     ids_.push_back(static_cast<std::uint32_t>(position));
   }
   if (positions.empty()) {
-    samples_.push_back(batch.samples[batch.shares.shortest]);
+    samples_.push_back(batch.samples[batch.assignment.shortest]);
     ids_.push_back(static_cast<std::uint32_t>(batch.samples.size()));
   }
   context_.task.assemble(batch.step, samples_, ids_, batch_);

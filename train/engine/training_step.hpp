@@ -71,10 +71,10 @@ class TrainingStep {
   struct GlobalBatch {
     std::size_t step = 0;
     std::vector<std::size_t> samples;
-    StepAssignment shares;
+    StepAssignment assignment;
     double weight = 0.0;
 
-    std::span<const Positions> of_rank(std::size_t rank) const { return shares.ranks[rank]; }
+    std::span<const Positions> of_rank(std::size_t rank) const { return assignment.ranks[rank]; }
   };
 
   GlobalBatch choose_samples(std::size_t step) const;

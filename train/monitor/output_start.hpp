@@ -43,7 +43,8 @@ struct OutputStart {
   std::string remark = {};                  ///< one line for the user if the start may be surprising, else empty
 };
 inline auto members(OutputStart& start) {
-  return std::tie(start.finished, start.differing, start.goes_on, start.checkpoint, start.remark);
+  auto& [finished, differing, goes_on, checkpoint, remark] = start;  // does not compile if one is forgotten
+  return std::tie(finished, differing, goes_on, checkpoint, remark);
 }
 
 /// Returns the start if `path` holds a finished run that is kept, else nullopt. Errors: std::runtime_error with a

@@ -38,7 +38,9 @@ std::string steps_text(const RunDescription& run) {
   const BatchShape& largest = run.memory.largest;
   const std::string text = fmt::format("{} steps x batch {} = {:.4g} epochs; micro-batch {}", count_text(run.steps),
                                        count_text(run.batch), run.epochs, count_text(run.work.batch_size(largest)));
-  if (run.work.sizes_batches) return fmt::format("{} in {}", text, count_of(largest.samples, run.work.sample));
+  if (run.work.sizes_batches) {
+    return fmt::format("{} {} in {}", text, run.work.name, count_of(largest.samples, run.work.sample));
+  }
   if (run.work.samples == run.work.name) return text;
   return fmt::format("{}, up to {}", text, count_of(run.work.count(largest.rows), run.work.singular));
 }

@@ -42,10 +42,10 @@ MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_
   for (std::size_t i = 0; i < count; ++i) {
     const std::vector<std::size_t> samples = workload.samples.global_batch(i * (steps / count));
     const StepSplit& split = plan.layout.split;
-    const StepAssignment shares =
+    const StepAssignment assignment =
         assign_step(workload.samples, samples, plan.limit, without_idle_ranks(split, samples.size()));
     double most = 0.0, all = 0.0;
-    for (const std::vector<Positions>& own : shares.ranks) {
+    for (const std::vector<Positions>& own : assignment.ranks) {
       const double flops = flops_of(workload, recompute, samples, own);
       most = std::max(most, flops);
       all += flops;
@@ -53,7 +53,7 @@ MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_
     sum.slowest += most;
     sum.mean += all / static_cast<double>(split.ranks);
     for (const std::size_t sample : samples) sum.tokens += static_cast<double>(workload.samples.rows_of(sample));
-    sum.micro_batches += static_cast<double>(shares.micro_batches());
+    sum.micro_batches += static_cast<double>(assignment.micro_batches());
   }
   const auto steps_seen = static_cast<double>(count);
   return {sum.slowest / steps_seen, sum.mean / steps_seen, sum.tokens / steps_seen, sum.micro_batches / steps_seen};

@@ -165,6 +165,24 @@ TEST(WeightFilesWriter, SeveralWritersWriteTheFilesOfOne) {
       << "more writers than files";
 }
 
+TEST(WeightFilesWriter, ADirectoryThatAnotherWriterDoesNotSeeIsRefused) {
+  const TemporaryDirectory directory;
+  const OrderedJson config = OrderedJson::object();
+  const WeightFormat format{.shard_bytes = 12};
+  const auto writer = [&](std::size_t number, const std::filesystem::path& staged) {
+    return PretrainedWriter(directory / "best", config, {}, four_tensors(), format, {.writer = number, .writers = 2},
+                            staged);
+  };
+  EXPECT_THAT(error_of([&] { writer(1, directory / "elsewhere"); }), HasSubstr("is not there on every node"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "elsewhere"));
+  // The other writer has written to a directory of its own node.
+  PretrainedWriter first = writer(0, {});
+  first.write(std::vector<float>(2));
+  first.write(std::vector<float>(1));
+  EXPECT_THAT(error_of([&] { first.commit(); }), HasSubstr("model-00002-of-00004.safetensors is not there"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "best"));
+}
+
 /// Replaces shards by one file, and one file by shards.
 TEST(WeightFilesWriter, ADirectoryThatIsReplacedKeepsNoStaleFile) {
   const TemporaryDirectory directory;

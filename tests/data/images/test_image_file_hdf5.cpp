@@ -129,16 +129,16 @@ TEST_F(ImageFileHdf5, AFileCutShortIsNamed) {
 TEST_F(ImageFileHdf5, NoFlippedByteGoesUnnoticed) {
   const auto whole = tests::read_file(path_);
   std::mt19937 random(5);
-  for (std::size_t location = 0; location < whole.size(); location += 1 + random() % 24) {
+  for (std::size_t offset = 0; offset < whole.size(); offset += 1 + random() % 24) {
     auto bytes = whole;
-    bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
+    bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
       const auto set = open_image_file(path_);
       ASSERT_EQ(set->size(), 2u);
-      EXPECT_EQ(set->encoded(0), source_->encoded(0)) << location;
-      EXPECT_EQ(set->encoded(1), source_->encoded(2)) << location;
-      EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1)) << location;
+      EXPECT_EQ(set->encoded(0), source_->encoded(0)) << offset;
+      EXPECT_EQ(set->encoded(1), source_->encoded(2)) << offset;
+      EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1)) << offset;
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }

@@ -81,9 +81,9 @@ TEST(WaitReport, AReportOfManyRanksIsCut) {
 }
 
 TEST(WaitReport, BeforeTheFirstStepThereIsNone) {
-  EXPECT_EQ(position_of({"n", Activity::waiting, 0, "barrier of the start", 0, 1, 0, 1.0}), "barrier of the start");
-  EXPECT_EQ(position_of({"n", Activity::computing, 3, "", 0, 1, 0, 1.0}), "step 3, no operation");
-  EXPECT_EQ(position_of({"n", Activity::waiting, 0, "gather", 2048, 1, 0, 1.0}), "gather, 2.0 KiB");
+  EXPECT_EQ(activity_text({"n", Activity::waiting, 0, "barrier of the start", 0, 1, 0, 1.0}), "barrier of the start");
+  EXPECT_EQ(activity_text({"n", Activity::computing, 3, "", 0, 1, 0, 1.0}), "step 3, no operation");
+  EXPECT_EQ(activity_text({"n", Activity::waiting, 0, "gather", 2048, 1, 0, 1.0}), "gather, 2.0 KiB");
 }
 
 }  // namespace

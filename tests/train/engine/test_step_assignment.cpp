@@ -31,10 +31,10 @@ std::size_t rows_of(const std::vector<std::size_t>& rows, const std::vector<Posi
   return sum;
 }
 
-void expect_every_position_once(const StepAssignment& shares, std::size_t samples) {
+void expect_every_position_once(const StepAssignment& assignment, std::size_t samples) {
   std::vector<std::size_t> times(samples, 0);
-  for (const std::vector<Positions>& own : shares.ranks) {
-    EXPECT_EQ(own.size(), shares.micro_batches()) << "ranks must join the same collectives";
+  for (const std::vector<Positions>& own : assignment.ranks) {
+    EXPECT_EQ(own.size(), assignment.micro_batches()) << "ranks must join the same collectives";
     for (const Positions& positions : own) {
       EXPECT_TRUE(std::ranges::is_sorted(positions));
       for (const std::size_t position : positions) ++times.at(position);
@@ -72,10 +72,10 @@ TEST(StepAssignment, AreBalancedByRows) {
 }
 
 TEST(StepAssignment, ARankWithoutSamplesRunsDummyMicroBatches) {
-  const StepAssignment shares = share({7, 4, 9}, 5);
-  EXPECT_EQ(shares.micro_batches(), 1u);
-  EXPECT_THAT(shares.ranks[3], ElementsAre(IsEmpty()));
-  EXPECT_EQ(shares.shortest, 1u);
+  const StepAssignment assignment = share({7, 4, 9}, 5);
+  EXPECT_EQ(assignment.micro_batches(), 1u);
+  EXPECT_THAT(assignment.ranks[3], ElementsAre(IsEmpty()));
+  EXPECT_EQ(assignment.shortest, 1u);
   // Two long samples against many short ones, one at a time.
   const StepAssignment unequal = share({30, 10, 10, 10}, 2, {.samples = 1});
   EXPECT_THAT(unequal.ranks, ElementsAre(ElementsAre(Positions{0}, IsEmpty(), IsEmpty()),
@@ -89,10 +89,10 @@ TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
     for (std::size_t ranks = 1; ranks <= 5; ++ranks) {
       for (const std::size_t parts : {1u, 2u, 3u, 5u, 40u}) {
         SCOPED_TRACE(testing::Message() << rows.size() << " samples, " << ranks << " ranks, " << parts << " parts");
-        const StepAssignment shares = share(rows, ranks, {.parts = parts});
-        expect_every_position_once(shares, rows.size());
+        const StepAssignment assignment = share(rows, ranks, {.parts = parts});
+        expect_every_position_once(assignment, rows.size());
         std::size_t most = 0;
-        for (const std::vector<Positions>& own : shares.ranks) {
+        for (const std::vector<Positions>& own : assignment.ranks) {
           std::size_t samples = 0, filled = 0;
           for (const Positions& positions : own) {
             samples += positions.size();
@@ -101,7 +101,7 @@ TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
           EXPECT_EQ(filled, std::min(parts, samples));
           most = std::max(most, filled);
         }
-        EXPECT_EQ(shares.micro_batches(), most) << "dummies only where another rank has a sample";
+        EXPECT_EQ(assignment.micro_batches(), most) << "dummies only where another rank has a sample";
       }
     }
   }
@@ -109,11 +109,11 @@ TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
 
 /// Returns the micro-batch groups in the order in which a step sums them: each rank's rounds if micro-batches are
 /// summed before ranks, and round by round within a group of ranks if each micro-batch is summed over ranks first.
-std::vector<Positions> in_order_of_sums(const StepAssignment& shares, std::size_t together) {
+std::vector<Positions> in_order_of_sums(const StepAssignment& assignment, std::size_t together) {
   std::vector<Positions> leaves;
-  for (std::size_t group = 0; group < shares.ranks.size(); group += together) {
-    for (std::size_t round = 0; round < shares.micro_batches(); ++round) {
-      for (std::size_t rank = group; rank < group + together; ++rank) leaves.push_back(shares.ranks[rank][round]);
+  for (std::size_t group = 0; group < assignment.ranks.size(); group += together) {
+    for (std::size_t round = 0; round < assignment.micro_batches(); ++round) {
+      for (std::size_t rank = group; rank < group + together; ++rank) leaves.push_back(assignment.ranks[rank][round]);
     }
   }
   return leaves;
@@ -124,17 +124,17 @@ TEST(StepAssignment, LeavesAreSummedInOneOrderByAnyNumberOfRanksInAnyMode) {
   EXPECT_EQ(expected.size(), 8u);
   for (const std::size_t ranks : {1u, 2u, 4u, 8u}) {
     for (std::size_t together = 1; together <= ranks; together *= 2) {
-      const StepAssignment shares = share(unlike, ranks, {}, 8, together);
-      expect_every_position_once(shares, unlike.size());
-      EXPECT_EQ(in_order_of_sums(shares, together), expected) << ranks << " ranks, " << together << " together";
+      const StepAssignment assignment = share(unlike, ranks, {}, 8, together);
+      expect_every_position_once(assignment, unlike.size());
+      EXPECT_EQ(in_order_of_sums(assignment, together), expected) << ranks << " ranks, " << together << " together";
     }
   }
 }
 
 TEST(StepAssignment, ABatchSmallerThanItsLeavesHasDummyMicroBatches) {
-  const StepAssignment shares = share({5, 6, 7}, 2, {}, 8);
-  expect_every_position_once(shares, 3);
-  EXPECT_EQ(shares.micro_batches(), 4u);
+  const StepAssignment assignment = share({5, 6, 7}, 2, {}, 8);
+  expect_every_position_once(assignment, 3);
+  EXPECT_EQ(assignment.micro_batches(), 4u);
 }
 
 TEST(BoundMicroBatches, HoldForEveryRank) {
