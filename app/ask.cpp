@@ -79,8 +79,8 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
 
 }  // namespace
 
-int run_ask(const Arguments& told) {
-  Arguments arguments = told;
+int run_ask(const Arguments& configured) {
+  Arguments arguments = configured;
   const std::vector<std::string>& questions = arguments.positional;
   if (questions.empty() && arguments.context == "-") {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");

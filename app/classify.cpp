@@ -34,8 +34,8 @@ std::string labels_text(const std::string& file, const std::vector<tasks::Likely
 
 }  // namespace
 
-int run_classify(const Arguments& told) {
-  Arguments arguments = told;
+int run_classify(const Arguments& configured) {
+  Arguments arguments = configured;
   for (const std::string& file : arguments.positional) ensure_utf8(file, "the name of a picture");
   take_run_settings(*find_command("classify"), arguments);
   resolve_model_argument(arguments);

@@ -356,9 +356,9 @@ int Doctor::look_together(Findings findings) {
     }
     plan = {{"probe", probe ? probe->name() : ""}, {"writer", host_}};
   }
-  const auto told = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
-  if (!told) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit_));
-  plan = parse_json(*told, "the plan of rank 0");
+  const auto configured = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!configured) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit_));
+  plan = parse_json(*configured, "the plan of rank 0");
   Findings later;
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
   // The ranks that have just answered do a collective exchange, which cannot leave out a rank.

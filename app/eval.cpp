@@ -35,8 +35,8 @@ std::string prediction_line(const tasks::EvaluatedSamples& samples, double secon
 
 }  // namespace
 
-int run_eval(const Arguments& told) {
-  Arguments arguments = told;
+int run_eval(const Arguments& configured) {
+  Arguments arguments = configured;
   take_run_settings(*find_command("eval"), arguments);
   resolve_model_argument(arguments);
   arguments.run.task.dev = arguments.data;

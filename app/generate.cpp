@@ -107,8 +107,8 @@ void continue_lines(const tasks::Generator& generator, std::size_t batch,
 
 }  // namespace
 
-int run_generate(const Arguments& told) {
-  Arguments arguments = told;
+int run_generate(const Arguments& configured) {
+  Arguments arguments = configured;
   for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
     ensure_utf8(arguments.positional[i], fmt::format("prompt {}", i + 1));
   }

@@ -54,15 +54,15 @@ const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
 }
 
 /// Returns the options of train for the planned run: those given to plan that train has, and those that the plan sets.
-std::vector<TrainOption> planned_options(const Arguments& told, const train::ModePlan& plan,
+std::vector<TrainOption> planned_options(const Arguments& configured, const train::ModePlan& plan,
                                          const train::WorkKind& work) {
-  Arguments arguments = told;
+  Arguments arguments = configured;
   train::TrainConfig& engine = arguments.run.engine;
   engine.parallel.mode = plan.mode;
   if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
   if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = work.batch_size(plan.memory.largest);
   std::set<std::string, std::less<>> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
-  shown.insert(told.sources.given.begin(), told.sources.given.end());
+  shown.insert(configured.sources.given.begin(), configured.sources.given.end());
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
   std::vector<TrainOption> options = train_options(arguments, shown);
@@ -197,8 +197,8 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
 
 }  // namespace
 
-int run_plan(const Arguments& told) {
-  Arguments arguments = told;
+int run_plan(const Arguments& configured) {
+  Arguments arguments = configured;
   if (arguments.model.empty()) throw UsageError("plan needs --model; see mylos plan --help");
   if (!arguments.plan.job.empty() && arguments.json) {
     throw UsageError("--job and --json exclude each other; give one of them");

@@ -9,8 +9,8 @@
 /// mylos prepare: converts a data set into samples once.
 namespace mylos::app {
 
-int run_prepare(const Arguments& told) {
-  Arguments arguments = told;
+int run_prepare(const Arguments& configured) {
+  Arguments arguments = configured;
   const std::filesystem::path& output = arguments.run.engine.output;
   const std::string suffix = output.extension().string();
   if (suffix != ".h5" && suffix != ".jsonl") {

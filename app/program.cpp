@@ -119,8 +119,8 @@ int run_program(const std::vector<std::string>& words) {
     const int exit_code = dispatch(words);
     flush_output();
     return exit_code;
-  } catch (const AlreadyReported& told) {
-    return told.exit_code;
+  } catch (const AlreadyReported& configured) {
+    return configured.exit_code;
   } catch (...) {
     // Before a launch, each process has the same error; only the launcher's first process prints it.
     return report_exception(parallel::launched_rank(parallel::process_environment) == 0);

@@ -83,8 +83,8 @@ class StepNotes final : public train::Reporter {
 /// mylos train on one rank. All ranks call the same functions.
 class TrainCommand {
  public:
-  TrainCommand(parallel::Launch& launch, const Arguments& told, Clock::time_point begin)
-      : launch_(launch), ranks_(launch.world()), compute_(launch), arguments_(told), begin_(begin) {}
+  TrainCommand(parallel::Launch& launch, const Arguments& configured, Clock::time_point begin)
+      : launch_(launch), ranks_(launch.world()), compute_(launch), arguments_(configured), begin_(begin) {}
 
   int run();
 
@@ -404,7 +404,7 @@ int TrainCommand::run_in(RunOutput& output) {
 
 }  // namespace
 
-int run_train(const Arguments& told) {
+int run_train(const Arguments& configured) {
   const Clock::time_point begin = Clock::now();
   // Only one rank prints the notice.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
@@ -412,7 +412,7 @@ int run_train(const Arguments& told) {
   }
   const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
   parallel::Launch launch;
-  return on_ranks(launch, [&] { return TrainCommand(launch, told, begin).run(); });
+  return on_ranks(launch, [&] { return TrainCommand(launch, configured, begin).run(); });
 }
 
 }  // namespace mylos::app

@@ -89,7 +89,7 @@ std::string steps_text(const train::RunRecord& run) {
 }
 
 /// Returns a number in a row as formatted by `text`; "-" if it is missing.
-std::string told(const json& row, const char* key, const std::function<std::string(double)>& text) {
+std::string shown(const json& row, const char* key, const std::function<std::string(double)>& text) {
   const double value = train::number_of(row, key);
   return std::isfinite(value) ? text(value) : "-";
 }
@@ -100,7 +100,7 @@ std::string loss_text(const train::RunRecord& run) {
   const auto loss = [](double value) { return std::isfinite(value) ? fixed_text(value, 4) : "nan"; };
   return fmt::format("{}, {} over the last {} steps; gradient norm {}, learning rate {}",
                      loss(train::number_of(last, "loss")), loss(run.recent_loss()), train::RunRecord::recent_steps,
-                     told(last, "gradient_norm", number), told(last, "learning_rate", number));
+                     shown(last, "gradient_norm", number), shown(last, "learning_rate", number));
 }
 
 std::string speed_text(const train::RunRecord& run) {
@@ -110,8 +110,8 @@ std::string speed_text(const train::RunRecord& run) {
   };
   const json& last = run.steps.back();
   const std::string work = run.work();
-  return fmt::format("{} {}/s, {} on a rank", told(last, train::rate_key(work).c_str(), whole), work,
-                     told(last, "memory", size_text));
+  return fmt::format("{} {}/s, {} on a rank", shown(last, train::rate_key(work).c_str(), whole), work,
+                     shown(last, "memory", size_text));
 }
 
 /// Returns the state of the run, one line per item.

@@ -22,8 +22,8 @@ std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, cons
   return all;
 }
 
-Arguments with_setting(const Arguments& told, const BatchSetting& setting) {
-  Arguments arguments = told;
+Arguments with_setting(const Arguments& configured, const BatchSetting& setting) {
+  Arguments arguments = configured;
   train::TrainConfig& engine = arguments.run.engine;
   engine.parallel.mode = setting.mode;
   engine.recompute = setting.recompute;

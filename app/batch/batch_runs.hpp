@@ -17,8 +17,8 @@ std::vector<parallel::ModeKind> tried_modes(const Arguments& arguments, std::siz
 /// Returns the recomputation of --recompute. Default: none, and also layer if the model supports it.
 std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, const nn::Model& model);
 
-/// Returns `told` with the setting of a row.
-Arguments with_setting(const Arguments& told, const BatchSetting& setting);
+/// Returns `configured` with the setting of a row.
+Arguments with_setting(const Arguments& configured, const BatchSetting& setting);
 
 /// Returns the options of `mylos train` for a row's run: those given to bench, and those that the row sets.
 std::vector<TrainOption> row_options(const Arguments& arguments, const BatchSetting& setting);

@@ -67,8 +67,8 @@ std::string machine_text() {
 
 class BatchRunner {
  public:
-  BatchRunner(const Arguments& told, parallel::Launch& launch)
-      : launch_(launch), world_(launch.world()), compute_(launch), arguments_(told) {}
+  BatchRunner(const Arguments& configured, parallel::Launch& launch)
+      : launch_(launch), world_(launch.world()), compute_(launch), arguments_(configured) {}
 
   BatchTable run();
 

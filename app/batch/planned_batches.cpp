@@ -31,10 +31,11 @@ BatchRow plan_row(const train::Workload& workload, const train::TrainConfig& con
 
 }  // namespace
 
-BatchTable planned_batches(const Arguments& told) {
-  if (told.plan.gpu.empty()) throw UsageError("bench batch --plan needs --gpu; see mylos bench --help");
-  Arguments arguments = told;
-  const tasks::PlannedRun run = told.task->plan(told.model, told.data, told.run, told.sources, log_line);
+BatchTable planned_batches(const Arguments& configured) {
+  if (configured.plan.gpu.empty()) throw UsageError("bench batch --plan needs --gpu; see mylos bench --help");
+  Arguments arguments = configured;
+  const tasks::PlannedRun run =
+      configured.task->plan(configured.model, configured.data, configured.run, configured.sources, log_line);
   arguments.model = run.model;
   arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);
@@ -42,7 +43,7 @@ BatchTable planned_batches(const Arguments& told) {
   const train::Workload workload(*run.network, *samples);
   const std::size_t ranks = target.ranks.ranks;
   const std::vector<std::size_t> tried =
-      tried_micro_batches(run.config.task.batch, ranks, told.task->micro_batch_step(run.config));
+      tried_micro_batches(run.config.task.batch, ranks, configured.task->micro_batch_step(run.config));
   BatchTable table{.model = run.name,
                    .machine = target.machine.name,
                    .rate = target.rate.origin,

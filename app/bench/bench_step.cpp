@@ -240,8 +240,8 @@ void StepBench::print_text() const {
 
 }  // namespace
 
-int bench_step(const Arguments& told) {
-  Arguments arguments = told;
+int bench_step(const Arguments& configured) {
+  Arguments arguments = configured;
   if (arguments.model.empty()) throw UsageError("bench step needs --model; see mylos bench --help");
   if (arguments.data.empty()) throw UsageError("bench step needs --data; see mylos bench --help");
   resolve_model_argument(arguments);

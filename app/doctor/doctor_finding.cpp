@@ -50,7 +50,7 @@ bool is_same(const Finding& a, const Finding& b) {
 }
 
 /// Returns the finding with the group's values inserted into its text.
-Finding told(const Group& group) {
+Finding shown(const Group& group) {
   Finding finding = group.finding;
   const std::size_t location = finding.text.find("{}");
   if (!finding.value || location == std::string::npos) return finding;
@@ -118,7 +118,7 @@ std::vector<FoldedFinding> fold(const Findings& of_launch, std::span<const Findi
   }
   std::ranges::stable_sort(groups, {}, [](const Group& group) { return position_of(group.finding.name); });
   std::vector<FoldedFinding> folded;
-  for (const Group& group : groups) folded.push_back({told(group), group.ranks});
+  for (const Group& group : groups) folded.push_back({shown(group), group.ranks});
   return folded;
 }
 

@@ -116,15 +116,16 @@ Findings environment_findings(std::span<const std::string> variables) {
   // Set by launchers for their own use.
   static constexpr std::array own = {"OMPI_MCA_ess",     "OMPI_MCA_orte",  "OMPI_MCA_pmix",
                                      "OMPI_MCA_initial", "OMPI_MCA_shmem", "PMIX_MCA_mca"};
-  std::vector<std::string> told;
+  std::vector<std::string> shown;
   for (const std::string& variable : variables) {
     const auto begins = [&](const char* prefix) { return variable.starts_with(prefix); };
-    if (std::ranges::any_of(prefixes, begins) && std::ranges::none_of(own, begins)) told.push_back(printable(variable));
+    if (std::ranges::any_of(prefixes, begins) && std::ranges::none_of(own, begins))
+      shown.push_back(printable(variable));
   }
-  if (told.empty()) return {{Level::ok, "environment", "no variable of MPI, NCCL, OpenMP or HDF5 is set"}};
-  std::ranges::sort(told);
+  if (shown.empty()) return {{Level::ok, "environment", "no variable of MPI, NCCL, OpenMP or HDF5 is set"}};
+  std::ranges::sort(shown);
   Findings findings;  // one per variable, so that ranks list only those that differ
-  for (std::string& each : told) findings.push_back({Level::ok, "environment", std::move(each)});
+  for (std::string& each : shown) findings.push_back({Level::ok, "environment", std::move(each)});
   return findings;
 }
 

@@ -246,7 +246,7 @@ void check_deterministic(const Arguments& arguments) {
                                                       : "micro-tokens";
   throw UsageError(
       fmt::format("--deterministic divides every step into {} micro-batch groups (--leaves); leave out --{}",
-                  engine.parallel.leaves, given));
+                  engine.parallel.micro_batch_groups, given));
 }
 
 /// Refuses communicators that this build lacks.

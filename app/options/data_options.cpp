@@ -16,7 +16,7 @@ Option model_option() {
       named("model", {"model-name-or-path"}, "M", files,
             train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command |
                 plan_command | doctor_command | generate_command | tokenize_command | classify_command,
-            "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
+            "Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` downloaded");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -71,7 +71,7 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.run.task.train; }),
       path_or_drawn_option(
           named("dev", {"validation-file"}, "FILE", files, train_command,
-                trained + " to evaluate on; without it nothing is scored"),
+                trained + " to evaluate on; default: no evaluation"),
           [](auto& a) -> auto& { return a.run.task.dev; }),
       path_or_drawn_option(
           named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
@@ -82,22 +82,25 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
       path_option(
           named("output", {"output-dir"}, "PATH", files,
                 train_command | eval_command | prepare_command | checkpoint_command | doctor_command | report_command,
-                "directory for results, or for a model; of prepare a file, .h5 or .jsonl; of doctor what is tried, "
-                "default: the current one; of report a file, default: report.html"),
+                "directory for results or a model; with prepare: output file (.h5 or .jsonl); with doctor: directory "
+                "to test, "
+                "default: the current one; with report: output file, default: report.html"),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       count_option(
           named("train-limit", {"max-train-samples"}, "N", files, train_command | prepare_command,
-                "take only the first N " + entries + " of the training file"),
+                "use only the first N " + entries + " of the training file"),
           {}, [](auto& a) -> auto& { return a.run.task.train_limit; }),
       count_option(
           named("dev-limit", {"max-eval-samples"}, "N", files, train_command | eval_command,
-                "take only the first N " + entries + " of the evaluation file"),
+                "use only the first N " + entries + " of the evaluation file"),
           {}, [](auto& a) -> auto& { return a.run.task.dev_limit; }),
       unrecorded(switch_option(
-          named("do-train", {}, "", files, train_command, "as scripts of transformers are told; train always does"),
+          named("do-train", {}, "", files, train_command,
+                "accepted for scripts of transformers; mylos train always trains"),
           [](auto& a) -> auto& { return a.run.task.do_train; })),
       unrecorded(switch_option(
-          named("do-eval", {}, "", files, train_command, "evaluate too: needs --dev, or a data set that has one"),
+          named("do-eval", {}, "", files, train_command,
+                "also evaluate; needs --dev, or a data set that has evaluation data"),
           [](auto& a) -> auto& { return a.run.task.do_eval; })),
   };
 }

@@ -205,9 +205,9 @@ const PeerOption* find_peer_option(std::string_view name, const tasks::TaskKind&
 std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value) {
   const std::string plain = plain_value(option, shown, value);
   const bool is_told = !plain.empty() && !option.is_secret && !(option.is_switch && plain == "true");
-  const std::string told = is_told ? " " + printable(plain) : "";
-  if (has_no_effect(option, plain)) return fmt::format("{}{} has no effect here: {}", shown, told, option.why);
-  throw UsageError(fmt::format("{}{} is not supported; {}", shown, told, option.instead));
+  const std::string configured = is_told ? " " + printable(plain) : "";
+  if (has_no_effect(option, plain)) return fmt::format("{}{} has no effect here: {}", shown, configured, option.why);
+  throw UsageError(fmt::format("{}{} is not supported; {}", shown, configured, option.instead));
 }
 
 std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix,

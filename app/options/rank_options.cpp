@@ -9,12 +9,12 @@ namespace mylos::app {
 namespace {
 
 constexpr std::string_view ranks = "Ranks";
-constexpr std::size_t most_leaves = 1024;
+constexpr std::size_t most_micro_batch_groups = 1024;
 
 Option mode_option() {
   const std::vector<Choice> choices = mode_choices();
   Option option = named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
-                        "what each rank holds whole: " + describe(choices) +
+                        "sharding strategy: " + describe(choices) +
                             "; default: replicated, or sharded where only that fits; of plan all");
   option.expects = describe(choices);
   option.choices = names_of(choices);
@@ -36,7 +36,7 @@ Option mode_option() {
 Option communication_precision_option() {
   const std::vector<Choice> choices = {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16"}}};
   Option option = named("communication-precision", {}, "TYPE", ranks, train_command | plan_command,
-                        "float or bfloat16: in which gradients are exchanged; they are added in float");
+                        "type in which gradients are sent: float or bfloat16; sums are float");
   option.expects = describe(choices);
   option.choices = names_of(choices);
   option.parse = [choices](Arguments& arguments, std::string_view text) {
@@ -53,7 +53,7 @@ Option communication_precision_option() {
 Option communicator_option() {
   Option option = choice_option(
       named("communicator", {}, "NAME", ranks, train_command,
-            "auto, mpi or nccl: what GPUs exchange arrays through; auto is mpi until NCCL is validated on GPUs"),
+            "library for communication between GPUs: auto, mpi or nccl; auto is mpi until NCCL is validated on GPUs"),
       {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
   option.expects = "auto, mpi or nccl";
   return option;
@@ -74,18 +74,20 @@ Option bucket_option() {
   return option;
 }
 
-Option leaves_option() {
-  Option option = named("leaves", {}, "N", ranks, train_command,
-                        "micro-batches that --deterministic cuts every step into: a power of two, the most ranks it "
-                        "can have");
+Option micro_batch_groups_option() {
+  Option option = named(
+      "leaves", {}, "N", ranks, train_command,
+      "with --deterministic: number of micro-batch groups per step, a power of two; also the largest number of ranks");
   option.expects = "a power of two from 1 to 1024";
   option.parse = [](Arguments& arguments, std::string_view text) {
-    const auto value = parse_count(text, {1, most_leaves});
+    const auto value = parse_count(text, {1, most_micro_batch_groups});
     if (!value || !std::has_single_bit(*value)) return false;
-    arguments.run.engine.parallel.leaves = *value;
+    arguments.run.engine.parallel.micro_batch_groups = *value;
     return true;
   };
-  option.print = [](const Arguments& arguments) { return option_json(arguments.run.engine.parallel.leaves); };
+  option.print = [](const Arguments& arguments) {
+    return option_json(arguments.run.engine.parallel.micro_batch_groups);
+  };
   return option;
 }
 
@@ -107,27 +109,27 @@ std::vector<Option> rank_options() {
           [](auto& a) -> auto& { return a.no_fsdp; })),
       count_or_unset_option(
           named("shard-size", {}, "N", ranks, train_command | plan_command,
-                "ranks that split the model in hybrid mode; default: the ranks of a node"),
+                "number of ranks that share one copy of the model in hybrid mode; default: the ranks of a node"),
           {}, [](auto& a) -> auto& { return a.run.engine.parallel.shard_size; }),
       communication_precision_option(),
       communicator_option(),
       bucket_option(),
       switch_option(
           named("deterministic", {}, "", ranks, train_command,
-                "the same bits for 1, 2, 4 ... ranks and every mode, with equally many threads a rank"),
+                "give the same bits on 1, 2, 4, ... ranks and in every mode, with the same number of threads per rank"),
           [](auto& a) -> auto& { return a.run.engine.parallel.deterministic; }),
-      leaves_option(),
+      micro_batch_groups_option(),
       duration_option(
           named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | doctor_command,
                 "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
       unrecorded(switch_option(
           named("verbose", {}, "", ranks, train_command,
-                "every rank says how far it is, with its own time and memory, in lines that begin with its number"),
+                "print each rank's progress, time and memory, in lines that begin with its number"),
           [](auto& a) -> auto& { return a.verbose; })),
       unrecorded(path_option(
           named("trace", {}, "FILE", ranks, train_command,
-                "writes what the first steps of every rank compute, wait for and exchange, as a Chrome trace"),
+                "write a Chrome trace of the first steps: what each rank computes, waits for and exchanges"),
           [](auto& a) -> auto& { return a.trace; })),
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, train_command,

@@ -30,7 +30,8 @@ Option precision_option() {
       named("precision", {}, "TYPE", computing,
             train_command | plan_command | eval_command | ask_command | bench_command | generate_command |
                 classify_command,
-            "float, bfloat16 or half: of values and activations; sums, master weights and optimizer stay float"),
+            "type of parameters and activations: float, bfloat16 or half; sums, master weights and optimizer state "
+            "stay float"),
       precision_choices(), [](auto& a) -> auto& { return a.run.engine.precision; },
       [](std::string_view name) { return parse_precision(name).value(); },
       [](Precision precision) { return to_string(precision); });
@@ -56,8 +57,8 @@ Option export_precision_option() {
 
 Option loss_scale_option() {
   Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, train_command | bench_command,
-                        "of half, at its first step: a power of two; doubled after 2000 steps with finite gradients, "
-                        "halved where one is not");
+                        "initial loss scale with half: a power of two; doubled after 2000 steps with finite gradients, "
+                        "halved after a step without");
   option.expects = fmt::format("a power of two from {} to {}", train::LossScale::least, train::LossScale::largest);
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto value = parse_count(text, {});
@@ -75,7 +76,8 @@ Option loss_scale_option() {
 Option recompute_option() {
   Option option = enumeration_option(
       named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
-            "none, attention or layer: what the backward pass computes again instead of keeping it; alone: layer"),
+            "activations to recompute in the backward pass instead of keeping them: none, attention or layer; without "
+            "a value: layer"),
       {{"none", {}}, {"attention", {"selective"}}, {"layer", {"full"}}},
       [](auto& a) -> auto& { return a.run.engine.recompute; },
       [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
@@ -93,15 +95,16 @@ Option gemm_option() {
   for (const std::string& name : built_exact_gemm_providers()) choices.push_back({name, {}});
   return choice_option(
       named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
-            "what computes matrix products: " + describe(choices) +
-                "; auto: for each the fastest, measured at start and remembered"),
+            "provider of matrix products: " + describe(choices) +
+                "; auto: the fastest for each product, measured at the start and remembered"),
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
 Option attention_option() {
   return enumeration_option(
       named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
-            "portable, or tensor-cores: of GPUs from compute capability 8.0 on, in bfloat16 or half"),
+            "attention kernel: portable, or tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and "
+            "later"),
       {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
       [](std::string_view name) {
         return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
@@ -112,19 +115,16 @@ Option attention_option() {
 
 Option tf32_option() {
   return switch_option(
-      named(
-          "tf32", {}, "", computing, train_command | eval_command | ask_command | bench_command,
-          "of --precision float on GPUs from compute capability 8.0 on: products on tensor cores, whose operands keep "
-          "10 of 23 fraction bits"),
+      named("tf32", {}, "", computing, train_command | eval_command | ask_command | bench_command,
+            "faster, less precise matrix products (TF32); needs --precision float and an Ampere or newer GPU"),
       [](auto& a) -> auto& { return a.run.engine.gemm.tf32; });
 }
 
 Option resume_option() {
-  Option option =
-      named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
-            "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
-            "a fresh start begins from that one, or the latest of that run; never: at step 1; as Trainer's, "
-            "true is auto and false never [auto]");
+  Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
+                        "auto: continue an unfinished run in the output directory from its latest checkpoint; PATH: "
+                        "start from that checkpoint, or from the latest one of that run; never: start at step 1; true "
+                        "and false mean auto and never [auto]");
   option.expects =
       "auto (as without it: an unfinished run in --output goes on by itself), never, or a checkpoint or a run's "
       "directory";
@@ -176,15 +176,15 @@ std::vector<Option> checkpoint_options() {
                 "Trainer's: steps (as --checkpoint-every says, else every 500), epoch, or no, which is never"),
           {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.save_strategy; })),
       count_option(
-          named("keep", {"save-total-limit"}, "K", run, train_command, "checkpoints that stay, the latest ones"),
+          named("keep", {"save-total-limit"}, "K", run, train_command, "number of latest checkpoints to keep"),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
       count_or_unset_option(
           named("writers", {}, "N", run, train_command,
-                "ranks that write a checkpoint; default: 4 on each node, at most 64 in all"),
+                "number of ranks that write a checkpoint, or a large export; default: 4 per node, at most 64"),
           {}, [](auto& a) -> auto& { return a.run.engine.checkpoints.writers; }),
       enumeration_option(
           named("on-save-error", {}, "WHAT", run, train_command,
-                "stop or continue, where a checkpoint cannot be written; those before it stay"),
+                "stop or continue if a checkpoint cannot be written; earlier ones stay"),
           {{"stop", {}}, {"continue", {}}}, [](auto& a) -> auto& { return a.run.engine.checkpoints.stop_on_error; },
           [](std::string_view name) { return name == "stop"; }, [](bool stop) { return stop ? "stop" : "continue"; }),
       resume_option(),
@@ -195,7 +195,7 @@ std::vector<Option> checkpoint_options() {
 Option steps_option() {
   Option option = count_or_unset_option(
       named("steps", {"max-steps", "max-training-steps"}, "N", length, train_command | plan_command,
-            "steps of the run; wins over --epochs"),
+            "number of training steps; overrides --epochs"),
       {}, [](auto& a) -> auto& { return a.run.engine.steps; });
   option.parse = [parse_number = option.parse](Arguments& arguments, std::string_view text) {
     if (text == "-1") arguments.run.engine.steps = 0;
@@ -208,7 +208,7 @@ std::vector<Option> length_options() {
   return {
       real_option(
           named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
-                "passes over the training data"),
+                "number of passes over the training data"),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       steps_option(),
       count_option(
@@ -217,23 +217,24 @@ std::vector<Option> length_options() {
           sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
           named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
-                "sequences at once on a rank; excludes --batch"),
+                "batch size per rank; excludes --batch"),
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
       unrecorded(count_option(
           named("batch-size-per-device", {}, "N", batches, train_command | plan_command,
-                "micro-batches of N, and a batch of N x --gradient-accumulation-steps [1] x ranks"),
+                "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks"),
           sequences, [](auto& a) -> auto& { return a.batch_size_per_device; })),
       count_or_unset_option(
           named("micro-batch", {}, "N", batches, train_command | plan_command | bench_command,
-                "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
+                "micro-batch size: sequences per forward and backward pass; gradients accumulate; default: the most "
+                "that fit in memory"),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_or_unset_option(
           named("micro-tokens", {}, "N", batches, train_command | plan_command | bench_command,
-                "tokens at once on a rank, as whole sequences; excludes --micro-batch"),
+                "micro-batch size in tokens, as whole sequences; excludes --micro-batch"),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_or_unset_option(
           named("gradient-accumulation-steps", {}, "N", batches, train_command | plan_command,
-                "micro-batches that every rank makes of its part of a step; excludes --micro-batch"),
+                "number of micro-batches per step and rank; excludes --micro-batch"),
           sequences, [](auto& a) -> auto& { return a.run.engine.accumulation; }),
   };
 }
@@ -268,26 +269,26 @@ std::vector<Option> schedule_options() {
           [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
       real_option(
           named("learning-rate-min", {}, "X", optimizer, train_command,
-                "smallest learning rate after warm-up: linear and cosine end there"),
+                "lower bound of the learning rate after warm-up; linear and cosine end there"),
           {0, 1}, [](auto& a) -> auto& { return a.run.engine.learning_rate_min; }),
       enumeration_option(
           named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
-                "linear, constant, cosine or step: the learning rate after warm-up"),
+                "learning rate schedule after warm-up: linear, constant, cosine or step"),
           {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}, {"step", {}}},
           [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
           [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
       decay_steps_option(),
       real_option(
           named("decay-factor", {}, "X", optimizer, train_command,
-                "factor of the learning rate at each of --decay-steps"),
+                "factor applied to the learning rate at each of --decay-steps"),
           {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.decay_factor; }),
       real_option(
           named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
-                "part of the steps in which the learning rate rises from 0"),
+                "fraction of the steps in which the learning rate rises from 0"),
           {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
       count_option(
           named("warmup-steps", {}, "N", optimizer, train_command,
-                "the same in steps; wins over --warmup where it is not 0"),
+                "warm-up in steps; overrides --warmup unless it is 0"),
           {0}, [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
   };
 }
@@ -328,24 +329,24 @@ std::vector<Option> optimizer_options() {
           named("nesterov", {}, "", optimizer, train_command, "SGD with Nesterov momentum; needs --optimizer sgd"),
           [](auto& a) -> auto& { return a.run.engine.optimizer.sgd.nesterov; }),
       real_option(
-          named("adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"), {0, 1, false, true},
-          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
+          named("adam-beta1", {}, "X", optimizer, train_command, "decay rate of the mean of gradients"),
+          {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
       real_option(
-          named("adam-beta2", {}, "X", optimizer, train_command, "decay of the gradients' squares"),
+          named("adam-beta2", {}, "X", optimizer, train_command, "decay rate of the mean of squared gradients"),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
       real_option(
-          named("adam-epsilon", {}, "X", optimizer, train_command, "added to the root of the squares"), {0, 1, true},
-          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
+          named("adam-epsilon", {}, "X", optimizer, train_command, "added to the denominator of the update"),
+          {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
       real_option(
           named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
-                "largest global gradient norm; 0 does not clip"),
+                "largest global norm of gradients; 0 disables clipping"),
           {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
           named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
           [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
           named("seed", {}, "N", optimizer, train_command | generate_command,
-                "of shuffling, dropout and a new head; with generate: of the tokens that are drawn"),
+                "random seed of shuffling, dropout and a new head; with generate: of sampling"),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
@@ -376,15 +377,15 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
   return {
       eval_every_option(),
       switch_option(
-          named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
+          named("eval-on-start", {}, "", evaluation, train_command, "also evaluate before the first step"),
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
           named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
-                describe(task.metrics()) + ": what makes a model best/"),
+                "metric that chooses best/: " + describe(task.metrics())),
           task.metrics(), [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
           named("patience", {}, "N", evaluation, train_command,
-                "evaluations without a better one before the run ends; default: never ends early"),
+                "number of evaluations without an improvement after which training ends; default: never ends early"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       export_precision_option(),
@@ -400,7 +401,8 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
       tf32_option(),
       recompute_option(),
       unrecorded(path_option(
-          named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),
+          named("config", {}, "FILE", run, train_command,
+                "run.json to take settings from; options on the command line override it"),
           [](auto& a) -> auto& { return a.config; })),
       unrecorded(switch_option(
           named("overwrite", {"overwrite-output-dir"}, "", run,
@@ -413,7 +415,7 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
                 "go on with a finished run from its last checkpoint, to larger --steps or --epochs"),
           [](auto& a) -> auto& { return a.extend; })),
       unrecorded(switch_option(
-          named("dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"),
+          named("dry-run", {}, "", run, train_command, "print what would be trained and the memory it needs, and exit"),
           [](auto& a) -> auto& { return a.dry_run; })),
   };
 }

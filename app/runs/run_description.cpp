@@ -57,11 +57,11 @@ std::size_t batch_size(const tasks::Task& task, std::size_t steps) {
 
 train::RunDescription describe_run(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
                                    parallel::Launch& launch, std::size_t free_memory) {
-  const tasks::TaskConfig& told = arguments.run.task;
+  const tasks::TaskConfig& configured = arguments.run.task;
   return {.model = fmt::format("{}: {}", arguments.model, task.model_text()),
           .parameters = parameters_of(task.model()),
-          .train = fmt::format("{}: {}", told.train.string(), task.train_text()),
-          .dev = task.evaluation() == nullptr ? "" : fmt::format("{}: {}", told.dev.string(), task.dev_text()),
+          .train = fmt::format("{}: {}", configured.train.string(), task.train_text()),
+          .dev = task.evaluation() == nullptr ? "" : fmt::format("{}: {}", configured.dev.string(), task.dev_text()),
           .precision = std::string(to_string(arguments.run.engine.precision)),
           .loss_scale = trainer.loss_scale(),
           .gemm = describe(trainer.gemm()),

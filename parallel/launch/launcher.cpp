@@ -35,12 +35,13 @@ double kill_delay(const Environment& environment) {
   return static_cast<double>(number_in(environment, "OMPI_MCA_odls_base_sigkill_timeout").value_or(1));
 }
 
-[[noreturn]] void refuse(std::size_t ranks, const std::string& library, const char* name, const std::string& told) {
+[[noreturn]] void refuse(std::size_t ranks, const std::string& library, const char* name,
+                         const std::string& configured) {
   fail(
       fmt::format("MPI ({}) sees {} rank{}, but the launcher says {}={}: they do not belong together; start the "
                   "program with the mpirun of that MPI, or by srun with the --mpi=TYPE it was built for (srun "
                   "--mpi=list shows them)",
-                  library, ranks, ranks == 1 ? "" : "s", name, told));
+                  library, ranks, ranks == 1 ? "" : "s", name, configured));
 }
 
 }  // namespace

@@ -79,11 +79,11 @@ void MpiWatch::look(const Waiting& waiting) {
 
 void MpiWatch::announce_end(const std::vector<RankState>& states) {
   errors_.announce();
-  std::size_t told = 0;
-  for (std::size_t rank = 0; rank < states.size() && told < next_tellers; ++rank) {
+  std::size_t notified = 0;
+  for (std::size_t rank = 0; rank < states.size() && notified < next_tellers; ++rank) {
     if (rank == rank_ || states[rank].activity != RankState::Activity::waiting) continue;
     send(rank, {.kind = WatchMessage::Kind::error, .root = rank_});
-    ++told;
+    ++notified;
   }
   const Clock::time_point end = Clock::now() + last_words;
   while (!mail_.is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));

@@ -100,10 +100,10 @@ void WaitInquiry::go_on_with_alarm(const Moment& moment) {
     if (passed >= quiet_part * patience) alarm_.reset();
     return;
   }
-  if (passed < static_cast<double>(alarm_->told) * alarm_part * patience) return;
-  if (alarm_->told == helpers_.size()) return begin_inquiry(moment);
-  const Kind kind = alarm_->told == 0 ? Kind::alarm : Kind::lead;
-  send_(helpers_[alarm_->told++], {.kind = kind});
+  if (passed < static_cast<double>(alarm_->notified) * alarm_part * patience) return;
+  if (alarm_->notified == helpers_.size()) return begin_inquiry(moment);
+  const Kind kind = alarm_->notified == 0 ? Kind::alarm : Kind::lead;
+  send_(helpers_[alarm_->notified++], {.kind = kind});
 }
 
 void WaitInquiry::answer(std::size_t from, const WatchMessage& question, const Moment& moment) {

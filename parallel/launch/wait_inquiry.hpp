@@ -48,7 +48,7 @@ class WaitInquiry {
   using Wait = std::optional<std::pair<std::uint64_t, std::uint64_t>>;  ///< group and sequence number of an operation
   struct Alarm {
     double begun;
-    std::size_t told = 0;  ///< number of helpers_ that the alarm was sent to
+    std::size_t notified = 0;  ///< number of helpers_ that the alarm was sent to
     bool taken = false;
   };
   /// A question that this rank answers on behalf of its subtree.

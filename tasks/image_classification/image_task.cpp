@@ -68,7 +68,7 @@ class ExpectedImages {
 }  // namespace
 
 ImageTask::ImageTask(const RunConfig& run, Notice notice)
-    : told_(run.task),
+    : configured_(run.task),
       config_(image_config(run)),
       notice_(std::move(notice)),
       classifier_(read_classifier(run.task.model)) {
@@ -94,16 +94,17 @@ void ImageTask::open_data() {
   const std::size_t labels = config_.labels > 0       ? config_.labels
                              : classifier_.pretrained ? classifier_.config.labels.size()
                                                       : 0;
-  if (!told_.train.empty()) {
-    train_ = open_image_data(told_.train, data::ImagePart::training, labels, told_.train_limit);
+  if (!configured_.train.empty()) {
+    train_ = open_image_data(configured_.train, data::ImagePart::training, labels, configured_.train_limit);
   }
-  if (!told_.dev.empty()) dev_ = open_image_data(told_.dev, data::ImagePart::test, labels, told_.dev_limit);
+  if (!configured_.dev.empty())
+    dev_ = open_image_data(configured_.dev, data::ImagePart::test, labels, configured_.dev_limit);
 }
 
 void ImageTask::resolve_labels() {
   std::vector<std::string>& labels = classifier_.config.labels;
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
-  const std::string data = train_ ? told_.train.string() : told_.dev.string();
+  const std::string data = train_ ? configured_.train.string() : configured_.dev.string();
   for (const data::ImageSet* each : {train_.get(), dev_.get()}) {
     if (each == nullptr) continue;
     for (const std::string& name : each->label_names())
@@ -128,13 +129,13 @@ void ImageTask::resolve_labels() {
   }
   if (train_) {
     const std::vector<std::string>& names = train_->label_names();
-    train_labels_ = match_labels(names, told_.train.string(), labels, classifier_.name,
+    train_labels_ = match_labels(names, configured_.train.string(), labels, classifier_.name,
                                  fmt::format("train with --labels {} to begin its last layer anew", names.size()));
   }
   if (dev_) {
     const std::vector<std::string>& names = dev_->label_names();
-    const bool can_choose = train_ && data::is_synthetic(told_.train.string());
-    dev_labels_ = match_labels(names, told_.dev.string(), labels, classifier_.name,
+    const bool can_choose = train_ && data::is_synthetic(configured_.train.string());
+    dev_labels_ = match_labels(names, configured_.dev.string(), labels, classifier_.name,
                                can_choose ? fmt::format("use --labels {}, or data of the model's labels", names.size())
                                           : std::string(other_data));
   }
@@ -152,8 +153,8 @@ void ImageTask::make_stream(const RunConfig& run) {
     const std::size_t largest = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
     stream_ = std::make_unique<GroupStream>(order_, group_size(config_, largest));
   } else {
-    stream_ =
-        std::make_unique<GroupStream>(train_->size(), told_.batch, group_size(config_, told_.batch), run.engine.seed);
+    stream_ = std::make_unique<GroupStream>(train_->size(), configured_.batch, group_size(config_, configured_.batch),
+                                            run.engine.seed);
   }
   check_groups();
   data::TransformOptions transform = transform_options(input_);
@@ -233,8 +234,8 @@ std::unique_ptr<train::ModelExport> ImageTask::start_export_part(const std::file
 
 std::vector<DataChecksum> ImageTask::data_checksums() const {
   std::vector<DataChecksum> checksums;
-  if (train_) checksums.push_back({"train", told_.train, checksum_of(*train_)});
-  if (evaluation_) checksums.push_back({"dev", told_.dev, checksum_of(evaluation_->set())});
+  if (train_) checksums.push_back({"train", configured_.train, checksum_of(*train_)});
+  if (evaluation_) checksums.push_back({"dev", configured_.dev, checksum_of(evaluation_->set())});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
 }

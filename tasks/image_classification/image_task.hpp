@@ -65,7 +65,7 @@ class ImageTask final : public Task {
   void make_stream(const RunConfig& run);
   void check_groups() const;
 
-  TaskConfig told_;
+  TaskConfig configured_;
   ImageConfig config_;
   Notice notice_;
   ClassifierModel classifier_;

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-nn::LlamaShape shape_of(const TaskConfig& told, const data::LlamaConfig& config, Precision precision) {
+nn::LlamaShape shape_of(const TaskConfig& configured, const data::LlamaConfig& config, Precision precision) {
   nn::LlamaShape shape = llama_shape_of(config);
-  shape.attention = told.attention;
+  shape.attention = configured.attention;
   const std::string obstacle = attention_obstacle(shape.attention, precision, shape.head_size);
   if (!obstacle.empty()) {
     fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
@@ -41,46 +41,46 @@ std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const dat
                          });
 }
 
-bool reads_data(const TaskConfig& told) { return !told.train.empty() || !told.dev.empty(); }
+bool reads_data(const TaskConfig& configured) { return !configured.train.empty() || !configured.dev.empty(); }
 
 }  // namespace
 
 LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
-    : told_(run.task),
+    : configured_(run.task),
       config_(language_config(run)),
       notice_(std::move(notice)),
-      pretrained_(told_.model),
+      pretrained_(configured_.model),
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_files_(read_tokenizer_files(pretrained_)),
-      tokenizer_(load_tokenizer(told_.model, llama_, reads_data(told_) ? notice_ : Notice{})),
-      model_(nn::make_llama(shape_of(told_, llama_, run.engine.precision), run.engine.precision)) {
+      tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
+      model_(nn::make_llama(shape_of(configured_, llama_, run.engine.precision), run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
-  if (!told_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
+  if (!configured_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
   read_data(run);
 }
 
 void LanguageTask::read_data(const RunConfig& run) {
-  if (!told_.train.empty()) {
+  if (!configured_.train.empty()) {
     train_ = std::make_unique<data::SampleSet>(
-        load_samples(told_.train, tokenizer(), llama_, config_, told_.train_limit, notice_));
+        load_samples(configured_.train, tokenizer(), llama_, config_, configured_.train_limit, notice_));
     batcher_ = std::make_unique<SampleBatcher>(*train_);
-    sampler_ = std::make_unique<train::EpochSampler>(train_->size(), told_.batch, run.engine.seed);
+    sampler_ = std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, run.engine.seed);
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
-  if (!told_.dev.empty()) {
+  if (!configured_.dev.empty()) {
     evaluation_ = std::make_unique<LanguageEvaluation>(
-        load_samples(told_.dev, tokenizer(), llama_, config_, told_.dev_limit, notice_));
+        load_samples(configured_.dev, tokenizer(), llama_, config_, configured_.dev_limit, notice_));
   }
 }
 
 void LanguageTask::initial_values(const train::TensorWriter& write) const {
   if (!pretrained_.has_weights()) {
-    ensure(train_ != nullptr,
-           fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)", told_.model.string()));
-    notice_(fmt::format("{} has no weights: the model begins from Normal(0, {}) drawn by --seed", told_.model.string(),
-                        llama_.initializer_range));
+    ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
+                                          configured_.model.string()));
+    notice_(fmt::format("{} has no weights: the model begins from Normal(0, {}) drawn by --seed",
+                        configured_.model.string(), llama_.initializer_range));
     return;
   }
   std::vector<data::TensorSpec> wanted;
@@ -89,7 +89,7 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
       pretrained_.read_weights(wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
                                [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
-    notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "language modelling")));
+    notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
   }
 }
 
@@ -133,8 +133,8 @@ std::unique_ptr<train::ModelExport> LanguageTask::start_export_part(const fs::pa
 
 std::vector<DataChecksum> LanguageTask::data_checksums() const {
   std::vector<DataChecksum> checksums;
-  if (train_) checksums.push_back({"train", told_.train, checksum_of(*train_)});
-  if (evaluation_) checksums.push_back({"dev", told_.dev, checksum_of(evaluation_->samples())});
+  if (train_) checksums.push_back({"train", configured_.train, checksum_of(*train_)});
+  if (evaluation_) checksums.push_back({"dev", configured_.dev, checksum_of(evaluation_->samples())});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
 }

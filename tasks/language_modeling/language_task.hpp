@@ -59,7 +59,7 @@ class LanguageTask final : public Task {
   const data::SentencePieceTokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   static std::string text_of(const data::SampleSet& samples);
 
-  TaskConfig told_;
+  TaskConfig configured_;
   LanguageConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;

@@ -24,8 +24,8 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
 OwnOption version_option() {
   return choice_option(
       own("squad", {}, "VERSION", files, train_command | eval_command | ask_command | score_command | prepare_command,
-          "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data, in ask "
-          "that of the run that --model names, else 1.1"),
+          "version of SQuAD's rules: 1.1, or 2.0, where a question may have no answer; default: judged from the data; "
+          "with ask that of the run, else 1.1"),
       {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
 }
 
@@ -61,7 +61,7 @@ std::vector<OwnOption> data_options() {
       version_option(),
       path_option(
           own("head", {}, "FILE", files, train_command,
-              "safetensors with qa_outputs.weight and .bias to begin from; default: the model's own, else "
+              "safetensors file with the initial qa_outputs.weight and .bias; default: those of the model, else "
               "Normal(0, 0.02) from the seed"),
           [](auto& config) -> auto& { return config.head; }),
       path_option(
@@ -70,7 +70,7 @@ std::vector<OwnOption> data_options() {
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
           own("strict", {}, "", files, train_command | eval_command | prepare_command,
-              "an answer whose offset does not match its text is an error, not a counted omission"),
+              "fail on an answer whose offset does not match its text, instead of leaving it out"),
           [](auto& config) -> auto& { return config.strict; }),
       dataset_option(),
       rules_option(),
@@ -82,14 +82,14 @@ std::vector<OwnOption> window_options() {
       train_command | eval_command | ask_command | prepare_command | bench_command | plan_command;
   return {
       count_option(
-          own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "tokens of a window at most"),
+          own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "largest number of tokens in a window"),
           sequence_length, [](auto& config) -> auto& { return config.max_length; }),
       count_option(
-          own("doc-stride", {}, "N", windows, reads_questions, "tokens that neighbouring windows share"),
-          sequence_length, [](auto& config) -> auto& { return config.doc_stride; }),
+          own("doc-stride", {}, "N", windows, reads_questions, "tokens that adjacent windows share"), sequence_length,
+          [](auto& config) -> auto& { return config.doc_stride; }),
       switch_option(
           own("exact-labels", {}, "", windows, train_command | prepare_command | bench_command,
-              "label an answer that starts at a window's last token there, not as run_qa does"),
+              "label an answer that starts at the last token of a window in that window, unlike run_qa"),
           [](auto& config) -> auto& { return config.exact_labels; }),
   };
 }
@@ -99,11 +99,11 @@ std::vector<OwnOption> answer_options() {
   return {
       count_option(
           own("n-best", {"n-best-size"}, "N", answers, scoring,
-              "best starts and ends of a window, and answers of a question, that are kept"),
+              "number of best starts and ends kept per window, and of answers per question"),
           {1, 10'000}, [](auto& config) -> auto& { return config.n_best; }),
       count_option(
-          own("max-answer-length", {}, "N", answers, scoring | ask_command, "tokens of an answer at most"), {1, 65'536},
-          [](auto& config) -> auto& { return config.max_answer_length; }),
+          own("max-answer-length", {}, "N", answers, scoring | ask_command, "largest number of tokens in an answer"),
+          {1, 65'536}, [](auto& config) -> auto& { return config.max_answer_length; }),
       real_option(
           own("null-threshold", {"null-score-diff-threshold"}, "X", answers, scoring,
               "SQuAD 2.0: no answer where its score beats the best answer's by more than this, in logits"),

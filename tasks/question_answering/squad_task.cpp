@@ -27,9 +27,9 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-nn::BertShape shape_of(const TaskConfig& told, const data::BertConfig& bert, Precision precision) {
-  nn::BertShape shape = bert_shape(bert, told.dropout);
-  shape.attention = told.attention;
+nn::BertShape shape_of(const TaskConfig& configured, const data::BertConfig& bert, Precision precision) {
+  nn::BertShape shape = bert_shape(bert, configured.dropout);
+  shape.attention = configured.attention;
   const std::string obstacle = attention_obstacle(shape.attention, precision, shape.hidden / shape.heads);
   if (!obstacle.empty()) {
     fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
@@ -49,34 +49,36 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 }  // namespace
 
 SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
-    : told_(run.task),
+    : configured_(run.task),
       config_(squad_config(run)),
       notice_(std::move(notice)),
-      pretrained_(told_.model),
+      pretrained_(configured_.model),
       bert_(data::read_bert_config(pretrained_)),
-      switches_(data::read_tokenizer_options(told_.model)),
+      switches_(data::read_tokenizer_options(configured_.model)),
       tokenizer_files_(
-          data::wordpiece_model_files(data::read_wordpiece_files(told_.model), bert_.max_position_embeddings)),
-      tokenizer_(data::load_vocabulary(told_.model, bert_.vocab_size), switches_),
-      model_(nn::make_bert_question_answering(shape_of(told_, bert_, run.engine.precision), run.engine.precision)) {
+          data::wordpiece_model_files(data::read_wordpiece_files(configured_.model), bert_.max_position_embeddings)),
+      tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
+      model_(
+          nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision), run.engine.precision)) {
   check_length(config_, bert_);
-  if (!told_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
+  if (!configured_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
   if (reads == Reads::model_and_data) read_data(run);
 }
 
 void SquadTask::read_data(const RunConfig& run) {
-  if (!told_.train.empty()) {
+  if (!configured_.train.empty()) {
     train_ = std::make_unique<SquadWindows>(
-        load_windows(told_.train, tokenizer_, switches_, config_, told_.train_limit, true, notice_));
+        load_windows(configured_.train, tokenizer_, switches_, config_, configured_.train_limit, true, notice_));
     batcher_ = std::make_unique<WindowBatcher>(*train_);
-    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), told_.batch, run.engine.seed);
+    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, run.engine.seed);
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
-  if (!told_.dev.empty()) {
+  if (!configured_.dev.empty()) {
     evaluation_ = std::make_unique<SquadEvaluation>(
-        load_windows(told_.dev, tokenizer_, switches_, config_, told_.dev_limit, false, notice_), config_);
+        load_windows(configured_.dev, tokenizer_, switches_, config_, configured_.dev_limit, false, notice_), config_);
     ensure(!train_ || evaluation_->labelled_windows() > 0,
-           fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", told_.dev.string()));
+           fmt::format("{}: no question in it has an answer to score a model by; leave out --dev",
+                       configured_.dev.string()));
   }
 }
 
@@ -93,12 +95,12 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
                                                                  write(wanted[row].name, read);
                                                              });
   if (!report.ignored.empty()) {
-    notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "question answering")));
+    notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));
   }
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
-                        told_.model.string(), bert_.initializer_range));
+                        configured_.model.string(), bert_.initializer_range));
   }
 }
 
@@ -131,15 +133,15 @@ void SquadTask::assemble(std::size_t, std::span<const std::size_t> samples, std:
 
 std::vector<DataChecksum> SquadTask::data_checksums() const {
   std::vector<DataChecksum> checksums;
-  if (train_) checksums.push_back({"train", told_.train, train_->checksum()});
-  if (evaluation_) checksums.push_back({"dev", told_.dev, evaluation_->windows().scored_checksum()});
+  if (train_) checksums.push_back({"train", configured_.train, train_->checksum()});
+  if (evaluation_) checksums.push_back({"dev", configured_.dev, evaluation_->windows().scored_checksum()});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
 }
 
 nlohmann::ordered_json SquadTask::resolved() const {
   const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
-  return {{"squad", is_v2 ? "2.0" : "1.1"}, {"dropout", told_.dropout.value_or(bert_.hidden_dropout_prob)}};
+  return {{"squad", is_v2 ? "2.0" : "1.1"}, {"dropout", configured_.dropout.value_or(bert_.hidden_dropout_prob)}};
 }
 
 std::string SquadTask::model_text() const {

@@ -60,7 +60,7 @@ class SquadTask final : public Task {
   void read_data(const RunConfig& run);
   void read_head(const train::TensorWriter& write) const;
 
-  TaskConfig told_;
+  TaskConfig configured_;
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;

@@ -126,10 +126,10 @@ TEST_F(CheckpointCommand, BytesThatAreNoUtf8AreReplacedInJson) {
   for (const Words& words : {Words{"show"}, Words{"list"}, Words{"verify"}}) {
     const ProgramRun run = run_mylos({"checkpoint", words[0], named, "--json"});
     EXPECT_EQ(run.exit_code, 0) << run.errors;
-    const json told = json::parse(run.output, nullptr, false);
-    ASSERT_FALSE(told.is_discarded()) << run.output;
+    const json reported = json::parse(run.output, nullptr, false);
+    ASSERT_FALSE(reported.is_discarded()) << run.output;
     EXPECT_THAT(run.output, HasSubstr("r\xef\xbf\xbdn/checkpoints/step-000030.h5"));
-    if (words[0] == "show") EXPECT_EQ(told["run"]["configuration"], "{\"mode\": \"\xef\xbf\xbd\"}");
+    if (words[0] == "show") EXPECT_EQ(reported["run"]["configuration"], "{\"mode\": \"\xef\xbf\xbd\"}");
   }
   const ProgramRun text = run_mylos({"checkpoint", "show", named});
   EXPECT_EQ(text.exit_code, 0) << text.errors;

@@ -31,7 +31,7 @@ parallel::Environment variables(std::map<std::string, std::string> values) {
 }
 
 /// Returns the report on findings from one rank.
-std::string told(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
+std::string reported(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
 
 Processors processors(std::initializer_list<std::size_t> numbers) {
   Processors set;
@@ -65,48 +65,50 @@ TEST(DoctorFindings, ValuesAreTheirRange) {
   EXPECT_EQ(value_text(2e-6, Quantity::seconds), "2 us");
   EXPECT_EQ(value_text(1.2e9, Quantity::bytes_per_second), "1200 MB/s");
   const Findings original = {{Level::warning, "memory", "{}", "more", 1.5, Quantity::seconds}, {Level::ok, "job", "x"}};
-  EXPECT_EQ(told(findings_of(to_json(original))), told(original));
+  EXPECT_EQ(reported(findings_of(to_json(original))), reported(original));
 }
 
 TEST(DoctorLaunch, KnowsWhoDoesNotBelongTogether) {
   const MpiFacts alone{true, 1, "Open MPI v4.1.4", "MPI_THREAD_MULTIPLE"}, two{true, 2, "MPICH 4.0", ""};
-  EXPECT_THAT(told(launch_findings(alone, variables({{"SLURM_STEP_NUM_TASKS", "4"}}))),
+  EXPECT_THAT(reported(launch_findings(alone, variables({{"SLURM_STEP_NUM_TASKS", "4"}}))),
               HasSubstr("SLURM_STEP_NUM_TASKS=4: they do not belong together; start it with srun --mpi=pmix"));
-  EXPECT_THAT(told(launch_findings(alone, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))), HasSubstr("error    launch"));
-  EXPECT_THAT(told(launch_findings(two, variables({{"PMI_SIZE", "2"}, {"SLURM_NTASKS", "9"}}))),
+  EXPECT_THAT(reported(launch_findings(alone, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))),
+              HasSubstr("error    launch"));
+  EXPECT_THAT(reported(launch_findings(two, variables({{"PMI_SIZE", "2"}, {"SLURM_NTASKS", "9"}}))),
               HasSubstr("2 ranks, as the launcher says"));
-  EXPECT_THAT(told(launch_findings(alone, variables({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}))),
+  EXPECT_THAT(reported(launch_findings(alone, variables({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}))),
               HasSubstr("warning  launch      one process, in a job of 9 tasks; srun mylos doctor"));
-  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({{"PMI_SIZE", "4"}}))),
+  EXPECT_THAT(reported(launch_findings({.is_built = false}, variables({{"PMI_SIZE", "4"}}))),
               HasSubstr("error    launch      this build has no MPI, and the launcher started 4 processes"));
-  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({}))), HasSubstr("0 errors"));
+  EXPECT_THAT(reported(launch_findings({.is_built = false}, variables({}))), HasSubstr("0 errors"));
 }
 
 TEST(DoctorLaunch, TellsWhichSignalSaves) {
   const MpiFacts two{true, 2, "Open MPI v4.1.4", ""};
-  EXPECT_THAT(told(launch_findings(two, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))),
+  EXPECT_THAT(reported(launch_findings(two, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))),
               HasSubstr("ok       signals     to save and end a run: send mpirun SIGUSR1"));
-  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({}))), HasSubstr("send SIGUSR1, SIGTERM or Ctrl-C;"));
+  EXPECT_THAT(reported(launch_findings({.is_built = false}, variables({}))),
+              HasSubstr("send SIGUSR1, SIGTERM or Ctrl-C;"));
 }
 
 TEST(DoctorLaunch, TellsWhatStopBeforeWouldSee) {
-  EXPECT_THAT(told(job_findings(variables({}), {})), HasSubstr("--walltime T"));
+  EXPECT_THAT(reported(job_findings(variables({}), {})), HasSubstr("--walltime T"));
   const auto slurm = variables({{"SLURM_JOB_ID", "7"}});
-  EXPECT_THAT(told(job_findings(slurm, 3700.0)), HasSubstr("ok       job         Slurm 7, 1:01:40 left"));
-  EXPECT_THAT(told(job_findings(slurm, {})), HasSubstr("warning  job         Slurm 7, whose end"));
+  EXPECT_THAT(reported(job_findings(slurm, 3700.0)), HasSubstr("ok       job         Slurm 7, 1:01:40 left"));
+  EXPECT_THAT(reported(job_findings(slurm, {})), HasSubstr("warning  job         Slurm 7, whose end"));
 }
 
 TEST(DoctorLaunch, ClocksAreApartByMoreThanTheyMayBeWrong) {
   EXPECT_EQ(clock_findings({}).size(), 0u);
   const std::vector<ClockOffset> near = {{1, 0.5, 1e-3}, {2, 4.0, 3.5}};
-  EXPECT_THAT(told(clock_findings(near)), HasSubstr("ok       clock"));
+  EXPECT_THAT(reported(clock_findings(near)), HasSubstr("ok       clock"));
   const std::vector<ClockOffset> far = {{1, 0.5, 1e-3}, {2, -90.0, 0.5}};
-  EXPECT_THAT(told(clock_findings(far)), HasSubstr("warning  clock       rank 2 is 90 s behind rank 0"));
+  EXPECT_THAT(reported(clock_findings(far)), HasSubstr("warning  clock       rank 2 is 90 s behind rank 0"));
 }
 
 TEST(DoctorLaunch, ShowsTheVariablesThatMatter) {
   const Words set = {"PATH=/bin", "UCX_TLS=tcp", "NCCL_DEBUG=INFO", "FI_PROVIDER=cxi\n", "OMPI_MCA_orte_x=1"};
-  EXPECT_THAT(told(environment_findings(set)),
+  EXPECT_THAT(reported(environment_findings(set)),
               HasSubstr("ok       environment FI_PROVIDER=cxi\\x0a\nok       environment NCCL_DEBUG=INFO\n"));
   const std::vector<Findings> ranks = {environment_findings(Words{"OMP_NUM_THREADS=2", "UCX_TLS=tcp"}),
                                        environment_findings(Words{"OMP_NUM_THREADS=4", "UCX_TLS=tcp"})};
@@ -114,14 +116,14 @@ TEST(DoctorLaunch, ShowsTheVariablesThatMatter) {
             "ok       environment rank 0: OMP_NUM_THREADS=2\n"
             "ok       environment UCX_TLS=tcp\n"
             "ok       environment rank 1: OMP_NUM_THREADS=4\n0 errors, 0 warnings\n");
-  EXPECT_THAT(told(environment_findings({})), HasSubstr("no variable"));
+  EXPECT_THAT(reported(environment_findings({})), HasSubstr("no variable"));
 }
 
 TEST(DoctorLaunch, SlowExchangesAreWarnedOf) {
   EXPECT_EQ(exchange_findings(1, 1, 1.0, 1.0, 8).size(), 0u);
-  EXPECT_THAT(told(exchange_findings(2, 1, 2e-6, 3e-5, 65536)),
+  EXPECT_THAT(reported(exchange_findings(2, 1, 2e-6, 3e-5, 65536)),
               HasSubstr("ok       MPI         2 ranks on 1 node gather 8 bytes of each in 2 us, 64.0 KiB in 30 us"));
-  EXPECT_THAT(told(exchange_findings(2, 2, 0.02, 0.3, 65536)), HasSubstr("warning  MPI"));
+  EXPECT_THAT(reported(exchange_findings(2, 2, 0.02, 0.3, 65536)), HasSubstr("warning  MPI"));
 }
 
 TEST(DoctorProcessors, FindTooManyThreads) {
@@ -130,7 +132,9 @@ TEST(DoctorProcessors, FindTooManyThreads) {
     facts.available = processors({0, 1, 2, 3});
     return std::vector<ProcessorFacts>(ranks, facts);
   };
-  const auto first = [](const std::vector<ProcessorFacts>& ranks) { return told(processor_findings(ranks).front()); };
+  const auto first = [](const std::vector<ProcessorFacts>& ranks) {
+    return reported(processor_findings(ranks).front());
+  };
   const ProcessorFacts four{.allowed = processors({0, 1, 2, 3}), .cores = 4};
   EXPECT_THAT(first(node(four, 1)), HasSubstr("4 threads a rank\n0 errors, 0 warnings"));
   EXPECT_THAT(first(node(four, 2)), HasSubstr("2 threads a rank\n0 errors, 0 warnings"));
@@ -161,11 +165,11 @@ TEST(DoctorProcessors, FindRanksTiedToOneCore) {
   ProcessorFacts tied{.host = "n1", .allowed = processors({0}), .available = processors({0, 1})};
   std::vector<ProcessorFacts> node = {tied, tied};
   EXPECT_THAT(
-      told(pinning_findings(node, ranks)),
+      reported(pinning_findings(node, ranks)),
       HasSubstr("error    processors  ranks 2, 3 on n1 may run on processor 0 only, while no rank may run on 1; "
                 "start the ranks with more processors each"));
   node[0].binding = "true";
-  EXPECT_THAT(told(pinning_findings(node, ranks)), HasSubstr("; unset OMP_PROC_BIND"));
+  EXPECT_THAT(reported(pinning_findings(node, ranks)), HasSubstr("; unset OMP_PROC_BIND"));
   node[1].allowed = processors({1});
   EXPECT_EQ(pinning_findings(node, ranks).size(), 0u);
   EXPECT_EQ(to_json(processor_facts_of(to_json(node[0]))), to_json(node[0]));
@@ -173,23 +177,23 @@ TEST(DoctorProcessors, FindRanksTiedToOneCore) {
 
 TEST(DoctorProcessors, CompareInstructions) {
   const Words both = {"avx2", "avx512f"}, older = {"avx2"};
-  EXPECT_THAT(told(instruction_findings(both, both)), HasSubstr("up to avx512f"));
-  EXPECT_THAT(told(instruction_findings(older, both)),
+  EXPECT_THAT(reported(instruction_findings(both, both)), HasSubstr("up to avx512f"));
+  EXPECT_THAT(reported(instruction_findings(older, both)),
               HasSubstr("the CPU has avx512f, and this build does not use it"));
   EXPECT_EQ(instruction_findings({}, {}).size(), 0u);
 }
 
 TEST(DoctorGpus, TellsWhatABuildFinds) {
-  EXPECT_THAT(told(gpu_findings({.is_needed = false})), HasSubstr("none needed"));
-  EXPECT_THAT(told(gpu_findings({.is_needed = false, .driver = "535.1"})),
+  EXPECT_THAT(reported(gpu_findings({.is_needed = false})), HasSubstr("none needed"));
+  EXPECT_THAT(reported(gpu_findings({.is_needed = false, .driver = "535.1"})),
               HasSubstr("warning  GPU         this node has"));
-  EXPECT_THAT(told(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
+  EXPECT_THAT(reported(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
               HasSubstr("error    GPU         no GPU is visible here; ask for one"));
   const GpuFacts two{.is_needed = true,
                      .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30, 1}},
                      .driver = "570.86.10",
                      .rank_of_node = 3};
-  EXPECT_THAT(told(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
+  EXPECT_THAT(reported(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
   EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\nGCC 12.2"),
             "535.129.03");
   EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build"),
@@ -222,7 +226,7 @@ TEST(DoctorGpus, NamesProvidersThatLackTheirLibrary) {
 TEST(DoctorNccl, LooksThroughItsVariables) {
   const Words interfaces = {"eth0", "ib0", "lo"}, adapters = {"mlx5_0"};
   const auto found = [&](std::map<std::string, std::string> set) {
-    return told(nccl_environment_findings(variables(std::move(set)), interfaces, adapters));
+    return reported(nccl_environment_findings(variables(std::move(set)), interfaces, adapters));
   };
   EXPECT_EQ(found({}), "0 errors, 0 warnings\n");
   for (const char* list : {"ib", "=ib0", "^lo", "eth1,ib0", ""}) {
@@ -243,23 +247,23 @@ TEST(DoctorNccl, LooksThroughItsVariables) {
 
 TEST(DoctorSystem, MemoryAndLimits) {
   constexpr std::size_t gib = std::size_t{1} << 30;
-  const std::string little = told(memory_findings({4 * gib, 4, 1 << 20, "always [madvise] never"}));
+  const std::string little = reported(memory_findings({4 * gib, 4, 1 << 20, "always [madvise] never"}));
   EXPECT_THAT(little, HasSubstr("/dev/shm has 1.00 MiB free"));
   if (runs_on_host) {
     EXPECT_THAT(little, HasSubstr("warning  memory      1.00 GiB are free for each of 4 ranks"));
     EXPECT_THAT(little, HasSubstr("transparent huge pages: madvise"));
   }
-  EXPECT_THAT(told(memory_findings({64 * gib, 1, 0, ""})), HasSubstr("0 warnings"));
-  EXPECT_EQ(told(limit_findings({})), "ok       limits      no core files (ulimit -c)\n0 errors, 0 warnings\n");
-  const std::string all = told(limit_findings({gib, 65536, 256, 65536, 1 << 20, RLIM_INFINITY, true}));
+  EXPECT_THAT(reported(memory_findings({64 * gib, 1, 0, ""})), HasSubstr("0 warnings"));
+  EXPECT_EQ(reported(limit_findings({})), "ok       limits      no core files (ulimit -c)\n0 errors, 0 warnings\n");
+  const std::string all = reported(limit_findings({gib, 65536, 256, 65536, 1 << 20, RLIM_INFINITY, true}));
   for (const char* option : {"ulimit -v", "ulimit -l", "ulimit -n", "ulimit -s", "ulimit -f"}) {
     EXPECT_THAT(all, HasSubstr(option));
   }
   EXPECT_THAT(all, HasSubstr("writes a core file"));
-  EXPECT_THAT(told(limit_findings({.locked = 65536})), HasSubstr("0 warnings")) << "no InfiniBand";
-  EXPECT_THAT(told(hdf5_findings("", false, {})), HasSubstr("warning  HDF5"));
-  EXPECT_THAT(told(hdf5_findings("1.14.0", true, {})), HasSubstr("1.14.0, parallel\n"));
-  EXPECT_THAT(told(hdf5_findings("1.10.8", false, "FALSE")),
+  EXPECT_THAT(reported(limit_findings({.locked = 65536})), HasSubstr("0 warnings")) << "no InfiniBand";
+  EXPECT_THAT(reported(hdf5_findings("", false, {})), HasSubstr("warning  HDF5"));
+  EXPECT_THAT(reported(hdf5_findings("1.14.0", true, {})), HasSubstr("1.14.0, parallel\n"));
+  EXPECT_THAT(reported(hdf5_findings("1.10.8", false, "FALSE")),
               AllOf(HasSubstr("1.10.8, not parallel"), HasSubstr("HDF5_USE_FILE_LOCKING=FALSE")));
 }
 
@@ -267,13 +271,13 @@ TEST(DoctorSystem, CachesAndModels) {
   const TemporaryDirectory directory;
   {
     const EnvironmentVariable cache("XDG_CACHE_HOME", (directory / "new" / "cache").string());
-    EXPECT_THAT(told(cache_findings()), HasSubstr("ok       cache"));
+    EXPECT_THAT(reported(cache_findings()), HasSubstr("ok       cache"));
   }
   const EnvironmentVariable none("XDG_CACHE_HOME", ""), homeless("HOME", "");
-  EXPECT_THAT(told(cache_findings()), HasSubstr("warning  cache       neither XDG_CACHE_HOME nor HOME is set"));
+  EXPECT_THAT(reported(cache_findings()), HasSubstr("warning  cache       neither XDG_CACHE_HOME nor HOME is set"));
   const EnvironmentVariable closed("XDG_CACHE_HOME", "/proc/cache");
-  EXPECT_THAT(told(cache_findings()), HasSubstr("warning  cache       /proc/cache/mylos cannot be written"));
-  EXPECT_THAT(told(model_findings("/no/model")), HasSubstr("error    model       no directory /no/model"));
+  EXPECT_THAT(reported(cache_findings()), HasSubstr("warning  cache       /proc/cache/mylos cannot be written"));
+  EXPECT_THAT(reported(model_findings("/no/model")), HasSubstr("error    model       no directory /no/model"));
   EXPECT_EQ(model_findings("").size(), 0u);
 }
 
@@ -291,7 +295,7 @@ TEST(DoctorFiles, SayHowLustreSpreadsFilesOverServers) {
     write_file(lfs, "#!/bin/sh\ntest \"$*\" = 'getstripe -d /scratch/run' || exit 2\n" + lines);
     std::filesystem::permissions(lfs, std::filesystem::perms::owner_all);
     const EnvironmentVariable path("PATH", programs.path().string() + ":/usr/bin:/bin");
-    return told(striping_findings("/scratch/run"));
+    return reported(striping_findings("/scratch/run"));
   };
   EXPECT_THAT(told_with("echo 'stripe_count:  8 stripe_size:   4194304 pattern: raid0 stripe_offset: -1'\n"),
               HasSubstr("ok       striping    files are spread over 8 servers, in stripes of 4.00 MiB"));
@@ -304,14 +308,15 @@ TEST(DoctorFiles, SayHowLustreSpreadsFilesOverServers) {
 }
 
 TEST(DoctorFiles, SayWhyAFolderDoesNotServe) {
-  EXPECT_THAT(told(trial_findings({.failed = "write", .error = EDQUOT})), HasSubstr("your quota is used up"));
-  EXPECT_THAT(told(trial_findings({.failed = "make a file", .error = EROFS})), HasSubstr("compute nodes may write"));
-  EXPECT_THAT(told(trial_findings({.seconds = 4.0})), HasSubstr("warning  output"));
-  const std::string unlocked = told(trial_findings({.lock_error = ENOLCK, .seconds = 1e-3}));
+  EXPECT_THAT(reported(trial_findings({.failed = "write", .error = EDQUOT})), HasSubstr("your quota is used up"));
+  EXPECT_THAT(reported(trial_findings({.failed = "make a file", .error = EROFS})),
+              HasSubstr("compute nodes may write"));
+  EXPECT_THAT(reported(trial_findings({.seconds = 4.0})), HasSubstr("warning  output"));
+  const std::string unlocked = reported(trial_findings({.lock_error = ENOLCK, .seconds = 1e-3}));
   EXPECT_THAT(unlocked, HasSubstr("set HDF5_USE_FILE_LOCKING=FALSE\n0 errors, 1 warning"));
-  EXPECT_THAT(told(space_findings({1ull << 30, true})), HasSubstr("warning  output      1.00 GiB are free; a run"));
-  EXPECT_THAT(told(space_findings({1ull << 40, false})), HasSubstr("error    output      no more files"));
-  EXPECT_THAT(told(directory_findings("/no/such")), HasSubstr("error    output      /no/such: No such file"));
+  EXPECT_THAT(reported(space_findings({1ull << 30, true})), HasSubstr("warning  output      1.00 GiB are free; a run"));
+  EXPECT_THAT(reported(space_findings({1ull << 40, false})), HasSubstr("error    output      no more files"));
+  EXPECT_THAT(reported(directory_findings("/no/such")), HasSubstr("error    output      /no/such: No such file"));
 }
 
 TEST(DoctorFiles, ATrialLeavesNothing) {
@@ -323,9 +328,9 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
   EXPECT_EQ(try_directory("/proc").failed, "make a file");
   {
     const SharedProbe probe(directory.path());
-    EXPECT_THAT(told(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
+    EXPECT_THAT(reported(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
     const TemporaryDirectory other;
-    EXPECT_THAT(told(probe_findings(other.path(), probe.name(), "n1", 0.0)),
+    EXPECT_THAT(reported(probe_findings(other.path(), probe.name(), "n1", 0.0)),
                 HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different folders"));
   }
   EXPECT_TRUE(fs::is_empty(directory.path()));
@@ -334,10 +339,10 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
 TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   const TemporaryDirectory directory;
   EXPECT_EQ(find_output(directory.path()).directory, directory.path());
-  EXPECT_EQ(told(find_output(directory.path()).findings), "0 errors, 0 warnings\n");
+  EXPECT_EQ(reported(find_output(directory.path()).findings), "0 errors, 0 warnings\n");
   const OutputTarget above = find_output(directory / "a" / "b");
   EXPECT_EQ(above.directory, directory.path());
-  EXPECT_THAT(told(above.findings), HasSubstr("a/b is not there yet: " + directory.path().string() + " is tried"));
+  EXPECT_THAT(reported(above.findings), HasSubstr("a/b is not there yet: " + directory.path().string() + " is tried"));
   const fs::path file = directory / "file", dangling = directory / "dangling", link = directory / "link";
   write_file(file, "");
   fs::create_symlink(directory / "nowhere", dangling);
@@ -346,7 +351,7 @@ TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   for (const fs::path& wanted : {file, file / "sub", dangling, dangling / "sub"}) {
     const OutputTarget none = find_output(wanted);
     EXPECT_EQ(none.directory, "") << wanted;
-    EXPECT_THAT(told(none.findings), AllOf(HasSubstr("error    output"), HasSubstr(" is no directory")));
+    EXPECT_THAT(reported(none.findings), AllOf(HasSubstr("error    output"), HasSubstr(" is no directory")));
   }
   EXPECT_EQ(find_output(link / "sub").directory, link);
 }

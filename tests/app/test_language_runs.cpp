@@ -127,14 +127,15 @@ TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
 /// Llama 3's directories look like this.
 TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
   write_file(model_ / "tokenizer.json", "{}");
-  const std::string told = "has no tokenizer.model, and its tokenizer.json is not read: documents must bring their ids";
+  const std::string reported =
+      "has no tokenizer.model, and its tokenizer.json is not read: documents must bring their ids";
   const ProgramRun run = train(run_, {"--steps", "2"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, HasSubstr(model_.string() + " " + told));
+  EXPECT_THAT(run.errors, HasSubstr(model_.string() + " " + reported));
   EXPECT_EQ(read_file(run_ / "best/tokenizer.json"), "{}");
   const ProgramRun scored = run_mylos({"eval", "--model", run_, "--data", dev_, "--output", directory_ / "scored"});
   EXPECT_EQ(scored.exit_code, 0) << scored.errors;
-  EXPECT_THAT(scored.errors, HasSubstr(told));
+  EXPECT_THAT(scored.errors, HasSubstr(reported));
   write_file(directory_ / "texts.txt", "e2e4\n");
   expect_refused(
       run_mylos({"eval", "--model", run_, "--data", directory_ / "texts.txt", "--output", directory_ / "x"}),

@@ -306,9 +306,9 @@ TEST_P(ResumedRunsOfFamily, AFinishedRunIsExtended) {
   ASSERT_EQ(train(run_, {"--checkpoint-every", "4"}).exit_code, 0);
   const fs::path file = run_ / "checkpoints" / "step-000009.h5";
   ASSERT_TRUE(fs::exists(file)) << "of the last step";
-  const ProgramRun told = train(run_, {"--steps", "14"});
-  EXPECT_EQ(told.exit_code, 2);
-  EXPECT_THAT(told.errors, AllOf(HasSubstr("steps 9, now 14"), HasSubstr("--extend")));
+  const ProgramRun reported = train(run_, {"--steps", "14"});
+  EXPECT_EQ(reported.exit_code, 2);
+  EXPECT_THAT(reported.errors, AllOf(HasSubstr("steps 9, now 14"), HasSubstr("--extend")));
   const Words longer = {"--extend", "--steps", "14"};
   EXPECT_EQ(train(run_, {"--extend", "--steps", "14", "--seed", "7"}).exit_code, 2);
   const ProgramRun shorter = train(run_, {"--extend", "--steps", "5"});
@@ -394,9 +394,9 @@ TEST_P(KilledRunsOfFamily, KillsAreSurvived) {
     RunningProgram running(this->words(run_, words));
     std::this_thread::sleep_for(std::chrono::milliseconds(400 + 70 * kill));
     running.send(SIGKILL);
-    const int exit_code = running.wait().exit_code;
-    if (exit_code == 0) break;
-    ASSERT_EQ(exit_code, 137);
+    const ProgramRun run = running.wait();
+    if (run.exit_code == 0) break;
+    ASSERT_EQ(run.exit_code, 137) << run.errors;
   }
   const ProgramRun last = train(run_, words);
   EXPECT_EQ(last.exit_code, 0) << last.errors;

@@ -153,14 +153,14 @@ TEST_F(Watch, ShowsEveryGpu) {
                                      "gpu        n1 1   91 %   8.00 of 16.00 GiB   250 W  Fake\n"
                                      "gpu        n2 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
                                      "gpu        n2 1      -                   -       -  MIG 1g\n"));
-  const json told = json::parse(run_mylos({"watch", run_, "--json"}).output);
-  EXPECT_EQ(told["energy_kwh"], 1.5);
-  ASSERT_EQ(told["gpus"].size(), 4u);
-  EXPECT_EQ(told["gpus"][1]["node"], "n1");
-  EXPECT_EQ(told["gpus"][1]["index"], 1);
-  EXPECT_EQ(told["gpus"][1]["utilization"], 91.0);
-  EXPECT_EQ(told["gpus"][1]["memory_total"], 16.0 * (1 << 30));
-  EXPECT_TRUE(told["gpus"][3]["power"].is_null());
+  const json reported = json::parse(run_mylos({"watch", run_, "--json"}).output);
+  EXPECT_EQ(reported["energy_kwh"], 1.5);
+  ASSERT_EQ(reported["gpus"].size(), 4u);
+  EXPECT_EQ(reported["gpus"][1]["node"], "n1");
+  EXPECT_EQ(reported["gpus"][1]["index"], 1);
+  EXPECT_EQ(reported["gpus"][1]["utilization"], 91.0);
+  EXPECT_EQ(reported["gpus"][1]["memory_total"], 16.0 * (1 << 30));
+  EXPECT_TRUE(reported["gpus"][3]["power"].is_null());
 }
 
 TEST_F(Watch, AFinishedRunHasUsedEnergyAndItsGpusDoNothing) {

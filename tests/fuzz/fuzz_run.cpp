@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     record.planned_steps();
     record.seconds_left();
     record.recent_loss();
-    mylos::tests::expect(!record.metric_kinds().empty(), "a run has metrics");
+    record.metric_kinds();               // none in a file that says what its steps count, and lists no metrics
   } catch (const std::runtime_error&) {  // how bad input is rejected
   }
   return 0;

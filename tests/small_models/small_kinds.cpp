@@ -64,7 +64,7 @@ struct SmallTexts {
 class SmallTask final : public tasks::Task {
  public:
   SmallTask(std::unique_ptr<GeneratedTask> task, const RunConfig& run, SmallTexts texts)
-      : task_(std::move(task)), told_(run.task), texts_(std::move(texts)) {}
+      : task_(std::move(task)), reported_(run.task), texts_(std::move(texts)) {}
 
   const nn::Model& model() const override { return task_->model(); }
   void initial_values(const train::TensorWriter& write) const override { task_->initial_values(write); }
@@ -77,7 +77,7 @@ class SmallTask final : public tasks::Task {
                 Batch& batch) const override {
     task_->assemble(step, samples, ids, batch);
   }
-  train::Evaluation* evaluation() const override { return told_.dev.empty() ? nullptr : task_->evaluation(); }
+  train::Evaluation* evaluation() const override { return reported_.dev.empty() ? nullptr : task_->evaluation(); }
   void write_results(const std::filesystem::path& directory) const override {
     write_text(directory / "results.json", results_text());
   }
@@ -87,8 +87,8 @@ class SmallTask final : public tasks::Task {
 
   std::vector<tasks::DataChecksum> data_checksums() const override {
     std::vector<tasks::DataChecksum> checksums;
-    if (!told_.train.empty()) checksums.push_back({"train", told_.train, checksum_of(told_.train)});
-    if (!told_.dev.empty()) checksums.push_back({"dev", told_.dev, checksum_of(told_.dev)});
+    if (!reported_.train.empty()) checksums.push_back({"train", reported_.train, checksum_of(reported_.train)});
+    if (!reported_.dev.empty()) checksums.push_back({"dev", reported_.dev, checksum_of(reported_.dev)});
     return checksums;
   }
   nlohmann::ordered_json resolved() const override { return {{"generated", true}}; }
@@ -111,7 +111,7 @@ class SmallTask final : public tasks::Task {
   }
 
   std::unique_ptr<GeneratedTask> task_;
-  tasks::TaskConfig told_;
+  tasks::TaskConfig reported_;
   SmallTexts texts_;
 };
 

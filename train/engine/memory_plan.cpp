@@ -65,7 +65,7 @@ std::size_t output_bytes(const Workload& workload, std::size_t threads) {
 std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t count = layout.split.ranks;
   if (ranks.on_host) return parallel::exchange_bytes(count, config.parallel.bucket);
-  const bool ordered = layout.split.leaves > 0 || config.parallel.bfloat16_gradients;
+  const bool ordered = layout.split.micro_batch_groups > 0 || config.parallel.bfloat16_gradients;
   return ordered ? parallel::device_exchange_bytes(count, config.parallel.bucket) : 0;
 }
 
@@ -98,7 +98,7 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
   plan.layout = layout;
   plan.mode = {.kind = layout.mode,
                .bfloat16_gradients = config.parallel.bfloat16_gradients,
-               .tree_sums = layout.split.leaves > 0,
+               .tree_sums = layout.split.micro_batch_groups > 0,
                .micro_batches = bounds.micro_batches};
   const parallel::ModeMemory held =
       parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
@@ -209,13 +209,13 @@ struct Search {
 
 /// Splits a step about twice as finely, if the user chose the split; returns false if it cannot be split further.
 bool cut_finer(TrainConfig& config, const Search& search) {
-  constexpr std::size_t most_leaves = 1024;
+  constexpr std::size_t most_micro_batch_groups = 1024;
   const auto halve = [](std::size_t& value, std::size_t least) {
     if (value <= least) return false;
     value = std::max(least, (value + 1) / 2);
     return true;
   };
-  if (config.parallel.deterministic) return (config.parallel.leaves *= 2) <= most_leaves;
+  if (config.parallel.deterministic) return (config.parallel.micro_batch_groups *= 2) <= most_micro_batch_groups;
   const std::size_t batch = largest_global_batch(search.workload.samples, search.steps);
   if (config.accumulation > 0) return (config.accumulation *= 2) <= batch;
   if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.workload.samples, search.steps));
@@ -227,7 +227,7 @@ bool cut_finer(TrainConfig& config, const Search& search) {
 }
 
 std::string words_of_cut(const TrainConfig& config) {
-  if (config.parallel.deterministic) return fmt::format("--leaves {}", config.parallel.leaves);
+  if (config.parallel.deterministic) return fmt::format("--leaves {}", config.parallel.micro_batch_groups);
   if (config.accumulation > 0) return fmt::format("--gradient-accumulation-steps {}", config.accumulation);
   if (config.micro_tokens > 0) return fmt::format("--micro-tokens {}", config.micro_tokens);
   return fmt::format("--micro-batch {}", config.micro_batch);

@@ -37,6 +37,8 @@ class ExportWriter {
     target_->finish();
   }
 
+  void abandon() { target_.reset(); }
+
   void commit() {
     check();
     target_->commit();
@@ -109,12 +111,13 @@ std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, st
   return writers;
 }
 
-void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
+namespace {
+
+/// See export_model. Errors: SharedError, thrown by all ranks at the same call.
+void write_export(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
-                  std::span<const std::size_t> writer_of) {
-  const std::vector<WrittenTensors> writers = divide_export(task.export_files(), writer_of);
+                  const std::vector<WrittenTensors>& writers, ExportWriter& mine) {
   const std::size_t count = writers.size();
-  ExportWriter mine;
   if (count == 1) {
     parallel::on_first_rank(ranks, [&] { mine.start(task.start_export(directory)); });
   } else {
@@ -138,6 +141,22 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
                  });
   if (count > 1) parallel::on_every_rank(ranks, [&] { mine.finish(); });
   parallel::on_first_rank(ranks, [&] { mine.commit(); });
+}
+
+}  // namespace
+
+void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
+                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  std::span<const std::size_t> writer_of) {
+  ExportWriter mine;
+  try {
+    write_export(ranks, task, store, mode, directory, divide_export(task.export_files(), writer_of), mine);
+  } catch (const parallel::SharedError&) {
+    // The first rank removes the directory, in which nobody else may remove files at the same time.
+    if (ranks.rank() != 0) mine.abandon();
+    ranks.barrier("an export that failed");
+    throw;
+  }
 }
 
 }  // namespace mylos::train

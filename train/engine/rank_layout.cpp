@@ -32,18 +32,19 @@ void check_shard_size(const ParallelConfig& config, ModeKind mode) {
 
 /// Step sums have the same order for any number of ranks only if each rank's sum is a subtree of one binary tree.
 void check_deterministic(const TrainConfig& config, std::size_t ranks) {
-  const std::size_t leaves = config.parallel.leaves;
-  if (!std::has_single_bit(leaves)) {
-    fail(fmt::format("--leaves {}: must be a power of two, because sums are binary trees", leaves));
+  const std::size_t micro_batch_groups = config.parallel.micro_batch_groups;
+  if (!std::has_single_bit(micro_batch_groups)) {
+    fail(fmt::format("--leaves {}: must be a power of two, because sums are binary trees", micro_batch_groups));
   }
-  if (leaves % ranks != 0) {
+  if (micro_batch_groups % ranks != 0) {
     fail(fmt::format(
         "--deterministic: {} micro-batch groups cannot be divided among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
-        leaves, ranks, leaves, std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
+        micro_batch_groups, ranks, micro_batch_groups,
+        std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
   }
   if (config.micro_batch == 0 && config.micro_tokens == 0 && config.accumulation == 0) return;
   fail(fmt::format("--deterministic: its {} micro-batch groups are the micro-batches of every step; leave out --{}",
-                   leaves,
+                   micro_batch_groups,
                    config.micro_batch > 0    ? "micro-batch"
                    : config.micro_tokens > 0 ? "micro-tokens"
                                              : "gradient-accumulation-steps"));
@@ -80,7 +81,7 @@ RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& c
   layout.shards = parallel::ranks_that_split(mode, shard_size, counts.ranks);
   if (!config.parallel.deterministic) return layout;
   check_deterministic(config, counts.ranks);
-  layout.split.leaves = config.parallel.leaves;
+  layout.split.micro_batch_groups = config.parallel.micro_batch_groups;
   if (reduces_micro_batches(mode)) layout.split.reduced_together = layout.shards;
   return layout;
 }

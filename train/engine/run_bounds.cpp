@@ -16,7 +16,7 @@ std::size_t divided_up(std::size_t count, std::size_t parts) { return (count + p
 
 /// Returns the most samples of a rank in one micro-batch, for global batches of `batch` samples.
 std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const StepSplit& split) {
-  if (split.leaves > 0) return divided_up(batch, split.leaves);
+  if (split.micro_batch_groups > 0) return divided_up(batch, split.micro_batch_groups);
   if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most samples
   return limit.samples > 0 ? std::min(limit.samples, batch) : batch;
 }
@@ -39,11 +39,11 @@ MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimi
   };
   const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, split));
   // Balanced assignments exceed their part by little; micro-batch groups are not balanced.
-  const std::size_t ranks = split.leaves > 0 ? 1 : split.ranks;
+  const std::size_t ranks = split.micro_batch_groups > 0 ? 1 : split.ranks;
   const std::size_t part = sum_of_longest(batch) / ranks + rows.front();
   MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};
-  if (split.leaves > 0) {
-    bounds.micro_batches = split.leaves / split.ranks;
+  if (split.micro_batch_groups > 0) {
+    bounds.micro_batches = split.micro_batch_groups / split.ranks;
   } else if (limit.parts > 0) {
     bounds.micro_batches = std::min(limit.parts, batch);
   } else if (limit.tokens > 0) {

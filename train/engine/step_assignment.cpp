@@ -47,9 +47,9 @@ std::vector<Positions> cut(const SampleStream& stream, std::span<const std::size
   return micro_batches;
 }
 
-Positions group_positions(std::size_t group, std::size_t leaves, std::size_t samples) {
-  Positions positions((group + 1) * samples / leaves - group * samples / leaves);
-  std::iota(positions.begin(), positions.end(), group * samples / leaves);
+Positions group_positions(std::size_t group, std::size_t micro_batch_groups, std::size_t samples) {
+  Positions positions((group + 1) * samples / micro_batch_groups - group * samples / micro_batch_groups);
+  std::iota(positions.begin(), positions.end(), group * samples / micro_batch_groups);
   return positions;
 }
 
@@ -57,12 +57,12 @@ Positions group_positions(std::size_t group, std::size_t leaves, std::size_t sam
 
 std::size_t group_of_round(const StepSplit& split, std::size_t rank, std::size_t round) {
   const std::size_t together = split.reduced_together, groups = split.ranks / together;
-  return rank / together * (split.leaves / groups) + round * together + rank % together;
+  return rank / together * (split.micro_batch_groups / groups) + round * together + rank % together;
 }
 
 StepSplit without_idle_ranks(StepSplit split, std::size_t samples) {
   // Without micro-batch groups, the longest samples go one by one to ranks that have none yet.
-  if (split.leaves == 0) split.ranks = std::min(split.ranks, samples);
+  if (split.micro_batch_groups == 0) split.ranks = std::min(split.ranks, samples);
   return split;
 }
 
@@ -74,11 +74,11 @@ StepAssignment assign_step(const SampleStream& stream, std::span<const std::size
       std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });
   assignment.shortest = static_cast<std::size_t>(shortest - samples.begin());
   assignment.ranks.resize(split.ranks);
-  if (split.leaves > 0) {
+  if (split.micro_batch_groups > 0) {
     for (std::size_t rank = 0; rank < split.ranks; ++rank) {
-      for (std::size_t round = 0; round < split.leaves / split.ranks; ++round) {
+      for (std::size_t round = 0; round < split.micro_batch_groups / split.ranks; ++round) {
         assignment.ranks[rank].push_back(
-            group_positions(group_of_round(split, rank, round), split.leaves, samples.size()));
+            group_positions(group_of_round(split, rank, round), split.micro_batch_groups, samples.size()));
       }
     }
     return assignment;

@@ -15,7 +15,7 @@ struct StepSplit {
   std::size_t ranks = 1;
   /// Number of micro-batch groups in every step with --deterministic, a power of two that `ranks` divides. If 0, each
   /// rank takes samples of about as many rows as the others and splits them by the limit of a micro-batch.
-  std::size_t leaves = 0;
+  std::size_t micro_batch_groups = 0;
   /// With micro-batch groups: the number of neighbouring ranks that reduce each micro-batch among themselves before the
   /// next one. If 1, a rank's micro-batches are summed locally before communication.
   std::size_t reduced_together = 1;

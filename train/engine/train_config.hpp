@@ -48,7 +48,7 @@ struct ParallelConfig {
                                                   ///< time of a long array
   bool bfloat16_gradients = false;                ///< exchange gradients rounded to bfloat16
   bool deterministic = false;                     ///< the same bits for any number of ranks and any sharding strategy
-  std::size_t leaves = 8;                         ///< micro-batch groups per step with `deterministic`; a power of two
+  std::size_t micro_batch_groups = 8;             ///< micro-batch groups per step with `deterministic`; a power of two
 };
 
 /// The layout of an earlier start of the run, or of the run that this one repeats. The layout depends on free memory,

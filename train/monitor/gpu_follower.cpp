@@ -25,12 +25,12 @@ void GpuFollower::update() {
 
 std::optional<double> GpuFollower::joules() const {
   double sum = 0.0;
-  bool told = false;
+  bool configured = false;
   for (const auto& [location, gpu] : gpus_) {
     sum += gpu.energy.joules();
-    told = told || gpu.last.energy.has_value();
+    configured = configured || gpu.last.energy.has_value();
   }
-  return told ? std::optional(sum) : std::nullopt;
+  return configured ? std::optional(sum) : std::nullopt;
 }
 
 }  // namespace mylos::train

@@ -38,10 +38,10 @@ std::uint64_t data_type(const nlohmann::json& value) { return value.is_boolean()
 //                      repeated MetricInfo metric_infos = 5; }
 // message HParamInfo { string name = 1; DataType type = 4; bool differs = 7; }
 // message MetricInfo { MetricName name = 1; }, message MetricName { string tag = 2; }
-std::string encode_experiment(const Hyperparameters& told, bool computes_on_gpus, double time) {
+std::string encode_experiment(const Hyperparameters& configured, bool computes_on_gpus, double time) {
   std::string message;
   put_double(message, 3, time);
-  for (const Hyperparameter& parameter : told.all) {
+  for (const Hyperparameter& parameter : configured.all) {
     std::string info;
     put_bytes(info, 1, parameter.name);
     put_integer(info, 4, data_type(parameter.value));
@@ -54,7 +54,7 @@ std::string encode_experiment(const Hyperparameters& told, bool computes_on_gpus
     put_bytes(info, 1, name);
     put_bytes(message, 5, info);
   };
-  std::ranges::for_each(told.metrics, put_metric);
+  std::ranges::for_each(configured.metrics, put_metric);
   if (computes_on_gpus) put_metric(energy_tag);
   return message;
 }
@@ -108,10 +108,10 @@ Hyperparameters hyperparameters_of(const nlohmann::ordered_json& run) {
   return {std::move(all), std::move(metrics)};
 }
 
-void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool computes_on_gpus) {
-  if (told.all.empty()) return;
-  add_as(file, "_hparams_/experiment", 2, encode_experiment(told, computes_on_gpus, file.now()));
-  add_as(file, "_hparams_/session_start_info", 3, encode_session_start(told.all, file.now()));
+void add_hyperparameters(EventFile& file, const Hyperparameters& configured, bool computes_on_gpus) {
+  if (configured.all.empty()) return;
+  add_as(file, "_hparams_/experiment", 2, encode_experiment(configured, computes_on_gpus, file.now()));
+  add_as(file, "_hparams_/session_start_info", 3, encode_session_start(configured.all, file.now()));
 }
 
 // message SessionEndInfo { Status status = 1; double end_time_secs = 2; } with STATUS_SUCCESS = 1.

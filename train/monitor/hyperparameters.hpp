@@ -36,7 +36,7 @@ Hyperparameters hyperparameters_of(const nlohmann::ordered_json& run);
 
 /// Adds the hyperparameters to `file`; does nothing if there are none. The scalars of the metrics are written
 /// elsewhere. With `computes_on_gpus` the GPU energy is an additional metric.
-void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool computes_on_gpus);
+void add_hyperparameters(EventFile& file, const Hyperparameters& configured, bool computes_on_gpus);
 /// Records that the run is complete.
 void add_session_end(EventFile& file);
 

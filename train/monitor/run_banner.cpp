@@ -27,10 +27,12 @@ std::string ranks_text(const RunDescription& run) {
   const RankLayout& layout = run.memory.layout;
   const std::string groups =
       layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
-  const std::string leaves =
-      layout.split.leaves > 0 ? fmt::format(", deterministic in {} micro-batch groups", layout.split.leaves) : "";
+  const std::string micro_batch_groups =
+      layout.split.micro_batch_groups > 0
+          ? fmt::format(", deterministic in {} micro-batch groups", layout.split.micro_batch_groups)
+          : "";
   return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
-                     count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
+                     count_of(run.threads, "thread"), to_string(layout.mode), groups, micro_batch_groups);
 }
 
 /// States the size of a micro-batch only once if a sample is the unit of work.
@@ -68,7 +70,7 @@ std::string run_banner(const RunDescription& run) {
   const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
   text += named_line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
                                             count_of(run.threads, "thread"), run.execution));
-  if (run.ranks > 1 || run.memory.layout.split.leaves > 0) text += named_line("ranks", ranks_text(run));
+  if (run.ranks > 1 || run.memory.layout.split.micro_batch_groups > 0) text += named_line("ranks", ranks_text(run));
   text += rank_lines(run.placements);
   text += named_line("steps", steps_text(run));
   text += named_line("memory", memory_text(run));

@@ -33,12 +33,13 @@ StepReport step_of(const nlohmann::json& row, const WorkKind& work) {
 
 }  // namespace
 
-TensorBoard::TensorBoard(const std::filesystem::path& run, Hyperparameters told, Notice notice)
-    : TensorBoard(run / event_file_name(), seconds_since_1970, std::move(told), std::move(notice)) {}
+TensorBoard::TensorBoard(const std::filesystem::path& run, Hyperparameters configured, Notice notice)
+    : TensorBoard(run / event_file_name(), seconds_since_1970, std::move(configured), std::move(notice)) {}
 
-TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters told, Notice notice)
+TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters configured,
+                         Notice notice)
     : file_(file, std::move(clock), std::move(notice)),
-      told_(std::move(told)),
+      configured_(std::move(configured)),
       metrics_(file.parent_path() / "metrics.jsonl"),
       gpus_(file.parent_path()) {}
 
@@ -51,7 +52,7 @@ void TensorBoard::start(const RunStart& run) {
   file_.add_session_start(run.first_step + (run.evaluation_due ? 0 : 1));
   take_earlier_steps(run);
   gpus_.update();  // reads the energy of earlier starts; their samples are in their own files
-  add_hyperparameters(file_, told_, !runs_on_host);
+  add_hyperparameters(file_, configured_, !runs_on_host);
 }
 
 void TensorBoard::step(const StepReport& report) {
@@ -74,7 +75,7 @@ std::optional<double> TensorBoard::close(bool ended) {
   const std::optional<double> joules = gpus_.joules();
   if (joules) file_.add_scalars(last_step_, std::array{Scalar{energy_tag, kilowatt_hours(*joules)}});
   if (ended) write_epoch_loss();
-  if (ended && !told_.all.empty()) add_session_end(file_);
+  if (ended && !configured_.all.empty()) add_session_end(file_);
   return joules;
 }
 

@@ -16,9 +16,10 @@ namespace mylos::train {
 class TensorBoard final : public Reporter {
  public:
   /// Creates event_file_name() in the directory `run`.
-  explicit TensorBoard(const std::filesystem::path& run, Hyperparameters told = {}, Notice notice = {});
+  explicit TensorBoard(const std::filesystem::path& run, Hyperparameters configured = {}, Notice notice = {});
   /// Writes to `file`; the run is the directory that contains it.
-  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters told = {}, Notice notice = {});
+  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters configured = {},
+              Notice notice = {});
 
   /// Voids the data of later steps in other files. If the run begins with an evaluation, also voids its step, which is
   /// then written again from metrics.jsonl.
@@ -40,7 +41,7 @@ class TensorBoard final : public Reporter {
   void write_epoch_loss();
 
   EventFile file_;
-  Hyperparameters told_;
+  Hyperparameters configured_;
   WorkKind work_;
   std::filesystem::path metrics_;
   GpuFollower gpus_;

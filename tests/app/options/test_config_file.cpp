@@ -46,13 +46,13 @@ TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
                                           "--best-by=exact", "--strict",
                                           "--squad=2.0",     "--warmup-steps=3",
                                           "--order=x.jsonl", "--seed=18446744073709551615"};
-  const Arguments told = parse_arguments(train_, words);
-  auto settings = settings_json(train_, told);
+  const Arguments reported = parse_arguments(train_, words);
+  auto settings = settings_json(train_, reported);
   settings["program"] = {{"version", "0.1.0"}};
   settings["resolved"] = {{"steps", 12}};
   settings["state"] = {{"finished", true}};
   const Arguments again = parse(settings.dump());
-  EXPECT_EQ(settings_json(train_, again), settings_json(train_, told));
+  EXPECT_EQ(settings_json(train_, again), settings_json(train_, reported));
   EXPECT_EQ(again.run.task.batch, 7u);
   EXPECT_EQ(again.run.task.dropout, 0.0);
 }
@@ -274,8 +274,8 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
 
 TEST_F(ConfigFile, DefaultsOfAnotherOptimizerAreNoError) {
   const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--optimizer=sgd", "--nesterov"};
-  const Arguments told = parse_arguments(train_, words);
-  const auto settings = settings_json(train_, told);
+  const Arguments reported = parse_arguments(train_, words);
+  const auto settings = settings_json(train_, reported);
   EXPECT_EQ(settings["adam-beta1"], 0.9);
   const Arguments again = parse(settings.dump());
   EXPECT_EQ(settings_json(train_, again), settings);

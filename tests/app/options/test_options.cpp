@@ -254,14 +254,14 @@ TEST(Options, ModesHaveThePeersNames) {
 }
 
 TEST(Options, LeavesBelongToDeterministicRuns) {
-  const Option& leaves = *find_option("leaves");
-  EXPECT_EQ(recorded(leaves, {"--deterministic", "--leaves=4"}), 4);
-  EXPECT_EQ(recorded(leaves, {}), 8);
-  EXPECT_EQ(tests::error_of([&] { recorded(leaves, {"--leaves=4"}); }), "--leaves needs --deterministic");
+  const Option& micro_batch_groups = *find_option("leaves");
+  EXPECT_EQ(recorded(micro_batch_groups, {"--deterministic", "--leaves=4"}), 4);
+  EXPECT_EQ(recorded(micro_batch_groups, {}), 8);
+  EXPECT_EQ(tests::error_of([&] { recorded(micro_batch_groups, {"--leaves=4"}); }), "--leaves needs --deterministic");
   for (const char* other : {"--micro-batch", "--micro-tokens", "--gradient-accumulation-steps"}) {
     EXPECT_EQ(
         tests::error_of([&] {
-          recorded(leaves, {"--deterministic", std::string(other) + "=2"});
+          recorded(micro_batch_groups, {"--deterministic", std::string(other) + "=2"});
         }),
         fmt::format("--deterministic divides every step into 8 micro-batch groups (--leaves); leave out {}", other));
   }
@@ -396,12 +396,12 @@ TEST(Options, CheckpointsAreCountedInStepsOrTime) {
 }
 
 TEST(Options, TrainersSaveStrategyIsObeyed) {
-  const auto told = [](std::vector<std::string> words) {
+  const auto reported = [](std::vector<std::string> words) {
     words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
     return parse_arguments(*find_command("train"), words);
   };
   const auto every = [&](const std::vector<std::string>& words) {
-    return find_option("checkpoint-every")->print(told(words));
+    return find_option("checkpoint-every")->print(reported(words));
   };
   EXPECT_EQ(every({"--save_strategy", "steps"}), 500) << "Trainer's default";
   EXPECT_EQ(every({"--save_strategy", "steps", "--save_steps", "7"}), 7);
@@ -409,7 +409,7 @@ TEST(Options, TrainersSaveStrategyIsObeyed) {
   tests::write_file(directory / "c.json", R"({"save_steps": 9})");
   EXPECT_EQ(every({"--config", directory / "c.json", "--save_strategy", "steps"}), 9) << "the file's save_steps";
   EXPECT_EQ(every({"--save_strategy", "epoch"}), "epoch");
-  const Arguments none = told({"--save_strategy", "no", "--save_steps", "7"});
+  const Arguments none = reported({"--save_strategy", "no", "--save_steps", "7"});
   EXPECT_FALSE(none.run.engine.checkpoints.regular());
   ASSERT_EQ(none.remarks.size(), 1u);
   EXPECT_EQ(none.remarks[0], "--save-steps 7 has no effect with --save-strategy no");

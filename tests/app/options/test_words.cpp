@@ -33,16 +33,16 @@ Words unknown(const Words& words) {
 }
 
 /// Formats options as "batch=3" if they have a value, and as "json" otherwise.
-Words told(const ReadWords& read) {
+Words reported(const ReadWords& read) {
   Words all;
   for (const ReadOption& option : read.options) all.push_back(option.name + (option.value ? "=" + *option.value : ""));
   return all;
 }
 
-Words told(const Words& words, TruthWords truths = TruthWords::values) { return told(read(words, truths)); }
+Words reported(const Words& words, TruthWords truths = TruthWords::values) { return reported(read(words, truths)); }
 
 TEST(CommandWords, ANameIsReadToItsEnd) {
-  EXPECT_EQ(told({"--bat", "1", "--batch", "2", "--batch-per-rank=3"}),
+  EXPECT_EQ(reported({"--bat", "1", "--batch", "2", "--batch-per-rank=3"}),
             (Words{"bat=1", "batch=2", "batch-per-rank=3"}));
   EXPECT_EQ(unknown({"--batch-per", "3"}), Words{"--batch-per"}) << "nothing is completed";
   EXPECT_EQ(unknown({"--ba=3", "--b", "--", "--c"}), (Words{"--ba", "--b"}));
@@ -51,7 +51,7 @@ TEST(CommandWords, ANameIsReadToItsEnd) {
 
 TEST(CommandWords, NamesAreReadWithUnderscoresAndDots) {
   const ReadWords all = read({"--batch_per_rank", "a_b", "--batch_per-rank=c_d", "--stage.two=3", "--stage.two", "4"});
-  EXPECT_EQ(told(all), (Words{"batch-per-rank=a_b", "batch-per-rank=c_d", "stage.two=3", "stage.two=4"}));
+  EXPECT_EQ(reported(all), (Words{"batch-per-rank=a_b", "batch-per-rank=c_d", "stage.two=3", "stage.two=4"}));
   EXPECT_EQ(all.options[0].typed, "--batch_per_rank");
   EXPECT_EQ(all.options[1].typed, "--batch_per-rank");
   EXPECT_EQ(unknown({"--stage_two", "--stage-two=1", "--stage"}), (Words{"--stage_two", "--stage-two", "--stage"}));
@@ -62,30 +62,30 @@ TEST(CommandWords, ValuesAreTakenAsTheyAre) {
                                   "-",        "-2", "-o",  "-h", "-5 degrees", "a\nb",   "\r\n", "\xff\xfe\x01",
                                   "\xc3\xa9", "\"", "--x", "--", "--batch=4",  "--help", "true"}) {
     SCOPED_TRACE(value);
-    EXPECT_EQ(told({"--context=" + value, "--json"}), (Words{"context=" + value, "json"}));
+    EXPECT_EQ(reported({"--context=" + value, "--json"}), (Words{"context=" + value, "json"}));
     EXPECT_FALSE(read({"--context=" + value}).help);
     if (value.starts_with("--")) continue;
-    EXPECT_EQ(told({"--context", value, "--json"}), (Words{"context=" + value, "json"}));
+    EXPECT_EQ(reported({"--context", value, "--json"}), (Words{"context=" + value, "json"}));
     EXPECT_FALSE(read({"--context", value}).help);
   }
 }
 
 TEST(CommandWords, AnOptionIsNoValue) {
-  EXPECT_EQ(told({"--context", "--batch", "--json"}), (Words{"context", "batch", "json"}));
-  EXPECT_EQ(told({"--context"}), Words{"context"});
+  EXPECT_EQ(reported({"--context", "--batch", "--json"}), (Words{"context", "batch", "json"}));
+  EXPECT_EQ(reported({"--context"}), Words{"context"});
   const ReadWords ended = read({"--context", "--", "--batch=3"});
-  EXPECT_EQ(told(ended), Words{"context"});
+  EXPECT_EQ(reported(ended), Words{"context"});
   EXPECT_EQ(ended.positional, Words{"--batch=3"});
 }
 
 TEST(CommandWords, ASwitchTakesTrueAndFalse) {
-  EXPECT_EQ(told({"--json", "True", "--bf16", "0", "--no-json"}), (Words{"json=True", "bf16=0", "no-json"}));
-  EXPECT_EQ(told({"--json=maybe", "--bf16="}), (Words{"json=maybe", "bf16="}));
+  EXPECT_EQ(reported({"--json", "True", "--bf16", "0", "--no-json"}), (Words{"json=True", "bf16=0", "no-json"}));
+  EXPECT_EQ(reported({"--json=maybe", "--bf16="}), (Words{"json=maybe", "bf16="}));
   const ReadWords word = read({"--json", "maybe"});
-  EXPECT_EQ(told(word), Words{"json"});
+  EXPECT_EQ(reported(word), Words{"json"});
   EXPECT_EQ(word.positional, Words{"maybe"});
   const ReadWords positional = read({"--json", "true", "--batch", "1"}, TruthWords::positional);
-  EXPECT_EQ(told(positional), (Words{"json", "batch=1"}));
+  EXPECT_EQ(reported(positional), (Words{"json", "batch=1"}));
   EXPECT_EQ(positional.positional, Words{"true"});
 }
 
@@ -94,7 +94,7 @@ TEST(CommandWords, OtherWordsArePositional) {
       read({"Who, where?", "-", "-5", "-5 degrees", "--json", "", "!", "=", "a=b", "--", "-x", "--", "--batch", "-h"});
   EXPECT_EQ(all.positional,
             (Words{"Who, where?", "-", "-5", "-5 degrees", "", "!", "=", "a=b", "-x", "--", "--batch", "-h"}));
-  EXPECT_EQ(told(all), Words{"json"});
+  EXPECT_EQ(reported(all), Words{"json"});
   EXPECT_TRUE(all.dashed.empty());
   EXPECT_FALSE(all.help);
 }
@@ -105,7 +105,7 @@ TEST(CommandWords, OtherOptionsAreUnknown) {
   EXPECT_EQ(unknown(words), (Words{"--quux", "---x", "--", "--\xc3\xa9", "--?"}));
   const ReadWords all = read(words);
   EXPECT_EQ(all.dashed, (Words{"-o", "-xh"}));
-  EXPECT_EQ(told(all), (Words{"batch=1", "quux", "-x", "", "\xc3\xa9", "?", "json", "batch=2"}))
+  EXPECT_EQ(reported(all), (Words{"batch=1", "quux", "-x", "", "\xc3\xa9", "?", "json", "batch=2"}))
       << "all in their order";
   EXPECT_FALSE(all.help);
   EXPECT_EQ(read({"--quux", "-"}).positional, Words{"-"});
@@ -143,7 +143,7 @@ TEST(CommandWords, ManyWordsAndLongOnesAreRead) {
   EXPECT_EQ(all.positional.size(), 2500u);
   EXPECT_EQ(*all.options[4999].value, "2499");
   const std::string long_word(1 << 20, 'a');
-  EXPECT_EQ(told({"--context=" + long_word, "--context", long_word, "--json=" + long_word}),
+  EXPECT_EQ(reported({"--context=" + long_word, "--context", long_word, "--json=" + long_word}),
             (Words{"context=" + long_word, "context=" + long_word, "json=" + long_word}));
   EXPECT_EQ(unknown({"--" + long_word, long_word}).size(), 1u);
 }

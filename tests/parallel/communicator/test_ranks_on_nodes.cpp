@@ -98,9 +98,9 @@ TEST(RanksOnNodes, SumAndGatherAsPromisedAndSendWhatIsCounted) {
         std::vector<float> on_root(rank == size - 1 ? count : 0);
         ranks.gather(space, on_host(mine), on_host(on_root), size - 1, "test").wait(space);
         if (rank == size - 1) EXPECT_EQ(on_root, gathered);
-        std::vector<float> told = rank == size - 1 ? gathered : std::vector<float>(count);
-        ranks.broadcast(space, on_host(told), size - 1, "test").wait(space);
-        if (same_bits) EXPECT_EQ(told, expected);
+        std::vector<float> reported = rank == size - 1 ? gathered : std::vector<float>(count);
+        ranks.broadcast(space, on_host(reported), size - 1, "test").wait(space);
+        if (same_bits) EXPECT_EQ(reported, expected);
         EXPECT_LE(on_nodes.context.memory.size(), exchange_bytes(size, rules.bucket));
       }
     }

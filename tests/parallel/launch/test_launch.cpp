@@ -36,9 +36,9 @@ TEST(Launch, KnowsWhereEachRankIs) {
 }
 
 TEST(Launch, ThreadsAreThoseOfTheEnvironment) {
-  const char* const told = std::getenv("OMP_NUM_THREADS");  // set by the test's registration, or by the user
-  ASSERT_NE(told, nullptr);
-  EXPECT_EQ(tests::launch().threads(), std::stoul(told));
+  const char* const reported = std::getenv("OMP_NUM_THREADS");  // set by the test's registration, or by the user
+  ASSERT_NE(reported, nullptr);
+  EXPECT_EQ(tests::launch().threads(), std::stoul(reported));
 }
 
 TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {

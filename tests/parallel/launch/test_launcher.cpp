@@ -73,7 +73,7 @@ TEST(Launcher, NamesTheBatchJobAndItsNode) {
 }
 
 TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
-  const auto told = [](const Variables& variables) {
+  const auto reported = [](const Variables& variables) {
     const Environment environment = [&](const char* name) -> const char* {
       const auto found = variables.find(name);
       return found == variables.end() ? nullptr : found->second.c_str();
@@ -81,12 +81,12 @@ TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
     return std::pair(launched_rank(environment), launched_ranks(environment));
   };
   using Told = std::pair<std::size_t, std::size_t>;
-  EXPECT_EQ(told({}), Told(0, 1));
-  EXPECT_EQ(told({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), Told(2, 4));
-  EXPECT_EQ(told({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}), Told(1, 3));
-  EXPECT_EQ(told({{"PALS_RANKID", "5"}}), Told(5, 6));
-  EXPECT_EQ(told({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}), Told(1, 2));
-  EXPECT_EQ(told({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), Told(0, 1)) << "an allocation, not a step";
+  EXPECT_EQ(reported({}), Told(0, 1));
+  EXPECT_EQ(reported({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), Told(2, 4));
+  EXPECT_EQ(reported({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}), Told(1, 3));
+  EXPECT_EQ(reported({{"PALS_RANKID", "5"}}), Told(5, 6));
+  EXPECT_EQ(reported({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}), Told(1, 2));
+  EXPECT_EQ(reported({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), Told(0, 1)) << "an allocation, not a step";
 }
 
 TEST(Launcher, SaysHowARunIsMadeToSaveAndEnd) {

@@ -89,7 +89,7 @@ class ModeRun {
   /// Sets the gradients of later steps.
   void set_gradients(GradientOf gradients) { gradient_of_ = std::move(gradients); }
   /// Sets a callback after gradients_ready of a unit, called on all ranks.
-  void set_on_ready(std::function<void(std::size_t unit)> told) { on_ready_ = std::move(told); }
+  void set_on_ready(std::function<void(std::size_t unit)> reported) { on_ready_ = std::move(reported); }
 
   /// Returns the expected gradients of a unit after a step, over all ranks and micro-batches.
   Values expected_gradient(std::size_t unit, std::size_t index) const {

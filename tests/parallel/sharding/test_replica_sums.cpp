@@ -75,13 +75,14 @@ TEST(ReplicaSums, SendEachSliceOnceAStepAndBeforeTheBackwardPassEnds) {
         all_bytes[rounds ? 1 : 0] += of_slices.back();
       }
       const std::uint64_t before = hybrid.sent_to_nodes();
-      std::size_t told = 0;
+      std::size_t reported = 0;
       std::uint64_t expected = 0;
       hybrid.run.set_on_ready([&](std::size_t unit) {
-        const bool last = told++ >= (micro_batches - 1) * of_slices.size();
+        const bool last = reported++ >= (micro_batches - 1) * of_slices.size();
         // The preceding unit in the order of the backward pass.
         if (last && unit + 1 < of_slices.size()) expected += of_slices[unit + 1];
-        EXPECT_EQ(hybrid.sent_to_nodes() - before, expected) << "when unit " << unit << " was the " << told << ". told";
+        EXPECT_EQ(hybrid.sent_to_nodes() - before, expected)
+            << "when unit " << unit << " was the " << reported << ". told";
       });
       hybrid.run.step(0);
       EXPECT_EQ(hybrid.sent_to_nodes() - before, all_bytes[rounds ? 1 : 0]);

@@ -83,7 +83,7 @@ TEST_F(DigitsOnRanks, DeterministicIsBitForBitInEveryMode) {
   const auto task = recorded_.task();
   train::TrainConfig config = recorded_.run.engine;
   config.parallel.deterministic = true;
-  config.parallel.leaves = 4;
+  config.parallel.micro_batch_groups = 4;
   const RunOutcome expected = run_on_one_rank(config, *task, steps);
   for (const parallel::ModeKind mode : every_mode) {
     SCOPED_TRACE(to_string(mode));

@@ -31,9 +31,9 @@ TEST(ImageInput, TheSizeIsTheDatasInTrainingAndTheModelsElsewhere) {
   EXPECT_EQ(size(none, set.get(), PreferredSize::model), 40u);
   EXPECT_EQ(size(own, nullptr, PreferredSize::data), 64u);
   EXPECT_EQ(size(none, nullptr, PreferredSize::data), 224u);
-  ImageConfig told;
-  told.image_size = 17;
-  EXPECT_EQ(resolve_input(told, own, set.get(), 3, PreferredSize::model).size, 17u);
+  ImageConfig reported;
+  reported.image_size = 17;
+  EXPECT_EQ(resolve_input(reported, own, set.get(), 3, PreferredSize::model).size, 17u);
 }
 
 TEST(ImageInput, MeansAreThoseThatWereGivenElseTheDirectorysElseTheDataSets) {
@@ -46,11 +46,11 @@ TEST(ImageInput, MeansAreThoseThatWereGivenElseTheDirectorysElseTheDataSets) {
   EXPECT_THAT(mean({}, none, *fine), ElementsAre(0.5071f, 0.4865f, 0.4409f));
   EXPECT_THAT(mean({}, none, *large), ElementsAre(0.485f, 0.456f, 0.406f));
   EXPECT_THAT(mean({}, std::optional(of_directory), *cifar), ElementsAre(0.1f, 0.2f, 0.3f));
-  ImageConfig told;
-  told.mean = {0.5f};
-  EXPECT_THAT(mean(told, std::optional(of_directory), *cifar), ElementsAre(0.5f, 0.5f, 0.5f));
-  told.mean = {0.5f, 0.6f, 0.7f};
-  EXPECT_EQ(error_of([&] { resolve_input(told, none, cifar.get(), 1, PreferredSize::data); }),
+  ImageConfig reported;
+  reported.mean = {0.5f};
+  EXPECT_THAT(mean(reported, std::optional(of_directory), *cifar), ElementsAre(0.5f, 0.5f, 0.5f));
+  reported.mean = {0.5f, 0.6f, 0.7f};
+  EXPECT_EQ(error_of([&] { resolve_input(reported, none, cifar.get(), 1, PreferredSize::data); }),
             "--mean: 3 numbers for images of 1 channel");
 }
 

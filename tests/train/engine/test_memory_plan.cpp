@@ -193,9 +193,9 @@ TEST(PlanMemory, SaysHowManyLeavesFit) {
   const ListedTask task({{10, 10, 10, 10, 10, 10, 10, 10}});
   TrainConfig config;
   config.parallel.deterministic = true;
-  config.parallel.leaves = 4;
+  config.parallel.micro_batch_groups = 4;
   const std::size_t enough = plan_memory(task, config, 1, plenty).total();
-  config.parallel.leaves = 2;
+  config.parallel.micro_batch_groups = 2;
   EXPECT_THAT(tests::error_of([&] { plan_memory(task, config, 1, enough); }),
               testing::EndsWith("; it fits with --leaves 4"));
 }

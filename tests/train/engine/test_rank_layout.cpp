@@ -43,7 +43,7 @@ TEST(LayOut, GivesEachModeItsGroups) {
   config.parallel.shard_size = 2;
   EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).shards, 2u);
   EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.ranks, 6u);
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.leaves, 0u);
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.micro_batch_groups, 0u);
 }
 
 TEST(LayOut, RefusesShardSizesThatDoNotFit) {
@@ -71,7 +71,7 @@ TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
                                        {ModeKind::sharded, 4u},
                                        {ModeKind::hybrid, 2u}}) {
     const StepSplit split = lay_out(deterministic(), mode, counts).split;
-    EXPECT_EQ(split.leaves, 8u);
+    EXPECT_EQ(split.micro_batch_groups, 8u);
     EXPECT_EQ(split.reduced_together, together) << to_string(mode);
   }
 }
@@ -85,9 +85,9 @@ TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
   EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 16}),
             "--deterministic: 8 micro-batch groups cannot be divided among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or "
             "--leaves 16");
-  TrainConfig leaves = deterministic();
-  leaves.parallel.leaves = 12;
-  EXPECT_EQ(error(leaves, ModeKind::replicated, {.ranks = 4}),
+  TrainConfig micro_batch_groups = deterministic();
+  micro_batch_groups.parallel.micro_batch_groups = 12;
+  EXPECT_EQ(error(micro_batch_groups, ModeKind::replicated, {.ranks = 4}),
             "--leaves 12: must be a power of two, because sums are binary trees");
   TrainConfig micro = deterministic();
   micro.micro_batch = 2;

@@ -25,7 +25,7 @@ class ExpectingTask final : public Task {
     for (std::size_t step = expected.first_step; step < expected.steps; ++step) {
       for (const auto& samples : expected.batches_of(step)) expected_.emplace_back(step, samples);
     }
-    ++told_;
+    ++reported_;
   }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override {
@@ -39,7 +39,7 @@ class ExpectingTask final : public Task {
   }
 
   mutable Assembled expected_, assembled_;
-  mutable int told_ = 0;
+  mutable int reported_ = 0;
 
  private:
   small_models::ImageTask task_{{.groups = 9, .images_per_group = 2, .groups_per_batch = 4}};
@@ -57,9 +57,10 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
     ExpectingTask task;
     TrainConfig config = config_of_steps(5);
     config.micro_batch = deterministic ? 0 : 3;
-    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples, so some are dummies
+    config.parallel = {.deterministic = deterministic,
+                       .micro_batch_groups = 8};  // more than samples, so some are dummies
     Trainer(config, task).run({});
-    EXPECT_EQ(task.told_, 1);
+    EXPECT_EQ(task.reported_, 1);
     EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");
     EXPECT_GE(task.assembled_.size(), 8u);
   }

@@ -266,17 +266,17 @@ TEST_F(Resume, AFullDiskStopsOrIsTold) {
     // Skip the final export, which would not fit either.
     return tests::error_of([&] { trainer.run({&log}); });
   };
-  ResumeLog stopped, told;
+  ResumeLog stopped, reported;
   EXPECT_THAT(run_limited(stopped), HasSubstr("step-000010.h5.tmp: File too large"));
   EXPECT_EQ(stopped.losses.size(), 10u);
   EXPECT_EQ(parallel::resolve_checkpoint(config.output).filename(), "step-000005.h5");
   EXPECT_GT(parallel::verify_checkpoint(parallel::resolve_checkpoint(config.output)), 0u);
   config.checkpoints.stop_on_error = false;
-  run_limited(told);
-  EXPECT_EQ(told.losses.size(), 14u);
-  ASSERT_EQ(told.checkpoints.size(), 3u);
-  EXPECT_EQ(told.checkpoints[0].error, "");
-  EXPECT_THAT(told.checkpoints[1].error, HasSubstr("File too large"));
+  run_limited(reported);
+  EXPECT_EQ(reported.losses.size(), 14u);
+  ASSERT_EQ(reported.checkpoints.size(), 3u);
+  EXPECT_EQ(reported.checkpoints[0].error, "");
+  EXPECT_THAT(reported.checkpoints[1].error, HasSubstr("File too large"));
 }
 
 }  // namespace

@@ -234,16 +234,16 @@ TEST(SmallModels, AModelThatRecomputesNothingSaysSo) {
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("--recompute layer: this model"));
 }
 
-TEST(SmallModels, RowsAreReadByNameOrRefused) {
+TEST(SmallModels, TensorsAreReadByNameOrRefused) {
   ImageTask task(ImageTaskConfig{});
   const train::Trainer trainer(momentum_training(), task);
   std::vector<float> values(8);
   trainer.read_tensor("first.norm.running_var", values);
   EXPECT_EQ(values, std::vector<float>(8, 1.0f));
   EXPECT_THAT(tests::error_of([&] { trainer.read_tensor("third.norm.weight", values); }),
-              HasSubstr("parameter table: no row is called third.norm.weight"));
+              HasSubstr("parameter table: no tensor is called third.norm.weight"));
   EXPECT_THAT(tests::error_of([&] { trainer.read_tensor("second.norm.running_var", values); }),
-              HasSubstr("row second.norm.running_var: 8 values for 16"));
+              HasSubstr("tensor second.norm.running_var: 8 values for 16"));
 }
 
 /// The learning rate makes the weights explode in the first step.

@@ -18,9 +18,9 @@ using testing::IsEmpty;
 const std::vector<std::size_t> unlike = {40, 3, 17, 90, 22, 8, 8, 61, 5, 33, 12};
 
 StepAssignment share(const std::vector<std::size_t>& rows, std::size_t ranks, const MicroBatchLimit& limit = {},
-                     std::size_t leaves = 0, std::size_t reduced_together = 1) {
+                     std::size_t micro_batch_groups = 0, std::size_t reduced_together = 1) {
   const ListedTask task({rows});
-  return assign_step(task, rows, limit, {ranks, leaves, reduced_together});
+  return assign_step(task, rows, limit, {ranks, micro_batch_groups, reduced_together});
 }
 
 std::size_t rows_of(const std::vector<std::size_t>& rows, const std::vector<Positions>& own) {
@@ -110,13 +110,14 @@ TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
 /// Returns the micro-batch groups in the order in which a step sums them: each rank's rounds if micro-batches are
 /// summed before ranks, and round by round within a group of ranks if each micro-batch is summed over ranks first.
 std::vector<Positions> in_order_of_sums(const StepAssignment& assignment, std::size_t together) {
-  std::vector<Positions> leaves;
+  std::vector<Positions> micro_batch_groups;
   for (std::size_t group = 0; group < assignment.ranks.size(); group += together) {
     for (std::size_t round = 0; round < assignment.micro_batches(); ++round) {
-      for (std::size_t rank = group; rank < group + together; ++rank) leaves.push_back(assignment.ranks[rank][round]);
+      for (std::size_t rank = group; rank < group + together; ++rank)
+        micro_batch_groups.push_back(assignment.ranks[rank][round]);
     }
   }
-  return leaves;
+  return micro_batch_groups;
 }
 
 TEST(StepAssignment, LeavesAreSummedInOneOrderByAnyNumberOfRanksInAnyMode) {
@@ -156,7 +157,7 @@ TEST(BoundMicroBatches, HoldForEveryRank) {
 TEST(BoundMicroBatches, OfLeavesAreTheirNumber) {
   const ListedTask task({unlike, {50, 50, 50}});
   for (const std::size_t steps : {2u, 1000u}) {
-    const MicroBatchBounds bounds = bound_micro_batches(task, steps, {}, {.ranks = 2, .leaves = 8});
+    const MicroBatchBounds bounds = bound_micro_batches(task, steps, {}, {.ranks = 2, .micro_batch_groups = 8});
     EXPECT_EQ(bounds.micro_batches, 4u);
     EXPECT_EQ(bounds.largest.samples, 2u);
   }

@@ -275,8 +275,8 @@ TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
     OutputDirectory output(path_, plain);
     output.begin(Json::object());
     char byte = 'x';
-    const bool told = ::write(ready[1], &byte, 1) == 1 && ::read(done[0], &byte, 1) == 1;
-    ::_exit(told ? 0 : 1);
+    const bool reported = ::write(ready[1], &byte, 1) == 1 && ::read(done[0], &byte, 1) == 1;
+    ::_exit(reported ? 0 : 1);
   }
   char byte = 0;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
@@ -299,9 +299,9 @@ TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
   if (other == 0) {
     const OutputDirectory output(path_, plain);
     const char byte = 'x';
-    const bool told = ::write(ready[1], &byte, 1) == 1;
+    const bool reported = ::write(ready[1], &byte, 1) == 1;
     ::usleep(200'000);
-    ::_exit(told ? 0 : 1);
+    ::_exit(reported ? 0 : 1);
   }
   char byte = 0;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
@@ -323,10 +323,10 @@ TEST_F(OutputDirectoryTest, LeavesARunAloneThatFinishesWhileItWaits) {
       output.begin({{"epochs", 2}});
       tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
       const char byte = 'x';
-      const bool told = ::write(ready[1], &byte, 1) == 1;
+      const bool reported = ::write(ready[1], &byte, 1) == 1;
       ::usleep(200'000);
       output.finish();
-      ::_exit(told ? 0 : 1);
+      ::_exit(reported ? 0 : 1);
     }
     char byte = 0;
     EXPECT_EQ(::read(ready[0], &byte, 1), 1);

@@ -340,8 +340,8 @@ TEST(TensorBoard, IsReadByTensorBoard) {
   if (const std::string obstacle = tests::tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   const tests::TemporaryDirectory directory;
   const std::filesystem::path run = directory / "run", samples = run / "gpus" / "node.one.jsonl";
-  const Hyperparameters told = {{{"adam-beta1", true}, {"learning-rate", 0.25}, {"mode", "sharded"}},
-                                {"eval/f1", "eval/loss"}};
+  const Hyperparameters reported = {{{"adam-beta1", true}, {"learning-rate", 0.25}, {"mode", "sharded"}},
+                                    {"eval/f1", "eval/loss"}};
   double time = 1000.0;
   const EventFile::Clock clock = [&time] { return time++; };
   const auto sample = [](double energy) {
@@ -349,13 +349,13 @@ TEST(TensorBoard, IsReadByTensorBoard) {
   };
   tests::write_file(samples, "");
   {
-    TensorBoard first(run / "events.out.tfevents.1.host.1", clock, told);
+    TensorBoard first(run / "events.out.tfevents.1.host.1", clock, reported);
     first.start({.steps = 4, .steps_per_epoch = 2});
     tests::write_file(samples, sample(0.0) + sample(3.6e6));
     for (std::size_t step = 1; step <= 3; ++step) first.step(step_report(step, 10.0));
     first.evaluation({.step = 3, .metrics = {{"validation_loss", 9.0}, {"f1", 10.0}}});
   }
-  TensorBoard second(run / "events.out.tfevents.2.host.2", clock, told);
+  TensorBoard second(run / "events.out.tfevents.2.host.2", clock, reported);
   second.start({.steps = 4, .first_step = 2, .steps_per_epoch = 2});
   for (std::size_t step = 3; step <= 4; ++step) second.step(step_report(step, 1.0));
   second.evaluation({.step = 4, .metrics = {{"validation_loss", 0.5}, {"f1", 80.0}}});
