@@ -7,10 +7,12 @@
 #include "app/program/help.hpp"
 #include "app/program/manual.hpp"
 #include "app/program/on_ranks.hpp"
+#include "app/program/option_spelling.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -108,6 +110,7 @@ int dispatch(std::span<const std::string> words) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& words) {
+  set_setting_spelling(option_spelling);
   // A closed pipe is detected by the failing write, instead of a signal that would also end a training run.
   std::signal(SIGPIPE, SIG_IGN);
   // Likewise for a file that has reached its size limit (ulimit -f).

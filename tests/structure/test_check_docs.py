@@ -65,6 +65,13 @@ class CheckDocs(unittest.TestCase):
         self.write("docs/here.md", table % "make haste")
         self.assertEqual(["docs/here.md:4: no message says 'make haste'"], list(check_docs.check_messages(self.root)))
 
+    def test_messages_of_the_engine_name_settings(self):
+        self.write("train/a.cpp", 'fail(fmt::format("use a smaller {} or {}", setting("micro-batch"), setting("mode", "sharded")));\n')
+        for message, breaches in [("use a smaller --micro-batch or --mode sharded", 0), ("use a smaller --batch or", 1), ("use a larger --micro-batch", 1)]:
+            with self.subTest(message=message):
+                self.write("docs/here.md", f"| message | why |\n|---|---|\n| `{message}` | |\n")
+                self.assertEqual(len(list(check_docs.check_messages(self.root))), breaches)
+
     def options(self, text):
         self.write("README.md", text)
         return list(check_docs.check_options(self.root, FakeProgram()))
