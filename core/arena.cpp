@@ -1,6 +1,7 @@
 #include "core/arena.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,8 @@ Vector<std::byte> allocate(const std::string& label, std::size_t bytes) {
   try {
     return uninitialized<std::byte>(label, bytes);
   } catch (const std::exception&) {  // Kokkos throws std::bad_alloc or its own type, depending on the version
-    fail(fmt::format("{}: {:.2f} GiB of memory are not to be had; use a smaller --micro-batch", label,
-                     static_cast<double>(bytes) / (1u << 30)));
+    fail(fmt::format("{}: {:.2f} GiB of memory are not to be had; use a smaller {}", label,
+                     static_cast<double>(bytes) / (1u << 30), setting("micro-batch")));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "nn/learning_rate.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ ScheduleKind parse_schedule(std::string_view name) {
   for (const ScheduleKind kind : {linear, constant, cosine, step}) {
     if (to_string(kind) == name) return kind;
   }
-  require(false, fmt::format("--schedule {}: there are linear, constant, cosine and step", name));
+  require(false, fmt::format("{}: there are linear, constant, cosine and step", setting("schedule", name)));
   return ScheduleKind::linear;
 }
 

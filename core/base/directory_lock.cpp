@@ -1,7 +1,7 @@
 #include "core/base/directory_lock.hpp"
 
-#include "core/base/error.hpp"
 #include "core/base/process.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -50,6 +50,10 @@ int lock(int descriptor) {
 /// mounted without flock.
 bool has_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS; }
 
+[[noreturn]] void refuse(const std::filesystem::path& directory, const std::string& why) {
+  throw SettingError("output", directory.string(), why);
+}
+
 /// Opens the lock file and returns its descriptor. O_NOFOLLOW: the holder is written to it, so it must not be a link to
 /// someone else's file.
 int open_lock(const std::filesystem::path& directory) {
@@ -61,10 +65,10 @@ int open_lock(const std::filesystem::path& directory) {
   if (is_file) return descriptor;
   if (descriptor >= 0) ::close(descriptor);
   if (descriptor >= 0 || code == ELOOP || code == ENXIO) {
-    fail(fmt::format("--output {}: {} there is no file but a link, a pipe or a device: remove it", directory.string(),
-                     DirectoryLock::file_name));
+    refuse(directory,
+           fmt::format("{} there is no file but a link, a pipe or a device: remove it", DirectoryLock::file_name));
   }
-  fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(code)));
+  refuse(directory, fmt::format("cannot write there: {}", std::strerror(code)));
 }
 
 }  // namespace
@@ -78,10 +82,11 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descripto
   }
   const std::string holder = content_of(descriptor_);
   ::close(descriptor_);
-  ensure(code == EWOULDBLOCK, fmt::format("--output {}: cannot lock {}: {}; choose another directory",
-                                          directory.string(), file_name, std::strerror(code)));
-  fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
-                   directory.string(), holder));
+  if (code != EWOULDBLOCK) {
+    refuse(directory, fmt::format("cannot lock {}: {}; choose another directory", file_name, std::strerror(code)));
+  }
+  refuse(directory,
+         fmt::format("a run is writing there ({}); let it end, stop it, or choose another directory", holder));
 }
 
 DirectoryLock::~DirectoryLock() { ::close(descriptor_); }

@@ -14,6 +14,7 @@
 #include "core/base/download.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/subprocess.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_families.hpp"
@@ -276,7 +277,7 @@ namespace {
 struct KnownDataSet {
   std::string_view name;
   std::string (*files)();       ///< lists all its file names for a message
-  std::string_view where_else;  ///< the alternative on the command line
+  std::string (*where_else)();  ///< the alternative to a copy there, for a message
   void (*verify)(const path& directory);
   void (*fetch)(const path& target, const FetchLog& log);
 };
@@ -288,10 +289,11 @@ const std::array<KnownDataSet, 2> known_data_sets{{
        for (const OfficialFile& file : squad_files) names.push_back(file.name);
        return fmt::format("{}", fmt::join(names, ", "));
      },
-     "name them with --train and --dev", verify_squad, fetch_squad},
+     [] { return fmt::format("name them with {} and {}", setting("train"), setting("dev")); }, verify_squad,
+     fetch_squad},
     {"cifar10", [] { return fmt::format("{}", fmt::join(cifar10_files, ", ")); },
-     "name their directory with --train and --dev", verify_cifar10,
-     [](const path& target, const FetchLog& log) { fetch_cifar10(cifar10_sum, target, log); }},
+     [] { return fmt::format("name their directory with {} and {}", setting("train"), setting("dev")); },
+     verify_cifar10, [](const path& target, const FetchLog& log) { fetch_cifar10(cifar10_sum, target, log); }},
 }};
 
 /// Tells how to proceed on a machine without network access. `data` is null for a model.
@@ -299,11 +301,11 @@ std::string copying_hint(const KnownDataSet* data, const path& target) {
   if (data == nullptr) {
     return fmt::format(
         "without a network, copy the model's directory (config.json, the tokenizer's files, the weights) from "
-        "elsewhere to {}, or name its place with --model",
-        target.string());
+        "elsewhere to {}, or name its place with {}",
+        target.string(), setting("model"));
   }
   return fmt::format("without a network, copy {} from elsewhere to {}, or {}", data->files(), target.string(),
-                     data->where_else);
+                     data->where_else());
 }
 
 void fetch_model(const std::string& name, const path& target, const FetchLog& log) {

@@ -9,6 +9,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "data/images/decode.hpp"
 #include "data/images/image_file.hpp"
 
@@ -60,7 +61,7 @@ PrepareCounts prepare_images(const ImageSet& set, const std::filesystem::path& p
       images.push_back(checked.image);
       continue;
     }
-    if (options.strict) fail(fmt::format("{}; without --strict it is left out", checked.problem));
+    if (options.strict) fail(fmt::format("{}; without {} it is left out", checked.problem, setting("strict")));
     if (counts.left_out++ == 0) counts.first_left_out = checked.problem;
   }
   counts.images = images.size();

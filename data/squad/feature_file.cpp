@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/setting_error.hpp"
 
 namespace mylos::data {
 namespace {
@@ -79,9 +80,9 @@ void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem:
   check_same(path, "do_lower_case", before.do_lower_case, now.do_lower_case);
   check_same(path, "strip_accents", strips_accents(before), strips_accents(now));
   check_same(path, "tokenize_chinese_chars", before.tokenize_chinese_chars, now.tokenize_chinese_chars);
-  check_same(path, "--max-length", prepared.options.max_length, options.max_length);
-  check_same(path, "--doc-stride", prepared.options.doc_stride, options.doc_stride);
-  check_same(path, "--exact-labels", prepared.options.exact_labels, options.exact_labels);
+  check_same(path, setting("max-length"), prepared.options.max_length, options.max_length);
+  check_same(path, setting("doc-stride"), prepared.options.doc_stride, options.doc_stride);
+  check_same(path, setting("exact-labels"), prepared.options.exact_labels, options.exact_labels);
 }
 
 void check_window_order(const FeatureSet& set, std::string_view name) {

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 
@@ -53,9 +54,8 @@ SquadFiles find_squad_files(std::string_view name) {
   const path theirs = datasets_directory() / "downloads";
   SquadFiles files{downloaded_file(theirs, train), downloaded_file(theirs, dev)};
   if (!files.train.empty() && !files.dev.empty()) return files;
-  fail(fmt::format(
-      "no {} and {}: looked at {} and {}; get them with: mylos fetch squad, or name files with --train and --dev",
-      train, dev, ours.string(), theirs.string()));
+  fail(fmt::format("no {} and {}: looked at {} and {}; get them with: mylos fetch squad, or name files with {} and {}",
+                   train, dev, ours.string(), theirs.string(), setting("train"), setting("dev")));
 }
 
 }  // namespace mylos::data

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 namespace mylos::data {
 namespace {
@@ -82,7 +83,8 @@ void JsonDocuments::decide(const Json& object, const JsonLocation& location) {
     field_ = field;
     return;
   }
-  location.fail("none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by --text-field");
+  location.fail("none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by " +
+                setting("text-field"));
 }
 
 }  // namespace mylos::data

@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/setting_error.hpp"
 
 namespace mylos::data {
 namespace {
@@ -39,8 +40,8 @@ void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::
   if (prepared.tokenizer && tokenizer) {
     compare(path, "a tokenizer", tokenizer_name(*prepared.tokenizer), tokenizer_name(*tokenizer));
   }
-  compare(path, "--max-length", fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
-  compare(path, "--long", long_name(made.long_documents), long_name(options.long_documents));
+  compare(path, setting("max-length"), fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
+  compare(path, setting("long"), long_name(made.long_documents), long_name(options.long_documents));
   compare(path, "BOS", id_name(made.begin), id_name(options.begin));
   compare(path, "EOS", id_name(made.end), id_name(options.end));
   if (made.vocabulary_size <= options.vocabulary_size) return;

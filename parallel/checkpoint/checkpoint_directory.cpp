@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/positioned_file.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 
 #include <fcntl.h>
@@ -196,11 +197,11 @@ void check_checkpoint_space(const fs::path& directory, std::size_t bytes, std::s
   const std::size_t needed = std::max(wanted - std::min(wanted, taken), bytes);
   if (space.available >= needed) return;
   constexpr double mebibyte = 1 << 20;
-  fail(
-      fmt::format("{}: checkpoints, {} that stay and the one being written, take {:.1f} MiB more, and {:.1f} MiB are "
-                  "free; make room, or choose a smaller --keep, another --output, or --checkpoint-every never",
-                  directory.string(), kept, static_cast<double>(needed) / mebibyte,
-                  static_cast<double>(space.available) / mebibyte));
+  fail(fmt::format(
+      "{}: checkpoints, {} that stay and the one being written, take {:.1f} MiB more, and {:.1f} MiB are "
+      "free; make room, or choose a smaller {}, another {}, or {}",
+      directory.string(), kept, static_cast<double>(needed) / mebibyte, static_cast<double>(space.available) / mebibyte,
+      setting("keep"), setting("output"), setting("checkpoint-every", "never")));
 }
 
 }  // namespace mylos::parallel

@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
@@ -151,8 +152,8 @@ std::string advice_for(const fs::path& file) {
   const auto has_all = [](const CheckpointEntry& entry) { return is_whole(entry.file); };
   const auto whole = std::find_if(before.rbegin(), before.rend(), has_all);
   if (whole == before.rend()) return "; none before it is whole";
-  return fmt::format("; {} before it is whole: --resume {} goes on from there", whole->file.filename().string(),
-                     whole->file.string());
+  return fmt::format("; {} before it is whole: {} goes on from there", whole->file.filename().string(),
+                     setting("resume", whole->file.string()));
 }
 
 /// Returns the result of `work`. If it fails, the error also says what to do about a damaged `file`.

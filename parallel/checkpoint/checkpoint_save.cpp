@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
@@ -63,8 +64,8 @@ void find_probe(const fs::path& directory, const std::string& name) {
   if (::access((directory / name).c_str(), F_OK) == 0) return;
   fail(
       fmt::format("{} on {} is not the directory that rank 0 writes to: checkpoints need one that all nodes share; "
-                  "choose an --output there",
-                  directory.string(), host_name()));
+                  "choose an {} there",
+                  directory.string(), host_name(), setting("output")));
 }
 
 }  // namespace

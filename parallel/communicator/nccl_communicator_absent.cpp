@@ -1,6 +1,7 @@
 #include "parallel/communicator/nccl_communicator.hpp"
 
 #include "core/base/error.hpp"
+#include "parallel/communicator/nccl_version.hpp"
 
 /// Stand-in for builds without NCCL.
 namespace mylos::parallel {
@@ -8,9 +9,8 @@ namespace mylos::parallel {
 bool has_nccl() { return false; }
 
 std::string nccl_obstacle() {
-  return "this build has no NCCL; build with -DMYLOS_ENABLE_NCCL=ON (on top of a build for GPUs and MPI), or let "
-         "device arrays go "
-         "through MPI with --communicator mpi";
+  return "this build has no NCCL; build with -DMYLOS_ENABLE_NCCL=ON (on top of a build for GPUs and MPI), " +
+         nccl_remedy();
 }
 
 std::string found_nccl_version() { fail(nccl_obstacle()); }

@@ -13,7 +13,7 @@ template <class Function>
 void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
   if (library.find(name, function)) return;
   fail(fmt::format("{} has no {}: it is not NCCL, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file,
-                   name, nccl_remedy));
+                   name, nccl_remedy()));
 }
 
 std::string one_line(const char* text) { return on_one_line(text == nullptr ? "" : text); }
@@ -24,7 +24,7 @@ NcclLibrary load_nccl(const char* file) {
   const SharedLibrary opened(file);
   if (!opened.obstacle().empty()) {
     fail(fmt::format("NCCL cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}",
-                     opened.obstacle(), nccl_remedy));
+                     opened.obstacle(), nccl_remedy()));
   }
   NcclLibrary library;
 #define MYLOS_NCCL_FIND(member, function) find(opened, file, #function, library.member);

@@ -8,7 +8,7 @@
 namespace mylos::parallel {
 
 /// Advice in messages when NCCL cannot be used.
-inline constexpr const char* nccl_remedy = "or let device arrays go through MPI with --communicator mpi";
+std::string nccl_remedy();
 
 /// Formats a version: 22809 gives "2.28.9".
 std::string nccl_version_text(int version);

@@ -1,5 +1,7 @@
 #include "parallel/launch/communicator_choice.hpp"
 
+#include "core/base/setting_error.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +15,9 @@ CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placeme
   const auto lacking = std::ranges::find(placements, false, &RankPlacement::has_nccl);
   if (lacking == placements.end()) {
     if (validated) return {.nccl = true, .remark = "ranks exchange through NCCL"};
-    return {.remark =
-                "ranks exchange through MPI; --communicator nccl exchanges directly between GPUs, and has not been "
-                "validated on any GPU yet (docs/gpu.md)"};
+    return {.remark = fmt::format("ranks exchange through MPI; {} exchanges directly between GPUs, and has not been "
+                                  "validated on any GPU yet (docs/gpu.md)",
+                                  setting("communicator", "nccl"))};
   }
   const auto found = std::ranges::find(placements, true, &RankPlacement::has_nccl);
   if (found == placements.end())

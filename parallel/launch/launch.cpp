@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/communicator_choice.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -192,8 +193,8 @@ std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
 }
 
 std::string Launch::use_communicator(std::string_view name, bool ordered_sums) {
-  ensure(name == "auto" || name == "mpi" || name == "nccl",
-         fmt::format("--communicator {}: it is auto, mpi or nccl", name));
+  const bool is_known = name == "auto" || name == "mpi" || name == "nccl";
+  if (!is_known) throw SettingError("communicator", name, "it is auto, mpi or nccl");
   if (name == "mpi") return {};
   CommunicatorChoice choice{.nccl = true, .remark = {}};
   if (name == "auto") {
@@ -233,14 +234,16 @@ void check_devices_apart(const std::vector<RankPlacement>& placements) {
     if (is_first) continue;
     fail(
         fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU "
-                    "(--ntasks-per-node as many as --gpus-per-node), or let them share it with --communicator mpi",
-                    other->second, rank, placement.host, placement.device));
+                    "(--ntasks-per-node as many as --gpus-per-node), or let them share it with {}",
+                    other->second, rank, placement.host, placement.device, setting("communicator", "mpi")));
   }
 }
 
 Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
-  ensure(shard_size > 0 && world.size() % shard_size == 0,
-         fmt::format("--shard-size {}: does not divide the number of ranks, {}", shard_size, world.size()));
+  if (shard_size == 0 || world.size() % shard_size != 0) {
+    throw SettingError("shard-size", std::to_string(shard_size),
+                       fmt::format("does not divide the number of ranks, {}", world.size()));
+  }
   const std::size_t group = world.rank() / shard_size, position = world.rank() % shard_size;
   shard_ = world.split(group, position);
   replicate_ = world.split(position, group);

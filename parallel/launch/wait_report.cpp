@@ -1,5 +1,7 @@
 #include "parallel/launch/wait_report.hpp"
 
+#include "core/base/setting_error.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -63,12 +65,12 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   }
   if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
     const double seconds = ranks[files.front()].file_seconds;
-    return tell(files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer "
-                                   "--collective-timeout would wait",
-                                   seconds));
+    return tell(files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer {} would wait",
+                                   seconds, setting("collective-timeout")));
   }
   if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
-    return tell(computing, "still at work before it; a longer --collective-timeout would wait");
+    return tell(computing,
+                fmt::format("still at work before it; a longer {} would wait", setting("collective-timeout")));
   }
   const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
   if (!elsewhere.empty()) return tell(elsewhere, "waiting elsewhere, as the lines below say");

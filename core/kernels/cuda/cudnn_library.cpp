@@ -1,6 +1,7 @@
 #include "core/kernels/cuda/cudnn_library.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/shared_library.hpp"
 
 #include <fmt/format.h>
@@ -12,13 +13,16 @@ namespace mylos::cudnn {
 namespace {
 
 constexpr std::size_t major_version = 9;
-constexpr const char* remedy =
-    "load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or use --gemm auto or cublaslt";
+
+std::string remedy() {
+  return fmt::format("load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or use {} auto or cublaslt",
+                     setting("gemm"));
+}
 
 template <class Function>
 void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
   if (library.find(name, function)) return;
-  fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy));
+  fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy()));
 }
 
 /// Formats 91900 as "9.19.0". Up to version 8, numbers had one digit less: 8907 is 8.9.7.
@@ -31,7 +35,7 @@ std::string version_text(std::size_t version) {
 
 Library load(const char* file) {
   const SharedLibrary opened(file);
-  if (!opened.obstacle().empty()) fail(fmt::format("cuDNN cannot be loaded ({}); {}", opened.obstacle(), remedy));
+  if (!opened.obstacle().empty()) fail(fmt::format("cuDNN cannot be loaded ({}); {}", opened.obstacle(), remedy()));
   Library library;
 #define MYLOS_CUDNN_FIND(member, name, result, arguments) find(opened, file, #name, library.member);
   MYLOS_CUDNN_FUNCTIONS(MYLOS_CUDNN_FIND)
@@ -40,7 +44,7 @@ Library load(const char* file) {
   library.version = version_text(version);
   if (version / 10000 != major_version) {
     fail(fmt::format("{} is cuDNN {}, and this build is for cuDNN {}; {}", file, library.version, major_version,
-                     remedy));
+                     remedy()));
   }
   return library;
 }

@@ -1,5 +1,7 @@
 #include "core/kernels/cuda/device_obstacle.hpp"
 
+#include "core/base/setting_error.hpp"
+
 #include <fmt/format.h>
 
 namespace mylos {
@@ -45,11 +47,12 @@ std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
 
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32) {
   if (device.capability >= ampere) return {};
-  const char* what = precision == Precision::bfloat16 ? "--precision bfloat16" : tf32 ? "--tf32" : nullptr;
-  if (what == nullptr) return {};
-  return fmt::format("{}: this GPU ({}) has compute capability {}, and that needs 8.0; {}", what, device.name,
+  const bool is_bfloat16 = precision == Precision::bfloat16;
+  if (!is_bfloat16 && !tf32) return {};
+  return fmt::format("{}: this GPU ({}) has compute capability {}, and that needs 8.0; {}",
+                     is_bfloat16 ? setting("precision", "bfloat16") : setting("tf32"), device.name,
                      capability_text(device.capability),
-                     precision == Precision::bfloat16 ? "use --precision half, which it has" : "leave it out");
+                     is_bfloat16 ? fmt::format("use {}, which it has", setting("precision", "half")) : "leave it out");
 }
 
 }  // namespace mylos

@@ -245,7 +245,7 @@ TEST_F(Cudnn, IsMeasuredWithTheOthers) {
 TEST(CudnnLibrary, ThatIsNotThereIsOneLine) {
   EXPECT_THAT(error_of([] { cudnn::load("libno-such-cudnn.so.9"); }),
               AllOf(HasSubstr("cuDNN cannot be loaded (libno-such-cudnn.so.9"), HasSubstr("LD_LIBRARY_PATH"),
-                    HasSubstr("--gemm auto"), Not(HasSubstr("\n"))));
+                    HasSubstr("`gemm` auto"), Not(HasSubstr("\n"))));
 }
 
 TEST(CudnnLibrary, WithoutAFunctionIsNotOne) {

@@ -45,10 +45,10 @@ TEST(ArchitectureObstacle, IsAnOlderDevice) {
 
 TEST(PrecisionObstacle, IsWhatADeviceBeforeAmpereHasNot) {
   EXPECT_EQ(precision_obstacle(v100, Precision::bfloat16, false),
-            "--precision bfloat16: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; use "
-            "--precision half, which it has");
+            "`precision bfloat16`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; use "
+            "`precision half`, which it has");
   EXPECT_EQ(precision_obstacle(v100, Precision::float32, true),
-            "--tf32: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; leave it out");
+            "`tf32`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; leave it out");
   EXPECT_EQ(precision_obstacle(v100, Precision::float32, false), "");
   EXPECT_EQ(precision_obstacle(v100, Precision::float16, false), "");
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {

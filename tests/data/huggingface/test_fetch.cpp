@@ -245,14 +245,14 @@ TEST_F(Fetch, AnUnreachedHubIsNamed) {
               AllOf(HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "),
                     EndsWith("; without a network, copy the model's directory (config.json, the tokenizer's files, the "
                              "weights) from elsewhere to " +
-                             (root_ / "cache/mylos/models/tiny").string() + ", or name its place with --model")));
+                             (root_ / "cache/mylos/models/tiny").string() + ", or name its place with `model`")));
   write_model(root_ / "cache/mylos/models/tiny");
   EXPECT_EQ(fetch("tiny", log_), root_ / "cache/mylos/models/tiny") << "what was copied there is taken";
   const EnvironmentVariable site("MYLOS_SQUAD_URL", "http://127.0.0.1:1");
   EXPECT_THAT(fetch_error("squad"),
               EndsWith("; without a network, copy train-v1.1.json, dev-v1.1.json, train-v2.0.json, dev-v2.0.json from "
                        "elsewhere to " +
-                       (root_ / "cache/mylos/squad").string() + ", or name them with --train and --dev"));
+                       (root_ / "cache/mylos/squad").string() + ", or name them with `train` and `dev`"));
 }
 
 TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
@@ -422,7 +422,7 @@ TEST_F(FetchCifar10, WithoutANetworkTheFilesCanBeCopied) {
   const EnvironmentVariable nowhere("MYLOS_CIFAR_URL", "http://127.0.0.1:1");
   EXPECT_THAT(fetch_error("cifar10"), AllOf(HasSubstr("without a network, copy data_batch_1.bin, "),
                                             HasSubstr("batches.meta.txt from elsewhere to " + target_.string()),
-                                            EndsWith("or name their directory with --train and --dev")));
+                                            EndsWith("or name their directory with `train` and `dev`")));
 }
 
 }  // namespace

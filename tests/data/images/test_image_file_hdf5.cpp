@@ -76,7 +76,7 @@ TEST_F(ImageFileHdf5, ImagesOfOneShapeReadBack) {
 
 TEST_F(ImageFileHdf5, StrictEndsAtADamagedPicture) {
   EXPECT_EQ(tests::error_of([&] { prepare_images(*source_, path_, {.strict = true, .threads = 2}); }),
-            (directory_ / "set/bee/b.jpg").string() + ": is neither JPEG nor PNG; without --strict it is left out");
+            (directory_ / "set/bee/b.jpg").string() + ": is neither JPEG nor PNG; without `strict` it is left out");
 }
 
 TEST_F(ImageFileHdf5, WhereNothingCanBeReadNothingIsWritten) {

@@ -69,10 +69,10 @@ TEST(FeatureFile, DifferencesFromThisRunAreNamed) {
   };
   const std::string advice = "; prepare it again with `mylos prepare`, or run with the same";
   EXPECT_EQ(message(same_tokenizer, {12, 2, false, true}), "(nothing was thrown)");
-  EXPECT_EQ(message(same_tokenizer, {384, 2}), "F was prepared with --max-length 12, this run has 384" + advice);
-  EXPECT_EQ(message(same_tokenizer, {12, 128}), "F was prepared with --doc-stride 2, this run has 128" + advice);
+  EXPECT_EQ(message(same_tokenizer, {384, 2}), "F was prepared with `max-length` 12, this run has 384" + advice);
+  EXPECT_EQ(message(same_tokenizer, {12, 128}), "F was prepared with `doc-stride` 2, this run has 128" + advice);
   EXPECT_EQ(message(same_tokenizer, {12, 2, true}),
-            "F was prepared with --exact-labels false, this run has true" + advice);
+            "F was prepared with `exact-labels` false, this run has true" + advice);
   auto other = same_tokenizer;
   other.options.do_lower_case = false;
   other.options.strip_accents = true;

@@ -48,7 +48,7 @@ TEST_F(JsonDocumentsTest, TheFirstObjectDecidesForTheFile) {
 
 TEST_F(JsonDocumentsTest, ABrokenLineIsNamed) {
   EXPECT_EQ(error("{\"body\": \"a\"}"),
-            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by --text-field");
+            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by `text-field`");
   EXPECT_EQ(error("{\"text\": \"a\"}", "body"), "F, line 1: the key 'body' is missing");
   EXPECT_EQ(error("{\"text\": \"a\"}\n{\"text\": 5}\n"), "F, line 2: text: expected string, found number");
   EXPECT_EQ(error("{\"text\": null}"), "F, line 1: text: expected string, found null");

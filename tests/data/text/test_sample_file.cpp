@@ -39,9 +39,9 @@ TEST(SampleFile, WhatDiffersIsNamedWithBothValues) {
       "00000001" +
           advice);
   EXPECT_EQ(with([](auto& options) { options.max_length = 5; }),
-            "F was prepared with --max-length 4, this run has 5" + advice);
+            "F was prepared with `max-length` 4, this run has 5" + advice);
   EXPECT_EQ(with([](auto& options) { options.long_documents = LongDocuments::truncate; }),
-            "F was prepared with --long split, this run has truncate" + advice);
+            "F was prepared with `long` split, this run has truncate" + advice);
   EXPECT_EQ(with([](auto& options) { options.begin.reset(); }),
             "F was prepared with BOS 1, this run has none" + advice);
   EXPECT_EQ(with([](auto& options) { options.end = 3; }), "F was prepared with EOS 2, this run has 3" + advice);

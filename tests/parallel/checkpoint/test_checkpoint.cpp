@@ -231,7 +231,7 @@ TEST_F(Checkpoint, OfADamagedOneTheLastWholeOneBeforeItIsNamed) {
   const std::string whole = (checkpoints_ / "step-000020.h5").string();
   EXPECT_THAT(load_error(newest, small_, 40),
               AllOf(HasSubstr("step-000040.h5: "), HasSubstr("CRC32C is "),
-                    HasSubstr("; step-000020.h5 before it is whole: --resume " + whole + " goes on from there")));
+                    HasSubstr("; step-000020.h5 before it is whole: `resume " + whole + "` goes on from there")));
   EXPECT_THAT(load_error(checkpoints_ / "step-000030.h5", small_), HasSubstr("; step-000020.h5 before it is whole: "));
   for (const char* name : {"step-000020.h5", "step-000010.h5"}) write_file(checkpoints_ / name, "no HDF5");
   EXPECT_THAT(load_error(newest, small_, 40), HasSubstr("; none before it is whole"));

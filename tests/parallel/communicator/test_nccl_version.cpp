@@ -16,7 +16,7 @@ TEST(NcclVersion, ServesABuildForItsMajorOne) {
   EXPECT_EQ(nccl_version_obstacle("libnccl.so.2", 2708, 22809), "");
   EXPECT_EQ(nccl_version_obstacle("libnccl.so.2", 30102, 22809),
             "libnccl.so.2 is NCCL 3.1.2, and this build is for NCCL 2.28.9; load one of that major version "
-            "(LD_LIBRARY_PATH), or let device arrays go through MPI with --communicator mpi");
+            "(LD_LIBRARY_PATH), or let device arrays go through MPI with `communicator mpi`");
 }
 
 TEST(NcclVersion, IsTheSameOnAllRanks) {
@@ -24,7 +24,7 @@ TEST(NcclVersion, IsTheSameOnAllRanks) {
   EXPECT_EQ(
       nccl_group_obstacle(22203, 22809),
       "NCCL is 2.22.3 on this rank and 2.28.9 on the first one; give all nodes the same (LD_LIBRARY_PATH), or let "
-      "device arrays go through MPI with --communicator mpi");
+      "device arrays go through MPI with `communicator mpi`");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(CommunicatorChoice, TakesNcclOnceItIsValidatedAndEveryRankHasIt) {
 TEST(CommunicatorChoice, SaysHowToAskForNcclUntilItIsValidated) {
   const CommunicatorChoice choice = choose_communicator(two_placements(true, true), false);
   EXPECT_FALSE(choice.nccl);
-  EXPECT_THAT(choice.remark, HasSubstr("--communicator nccl"));
+  EXPECT_THAT(choice.remark, HasSubstr("`communicator nccl`"));
 }
 
 TEST(CommunicatorChoice, NamesTheRankThatLacksNccl) {

@@ -49,7 +49,7 @@ TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
                 check_devices_apart({{"a", 1, 0, 0, "gpu-1"}, {"b", 2, 1, 0, "gpu-2"}, {"b", 3, 1, 1, "gpu-2"}});
               }),
               AllOf(HasSubstr("ranks 1 and 2 on b compute on the same GPU (gpu-2)"), HasSubstr("--gpus-per-node"),
-                    HasSubstr("--communicator mpi")));
+                    HasSubstr("`communicator mpi`")));
 }
 
 TEST(Launch, CommunicatorIsMpiUnlessNcclIsAskedFor) {
@@ -58,12 +58,12 @@ TEST(Launch, CommunicatorIsMpiUnlessNcclIsAskedFor) {
   launch.use_communicator("mpi", true);
   EXPECT_EQ(&launch.world(), world);
   EXPECT_THAT(tests::error_of([&] { launch.use_communicator("gloo", true); }),
-              HasSubstr("--communicator gloo: it is auto, mpi or nccl"));
+              HasSubstr("`communicator gloo`: it is auto, mpi or nccl"));
   if (!runs_on_host) GTEST_SKIP() << "a build for GPUs may have NCCL";
   launch.use_communicator("auto", true);
   EXPECT_EQ(&launch.world(), world);
   const auto has_none =
-      AllOf(HasSubstr("this build has no NCCL"), HasSubstr("-DMYLOS_ENABLE_NCCL=ON"), HasSubstr("--communicator mpi"));
+      AllOf(HasSubstr("this build has no NCCL"), HasSubstr("-DMYLOS_ENABLE_NCCL=ON"), HasSubstr("`communicator mpi`"));
   EXPECT_THAT(tests::error_of([&] { launch.use_communicator("nccl", true); }), has_none);
   EXPECT_THAT(tests::error_of([&] { launch.make_nccl_ranks(false); }), has_none);
   EXPECT_EQ(&launch.world(), world);
@@ -73,7 +73,7 @@ TEST(Mesh, GroupsAreNeighboursAndThoseThatHoldTheSame) {
   Communicator& world = tests::launch().world();
   for (std::size_t shard_size = 1; shard_size <= world.size(); ++shard_size) {
     if (world.size() % shard_size != 0) {
-      EXPECT_THAT(tests::error_of([&] { Mesh(world, shard_size); }), ::testing::HasSubstr("--shard-size"));
+      EXPECT_THAT(tests::error_of([&] { Mesh(world, shard_size); }), ::testing::HasSubstr("`shard-size "));
       continue;
     }
     const Mesh mesh(world, shard_size);

@@ -33,7 +33,7 @@ TEST(WaitReport, ARankThatComputesIsNamedAndTheLimit) {
   const std::vector<RankState> ranks{waiting(), other(Activity::computing)};
   const std::vector<std::string> lines = describe_wait(ranks, 0);
   EXPECT_THAT(lines[0], AllOf(StartsWith("rank 1 on n2 has not come to: step 31"), HasSubstr("rank 0 waits since 12 s"),
-                              HasSubstr("--collective-timeout")));
+                              HasSubstr("`collective-timeout`")));
   EXPECT_EQ(lines[2], "  rank 1 on n2: step 30, computes since 40.0 s, after all-reduce of layer 9 gradients");
 }
 
