@@ -1,6 +1,6 @@
 #include "train/engine/best_model.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ BestModel::BestModel(std::string best_by, std::size_t patience, std::span<const 
 
 bool BestModel::offer(const Metrics& metrics) {
   const double* value = find_metric(metrics, kind_.name);
-  if (value == nullptr) fail(fmt::format("--best-by {}: the evaluation gives {}", best_by_, names_of(metrics)));
+  if (value == nullptr) throw SettingError("best-by", best_by_, "the evaluation gives " + names_of(metrics));
   const double* best = find_metric(metrics_, kind_.name);
   // Otherwise a first value of NaN would stay the best forever.
   const bool better =

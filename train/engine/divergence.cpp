@@ -1,5 +1,6 @@
 #include "train/engine/divergence.hpp"
 
+#include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/model_export.hpp"
 #include "train/engine/pieces.hpp"
@@ -52,9 +53,11 @@ std::string keep_weights(const RunParts& run, const Divergence& divergence) {
 void stop_diverged(const RunParts& run, const Divergence& divergence) {
   const std::string kept = keep_weights(run, divergence);
   const bool is_half = run.config.precision == Precision::float16;
-  throw parallel::SharedError(fmt::format("{}: the run stops; {}{}use a smaller --learning-rate or a longer --warmup{}",
-                                          divergence.what, kept, divergence.checkpoint,
-                                          is_half ? ", or --precision bfloat16 or float, for half ends at 65504" : ""));
+  const std::string more_range =
+      is_half ? fmt::format(", or {} bfloat16 or float, for half ends at 65504", setting("precision")) : "";
+  throw parallel::SharedError(fmt::format("{}: the run stops; {}{}use a smaller {} or a longer {}{}", divergence.what,
+                                          kept, divergence.checkpoint, setting("learning-rate"), setting("warmup"),
+                                          more_range));
 }
 
 }  // namespace mylos::train

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "train/engine/gemm_selection.hpp"
@@ -171,14 +172,15 @@ std::size_t longest_sample(const SampleStream& stream, std::size_t steps) {
 /// Fails on settings that the run's model or samples do not support.
 void check_settings(const Workload& workload, const TrainConfig& config, std::size_t steps) {
   if (!workload.model.can_recompute(config.recompute)) {
-    fail(fmt::format("--recompute {}: this model always keeps what its backward pass reads; use --recompute none",
-                     nn::to_string(config.recompute)));
+    throw SettingError("recompute", nn::to_string(config.recompute),
+                       "this model always keeps what its backward pass reads; use " + setting("recompute", "none"));
   }
   if (config.micro_tokens == 0) return;
   const std::size_t longest = longest_sample(workload.samples, steps);
   if (longest <= config.micro_tokens) return;
-  fail(fmt::format("--micro-tokens {}: the longest sequence that is trained on has {} tokens; use at least that many",
-                   config.micro_tokens, longest));
+  throw SettingError(
+      "micro-tokens", std::to_string(config.micro_tokens),
+      fmt::format("the longest sequence that is trained on has {} tokens; use at least that many", longest));
 }
 
 /// If batches count images, a full batch needs a sample for every rank.
@@ -187,8 +189,8 @@ void check_samples_of_ranks(const SampleStream& stream, std::size_t steps, const
   if (!work.sizes_batches) return;
   const std::size_t samples = largest_global_batch(stream, steps);
   if (samples >= ranks.ranks) return;
-  fail(fmt::format("a full batch has {}, fewer than the {}; use smaller {}, a larger --batch or fewer ranks",
-                   count_of(samples, work.sample), count_of(ranks.ranks, "rank"), work.samples));
+  fail(fmt::format("a full batch has {}, fewer than the {}; use smaller {}, a larger {} or fewer ranks",
+                   count_of(samples, work.sample), count_of(ranks.ranks, "rank"), work.samples, setting("batch")));
 }
 
 /// Checks whether the run fits in memory, and searches for settings that do.
@@ -227,10 +229,10 @@ bool cut_finer(TrainConfig& config, const Search& search) {
 }
 
 std::string words_of_cut(const TrainConfig& config) {
-  if (config.parallel.deterministic) return fmt::format("--leaves {}", config.parallel.micro_batch_groups);
-  if (config.accumulation > 0) return fmt::format("--gradient-accumulation-steps {}", config.accumulation);
-  if (config.micro_tokens > 0) return fmt::format("--micro-tokens {}", config.micro_tokens);
-  return fmt::format("--micro-batch {}", config.micro_batch);
+  if (config.parallel.deterministic) return setting("leaves", std::to_string(config.parallel.micro_batch_groups));
+  if (config.accumulation > 0) return setting("gradient-accumulation-steps", std::to_string(config.accumulation));
+  if (config.micro_tokens > 0) return setting("micro-tokens", std::to_string(config.micro_tokens));
+  return setting("micro-batch", std::to_string(config.micro_batch));
 }
 
 /// Returns `words`, with a finer split of a step if that is also needed; empty if nothing fits.
@@ -263,10 +265,9 @@ std::size_t fitting_length(const Search& search, TrainConfig config, parallel::M
 }
 
 std::string length_words(const TrainConfig& config, std::size_t length) {
-  return fmt::format("--max-length {}{}", length,
-                     config.micro_tokens > 0  ? fmt::format(" --micro-tokens {}", length)
-                     : config.micro_batch > 1 ? " --micro-batch 1"
-                                              : "");
+  const std::string number = std::to_string(length), words = setting("max-length", number);
+  if (config.micro_tokens > 0) return fmt::format("{} {}", words, setting("micro-tokens", number));
+  return config.micro_batch > 1 ? fmt::format("{} {}", words, setting("micro-batch", "1")) : words;
 }
 
 /// Returns the smallest number of ranks with the same memory each on which the run fits, and their sharding strategy;
@@ -281,8 +282,9 @@ std::string words_of_more_ranks(Search search, const TrainConfig& config, const 
     for (const ModeKind mode : {ModeKind::sharded_gradients, ModeKind::sharded}) {
       for (const TrainConfig* each : {&config, &recomputing}) {
         if (!search.fits(*each, mode)) continue;
-        return fmt::format("{} {} with --mode {}{}", count, on_host ? "ranks of as much memory" : "GPUs",
-                           to_string(mode), each == &config ? "" : " --recompute layer");
+        return fmt::format("{} {} with {}{}", count, on_host ? "ranks of as much memory" : "GPUs",
+                           setting("mode", to_string(mode)),
+                           each == &config ? "" : " " + setting("recompute", "layer"));
       }
     }
   }
@@ -296,7 +298,7 @@ std::string farther_advice(const Search& search, TrainConfig config, TrainConfig
   if (length > 0) {
     all = "it fits with " + length_words(config, length);
   } else if (length = fitting_length(search, recomputing, mode); length > 0) {
-    all = fmt::format("it fits with --recompute layer {}", length_words(config, length));
+    all = fmt::format("it fits with {} {}", setting("recompute", "layer"), length_words(config, length));
   }
   config.parallel.shard_size = recomputing.parallel.shard_size = 0;
   const std::string ranks = words_of_more_ranks(search, config, recomputing);
@@ -313,15 +315,16 @@ std::string advice(const Search& search, const TrainConfig& config, parallel::Mo
   TrainConfig recomputing = config;
   recomputing.recompute = nn::Recompute::layer;
   std::string all;
-  const auto offer = [&](const TrainConfig& changed, ModeKind changed_mode, const char* words) {
+  const auto offer = [&](const TrainConfig& changed, ModeKind changed_mode, const std::string& words) {
     const std::string fitting = fitting_words(search, changed, changed_mode, words);
     if (!fitting.empty()) all += fmt::format("{}{}", all.empty() ? "it fits with " : ", or with ", fitting);
   };
   offer(config, mode, "");
-  if (may_recompute) offer(recomputing, mode, "--recompute layer");
-  if (may_shard) offer(config, ModeKind::sharded, "--mode sharded");
+  const std::string recompute = setting("recompute", "layer"), shard = setting("mode", "sharded");
+  if (may_recompute) offer(recomputing, mode, recompute);
+  if (may_shard) offer(config, ModeKind::sharded, shard);
   if (all.empty() && may_recompute && may_shard) {
-    offer(recomputing, ModeKind::sharded, "--recompute layer --mode sharded");
+    offer(recomputing, ModeKind::sharded, fmt::format("{} {}", recompute, shard));
   }
   return all.empty() ? farther_advice(search, config, may_recompute ? recomputing : config, mode) : all;
 }

@@ -1,6 +1,6 @@
 #include "train/engine/rank_layout.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
 
@@ -16,38 +16,44 @@ using parallel::ModeKind;
 std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& counts) {
   if (config.shard_size > 0) {
     if (counts.ranks % config.shard_size == 0) return config.shard_size;
-    fail(fmt::format("--shard-size {}: does not divide the {} ranks; use a number that does", config.shard_size,
-                     counts.ranks));
+    throw SettingError("shard-size", std::to_string(config.shard_size),
+                       fmt::format("does not divide the {} ranks; use a number that does", counts.ranks));
   }
   if (counts.of_node > 0) return counts.of_node;
-  fail(
-      "--mode hybrid: the nodes have not equally many ranks side by side; say with --shard-size how many split a unit");
+  throw SettingError(
+      "mode", "hybrid",
+      fmt::format("the nodes have not equally many ranks side by side; say with {} how many split a unit",
+                  setting("shard-size")));
 }
 
 void check_shard_size(const ParallelConfig& config, ModeKind mode) {
   if (config.shard_size == 0 || mode == ModeKind::hybrid) return;
-  fail(fmt::format("--shard-size {}: belongs to --mode hybrid, and this run's is {}; leave one of them out",
-                   config.shard_size, to_string(mode)));
+  throw SettingError("shard-size", std::to_string(config.shard_size),
+                     fmt::format("belongs to {}, and this run's is {}; leave one of them out",
+                                 setting("mode", "hybrid"), to_string(mode)));
 }
 
 /// Step sums have the same order for any number of ranks only if each rank's sum is a subtree of one binary tree.
 void check_deterministic(const TrainConfig& config, std::size_t ranks) {
   const std::size_t micro_batch_groups = config.parallel.micro_batch_groups;
   if (!std::has_single_bit(micro_batch_groups)) {
-    fail(fmt::format("--leaves {}: must be a power of two, because sums are binary trees", micro_batch_groups));
+    throw SettingError("leaves", std::to_string(micro_batch_groups),
+                       "must be a power of two, because sums are binary trees");
   }
   if (micro_batch_groups % ranks != 0) {
-    fail(fmt::format(
-        "--deterministic: {} micro-batch groups cannot be divided among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
-        micro_batch_groups, ranks, micro_batch_groups,
-        std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
+    throw SettingError(
+        "deterministic",
+        fmt::format("{} micro-batch groups cannot be divided among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
+                    micro_batch_groups, ranks, micro_batch_groups,
+                    std::has_single_bit(ranks) ? ", or " + setting("leaves", std::to_string(ranks)) : ""));
   }
   if (config.micro_batch == 0 && config.micro_tokens == 0 && config.accumulation == 0) return;
-  fail(fmt::format("--deterministic: its {} micro-batch groups are the micro-batches of every step; leave out --{}",
-                   micro_batch_groups,
-                   config.micro_batch > 0    ? "micro-batch"
-                   : config.micro_tokens > 0 ? "micro-tokens"
-                                             : "gradient-accumulation-steps"));
+  throw SettingError(
+      "deterministic",
+      fmt::format("its {} micro-batch groups are the micro-batches of every step; leave out {}", micro_batch_groups,
+                  config.micro_batch > 0    ? setting("micro-batch")
+                  : config.micro_tokens > 0 ? setting("micro-tokens")
+                                            : setting("gradient-accumulation-steps")));
 }
 
 /// Returns whether gradients are reduced over ranks after each micro-batch.

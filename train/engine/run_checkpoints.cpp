@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_writers.hpp"
@@ -285,8 +286,8 @@ void RunCheckpoints::check_length(const CheckpointRecord& record) const {
   record.integer("sampler_step");
   record.real("loss_scale");
   ensure(differing.empty(), fmt::format("{}: is of a run with other settings: {}; give those of the run, or begin anew "
-                                        "with --resume never",
-                                        config_.checkpoints.resume.string(), differing));
+                                        "with {}",
+                                        config_.checkpoints.resume.string(), differing, setting("resume", "never")));
 }
 
 }  // namespace mylos::train

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/signals.hpp"
 #include "core/kernels/scratch.hpp"
 #include "parallel/checkpoint/checkpoint_writers.hpp"
@@ -39,8 +40,9 @@ auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
 void check_threads(std::span<const std::int64_t> threads) {
   const auto [fewest, most] = std::ranges::minmax(threads);
   if (fewest == most) return;
-  fail(fmt::format("--deterministic: ranks have from {} to {} threads; give all as many with OMP_NUM_THREADS", fewest,
-                   most));
+  throw SettingError(
+      "deterministic",
+      fmt::format("ranks have from {} to {} threads; give all as many with OMP_NUM_THREADS", fewest, most));
 }
 
 MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,

@@ -1,6 +1,6 @@
 #include "train/engine/training_loop.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/memory.hpp"
@@ -159,8 +159,8 @@ void TrainingLoop::stop_at_evaluation() {
   if (progress_.steps == 0) {
     throw parallel::SharedError(
         "the evaluation before step 1: the model's outputs are not finite: its weights are "
-        "damaged, or too large for --precision " +
-        std::string(to_string(run_.config.precision)));
+        "damaged, or too large for " +
+        setting("precision", to_string(run_.config.precision)));
   }
   stop_diverged(
       run_, {.what = fmt::format("the evaluation after step {}: the model's outputs are not finite", progress_.steps),

@@ -1,9 +1,9 @@
 #include "train/monitor/output_start.hpp"
 
-#include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"
 #include "train/monitor/run_files.hpp"
@@ -93,7 +93,7 @@ bool names_own(const fs::path& path, const OutputRules& rules) {
 /// Returns the checkpoint that --resume names. Errors: there is none.
 fs::path named_checkpoint(const OutputRules& rules) {
   fs::path named = parallel::resolve_checkpoint(rules.resume_from);
-  if (named.empty()) fail(fmt::format("--resume {}: no checkpoint is there", rules.resume_from.string()));
+  if (named.empty()) throw SettingError("resume", rules.resume_from.string(), "no checkpoint is there");
   return named;
 }
 
@@ -114,15 +114,16 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
   std::error_code unreadable;  // reported by the call that removes it
   if (fs::exists(path / "last", unreadable)) {
     refuse_output(path,
-                  "holds a run that did not finish and has a model in last/, but no checkpoint to resume from; "
-                  "--overwrite starts anew, or choose another directory");
+                  fmt::format("holds a run that did not finish and has a model in last/, but no checkpoint to resume "
+                              "from; {} starts anew, or choose another directory",
+                              setting("overwrite")));
   }
   if (rules.requeued) return begin_anew(path, rules);
   const std::vector<std::string> differing = difference_from(found, rules).options;
   if (!differing.empty()) {
     refuse_output(path, fmt::format("holds a run with other options that did not finish and has no checkpoint to "
-                                    "resume from: {}; --overwrite starts anew, or choose another directory",
-                                    fmt::join(differing, "; ")));
+                                    "resume from: {}; {} starts anew, or choose another directory",
+                                    fmt::join(differing, "; "), setting("overwrite")));
   }
   return begin_anew(
       path, rules,
@@ -134,8 +135,8 @@ OutputStart go_on(fs::path latest, const OutputRules& rules) {
   OutputStart start{.goes_on = true, .checkpoint = std::move(latest)};
   const bool was_told_otherwise = !rules.resume || !rules.resume_from.empty();
   if (was_told_otherwise) {
-    start.remark = fmt::format("this run has checkpoints of its own: --resume {} is not used",
-                               rules.resume ? rules.resume_from.string() : "never");
+    start.remark = fmt::format("this run has checkpoints of its own: {} is not used",
+                               setting("resume", rules.resume ? rules.resume_from.string() : "never"));
   }
   return start;
 }
@@ -148,7 +149,8 @@ OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, c
   if (rules.requeued) return go_on(std::move(latest), rules);
   if (rules.overwrite) return begin_anew(path, rules);
   if (!rules.resume) {
-    refuse_output(path, "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew");
+    refuse_output(path, fmt::format("holds a run that did not finish; {} goes on with it, {} starts anew",
+                                    setting("resume", "auto"), setting("overwrite")));
   }
   return go_on(std::move(latest), rules);
 }
@@ -159,8 +161,9 @@ OutputStart extend(const fs::path& path, const Contents& contents) {
   if (contents.run && !contents.run->clearing) latest = parallel::resolve_checkpoint(own_checkpoints(path));
   if (latest.empty()) {
     refuse_output(path, contents.run
-                            ? "the run there has no checkpoint, which --extend needs; train anew, with --overwrite"
-                            : "no run is there, which --extend needs; leave it out");
+                            ? fmt::format("the run there has no checkpoint, which {} needs; train anew, with {}",
+                                          setting("extend"), setting("overwrite"))
+                            : fmt::format("no run is there, which {} needs; leave it out", setting("extend")));
   }
   return {.goes_on = true, .checkpoint = std::move(latest)};
 }

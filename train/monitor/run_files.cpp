@@ -1,8 +1,8 @@
 #include "train/monitor/run_files.hpp"
 
 #include "core/base/directory_lock.hpp"
-#include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/monitor/gpu_record.hpp"
@@ -57,8 +57,6 @@ std::vector<std::string> names_in(const fs::path& path) {
   return names;
 }
 
-void refuse_output(const fs::path& path, std::string_view why) {
-  fail(fmt::format("--output {}: {}", path.string(), why));
-}
+void refuse_output(const fs::path& path, std::string_view why) { throw SettingError("output", path.string(), why); }
 
 }  // namespace mylos::train

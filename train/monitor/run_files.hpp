@@ -21,7 +21,7 @@ bool is_run_file(std::string_view name);
 /// read.
 std::vector<std::string> names_in(const std::filesystem::path& path);
 
-/// Throws std::runtime_error with the message "--output PATH: WHY".
+/// Throws SettingError about the setting "output".
 [[noreturn]] void refuse_output(const std::filesystem::path& path, std::string_view why);
 
 }  // namespace mylos::train

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"
 
@@ -58,8 +59,8 @@ std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
 json read_description_of(const fs::path& directory) {
   const fs::path file = directory / "run.json";
   std::error_code none;
-  ensure(fs::is_regular_file(file, none),
-         fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
+  ensure(fs::is_regular_file(file, none), fmt::format("{}: no run.json is there; name the {} directory of a run",
+                                                      directory.string(), setting("output")));
   json run = read_json(file);
   ensure(run.is_object(), fmt::format("{}: not a run's", file.string()));
   return run;

@@ -1,6 +1,6 @@
 #include "train/planning/machine.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
 
@@ -82,8 +82,9 @@ const Machine* find_gpu_kind(std::string_view name) {
 ComputeRate assumed_rate(const Machine& machine, Precision precision) {
   const double peak = machine.peak(precision);
   if (peak == 0.0) {
-    fail(fmt::format("--gpu {}: it has no {}; use --precision {}", machine.name, to_string(precision),
-                     machine.half > 0.0 ? "half" : "float"));
+    throw SettingError("gpu", machine.name,
+                       fmt::format("it has no {}; use {}", to_string(precision),
+                                   setting("precision", machine.half > 0.0 ? "half" : "float")));
   }
   const double share = precision == Precision::float32 ? share_of_float : share_of_16_bit;
   return {.flops = share * peak,

@@ -86,7 +86,7 @@ TEST(BestModel, AnyNumberIsBetterThanAFirstLossThatIsNone) {
 TEST(BestModel, AMetricThatIsNotThereIsAnErrorThatListsThem) {
   BestModel best("accuracy", 0, kinds);
   EXPECT_EQ(tests::error_of([&] { best.offer(metrics(1.0, 2.0)); }),
-            "--best-by accuracy: the evaluation gives validation_loss, f1");
+            "`best-by accuracy`: the evaluation gives validation_loss, f1");
 }
 
 TEST(FindMetric, GivesTheValueOrNothing) {

@@ -161,7 +161,7 @@ TEST(Half, AGradientThatIsNotFiniteWithTheLeastLossScaleStopsTheRun) {
   HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
   EXPECT_THAT(error, AllOf(HasSubstr("step 4: loss "), HasSubstr(" with loss scale 1, the least: the run stops; "),
-                           HasSubstr("--precision bfloat16 or float")));
+                           HasSubstr("`precision` bfloat16 or float")));
   EXPECT_EQ(log.scales(), (std::vector<double>{8.0, 4.0, 2.0}));
   EXPECT_EQ(log.skipped(), 3u);
 }
@@ -172,7 +172,7 @@ TEST(Half, ALossThatIsNotFiniteStopsTheRunAtOnce) {
   HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
   EXPECT_THAT(error, AllOf(HasSubstr("step 1: loss nan"), HasSubstr("the run stops; "), Not(HasSubstr("loss scale")),
-                           HasSubstr("--precision bfloat16 or float")));
+                           HasSubstr("`precision` bfloat16 or float")));
   EXPECT_TRUE(log.steps.empty());
 }
 

@@ -122,7 +122,7 @@ TEST(PlanMemory, EveryRankNeedsAGroup) {
   const Workload workload(model, images);
   EXPECT_NO_THROW(plan_memory(workload, {}, 1, plenty, {.ranks = 3, .of_node = 3}));
   EXPECT_EQ(tests::error_of([&] { plan_memory(workload, {}, 1, plenty, {.ranks = 4, .of_node = 4}); }),
-            "a full batch has 3 groups, fewer than the 4 ranks; use smaller groups, a larger --batch or fewer ranks");
+            "a full batch has 3 groups, fewer than the 4 ranks; use smaller groups, a larger `batch` or fewer ranks");
 }
 
 TEST(PlanMemory, TakesTheMicroBatchThatIsAsked) {
@@ -137,7 +137,7 @@ TEST(PlanMemory, SaysWhatDoesNotFitAndWhatToChange) {
   const ListedTask task({{1 << 20, 1 << 20}});
   EXPECT_EQ(tests::error_of([&] { plan_memory(task, {}, 1, 1 << 29); }),
             "memory: 1.00 GiB are needed (values 0.00, gradients 0.00, optimizer 0.00, activations of 1048576 tokens "
-            "1.00), 0.50 GiB are free; it fits with --max-length 524256");
+            "1.00), 0.50 GiB are free; it fits with `max-length 524256`");
 }
 
 /// Returns the advice for a run with room for all its fixed memory and `rows` rows of activations.
@@ -151,17 +151,17 @@ TEST(PlanMemory, SaysWithWhatItWouldFit) {
   const ListedTask task({{10, 10, 10, 10, 10, 10, 10, 10}});
   TrainConfig config;
   config.micro_batch = 8;
-  EXPECT_EQ(advice_with(task, config, 45), "it fits with --micro-batch 4");
+  EXPECT_EQ(advice_with(task, config, 45), "it fits with `micro-batch 4`");
   config.micro_batch = 1000;
-  EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-batch 2");
+  EXPECT_EQ(advice_with(task, config, 25), "it fits with `micro-batch 2`");
   EXPECT_EQ(advice_with(task, config, 5), "use a smaller model");
   config = {};
   config.micro_tokens = 80;
-  EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-tokens 20");
-  EXPECT_EQ(advice_with(task, config, 10), "it fits with --micro-tokens 10");
+  EXPECT_EQ(advice_with(task, config, 25), "it fits with `micro-tokens 20`");
+  EXPECT_EQ(advice_with(task, config, 10), "it fits with `micro-tokens 10`");
   config = {};
   config.accumulation = 1;
-  EXPECT_EQ(advice_with(task, config, 25), "it fits with --gradient-accumulation-steps 4");
+  EXPECT_EQ(advice_with(task, config, 25), "it fits with `gradient-accumulation-steps 4`");
   config = {};
   EXPECT_EQ(advice_with(task, config, 5), "use a smaller model") << "one by one already";
 }
@@ -169,24 +169,24 @@ TEST(PlanMemory, SaysWithWhatItWouldFit) {
 TEST(PlanMemory, SaysWhereRecomputingFits) {
   const ListedTask task({{20, 20}}, {}, 1, elements, true);
   TrainConfig config;
-  EXPECT_EQ(advice_with(task, config, 15), "it fits with --recompute layer");
+  EXPECT_EQ(advice_with(task, config, 15), "it fits with `recompute layer`");
   EXPECT_EQ(advice_with(task, config, 9), "use a smaller model");
   config.micro_batch = 2;
-  EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-batch 1, or with --recompute layer");
-  EXPECT_EQ(advice_with(task, config, 12), "it fits with --micro-batch 1 --recompute layer");
+  EXPECT_EQ(advice_with(task, config, 25), "it fits with `micro-batch 1`, or with `recompute layer`");
+  EXPECT_EQ(advice_with(task, config, 12), "it fits with `micro-batch 1` `recompute layer`");
 }
 
 TEST(PlanMemory, SaysWhichLengthFits) {
   const ListedTask task({{384, 384}});
   TrainConfig config;
-  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288");
-  EXPECT_EQ(advice_with(task, config, 160), "it fits with --max-length 160");
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with `max-length 288`");
+  EXPECT_EQ(advice_with(task, config, 160), "it fits with `max-length 160`");
   EXPECT_EQ(advice_with(task, config, 159), "use a smaller model") << "no shorter one is offered";
   config.micro_batch = 2;
-  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288 --micro-batch 1");
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with `max-length 288` `micro-batch 1`");
   config = {};
   config.micro_tokens = 400;
-  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288 --micro-tokens 288");
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with `max-length 288` `micro-tokens 288`");
 }
 
 TEST(PlanMemory, SaysHowManyLeavesFit) {
@@ -197,7 +197,7 @@ TEST(PlanMemory, SaysHowManyLeavesFit) {
   const std::size_t enough = plan_memory(task, config, 1, plenty).total();
   config.parallel.micro_batch_groups = 2;
   EXPECT_THAT(tests::error_of([&] { plan_memory(task, config, 1, enough); }),
-              testing::EndsWith("; it fits with --leaves 4"));
+              testing::EndsWith("; it fits with `leaves 4`"));
 }
 
 TEST(PlanMemory, TakesTheNumberOfMicroBatchesThatIsAsked) {
@@ -219,7 +219,7 @@ TEST(PlanMemory, TakesTheTokensThatAreAsked) {
   EXPECT_EQ(tests::error_of([&] {
               plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 2, plenty);
             }),
-            "--micro-tokens 60: the longest sequence that is trained on has 80 tokens; use at least that many");
+            "`micro-tokens 60`: the longest sequence that is trained on has 80 tokens; use at least that many");
   EXPECT_NO_THROW(plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 1, plenty)) << "step 2 is not run";
 }
 
@@ -227,7 +227,7 @@ TEST(PlanMemory, RefusesARecomputationThatTheModelHasNot) {
   TrainConfig config;
   config.recompute = nn::Recompute::layer;
   EXPECT_EQ(tests::error_of([&] { plan_memory(ListedTask(Batches{{10}}), config, 1, plenty); }),
-            "--recompute layer: this model always keeps what its backward pass reads; use --recompute none");
+            "`recompute layer`: this model always keeps what its backward pass reads; use `recompute none`");
 }
 
 /// Returns a model of many units, so that two of them are small.
@@ -289,7 +289,7 @@ TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
   TrainConfig config;
   config.parallel.mode = ModeKind::replicated;
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, whole - 1, four_ranks); }),
-              testing::EndsWith("; it fits with --mode sharded"));
+              testing::EndsWith("; it fits with `mode sharded`"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, 1 << 20, four_ranks); }),
               testing::EndsWith("; use a smaller model"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), {}, 1, 1 << 20, four_ranks); }),
@@ -311,8 +311,8 @@ TEST(PlanMemory, SaysHowManyRanksFit) {
   };
   ASSERT_LT(needed(ModeKind::sharded_gradients, 4), needed(ModeKind::sharded_gradients, 2));
   EXPECT_THAT(advice(needed(ModeKind::sharded_gradients, 2)),
-              testing::EndsWith("; it fits on 2 GPUs with --mode sharded-gradients"));
-  EXPECT_THAT(advice(needed(ModeKind::sharded, 8)), testing::EndsWith("; it fits on 8 GPUs with --mode sharded"));
+              testing::EndsWith("; it fits on 2 GPUs with `mode sharded-gradients`"));
+  EXPECT_THAT(advice(needed(ModeKind::sharded, 8)), testing::EndsWith("; it fits on 8 GPUs with `mode sharded`"));
 }
 
 }  // namespace

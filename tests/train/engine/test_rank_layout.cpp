@@ -50,11 +50,11 @@ TEST(LayOut, RefusesShardSizesThatDoNotFit) {
   TrainConfig config;
   config.parallel.shard_size = 4;
   EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::hybrid, {.ranks = 6, .nodes = 1, .of_node = 6}); }),
-            "--shard-size 4: does not divide the 6 ranks; use a number that does");
+            "`shard-size 4`: does not divide the 6 ranks; use a number that does");
   EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::sharded, {.ranks = 4}); }),
-            "--shard-size 4: belongs to --mode hybrid, and this run's is sharded; leave one of them out");
+            "`shard-size 4`: belongs to `mode hybrid`, and this run's is sharded; leave one of them out");
   EXPECT_THAT(tests::error_of([&] { lay_out({}, ModeKind::hybrid, {.ranks = 5, .nodes = 2, .of_node = 0}); }),
-              HasSubstr("say with --shard-size how many split a unit"));
+              HasSubstr("say with `shard-size` how many split a unit"));
 }
 
 TrainConfig deterministic() {
@@ -81,21 +81,21 @@ TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
     return tests::error_of([&] { lay_out(config, mode, counts); });
   };
   EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 3}),
-            "--deterministic: 8 micro-batch groups cannot be divided among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
+            "`deterministic`: 8 micro-batch groups cannot be divided among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
   EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 16}),
-            "--deterministic: 8 micro-batch groups cannot be divided among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or "
-            "--leaves 16");
+            "`deterministic`: 8 micro-batch groups cannot be divided among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or "
+            "`leaves 16`");
   TrainConfig micro_batch_groups = deterministic();
   micro_batch_groups.parallel.micro_batch_groups = 12;
   EXPECT_EQ(error(micro_batch_groups, ModeKind::replicated, {.ranks = 4}),
-            "--leaves 12: must be a power of two, because sums are binary trees");
+            "`leaves 12`: must be a power of two, because sums are binary trees");
   TrainConfig micro = deterministic();
   micro.micro_batch = 2;
   EXPECT_EQ(error(micro, ModeKind::sharded, {.ranks = 2}),
-            "--deterministic: its 8 micro-batch groups are the micro-batches of every step; leave out --micro-batch");
+            "`deterministic`: its 8 micro-batch groups are the micro-batches of every step; leave out `micro-batch`");
   micro.micro_batch = 0;
   micro.micro_tokens = 512;
-  EXPECT_THAT(error(micro, ModeKind::sharded, {.ranks = 2}), HasSubstr("leave out --micro-tokens"));
+  EXPECT_THAT(error(micro, ModeKind::sharded, {.ranks = 2}), HasSubstr("leave out `micro-tokens`"));
 }
 
 }  // namespace

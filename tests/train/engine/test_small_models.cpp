@@ -231,7 +231,7 @@ TEST(SmallModels, AModelThatRecomputesNothingSaysSo) {
   ImageTask task(ImageTaskConfig{});
   train::TrainConfig config = momentum_training();
   config.recompute = nn::Recompute::layer;
-  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("--recompute layer: this model"));
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("`recompute layer`: this model"));
 }
 
 TEST(SmallModels, TensorsAreReadByNameOrRefused) {

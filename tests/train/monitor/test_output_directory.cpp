@@ -34,10 +34,10 @@ class OutputDirectoryTest : public testing::Test {
     if (!finished) std::filesystem::remove_all(path_ / "last");
   }
 
-  /// Returns the error of opening the directory, without "--output <path>: ".
+  /// Returns the error of opening the directory, without "`output <path>`: ".
   std::string refusal(const OutputRules& rules = plain) {
     const std::string message = tests::error_of([&] { OutputDirectory output(path_, rules); });
-    const std::string start = "--output " + path_.string() + ": ";
+    const std::string start = "`output " + path_.string() + "`: ";
     return message.starts_with(start) ? message.substr(start.size()) : message;
   }
 
@@ -132,7 +132,7 @@ TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
     EXPECT_EQ(names(), before);
   }
   EXPECT_EQ(refusal({.resume = false}),
-            "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew");
+            "holds a run that did not finish; `resume auto` goes on with it, `overwrite` starts anew");
   OutputDirectory anew(path_, overwrite);
   EXPECT_EQ(anew.checkpoint(), "");
   anew.begin({{"epochs", 2}});
@@ -364,7 +364,7 @@ TEST_F(OutputDirectoryTest, FindsAFullDiskBeforeTheFirstStep) {
   const OutputDirectory output(path_, plain);
   EXPECT_NO_THROW(output.check_space(1 << 20));
   EXPECT_THAT(tests::error_of([&] { output.check_space(std::size_t{1} << 62); }),
-              MatchesRegex("--output .*: 4.00 EiB are needed and .* are free there; make room or choose another "
+              MatchesRegex("`output .*`: 4.00 EiB are needed and .* are free there; make room or choose another "
                            "directory"));
   EXPECT_THAT(names(), ElementsAre(".lock"));
 }
@@ -373,7 +373,7 @@ TEST_F(OutputDirectoryTest, FindsAQuotaBeforeTheFirstStep) {
   const OutputDirectory output(path_, plain);
   const tests::FileSizeLimit limit(1 << 20);
   EXPECT_THAT(tests::error_of([&] { output.check_space(1 << 21); }),
-              MatchesRegex("--output .*: 2.00 MiB are needed and cannot be had there: cannot write .*/.probe: File too "
+              MatchesRegex("`output .*`: 2.00 MiB are needed and cannot be had there: cannot write .*/.probe: File too "
                            "large"));
   EXPECT_THAT(names(), ElementsAre(".lock"));
 }

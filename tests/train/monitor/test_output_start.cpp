@@ -100,9 +100,9 @@ TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
   const fs::path gone = directory_ / "gone";
   const OutputStart start = decide_start(path_, {.resume_from = gone});
   EXPECT_EQ(start.checkpoint, own(2));
-  EXPECT_EQ(start.remark, "this run has checkpoints of its own: --resume " + gone.string() + " is not used");
+  EXPECT_EQ(start.remark, "this run has checkpoints of its own: `resume " + gone.string() + "` is not used");
   leave_run(false, 0);
-  EXPECT_EQ(refusal({.resume_from = gone}), "--resume " + gone.string() + ": no checkpoint is there");
+  EXPECT_EQ(refusal({.resume_from = gone}), "`resume " + gone.string() + "`: no checkpoint is there");
 }
 
 TEST_F(OutputStartTest, RefusesToClearTheCheckpointThatIsNamed) {
@@ -133,9 +133,9 @@ TEST_F(OutputStartTest, BeginsAnewOnlyWhatIsTheSameCommand) {
     EXPECT_TRUE(saved.contains("state"));
     return CommandDifference{.options = {"seed 42, now 7", "batch 4, now 8"}};
   }};
-  EXPECT_EQ(refusal(rules), "--output " + path_.string() +
-                                ": holds a run with other options that did not finish and has no checkpoint to resume "
-                                "from: seed 42, now 7; batch 4, now 8; --overwrite starts anew, or choose another "
+  EXPECT_EQ(refusal(rules), "`output " + path_.string() +
+                                "`: holds a run with other options that did not finish and has no checkpoint to resume "
+                                "from: seed 42, now 7; batch 4, now 8; `overwrite` starts anew, or choose another "
                                 "directory");
   rules.overwrite = true;
   EXPECT_EQ(outcome(rules), "step 1");
@@ -171,10 +171,10 @@ TEST_F(OutputStartTest, ExtendsWhatHasACheckpoint) {
   EXPECT_EQ(outcome(same), "newest");
   for (const bool finished : {true, false}) {
     leave_run(finished, 0);
-    EXPECT_THAT(refusal(longer), HasSubstr("the run there has no checkpoint, which --extend needs"));
+    EXPECT_THAT(refusal(longer), HasSubstr("the run there has no checkpoint, which `extend` needs"));
   }
   fs::remove_all(path_);
-  EXPECT_THAT(refusal(longer), HasSubstr("no run is there, which --extend needs; leave it out"));
+  EXPECT_THAT(refusal(longer), HasSubstr("no run is there, which `extend` needs; leave it out"));
 }
 
 TEST(OutputRules, KnowARequeuedJob) {

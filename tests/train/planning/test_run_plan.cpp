@@ -92,7 +92,7 @@ TEST_F(RunPlan, SaysWhatWouldFit) {
       plan(ModeKind::replicated, 2, [](TrainConfig&, PlanTarget& target) { target.machine.memory = parameters * 16; });
   EXPECT_FALSE(none.fits);
   EXPECT_EQ(none.largest, 0u);
-  EXPECT_THAT(none.obstacle, HasSubstr("--mode sharded"));
+  EXPECT_THAT(none.obstacle, HasSubstr("`mode sharded`"));
   EXPECT_EQ(none.memory.values, parameters * 4);  // its parts are reported all the same
   EXPECT_EQ(none.memory.largest.samples, 2u) << "of the batch that was asked for, not of the last that was tried";
   EXPECT_EQ(none.memory.activations, 2 * length * bytes_per_row);
@@ -204,7 +204,7 @@ TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {
     }
     return "";
   };
-  EXPECT_EQ(complaint("v100-16", Precision::bfloat16), "--gpu v100-16: it has no bfloat16; use --precision half");
+  EXPECT_EQ(complaint("v100-16", Precision::bfloat16), "`gpu v100-16`: it has no bfloat16; use `precision half`");
   EXPECT_EQ(complaint("a100-40", Precision::bfloat16), "");
   EXPECT_EQ(find_gpu_kind("b100"), nullptr);
 }
