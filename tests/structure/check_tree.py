@@ -1,6 +1,6 @@
-"""Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that sources are listed and tested.
+"""Checks what the compiler does not: who includes whom, who may name a vendor or an option, how long a file is, that sources are listed and tested.
 
-    check_tree.py RULE ROOT      RULE: includes | table | vendors | families | lengths | sources | definitions | tests | pip
+    check_tree.py RULE ROOT      RULE: includes | table | vendors | families | settings | lengths | sources | definitions | tests | pip
 
 Prints one line for each breach; exits 1 if there is one.
 """
@@ -85,6 +85,23 @@ FAMILIES = {
     r"(?i)resnet": r"(nn/resnet|data|tasks|bench|tests)/.*",
 }
 
+# The engine names settings, and app spells them as options. What the engine's texts may still begin with "--": options of other
+# programs, and words that are no options.
+ENGINE = {"core", "data", "nn", "parallel", "train"}
+OTHER_PROGRAMS = {
+    "core/base/download.cpp": r"proto(-default|-redir)?|max-filesize|fail|silent|show-error|location|connect-timeout|speed-(limit|time)"
+    r"|retry|write-out|dump-header|output|header",  # curl
+    "core/base/option.cpp": r"",  # "--{}": the table of options itself
+    "core/base/processors.cpp": r"cpus-per-task|bind-to|map-by",  # srun, mpirun
+    "core/kernels/cuda/device_obstacle.cpp": r"gpus-per-task",  # srun
+    "data/huggingface/fetch.cpp": r"hash|only-binary|require-hashes|no-deps|quiet|disable-pip-version-check|retries|timeout|dest|requirement"  # pip
+    r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose files follow "--"
+    "data/huggingface/model_names.cpp": r"",  # what names of directories have for a slash
+    "data/text/pgn_documents.cpp": r"",  # a null move of chess
+    "parallel/launch/launch.cpp": r"ntasks-per-node|gpus-per-node",  # srun
+    "parallel/launch/launcher.cpp": r"mpi|signal",  # srun, scancel
+}
+
 # written by CMake, so not in the tree
 GENERATED = {"mylos_commit.hpp"}
 
@@ -151,6 +168,40 @@ def check_families(root):
                 found = re.search(word, line)
                 if found and not re.fullmatch(allowed, path.as_posix()):
                     yield f"{path}:{number}: names {found.group(0)}; only files of {allowed} may"
+
+
+def strings(text):
+    """The line and the content of each string literal; literals side by side are several."""
+    tokens = r"""//[^\n]*|/\*.*?\*/|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\\n]|\\.)*)"|(?<!\w)'(?:[^'\\\n]|\\.)*'"""
+    for match in re.finditer(tokens, text, re.DOTALL):
+        content = match["plain"] if match["raw"] is None else match["raw"]
+        if content is not None:
+            yield text.count("\n", 0, match.start()) + 1, content
+
+
+def option_names(root):
+    """The names in the tables of options: those of all tasks, and of each."""
+    for path in sources(root):
+        if path.parent == pathlib.PurePath("app/options") or (path.parts[0] == "tasks" and path.stem.endswith("_options")):
+            yield from re.findall(r'\(\s*"([a-z][\w-]*)",\s*\{', (root / path).read_text())
+
+
+def check_settings(root):
+    """Texts of the engine spell no option of the program: setting("micro-batch") does, and it must be the name of an option."""
+    options = set(option_names(root))
+    for path in sources(root):
+        if path.parts[0] not in ENGINE:
+            continue
+        text = (root / path).read_text()
+        allowed = OTHER_PROGRAMS.get(path.as_posix())
+        for number, content in strings(text):
+            for name in re.findall(r"(?<![\w-])--(?=[a-z{]|$)([a-z][a-z0-9-]*)?", content):
+                if allowed is None or not re.fullmatch(allowed, name):
+                    shown = name or "..."
+                    yield f'{path}:{number}: spells the option --{shown}; write setting("{shown}") of core/base/setting_error.hpp'
+        for match in re.finditer(r'\b(?:setting|SettingError)\(\s*"([^"]*)"', text):
+            if match[1] not in options:
+                yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: names the setting {match[1]}, and no table of options has it"
 
 
 def check_lengths(root):
@@ -228,7 +279,8 @@ def check_pip(root):
 
 
 def main(rule, root):
-    check = {"includes": check_includes, "vendors": check_vendors, "families": check_families, "lengths": check_lengths, "sources": check_sources,
+    check = {"includes": check_includes, "vendors": check_vendors, "families": check_families,
+             "settings": check_settings, "lengths": check_lengths, "sources": check_sources,
              "definitions": check_definitions, "pip": check_pip, "table": check_table, "tests": check_tests}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:

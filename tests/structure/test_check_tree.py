@@ -50,6 +50,50 @@ class CheckTree(unittest.TestCase):
             self.write(path, line + "\n")
         self.assertEqual(len(list(check_tree.check_families(self.root))), 2)
 
+    def breaches_of_settings(self, path, line):
+        self.write("app/options/tool_options.cpp", 'named("micro-batch", {}, "N", batches);\n')
+        self.write("tasks/language_modeling/language_modeling_options.cpp", 'own(\n    "text-field", {"text-column"}, "NAME");\n')
+        self.write(path, line + "\n")
+        breaches = list(check_tree.check_settings(self.root))
+        (self.root / path).unlink()
+        return breaches
+
+    def test_options_spelled_by_the_engine(self):
+        for path in ["core/base/files.cpp", "nn/optimizer.cpp", "data/text/documents.hpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp"]:
+            for line in [
+                'fail("use a smaller --micro-batch");',
+                'fail(fmt::format("{} (--micro-batch {})", why, size));',
+                'fail("a" "b" "--micro-batch");',
+                "const char c = '\"'; fail(R\"(use --micro-batch)\");",
+                'fetch("https://example.org"); fail("--micro-batch"); // its end',
+            ]:
+                with self.subTest(path=path, line=line):
+                    self.assertEqual(self.breaches_of_settings(path, line),
+                                     [f'{path}:1: spells the option --micro-batch; write setting("micro-batch") of core/base/setting_error.hpp'])
+            for line in ['fail(fmt::format("leave out --{}", name));', 'fail("--" + name);']:
+                with self.subTest(path=path, line=line):
+                    self.assertEqual(len(self.breaches_of_settings(path, line)), 1)
+
+    def test_settings_that_are_no_options(self):
+        for line in ['fail(setting("micro-bath"));', 'throw SettingError("micro-bath", "4", why);', 'throw SettingError(\n    "micro-bath", why);']:
+            with self.subTest(line=line):
+                breaches = self.breaches_of_settings("train/engine/trainer.cpp", "\n" + line)
+                self.assertEqual(breaches, ["train/engine/trainer.cpp:2: names the setting micro-bath, and no table of options has it"])
+
+    def test_settings_and_options_of_other_programs(self):
+        for path, line in [
+            ("train/engine/trainer.cpp", '// as with --micro-batch\n/* --mode */ int i = 3; --i; fail(setting("micro-batch"));'),
+            ("data/text/documents.cpp", 'fail("by " + setting("text-field", field) + "; a - b, a--b, a -- b, ---");'),
+            ("core/base/download.cpp", 'const Words words = {"curl", "--output", file};'),
+            ("parallel/launch/launcher.cpp", 'fail("srun --mpi=list shows them");'),
+            ("tasks/language_modeling/text_task.cpp", 'fail("use a smaller --micro-batch");'),
+            ("app/train.cpp", 'fail("use a smaller --micro-batch");'),
+        ]:
+            with self.subTest(path=path):
+                self.assertEqual(self.breaches_of_settings(path, line), [])
+        self.assertEqual(len(self.breaches_of_settings("core/base/files.cpp", 'const Words words = {"curl", "--output", file};')), 1)
+        self.assertEqual(len(self.breaches_of_settings("parallel/launch/launcher.cpp", 'fail("use --output");')), 1)
+
     def test_arrow_against_the_direction(self):
         for path, target in [
             ("data/squad/squad.cpp", "nn/bert/bert_layer.hpp"),
