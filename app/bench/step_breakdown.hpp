@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Breaks a training step down by kernel: time, work and fraction of the roofline.
+/// Breaks a training step down by kernel: the time, the work and the fraction of the roofline of each kernel.
 namespace mylos::app {
 
 /// One profiled step.
@@ -17,10 +17,10 @@ struct ProfiledStep {
   double seconds = 0.0;  ///< wall-clock time
 };
 
-/// Ceilings of the roofline, measured in the same run.
+/// The ceilings of the roofline, measured in the same run as the steps.
 struct Ceilings {
-  double flops = 0.0;      ///< per second, of the fastest matrix product
-  double bandwidth = 0.0;  ///< bytes per second, of a triad
+  double flops = 0.0;      ///< operations per second in the fastest matrix product
+  double bandwidth = 0.0;  ///< bytes per second in a triad as in STREAM
 };
 
 /// Medians over the profiled steps.
@@ -44,7 +44,8 @@ struct Breakdown {
   double accounted = 0.0;             ///< fraction of the step's time in `kernels` and `host`
 };
 
-/// Computes the breakdown. Products get the names of `products`, the model's list.
+/// Computes the breakdown of `steps`, of which there must be at least one. `products`, the model's list, gives the
+/// names of its matrix products.
 Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vector<ProfiledStep>& steps,
                          const Ceilings& ceilings);
 

@@ -9,12 +9,13 @@
 /// The machine that `mylos plan` plans for.
 namespace mylos::app {
 
-/// Returns the threads per rank on that machine.
+/// Returns the number of threads per rank on the planned machine.
 std::size_t planned_threads(const Arguments& arguments);
 
-/// Returns the machine with the rate at which it trains models like this one, measured or assumed. Errors: UsageError
-/// for options that exclude each other; std::runtime_error naming the measurement's file if it does not match, or the
-/// precision if the machine does not support it.
+/// Returns the machine to plan for, and the rate at which it trains models like `model`. The rate is measured, or
+/// assumed if there is no matching measurement. Errors: UsageError if --gpu is missing or --nodes does not divide
+/// --gpus; std::runtime_error naming the file of --bench if it does not match, or naming the precision if the machine
+/// does not support it.
 train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model);
 
 }  // namespace mylos::app

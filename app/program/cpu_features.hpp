@@ -2,13 +2,13 @@
 
 #include <cstddef>
 
-/// Instruction sets that this program was compiled for, and those of the CPU that it runs on. This code runs before
-/// anything else and on any CPU. It therefore uses neither the C++ library nor inline functions of other headers, for
-/// which the linker could pick a copy compiled for another CPU.
+/// Lists the instruction sets that this program was compiled for, and those of the CPU that it runs on. This code runs
+/// before anything else, on any CPU. It must not use the C++ library or inline functions of other headers: the linker
+/// keeps one copy of an inline function, and that copy may contain instructions that this CPU lacks.
 namespace mylos::app {
 
-/// Calls DO(name for __builtin_cpu_supports, macro that the compiler defines if it may use the feature) for each
-/// feature that both GCC 12 and Clang 14 know and generate code for.
+/// Calls DO(name, macro) for each feature that both GCC 12 and Clang 14 know and generate code for. `name` is the
+/// feature's name for __builtin_cpu_supports. The compiler defines `macro` if it may use the feature.
 // clang-format off
 #define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
   DO("sse3", __SSE3__) \
@@ -42,13 +42,14 @@ namespace mylos::app {
 #define MYLOS_COUNT_CPU_FEATURE(name, macro) +1
 inline constexpr std::size_t cpu_feature_count = 0 MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_COUNT_CPU_FEATURE);
 
-/// Names in the order of the list.
+/// The names of the features, in the order of MYLOS_FOR_EACH_CPU_FEATURE.
 extern const char* const cpu_feature_names[cpu_feature_count];
 
-/// Whether the compiler was allowed to use each feature.
+/// For each feature, true if the compiler was allowed to use it.
 extern const bool built_cpu_features[cpu_feature_count];
 
-/// Sets whether this CPU has each feature. Processors other than x86-64 are assumed to have every feature of the build.
+/// Sets each element of `present` to whether this CPU has the feature. Processors other than x86-64 are assumed to have
+/// every feature of the build.
 void detect_cpu_features(bool (&present)[cpu_feature_count]);
 
 /// Writes the names of the features in `built` that are not in `present` to `text`, separated by spaces and truncated

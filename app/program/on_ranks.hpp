@@ -7,14 +7,14 @@
 /// Makes several ranks behave like one program: one error message, one exit code.
 namespace mylos::app {
 
-/// Thrown after an error has been reported: the program ends with this exit code and prints nothing more.
+/// Thrown after an error has been reported. The program then ends with this exit code and prints nothing more.
 struct AlreadyReported {
   int exit_code = 0;
 };
 
-/// Runs `work` on all ranks and returns its exit code. An error common to all ranks is reported by the first rank. An
-/// error of some ranks is reported by the lowest of them; these ranks then throw AlreadyReported, so that `launch` does
-/// not wait for the others.
+/// Runs `work` on all ranks and returns its exit code. The first rank reports errors that all ranks have (UsageError,
+/// parallel::SharedError). Any other error is reported by the lowest rank that fails. With several ranks, each rank
+/// that fails then throws AlreadyReported, so that `launch` does not wait for the others.
 int on_ranks(parallel::Launch& launch, const std::function<int()>& work);
 
 /// Runs `work`, which is not collective, on every rank. An error on any rank is thrown on all ranks: as UsageError if

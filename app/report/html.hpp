@@ -4,17 +4,17 @@
 #include <string_view>
 #include <vector>
 
-/// Builds pages that are both HTML and well-formed XML. Parameters called `html` are markup; everything else is text
-/// and is escaped.
+/// Builds pages that are both HTML and well-formed XML. Parameters called `html` or `attributes`, and the cells of
+/// add_html, are markup and are inserted unchanged. Other text is escaped.
 namespace mylos::app {
 
 /// Returns `text` escaped for use between tags and in quoted attributes. Characters that XML does not allow, and bytes
 /// that are not UTF-8, become U+FFFD.
 std::string escape_html(std::string_view text);
 
-/// Returns `<tag attributes>html</tag>`; attributes are markup: class="x".
+/// Returns `<tag attributes>html</tag>`. `attributes` is empty, or markup such as class="x".
 std::string element(std::string_view tag, std::string_view attributes, std::string_view html);
-/// Returns the same element around text.
+/// Returns the same element with `text`, escaped, as its content.
 std::string text_element(std::string_view tag, std::string_view attributes, std::string_view text);
 
 /// Returns the bytes as base64, for `data:` URLs.
@@ -43,11 +43,13 @@ class HtmlTable {
   std::string rows_;
 };
 
-/// Returns "1,234", "0.0123", "3e-05": a number with four digits; a dash if it is not finite.
+/// Returns `value` with four significant digits ("0.0123"), or as a whole number from 10,000 on ("12,345"). Very small
+/// and very large numbers have an exponent ("3e-05"). Returns a dash if `value` is not finite.
 std::string number_text(double value);
-/// Returns "1.2500": a number with that many decimals; larger numbers as in number_text().
+/// Returns `value` with `decimals` decimals: "1.2500". Returns number_text(value) if it is ten million or more, or not
+/// finite.
 std::string fixed_text(double value, int decimals);
-/// Returns "1.23 GiB" for a number of bytes; a dash if it is not a valid size.
+/// Returns a number of bytes as text: "1.23 GiB". Returns a dash if `bytes` is negative, too large or not finite.
 std::string size_text(double bytes);
 
 }  // namespace mylos::app

@@ -13,17 +13,20 @@
 #include <optional>
 #include <vector>
 
-/// Language modelling: documents cut into samples, the next token as label, perplexity as score.
+/// Language modelling. Documents are cut into samples, the label of each token is the next token, and the score is the
+/// perplexity.
 namespace mylos::tasks {
 
 class LanguageTask final : public Task {
  public:
-  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. `notice` gets a line for each
-  /// item skipped. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
+  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. Calls `notice` with one line
+  /// for each item skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an
+  /// unsupported --attention; std::invalid_argument for other options that do not fit the model or the data.
   LanguageTask(const RunConfig& run, Notice notice);
 
   const nn::Model& model() const override { return *model_; }
-  /// A model without weights starts from the initialisers; without training data this is an error.
+  /// Writes the weights of the model directory. If it has none, writes nothing, and training starts from random values.
+  /// Errors: std::runtime_error if it has no weights and there is no training data.
   void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override;

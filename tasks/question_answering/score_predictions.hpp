@@ -9,10 +9,10 @@
 
 namespace mylos::tasks {
 
-/// Scores predictions for the questions in `file` (a JSON object {question id: answer}) like the data's official
-/// script, and returns the script's output. `notice` gets a line about questions without a prediction. Errors:
-/// UsageError if an option belongs to other rules than the data's; std::runtime_error naming a file that cannot be
-/// read.
+/// Scores `predictions`, a JSON file {question id: answer}, for the questions in `file`. Returns the text that the
+/// official SQuAD script prints, for the version of the data or that of --squad. Calls `notice` with one line if
+/// questions have no prediction. Errors: UsageError if an option applies only to another version of SQuAD;
+/// std::runtime_error naming a file that cannot be read.
 std::string score_predictions(const std::filesystem::path& file, const std::filesystem::path& predictions,
                               const RunConfig& run, const OptionSources& sources, const Notice& notice);
 

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The NVIDIA driver's library. Login nodes and build machines do not have it, so it is loaded at first use, not when
-/// the program starts.
+/// Access to the NVIDIA driver's library, libcuda.so.1. The library is loaded at first use and not at program start,
+/// because login nodes and build machines do not have it.
 namespace mylos::cuda {
 
-/// Returns whether libcuda.so.1 can be loaded.
+/// Returns true if the library can be loaded.
 bool has_driver();
 
 }  // namespace mylos::cuda
