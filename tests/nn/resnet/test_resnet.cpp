@@ -145,6 +145,7 @@ TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
     SCOPED_TRACE(resnet);
     ResnetSetting s(shape);
     constexpr double scale = 0.5;
+    constexpr double rounding = 1e-4;  // gradients in float: up to 4.3e-5, depending on the CPU
     ResnetTwin twin(shape, *s.engine, s.data);
     const Values losses = twin.losses();
     expect_near(s.train(2, static_cast<float>(scale)), losses, 1e-5, "losses");
@@ -153,13 +154,13 @@ TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
       return scale * std::accumulate(varied.begin(), varied.end(), 0.0);
     };
     for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
-      expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 4e-5, s.name(row));
+      expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, rounding, s.name(row));
     }
     for (const std::string& provider : exact_gemm_providers()) {
       ResnetSetting other(shape, provider);
       expect_near(other.train(2, static_cast<float>(scale)), losses, 1e-5, provider);
       for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
-        expect_near(other.engine->gradient(row), s.engine->gradient(row), 4e-5, provider + " " + s.name(row));
+        expect_near(other.engine->gradient(row), s.engine->gradient(row), rounding, provider + " " + s.name(row));
       }
     }
   }
