@@ -48,7 +48,7 @@ def is_current(versions):
 
 
 def pip(python, *words):
-    command = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *words]
+    command = [python, "-I", "-m", "pip", "--disable-pip-version-check", "install", "--only-binary=:all:", "--quiet", *words]
     return subprocess.run(command, capture_output=True, text=True)
 
 

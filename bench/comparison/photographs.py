@@ -28,8 +28,8 @@ def unpacked(session):
         if all((directory / name).exists() for name in names):
             continue
         wheels = session.scratch("wheels")
-        command = [session.python, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", wheels,
-                   requirement]
+        command = [session.python, "-I", "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--only-binary=:all:",
+                   "--dest", wheels, requirement]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         if done.returncode != 0:
             raise PeersMissing(f"{requirement} cannot be fetched: {(done.stderr.strip() or 'no message').splitlines()[-1]}")

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 #include <regex>
@@ -351,6 +352,16 @@ TEST_F(Report, TextOfFilesIsNoMarkup) {
   write_file(run_ / "evaluations/2.json", json({{evil, {evil + " is", 0.5}}}).dump());
   EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<p class=\"q\">&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;?</p>"),
                                      HasSubstr("never &lt;b&gt;")));
+}
+
+TEST_F(Report, DoesNotWaitForAPipeThatTheRunNames) {
+  const fs::path pipe = directory_ / "dev.json";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  write_run(run_, 2, true, {{"dev", pipe.string()}});
+  write_file(run_ / "metrics.jsonl", step_line(1) + step_line(2));
+  write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5]})");
+  write_file(run_ / "evaluations/2.json", R"({"q01": ["fox", 0.5]})");
+  EXPECT_THAT(page_of({run_}), HasSubstr("question <code>q01</code>"));
 }
 
 TEST_F(Report, QuestionsThatAreGoneAreShownById) {

@@ -106,6 +106,7 @@ OTHER_PROGRAMS = {
 GENERATED = {"mylos_commit.hpp"}
 
 MAXIMUM_LINES = 500
+MOST_RECORDED_BYTES = 8 << 20
 
 
 def sources(root):
@@ -268,20 +269,32 @@ def check_tests(root):
 
 def check_pip(root):
     """pip runs code of source distributions before anybody sees their sums, and Python without -I imports a pip.py of the
-    working directory: scripts take wheels or pinned sums only, in isolated mode."""
-    for path in sorted((root / "scripts").rglob("*")):
+    working directory: scripts and benchmarks take wheels or pinned sums only, in isolated mode."""
+    for path in sorted([*(root / "scripts").rglob("*"), *(root / "bench").rglob("*")]):
         if not path.is_file():
             continue
         text = path.read_text(errors="replace").replace("\\\n", " ")
-        for command in re.findall(r"[^\n]*\bpip\"? +(?:install|download)\b[^\n]*", text):
+        commands = re.findall(r"[^\n]*\bpip\"? +(?:install|download)\b[^\n]*", text)
+        if path.suffix == ".py":  # a list of words
+            lists = re.findall(r"\[[^][]*\"pip\"[^][]*\]", text)
+            commands += [re.sub(r"[\[\]\",]", " ", words) for words in lists]
+        for command in map(lambda found: " ".join(found.split()), commands):
             if not re.search(r" -I -m pip ", command) or not re.search(r"--only-binary=:all:|--require-hashes", command):
-                yield f"{path.relative_to(root)}: {' '.join(command.split())}: needs -I -m pip, and --only-binary=:all: or --require-hashes"
+                yield f"{path.relative_to(root)}: {command}: needs -I -m pip, and --only-binary=:all: or --require-hashes"
+
+
+def check_recorded(root):
+    """Recorded values travel with every clone."""
+    total = sum(path.stat().st_size for path in (root / "tests/golden").rglob("*") if path.is_file())
+    if total > MOST_RECORDED_BYTES:
+        yield f"tests/golden: {total / 2**20:.1f} MiB; {MOST_RECORDED_BYTES / 2**20:.0f} are the most, larger recordings lie outside the tree"
 
 
 def main(rule, root):
     check = {"includes": check_includes, "vendors": check_vendors, "families": check_families,
              "settings": check_settings, "lengths": check_lengths, "sources": check_sources,
-             "definitions": check_definitions, "pip": check_pip, "table": check_table, "tests": check_tests}[rule]
+             "definitions": check_definitions, "pip": check_pip, "recorded": check_recorded, "table": check_table,
+             "tests": check_tests}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:
         print(breach)

@@ -267,6 +267,12 @@ class CheckTree(unittest.TestCase):
         self.write("nn/loss.cpp", "\n" * 500)
         self.assertEqual(list(check_tree.check_lengths(self.root)), ["nn/bert.cpp: 501 lines; split it (500 is the most)"])
 
+    def test_recorded_values_that_are_too_large(self):
+        self.write("tests/golden/a/values.bin", " " * (8 << 20))
+        self.assertEqual(list(check_tree.check_recorded(self.root)), [])
+        self.write("tests/golden/b.json", "{}")
+        self.assertEqual(len(list(check_tree.check_recorded(self.root))), 1)
+
     def test_pip_that_may_run_foreign_code(self):
         for good in [
             'python3 -I -m pip install --only-binary=:all: --target x y\n',
@@ -281,6 +287,15 @@ class CheckTree(unittest.TestCase):
         ]:
             with self.subTest(bad):
                 self.write("scripts/get", bad)
+                self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
+        self.write("scripts/get", "")
+        for good in ['command = [python, "-I", "-m", "pip", "install",\n           "--only-binary=:all:", *words]\n']:
+            self.write("bench/peers.py", good)
+            self.assertEqual(list(check_tree.check_pip(self.root)), [])
+        for bad in ['command = [python, "-m", "pip", "install", "--only-binary=:all:", *words]\n',
+                    'command = [python, "-I", "-m", "pip",\n           "download", *words]\n']:
+            with self.subTest(bad):
+                self.write("bench/peers.py", bad)
                 self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
 
     def test_source_that_no_list_names(self):

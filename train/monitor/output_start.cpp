@@ -28,10 +28,17 @@ struct ExistingRun {
   std::string job;
 };
 
-/// Returns the run whose run.json is in `path`; nullopt if there is no such file or another program wrote it.
+/// Returns the run whose run.json is in `path`; nullopt if there is no such file or another program wrote it. Errors:
+/// run.json is a pipe, on which reading would wait, or anything else that is not a file.
 std::optional<ExistingRun> existing_run(const fs::path& path) {
   std::error_code unreadable;  // reported by the call that lists the directory
-  if (!fs::exists(path / run_file_name, unreadable)) return std::nullopt;
+  const fs::file_status status = fs::status(path / run_file_name, unreadable);
+  if (!fs::exists(status)) return std::nullopt;
+  if (!fs::is_regular_file(status)) {
+    refuse_output(path, fmt::format("{} there is no file but a directory, a pipe or a device; remove it, or choose "
+                                    "another directory",
+                                    run_file_name));
+  }
   Json run = try_parse_ordered_json(read_text(path / run_file_name));
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
@@ -118,9 +125,8 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
                               "from; {} starts anew, or choose another directory",
                               setting("overwrite")));
   }
-  if (rules.requeued) return begin_anew(path, rules);
   const std::vector<std::string> differing = difference_from(found, rules).options;
-  if (!differing.empty()) {
+  if (!rules.requeued && !differing.empty()) {
     refuse_output(path, fmt::format("holds a run with other options that did not finish and has no checkpoint to "
                                     "resume from: {}; {} starts anew, or choose another directory",
                                     fmt::join(differing, "; "), setting("overwrite")));

@@ -46,8 +46,8 @@ TEST_F(ReplaceableFile, EvalReplacesItsOwnResultsOnly) {
   };
   fs::create_directories(output);
   write_file(output / "notes.txt", "kept");
-  for (const char* name :
-       {"predictions.json", "nbest_predictions.json", "null_odds.json", "results.json", "evaluation.json"}) {
+  for (const char* name : {"predictions.json", "predictions.jsonl", "nbest_predictions.json", "null_odds.json",
+                           "results.json", "evaluation.json"}) {
     write_file(output / name, "[\"of somebody\"]");
     const ProgramRun refused = eval();
     EXPECT_EQ(refused.exit_code, 1);

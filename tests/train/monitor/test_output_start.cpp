@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -139,9 +140,18 @@ TEST_F(OutputStartTest, BeginsAnewOnlyWhatIsTheSameCommand) {
                                 "directory");
   rules.overwrite = true;
   EXPECT_EQ(outcome(rules), "step 1");
-  rules = {.compare = [](const auto&) { return CommandDifference(); }};
-  EXPECT_EQ(decide_start(path_, rules).remark,
-            path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+  for (const bool requeued : {false, true}) {
+    rules = {.requeued = requeued, .compare = [](const auto&) { return CommandDifference(); }};
+    EXPECT_EQ(decide_start(path_, rules).remark,
+              path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+  }
+}
+
+TEST_F(OutputStartTest, RefusesARunFileThatIsAPipe) {
+  fs::create_directories(path_);
+  ASSERT_EQ(::mkfifo((path_ / "run.json").c_str(), 0600), 0);
+  EXPECT_THAT(refusal({}),
+              HasSubstr(path_.string() + ": run.json there is no file but a directory, a pipe or a device"));
 }
 
 TEST_F(OutputStartTest, GivesTheDifferencesFromAFinishedRun) {
