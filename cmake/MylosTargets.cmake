@@ -67,11 +67,11 @@ endfunction()
 # Adds the program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos. For each
 # number of ranks, 1 to 4 by default, a ctest <name>.<number>_ranks with label <name> runs all its tests with mpirun, or
 # those that ARGUMENTS select. It fails if a test fails on any rank. Only the first rank reports passing tests. TIMEOUT:
-# 120 s by default; then mpirun is asked to end, together with all ranks. In a build without MPI there is only one rank.
+# 240 s by default; then mpirun is asked to end, together with all ranks. In a build without MPI there is only one rank.
 function(mylos_mpi_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT;ARGUMENTS")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 240)
   endif()
   if(NOT arg_RANKS)
     set(arg_RANKS 1 2 3 4)

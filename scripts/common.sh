@@ -47,11 +47,12 @@ jobs() {
 }
 
 # run_ctest PRESET ARGUMENTS...: runs ctest in build/PRESET and prints tests that did not pass, and a summary. Returns 0 if none failed.
+# Two tests run at a time per core, because launchers, watchdogs and job scripts mostly wait.
 run_ctest() {
   local build=$root/build/$1 rc=0
   shift
   rm -f "$build/junit.xml"
-  (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit junit.xml -j "$(nproc)" "$@") \
+  (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit junit.xml -j $((2 * $(nproc))) "$@") \
     >"$build/test.log" 2>&1 || rc=1
   if [ ! -s "$build/junit.xml" ]; then
     tail -n 60 "$build/test.log" >&2

@@ -93,7 +93,7 @@ TEST_F(OutputStartTest, ObeysACheckpointOfItsOwnWhereItWasStartedByHand) {
     EXPECT_EQ(start.checkpoint.filename(), own(2).filename()) << name;
     EXPECT_EQ(start.remark, "");
   }
-  EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5: no checkpoint is there"));
+  EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5`: no checkpoint is there"));
 }
 
 TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
@@ -151,7 +151,7 @@ TEST_F(OutputStartTest, RefusesARunFileThatIsAPipe) {
   fs::create_directories(path_);
   ASSERT_EQ(::mkfifo((path_ / "run.json").c_str(), 0600), 0);
   EXPECT_THAT(refusal({}),
-              HasSubstr(path_.string() + ": run.json there is no file but a directory, a pipe or a device"));
+              HasSubstr(path_.string() + "`: run.json there is no file but a directory, a pipe or a device"));
 }
 
 TEST_F(OutputStartTest, GivesTheDifferencesFromAFinishedRun) {
