@@ -44,6 +44,7 @@ TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
   using T = TypeParam;
   for (const std::size_t rows : {1u, 3u, 20u}) {
     for (const std::size_t classes : {1u, 7u, 60u, 384u}) {
+      if (rows * classes > 1200) continue;  // the numeric gradient takes quadratic time
       Values logits = random_values(rows * classes, 1, 8.0);
       std::vector<std::int32_t> labels;
       for (std::size_t row = 0; row < rows; ++row)
