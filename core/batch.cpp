@@ -6,9 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace mylos {
@@ -115,28 +113,15 @@ void Batch::set(std::string_view name, std::span<const std::uint8_t> values) { s
 
 void Batch::set_indices(std::string_view name, std::span<const std::int32_t> values) {
   set(name, values);
+  grouper_.group(name, values);
   Groups& groups = groups_[std::string(name)];
-  groups.host_rows.resize(values.size());
-  std::iota(groups.host_rows.begin(), groups.host_rows.end(), 0u);
-  std::ranges::sort(groups.host_rows, {}, [&](std::uint32_t row) { return std::pair(values[row], row); });
-  groups.host_values.clear();
-  groups.host_starts.clear();
-  groups.host_values.reserve(values.size());
-  groups.host_starts.reserve(values.size() + 1);
-  for (std::uint32_t i = 0; i < groups.host_rows.size(); ++i) {
-    const std::int32_t value = values[groups.host_rows[i]];
-    if (!groups.host_values.empty() && groups.host_values.back() == value) continue;
-    groups.host_values.push_back(value);
-    groups.host_starts.push_back(i);
-  }
-  groups.host_starts.push_back(static_cast<std::uint32_t>(values.size()));
-  groups.count = groups.host_values.size();
+  groups.count = grouper_.values().size();
   groups.size = values.size();
   groups.is_set = true;
-  upload<std::int32_t>(fmt::format("mylos::Batch::{}_values", name), groups.host_values, groups.values, values.size());
-  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_starts", name), groups.host_starts, groups.starts,
+  upload<std::int32_t>(fmt::format("mylos::Batch::{}_values", name), grouper_.values(), groups.values, values.size());
+  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_starts", name), grouper_.starts(), groups.starts,
                         values.size() + 1);
-  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_rows", name), groups.host_rows, groups.rows);
+  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_rows", name), grouper_.rows(), groups.rows);
 }
 
 IndexGroups Batch::groups(std::string_view name) const {

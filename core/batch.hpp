@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/index_groups.hpp"
 
 #include <cstdint>
 #include <iterator>
@@ -21,13 +22,6 @@ struct BatchShape {
   std::size_t longest = 0;  ///< number of rows of the longest sample
 };
 
-/// The rows of an index array grouped by value. The gradient of a gathered table is summed group by group.
-struct IndexGroups {
-  ConstVector<std::int32_t> values;   ///< (U) distinct values, ascending
-  ConstVector<std::uint32_t> starts;  ///< (U+1) start of each group in `rows`
-  ConstVector<std::uint32_t> rows;    ///< (T) row numbers, ascending within a group
-};
-
 /// Samples packed row after row. The same object is refilled for every micro-batch; its memory grows to the largest
 /// batch seen and is kept. On a device, copies run on their own queue and use other memory than the previous batch, so
 /// they overlap with the computation on that batch. Kernels that read a batch must be launched on ExecutionSpace(),
@@ -43,7 +37,8 @@ class Batch {
   void set(std::string_view name, std::span<const std::int32_t> values);
   void set(std::string_view name, std::span<const float> values);
   void set(std::string_view name, std::span<const std::uint8_t> values);
-  /// Like `set`, for indices into a table; also groups the rows by value.
+  /// Like `set`, for indices into a table; also groups the rows by value. Errors: std::invalid_argument if a value is
+  /// negative.
   void set_indices(std::string_view name, std::span<const std::int32_t> values);
 
   const BatchShape& shape() const { return shape_; }
@@ -93,8 +88,6 @@ class Batch {
     Upload<std::uint32_t> starts, rows;
     std::size_t count = 0, size = 0;
     bool is_set = false;
-    std::vector<std::int32_t> host_values;
-    std::vector<std::uint32_t> host_starts, host_rows;
   };
 
   template <class T>
@@ -123,6 +116,7 @@ class Batch {
   Fields<std::int32_t> integers_;
   Fields<float> floats_;
   Fields<std::uint8_t> bytes_;
+  IndexGrouper grouper_;
   std::map<std::string, Groups, std::less<>> groups_;
 };
 

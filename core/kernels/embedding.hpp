@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/batch.hpp"
 #include "core/device.hpp"
+#include "core/index_groups.hpp"
 #include "core/numeric.hpp"
 
 /// Rows gathered from tables, and the gradients of those tables. Deterministic, without atomics; only rows that occur

@@ -48,6 +48,8 @@ TEST(Batch, GroupsIndicesByValueInTheOrderOfRows) {
   EXPECT_THAT(host(groups.values), ElementsAre(2, 4, 9));
   EXPECT_THAT(host(groups.starts), ElementsAre(0, 2, 3, 6));
   EXPECT_THAT(host(groups.rows), ElementsAre(1, 4, 3, 0, 2, 5));
+  EXPECT_THAT(error_of([&] { batch.set_indices("segments", std::vector<std::int32_t>{0, 1, 0, -1, 0, 0}); }),
+              HasSubstr("batch: \"segments\" has the index -1; indices begin at 0"));
 }
 
 TEST(Batch, AnotherBatchReplacesTheOneBefore) {

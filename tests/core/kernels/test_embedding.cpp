@@ -1,5 +1,6 @@
 #include "core/kernels/embedding.hpp"
 
+#include "core/batch.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 
