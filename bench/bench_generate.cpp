@@ -95,13 +95,10 @@ class Model {
   /// Returns the logits of the last token from a pass over all tokens. The decoder must be restarted afterwards.
   std::vector<float> full(std::span<const std::int32_t> tokens) {
     Batch batch;
-    std::vector<std::int32_t> positions(tokens.size());
-    std::iota(positions.begin(), positions.end(), 0);
     const std::size_t lengths[] = {tokens.size()};
     const std::uint32_t ids[] = {0};
     batch.reset(lengths, ids);
     batch.set_indices(nn::language_modeling::tokens, tokens);
-    batch.set(nn::language_modeling::positions, std::span<const std::int32_t>(positions));
     std::vector<float> last;
     network_->logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& logits) {
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);

@@ -39,41 +39,57 @@ std::size_t Batch::room_for(std::size_t size) const {
   return (size + shape_.rows - 1) / std::max<std::size_t>(shape_.rows, 1) * (largest_.rows + 1);
 }
 
+/// Returns the front of the array in this batch's slot. If it is too small, it grows to at least `capacity`, in all
+/// slots, so that later batches need no allocation.
+template <class T>
+Vector<T> Batch::reserve(const std::string& label, std::size_t size, DeviceArray<T>& array, std::size_t capacity) {
+  if (memory(array).size() < size) {
+    for (Vector<T>& each : array.memory) each = uninitialized<T>(label, std::max(size, capacity));
+  }
+  return slice(memory(array), 0, size);
+}
+
+/// Makes later kernels wait for all copies and kernels on the queue; the host does not wait.
+void Batch::hold_up_kernels() {
+  uploaded_.set(queue_);
+  uploaded_.hold_up(ExecutionSpace());
+}
+
 /// Copies host values to the front of the array, which grows to at least `capacity` if it is too small.
 template <class T>
 void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) {
   const std::size_t size = values.size(), room = std::max({capacity, size, room_for(size)});
-  Turn<T>& turn = to.turns[batches_ % std::size(to.turns)];
-  if (turn.memory.size() < size) {
-    // Grow all slots, so that later batches need no allocation. The device arrays are replaced first: freeing them
-    // waits for the device, so no copy still reads the old staging memory.
-    for (Turn<T>& each : to.turns) {
-      each.memory = uninitialized<T>(label, room);
-      if constexpr (!runs_on_host)
-        each.staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
-    }
-  }
+  // The device arrays are replaced first: freeing them waits for the device, so no copy still reads the old staging
+  // memory.
+  const Vector<T> memory = reserve(label, size, to, room);
   if constexpr (runs_on_host) {
     const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), size);
-    Kokkos::deep_copy(slice(turn.memory, 0, size), source);
+    Kokkos::deep_copy(memory, source);
   } else {
-    const ExecutionSpace space;
+    PinnedVector<T>& staged = to.staged[batches_ % slots];
+    if (staged.size() < size) {
+      for (PinnedVector<T>& each : to.staged) {
+        each = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
+      }
+    }
     if (to.batch == batches_) {  // set twice: the first copy may still be running or in use
       queue_.fence("mylos::Batch::upload");
-      space.fence("mylos::Batch::upload");
+      ExecutionSpace().fence("mylos::Batch::upload");
     }
     to.batch = batches_;
-    const auto source = Kokkos::subview(turn.staged, Kokkos::make_pair(std::size_t{0}, size));
+    const auto source = Kokkos::subview(staged, Kokkos::make_pair(std::size_t{0}, size));
     std::ranges::copy(values, source.data());
-    Kokkos::deep_copy(queue_, slice(turn.memory, 0, size), source);
-    uploaded_.set(queue_);
-    uploaded_.hold_up(space);
+    Kokkos::deep_copy(queue_, memory, source);
+    hold_up_kernels();
   }
 }
 
-void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids) {
+void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids,
+                  std::span<const std::size_t> first_positions) {
   require(lengths.size() == sample_ids.size() && !lengths.empty(),
           fmt::format("batch: {} lengths for {} samples", lengths.size(), sample_ids.size()));
+  require(first_positions.empty() || first_positions.size() == lengths.size(),
+          fmt::format("batch: {} first positions for {} samples", first_positions.size(), lengths.size()));
   shape_ = {lengths.size(), 0, 0};
   marks_[batches_ % 2].set(ExecutionSpace());
   marks_[++batches_ % 2].wait();
@@ -81,20 +97,49 @@ void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uin
   forget(floats_);
   forget(bytes_);
   forget(groups_);
+  position_groups_.is_set = false;
   host_starts_.assign(1, 0);
-  host_positions_.clear();
-  host_samples_.clear();
-  for (std::uint32_t sample = 0; sample < lengths.size(); ++sample) {
-    for (std::uint32_t row = 0; row < lengths[sample]; ++row) host_positions_.push_back(row);
-    host_samples_.insert(host_samples_.end(), lengths[sample], sample);
-    shape_.rows += lengths[sample];
-    shape_.longest = std::max(shape_.longest, lengths[sample]);
+  for (const std::size_t length : lengths) {
+    shape_.rows += length;
+    shape_.longest = std::max(shape_.longest, length);
     host_starts_.push_back(shape_.rows);
   }
   upload<std::size_t>("mylos::Batch::sample_starts", host_starts_, starts_);
   upload<std::uint32_t>("mylos::Batch::sample_ids", sample_ids, ids_);
-  upload<std::uint32_t>("mylos::Batch::positions", host_positions_, positions_);
-  upload<std::uint32_t>("mylos::Batch::samples_of_rows", host_samples_, samples_);
+  begins_at_zero_ = first_positions.empty();
+  if (!begins_at_zero_) upload<std::size_t>("mylos::Batch::first_positions", first_positions, first_positions_);
+  locate();
+}
+
+/// Computes the position and the sample of each row on the queue, after the copies that it reads.
+void Batch::locate() {
+  const std::size_t rows = shape_.rows, room = room_for(rows);
+  const auto positions = reserve("mylos::Batch::positions", rows, positions_, room);
+  const auto samples = reserve("mylos::Batch::samples_of_rows", rows, samples_, room);
+  const std::size_t first_positions = begins_at_zero_ ? 0 : shape_.samples;
+  locate_rows(queue_, {sample_starts(), slice<std::size_t>(memory(first_positions_), 0, first_positions)}, positions,
+              samples);
+  hold_up_kernels();
+}
+
+void Batch::group_positions() {
+  require(begins_at_zero_, "batch: rows with first positions cannot be grouped by position");
+  PositionGroups& groups = position_groups_;
+  const std::size_t longest = shape_.longest, room = std::max(longest, largest_.longest);
+  const auto values = reserve("mylos::Batch::position_values", longest, groups.values, room);
+  const auto starts = reserve("mylos::Batch::position_starts", longest + 1, groups.starts, room + 1);
+  const auto rows = reserve("mylos::Batch::position_rows", shape_.rows, groups.rows, room_for(shape_.rows));
+  group_rows_by_position(queue_, sample_starts(), values, starts, rows);
+  hold_up_kernels();
+  groups.is_set = true;
+}
+
+IndexGroups Batch::position_groups() const {
+  const PositionGroups& groups = position_groups_;
+  require(groups.is_set, "batch: group_positions was not called");
+  const std::size_t longest = shape_.longest;
+  return {slice(memory(groups.values), 0, longest), slice(memory(groups.starts), 0, longest + 1),
+          slice(memory(groups.rows), 0, shape_.rows)};
 }
 
 template <class T>

@@ -44,7 +44,7 @@ struct StoreRow {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
     const std::size_t size = shape.head_size, heads = shape.key_value_heads;
     const auto position = static_cast<std::size_t>(rows.positions(row));
-    const CachedHead<T> first(shape, cache, static_cast<std::size_t>(rows.slots(row)), 0);
+    const CachedHead<T> first(shape, cache, rows.slot(row), 0);
     const T* const keys = qkv.data() + row * qkv.extent(1) + shape.heads * size;
     const T* const values = keys + heads * size;
     team_for(team, heads * size, [=](std::size_t i) {
@@ -91,8 +91,7 @@ struct CachedBlock {
     const std::size_t seen = static_cast<std::size_t>(rows.positions(row)) + 1;
     if (begin >= seen) return;
     const std::size_t count = seen - begin < cached_block ? seen - begin : cached_block;
-    const CachedHead<T> cached(shape, cache, static_cast<std::size_t>(rows.slots(row)),
-                               head / (shape.heads / shape.key_value_heads));
+    const CachedHead<T> cached(shape, cache, rows.slot(row), head / (shape.heads / shape.key_value_heads));
     const T* const query = qkv.data() + row * qkv.extent(1) + head * shape.head_size;
     make_scores(team, query, cached, begin, count, weights);
     team_barrier(team);
@@ -190,11 +189,11 @@ template <class T>
 void check_cached(const AttentionShape& shape, const ConstMatrix<T>& qkv, const CachedRows& rows,
                   const KeyValueCache<T>& cache) {
   require(qkv.extent(1) == shape.columns() && shape.head_size <= largest_rotary_head &&
-              rows.slots.size() == qkv.extent(0) && rows.positions.size() == qkv.extent(0),
-          fmt::format("cached attention: qkv is {} x {} for {} columns of heads of {} (at most {}), {} slots and {} "
-                      "positions",
+              rows.samples.size() == qkv.extent(0) && rows.positions.size() == qkv.extent(0),
+          fmt::format("cached attention: qkv is {} x {} for {} columns of heads of {} (at most {}), samples of {} "
+                      "rows and {} positions",
                       qkv.extent(0), qkv.extent(1), shape.columns(), shape.head_size, largest_rotary_head,
-                      rows.slots.size(), rows.positions.size()));
+                      rows.samples.size(), rows.positions.size()));
   const std::size_t size = cache.slots * shape.key_value_heads * shape.head_size * cache.positions;
   require(
       rows.longest <= cache.positions && cache.keys.size() == size && cache.values.size() == size,

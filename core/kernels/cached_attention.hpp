@@ -16,11 +16,16 @@ struct KeyValueCache {
   std::size_t positions = 0;  ///< P
 };
 
-/// The tokens of a batch of rows: each row's cache slot and its token's position in the sequence, from 0.
+/// The tokens of a batch of rows: the sample of each row and the cache slot of each sample, and each token's position
+/// in its sequence, from 0. Slots and positions must be within the cache's ranges.
 struct CachedRows {
-  ConstVector<std::int32_t> slots, positions;  ///< (B), within the cache's ranges
-  std::size_t longest = 0;                     ///< largest position + 1
-  std::size_t visible = 0;                     ///< sum of (position + 1) over the rows
+  ConstVector<std::uint32_t> slots;     ///< (S) cache slot of each sample
+  ConstVector<std::uint32_t> samples;   ///< (B) sample of each row
+  ConstVector<std::int32_t> positions;  ///< (B)
+  std::size_t longest = 0;              ///< largest position + 1
+  std::size_t visible = 0;              ///< sum of (position + 1) over the rows
+
+  KOKKOS_FORCEINLINE_FUNCTION std::size_t slot(std::size_t row) const { return slots(samples(row)); }
 };
 
 /// Stores the keys and values of qkv (B, (A + 2 KV) D) in the cache at the rows' slots and positions.

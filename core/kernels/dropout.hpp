@@ -10,11 +10,11 @@ namespace mylos {
 struct DropoutRows {
   ConstVector<std::uint32_t> sample_ids;       ///< (S) position in the global batch
   ConstVector<std::uint32_t> samples_of_rows;  ///< (T) sample of each row
-  ConstVector<std::uint32_t> positions;        ///< (T) position within its sample
+  ConstVector<std::int32_t> positions;         ///< (T) position within its sample
 
   /// Draws for the eight columns [8 group, 8 group + 8) of a packed row.
   KOKKOS_INLINE_FUNCTION DropoutDraw draw(const DropoutKey& key, std::size_t row, std::uint32_t group) const {
-    return dropout_draw(key, sample_ids(samples_of_rows(row)), positions(row), 0, group);
+    return dropout_draw(key, sample_ids(samples_of_rows(row)), static_cast<std::uint32_t>(positions(row)), 0, group);
   }
 };
 

@@ -12,7 +12,8 @@ template <int groups, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_each_kept_of(const DropoutKey& dropout, const DropoutRows& rows, std::size_t row,
                                                   std::size_t begin, std::size_t columns, const Body& body) {
   constexpr std::size_t width = groups * dropout_group;
-  const std::uint32_t sample = rows.sample_ids(rows.samples_of_rows(row)), position = rows.positions(row);
+  const std::uint32_t sample = rows.sample_ids(rows.samples_of_rows(row));
+  const auto position = static_cast<std::uint32_t>(rows.positions(row));
   const auto first = static_cast<std::uint32_t>(begin / dropout_group);
   DrawLanes<groups> lanes;
   MYLOS_ROLLED

@@ -41,13 +41,13 @@ template <class T>
 void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const {
   namespace names = question_answering;
   const auto& parameters = pass.parameters;
-  const auto add_table = [&](const char* indices, std::size_t table, bool accumulate) {
-    embedding_lookup<T>(pass.space, batch.integers(indices), parameters.matrix<T>(table), accumulate, saved.norm.input,
-                        batch.groups(indices).values.size());
+  const auto add_table = [&](const ConstVector<std::int32_t>& indices, std::size_t distinct, std::size_t table,
+                             bool accumulate) {
+    embedding_lookup<T>(pass.space, indices, parameters.matrix<T>(table), accumulate, saved.norm.input, distinct);
   };
-  add_table(names::tokens, words_, false);
-  add_table(names::positions, positions_, true);
-  add_table(names::segments, segments_, true);
+  add_table(batch.integers(names::tokens), batch.groups(names::tokens).values.size(), words_, false);
+  add_table(batch.positions(), batch.shape().longest, positions_, true);
+  add_table(batch.integers(names::segments), batch.groups(names::segments).values.size(), segments_, true);
   layer_norm_dropout<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
                         layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon), saved.norm,
                         saved.output);
@@ -64,7 +64,7 @@ void BertEmbeddings<T>::backward(const Pass& pass, const Batch& batch, float dro
                                  parameters.gradient(norm_.bias), column_sums);
   embedding_gradient<T>(pass.space, batch.groups(names::tokens), doutput, parameters.gradient_matrix(words_),
                         shape_.padding_token);
-  embedding_gradient<T>(pass.space, batch.groups(names::positions), doutput, parameters.gradient_matrix(positions_));
+  embedding_gradient<T>(pass.space, batch.position_groups(), doutput, parameters.gradient_matrix(positions_));
   embedding_gradient<T>(pass.space, batch.groups(names::segments), doutput, parameters.gradient_matrix(segments_));
 }
 

@@ -8,11 +8,11 @@
 /// BERT with a span head: a start and an end logit for each token.
 namespace mylos::nn {
 
-/// Names of the batch arrays that the model reads; the first three must have been passed to Batch::set_indices.
+/// Names of the batch arrays that the model reads besides the positions. The first two must have been passed to
+/// Batch::set_indices, and Batch::group_positions called for training.
 namespace question_answering {
 inline constexpr const char* tokens = "tokens";              ///< (T) in [0, V)
 inline constexpr const char* segments = "segments";          ///< (T) in [0, token types)
-inline constexpr const char* positions = "positions";        ///< (T) in [0, positions)
 inline constexpr const char* start_labels = "start_labels";  ///< (S), row within the sequence; ignored if beyond it
 inline constexpr const char* end_labels = "end_labels";      ///< (S)
 }  // namespace question_answering

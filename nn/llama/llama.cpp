@@ -144,7 +144,7 @@ typename Llama<T>::Prediction Llama<T>::take_prediction(Arena& arena, std::size_
 template <class T>
 void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memory) const {
   namespace names = language_modeling;
-  rotary_table(pass.space, batch.integers(names::positions), frequencies_, memory.rotary);
+  rotary_table(pass.space, batch.positions(), frequencies_, memory.rotary);
   const LlamaTokens tokens{batch, memory.rotary};
   pass.hooks.acquire(embeddings_unit());
   embedding_lookup<T>(pass.space, batch.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false,

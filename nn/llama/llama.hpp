@@ -9,11 +9,11 @@
 /// Llama with a head that predicts the next token.
 namespace mylos::nn {
 
-/// Names of the batch arrays that the model reads; the first must have been passed to Batch::set_indices.
+/// Names of the batch arrays that the model reads besides the positions; the first must have been passed to
+/// Batch::set_indices.
 namespace language_modeling {
-inline constexpr const char* tokens = "tokens";        ///< (T) in [0, V)
-inline constexpr const char* positions = "positions";  ///< (T) in [0, positions), from 0 in each sample
-inline constexpr const char* labels = "labels";        ///< (T), the next token; negative values are ignored
+inline constexpr const char* tokens = "tokens";  ///< (T) in [0, V)
+inline constexpr const char* labels = "labels";  ///< (T), the next token; negative values are ignored
 }  // namespace language_modeling
 
 /// A Llama model. A sample's loss is the sum over its predicted tokens. `predict` returns (T, 1): the most likely next

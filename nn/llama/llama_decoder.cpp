@@ -11,15 +11,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 namespace mylos::nn {
 namespace {
 
 namespace names = language_modeling;
-
-constexpr const char* slots_name = "slots";
 
 /// Memory for processing a prompt; all layers use the same.
 template <class T>
@@ -75,8 +72,9 @@ class Decoder final : public LlamaDecoder {
   PrefillMemory<T> take_prefill(Arena& arena, std::size_t rows) const;
   StepMemory<T> take_step(Arena& arena, std::size_t rows, std::size_t longest) const;
 
-  /// Builds the batch from the tokens. Token i is in slot slots_of_rows_[i], at position positions_[i].
-  CachedRows assemble(std::span<const std::int32_t> tokens, std::span<const std::size_t> lengths);
+  /// Builds the batch from the tokens of the samples in sample_lengths_. Sample i belongs to slot slots_[i], and begins
+  /// at position first_positions_[i].
+  CachedRows assemble(std::span<const std::int32_t> tokens);
   void embed(const Pass& pass, const Matrix<T>& x) const;
   void decode_layer(const Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
                     const StepMemory<T>& memory) const;
@@ -103,9 +101,8 @@ class Decoder final : public LlamaDecoder {
   std::size_t mark_ = 0;              ///< end of the cache in the arena
   std::vector<std::size_t> lengths_;  ///< tokens in each slot
   Batch batch_;
-  std::vector<std::int32_t> slots_of_rows_, positions_;
-  std::vector<std::size_t> sample_lengths_;
-  std::vector<std::uint32_t> sample_ids_;
+  std::vector<std::uint32_t> slots_;
+  std::vector<std::size_t> sample_lengths_, first_positions_;
 };
 
 template <class T>
@@ -168,17 +165,15 @@ void Decoder<T>::begin(const Pass& pass, const DecoderShape& shape) {
 }
 
 template <class T>
-CachedRows Decoder<T>::assemble(std::span<const std::int32_t> tokens, std::span<const std::size_t> lengths) {
-  sample_ids_.assign(lengths.size(), 0);
-  batch_.reset(lengths, sample_ids_);
+CachedRows Decoder<T>::assemble(std::span<const std::int32_t> tokens) {
+  // A decoder draws no random numbers, so the slots can take the place of the samples' ids.
+  batch_.reset(sample_lengths_, slots_, first_positions_);
   batch_.set(names::tokens, tokens);
-  batch_.set(names::positions, std::span<const std::int32_t>(positions_));
-  batch_.set(slots_name, std::span<const std::int32_t>(slots_of_rows_));
-  CachedRows rows{batch_.integers(slots_name), batch_.integers(names::positions)};
-  for (const std::int32_t position : positions_) {
-    const std::size_t seen = static_cast<std::size_t>(position) + 1;
-    rows.longest = std::max(rows.longest, seen);
-    rows.visible += seen;
+  CachedRows rows{batch_.sample_ids(), batch_.samples_of_rows(), batch_.positions()};
+  for (std::size_t sample = 0; sample < slots_.size(); ++sample) {
+    const std::size_t length = sample_lengths_[sample], first = first_positions_[sample];
+    rows.longest = std::max(rows.longest, first + length);
+    rows.visible += length * first + length * (length + 1) / 2;
   }
   return rows;
 }
@@ -196,10 +191,10 @@ ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::
       slot < lengths_.size() && !prompt.empty() && prompt.size() <= sizes_.longest_prompt,
       fmt::format("decoder: a prompt of {} tokens for slot {}, and it was begun for {} slots and prompts of 1 to {}",
                   prompt.size(), slot, lengths_.size(), sizes_.longest_prompt));
-  slots_of_rows_.assign(prompt.size(), static_cast<std::int32_t>(slot));
-  positions_.resize(prompt.size());
-  for (std::size_t i = 0; i < prompt.size(); ++i) positions_[i] = static_cast<std::int32_t>(i);
-  const CachedRows rows = assemble(prompt, std::array{prompt.size()});
+  slots_.assign(1, static_cast<std::uint32_t>(slot));
+  sample_lengths_.assign(1, prompt.size());
+  first_positions_.assign(1, 0);
+  const CachedRows rows = assemble(prompt);
   pass.arena.rewind(mark_);
   const PrefillMemory<T> memory = take_prefill(pass.arena, prompt.size());
   rotary_table(pass.space, rows.positions, frequencies_, memory.rotary);
@@ -248,19 +243,19 @@ ConstMatrix<float> Decoder<T>::step(const Pass& pass, std::span<const std::size_
                                     std::span<const std::int32_t> tokens) {
   require(!slots.empty() && slots.size() == tokens.size() && slots.size() <= lengths_.size(),
           fmt::format("decoder: {} tokens for {} of {} slots", tokens.size(), slots.size(), lengths_.size()));
-  slots_of_rows_.clear();
-  positions_.clear();
+  slots_.clear();
+  first_positions_.clear();
   for (const std::size_t slot : slots) {
     require(slot < lengths_.size() && lengths_[slot] > 0 && lengths_[slot] < sizes_.positions,
             fmt::format("decoder: slot {} of {} has {} tokens of {}", slot, lengths_.size(),
                         slot < lengths_.size() ? lengths_[slot] : 0, sizes_.positions));
     require(std::ranges::count(slots, slot) == 1, fmt::format("decoder: slot {} is there twice", slot));
-    slots_of_rows_.push_back(static_cast<std::int32_t>(slot));
-    positions_.push_back(static_cast<std::int32_t>(lengths_[slot]));
+    slots_.push_back(static_cast<std::uint32_t>(slot));
+    first_positions_.push_back(lengths_[slot]);
   }
   for (const std::size_t slot : slots) ++lengths_[slot];
   sample_lengths_.assign(slots.size(), 1);
-  const CachedRows rows = assemble(tokens, sample_lengths_);
+  const CachedRows rows = assemble(tokens);
   pass.arena.rewind(mark_);
   const StepMemory<T> memory = take_step(pass.arena, slots.size(), rows.longest);
   rotary_table(pass.space, rows.positions, frequencies_, memory.rotary);

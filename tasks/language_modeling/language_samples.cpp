@@ -88,18 +88,16 @@ std::uint32_t checksum_of(const data::SampleSet& samples) {
 void SampleBatcher::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                              Batch& batch) const {
   lengths_.clear();
-  for (std::vector<std::int32_t>* values : {&tokens_, &positions_, &labels_}) values->clear();
+  for (std::vector<std::int32_t>* values : {&tokens_, &labels_}) values->clear();
   for (const std::size_t index : samples) {
     const auto sample = samples_.sample(index);
     lengths_.push_back(sample.size());
     tokens_.insert(tokens_.end(), sample.begin(), sample.end());
     labels_.insert(labels_.end(), sample.begin() + 1, sample.end());
     labels_.push_back(no_label);
-    for (std::size_t i = 0; i < sample.size(); ++i) positions_.push_back(static_cast<std::int32_t>(i));
   }
   batch.reset(lengths_, ids);
   batch.set_indices(names::tokens, tokens_);
-  batch.set(names::positions, std::span<const std::int32_t>(positions_));
   batch.set(names::labels, std::span<const std::int32_t>(labels_));
 }
 

@@ -54,7 +54,7 @@ class SampleBatcher {
  private:
   const data::SampleSet& samples_;
   mutable std::vector<std::size_t> lengths_;
-  mutable std::vector<std::int32_t> tokens_, positions_, labels_;
+  mutable std::vector<std::int32_t> tokens_, labels_;
 };
 
 }  // namespace mylos::tasks

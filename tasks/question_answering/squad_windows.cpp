@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 namespace mylos::tasks {
 
 namespace names = nn::question_answering;
@@ -146,12 +144,12 @@ std::uint32_t SquadWindows::scored_checksum() const {
 void WindowBatcher::assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids,
                              Batch& batch) const {
   lengths_.clear();
-  for (std::vector<std::int32_t>* values : {&tokens_, &segments_, &positions_, &starts_, &ends_}) values->clear();
+  for (std::vector<std::int32_t>* values : {&tokens_, &segments_, &starts_, &ends_}) values->clear();
   for (const std::size_t window : windows) append(windows_.features.features[window]);
   batch.reset(lengths_, ids);
   batch.set_indices(names::tokens, tokens_);
   batch.set_indices(names::segments, segments_);
-  batch.set_indices(names::positions, positions_);
+  batch.group_positions();
   batch.set(names::start_labels, std::span<const std::int32_t>(starts_));
   batch.set(names::end_labels, std::span<const std::int32_t>(ends_));
 }
@@ -162,8 +160,6 @@ void WindowBatcher::append(const data::Feature& feature) const {
   windows_.features.append_input_ids(feature, tokens_);
   segments_.resize(begin + windows_.features.context_position(feature), 0);
   segments_.resize(begin + length, 1);
-  positions_.resize(begin + length);
-  std::iota(positions_.begin() + static_cast<std::ptrdiff_t>(begin), positions_.end(), 0);
   starts_.push_back(feature.start);
   ends_.push_back(feature.end);
 }

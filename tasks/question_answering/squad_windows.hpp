@@ -60,7 +60,7 @@ class WindowBatcher {
 
   const SquadWindows& windows_;
   mutable std::vector<std::size_t> lengths_;
-  mutable std::vector<std::int32_t> tokens_, segments_, positions_, starts_, ends_;
+  mutable std::vector<std::int32_t> tokens_, segments_, starts_, ends_;
 };
 
 }  // namespace mylos::tasks

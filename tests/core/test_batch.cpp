@@ -25,6 +25,30 @@ void begin(Batch& batch, const std::vector<std::size_t>& lengths, const std::vec
   batch.reset(lengths, ids);
 }
 
+/// Counts the bytes of Kokkos' copies during its lifetime. Only one at a time.
+class CopyRecorder {
+ public:
+  CopyRecorder() {
+    counted() = 0;
+    Kokkos::Tools::Experimental::set_begin_deep_copy_callback(&CopyRecorder::copy);
+  }
+  ~CopyRecorder() { Kokkos::Tools::Experimental::set_begin_deep_copy_callback(nullptr); }
+  CopyRecorder(const CopyRecorder&) = delete;
+  CopyRecorder& operator=(const CopyRecorder&) = delete;
+
+  std::uint64_t bytes() const { return counted(); }
+
+ private:
+  static std::uint64_t& counted() {
+    static std::uint64_t bytes = 0;
+    return bytes;
+  }
+  static void copy(Kokkos::Tools::SpaceHandle, const char*, const void*, Kokkos::Tools::SpaceHandle, const char*,
+                   const void*, std::uint64_t bytes) {
+    counted() += bytes;
+  }
+};
+
 TEST(Batch, PacksSamplesRowAfterRow) {
   Batch batch;
   begin(batch, {2, 1, 3}, {7, 5, 6});
@@ -39,6 +63,44 @@ TEST(Batch, PacksSamplesRowAfterRow) {
   EXPECT_THAT(host(batch.samples_of_rows()), ElementsAre(0, 0, 1, 2, 2, 2));
 }
 
+TEST(Batch, RowsBeginAtTheFirstPositionOfTheirSample) {
+  Batch batch;
+  const std::vector<std::size_t> lengths{2, 1, 3}, first{40, 0, 7};
+  const std::vector<std::uint32_t> ids{1, 2, 3};
+  batch.reset(lengths, ids, first);
+  EXPECT_THAT(host(batch.positions()), ElementsAre(40, 41, 0, 7, 8, 9));
+  EXPECT_THAT(host(batch.samples_of_rows()), ElementsAre(0, 0, 1, 2, 2, 2));
+  EXPECT_THAT(error_of([&] { batch.group_positions(); }), HasSubstr("rows with first positions cannot be grouped"));
+  begin(batch, {1, 2}, {0, 1});
+  EXPECT_THAT(host(batch.positions()), ElementsAre(0, 0, 1));
+}
+
+TEST(Batch, GroupsRowsByPosition) {
+  Batch batch;
+  begin(batch, {2, 1, 3}, {7, 5, 6});
+  batch.group_positions();
+  const IndexGroups groups = batch.position_groups();
+  EXPECT_THAT(host(groups.values), ElementsAre(0, 1, 2));
+  EXPECT_THAT(host(groups.starts), ElementsAre(0, 3, 5, 6));
+  EXPECT_THAT(host(groups.rows), ElementsAre(0, 2, 3, 1, 4, 5));
+  begin(batch, {1}, {0});
+  EXPECT_THAT(error_of([&] { batch.position_groups(); }), HasSubstr("batch: group_positions was not called"));
+  batch.group_positions();
+  EXPECT_THAT(host(batch.position_groups().rows), ElementsAre(0));
+}
+
+/// The host uploads a number for each sample, not one for each row.
+TEST(Batch, CopiesOnlyWhatItsSamplesNeed) {
+  Batch batch;
+  const std::vector<std::size_t> lengths(8, 1000);
+  const std::vector<std::uint32_t> ids(8, 0);
+  batch.reset(lengths, ids);
+  const CopyRecorder recorder;
+  batch.reset(lengths, ids);
+  batch.group_positions();
+  EXPECT_EQ(recorder.bytes(), 9 * sizeof(std::size_t) + 8 * sizeof(std::uint32_t));
+}
+
 TEST(Batch, GroupsIndicesByValueInTheOrderOfRows) {
   Batch batch;
   begin(batch, {6}, {0});
@@ -48,7 +110,9 @@ TEST(Batch, GroupsIndicesByValueInTheOrderOfRows) {
   EXPECT_THAT(host(groups.values), ElementsAre(2, 4, 9));
   EXPECT_THAT(host(groups.starts), ElementsAre(0, 2, 3, 6));
   EXPECT_THAT(host(groups.rows), ElementsAre(1, 4, 3, 0, 2, 5));
-  EXPECT_THAT(error_of([&] { batch.set_indices("segments", std::vector<std::int32_t>{0, 1, 0, -1, 0, 0}); }),
+  EXPECT_THAT(error_of([&] {
+                batch.set_indices("segments", std::vector<std::int32_t>{0, 1, 0, -1, 0, 0});
+              }),
               HasSubstr("batch: \"segments\" has the index -1; indices begin at 0"));
 }
 
@@ -78,6 +142,7 @@ TEST(Batch, AllocatesNothingForBatchesThatAreNoLarger) {
   Batch batch;
   const auto fill = [&](std::size_t rows) {
     begin(batch, {rows}, {0});
+    batch.group_positions();
     std::vector<std::int32_t> tokens(rows);
     for (std::size_t i = 0; i < rows; ++i) tokens[i] = static_cast<std::int32_t>(i * i % 13);
     batch.set_indices("tokens", tokens);
@@ -93,6 +158,9 @@ TEST(Batch, ErrorsNameTheArrayAndWhatThereIs) {
   Batch batch;
   EXPECT_THAT(error_of([&] { begin(batch, {1, 2}, {0}); }), HasSubstr("batch: 2 lengths for 1 samples"));
   EXPECT_THAT(error_of([&] { begin(batch, {}, {}); }), HasSubstr("batch: 0 lengths for 0 samples"));
+  const std::vector<std::size_t> lengths{1, 2}, first{0};
+  const std::vector<std::uint32_t> ids{0, 1};
+  EXPECT_THAT(error_of([&] { batch.reset(lengths, ids, first); }), HasSubstr("batch: 1 first positions for 2 samples"));
   begin(batch, {1}, {0});
   batch.set("labels", std::vector<std::int32_t>{1});
   batch.set("answers", std::vector<std::int32_t>{1});

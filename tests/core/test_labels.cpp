@@ -114,7 +114,8 @@ void run_generation(const LabelArrays& a) {
   const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 2, .scale = 0.5f, .causal = true};
   const Vector<T> memory("test::cache", 16);
   const KeyValueCache<T> cache{memory, memory, 1, 8};
-  const CachedRows rows{Vector<std::int32_t>("test::slots", LabelArrays::rows), a.batch.integers("tokens"), 8, 17};
+  const CachedRows rows{Vector<std::uint32_t>("test::slots", 1),
+                        Vector<std::uint32_t>("test::samples", LabelArrays::rows), a.batch.integers("tokens"), 8, 17};
   const Vector<float> workspace("test::blocks", cached_attention_workspace(shape, LabelArrays::rows, 8));
   store_keys_values<T>(a.space, shape, a.x, rows, cache);
   cached_attention<T>(a.space, shape, a.x, rows, cache, workspace, Matrix<T>("test::out", LabelArrays::rows, 4));

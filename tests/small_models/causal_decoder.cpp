@@ -113,8 +113,8 @@ void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activati
   pass.hooks.acquire(embeddings_unit());
   embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(tokens_), false,
                           saved.embedded, batch.groups(words::tokens).values.size());
-  embedding_lookup<float>(pass.space, batch.integers(words::positions), parameters.matrix<float>(positions_), true,
-                          saved.embedded, batch.groups(words::positions).values.size());
+  embedding_lookup<float>(pass.space, batch.positions(), parameters.matrix<float>(positions_), true, saved.embedded,
+                          batch.shape().longest);
   pass.hooks.release(embeddings_unit());
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     pass.hooks.acquire(layers_[layer].unit());
@@ -150,8 +150,7 @@ void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, con
   }
   pass.hooks.acquire(embeddings_unit());
   embedding_gradient<float>(pass.space, batch.groups(words::tokens), work.dx, parameters.gradient_matrix(tokens_));
-  embedding_gradient<float>(pass.space, batch.groups(words::positions), work.dx,
-                            parameters.gradient_matrix(positions_));
+  embedding_gradient<float>(pass.space, batch.position_groups(), work.dx, parameters.gradient_matrix(positions_));
   pass.hooks.release(embeddings_unit());
   pass.hooks.gradients_ready(embeddings_unit());
 }

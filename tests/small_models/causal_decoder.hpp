@@ -9,11 +9,11 @@
 /// token embeddings (Press, Wolf 2017). Two units therefore read the token embeddings and add gradients to them.
 namespace mylos::small_models {
 
-/// Names of the arrays that it reads from a batch. The first two must have been passed to Batch::set_indices.
+/// Names of the arrays that it reads from a batch besides the positions. The first must have been passed to
+/// Batch::set_indices, and Batch::group_positions called for training.
 namespace words {
-inline constexpr const char* tokens = "tokens";        ///< (T) in [0, V)
-inline constexpr const char* positions = "positions";  ///< (T) in [0, positions)
-inline constexpr const char* labels = "labels";        ///< (T) the following word; negative = ignored
+inline constexpr const char* tokens = "tokens";  ///< (T) in [0, V)
+inline constexpr const char* labels = "labels";  ///< (T) the following word; negative = ignored
 }  // namespace words
 
 /// Creates the model in float. `predict` returns (T, 1), the most likely next word. A sample's loss is the sum over its

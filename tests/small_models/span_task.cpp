@@ -27,7 +27,7 @@ std::size_t sequence_rows(const SpanTaskConfig& config, std::size_t sample) {
 /// Draws these sequences into `spans`, and reuses its memory.
 void draw(const SpanTaskConfig& config, std::span<const std::size_t> samples, Spans& spans) {
   spans.lengths.clear();
-  for (auto* values : {&spans.tokens, &spans.segments, &spans.positions, &spans.starts, &spans.ends}) values->clear();
+  for (auto* values : {&spans.tokens, &spans.segments, &spans.starts, &spans.ends}) values->clear();
   for (const std::size_t sample : samples) {
     const std::size_t rows = sequence_rows(config, sample), begin = spans.tokens.size();
     const auto draw_below = [&](std::uint64_t stream, std::size_t bound, std::size_t i) {
@@ -36,7 +36,6 @@ void draw(const SpanTaskConfig& config, std::span<const std::size_t> samples, Sp
     for (std::size_t i = 0; i < rows; ++i) {
       spans.tokens.push_back(2 + draw_below(token_stream, config.shape.vocabulary - 2, i));
       spans.segments.push_back(i < rows / 3 ? 0 : 1);
-      spans.positions.push_back(static_cast<std::int32_t>(i));
     }
     const auto [start, end] = std::minmax({draw_below(answer_stream, rows, 0), draw_below(answer_stream, rows, 1)});
     spans.tokens[begin + static_cast<std::size_t>(start)] = mark;
@@ -52,7 +51,7 @@ void fill(const Spans& spans, std::span<const std::uint32_t> ids, Batch& batch) 
   batch.reset(spans.lengths, ids);
   batch.set_indices(names::tokens, spans.tokens);
   batch.set_indices(names::segments, spans.segments);
-  batch.set_indices(names::positions, spans.positions);
+  batch.group_positions();
   batch.set(names::start_labels, std::span(spans.starts));
   batch.set(names::end_labels, std::span(spans.ends));
 }

@@ -26,7 +26,7 @@ SpanTaskConfig even_spans(Precision precision);
 /// Sequences stored one after the other.
 struct Spans {
   std::vector<std::size_t> lengths;
-  std::vector<std::int32_t> tokens, segments, positions, starts, ends;
+  std::vector<std::int32_t> tokens, segments, starts, ends;
 };
 
 /// Evaluates the loss, and how often both ends of the answer have the highest probability.

@@ -62,7 +62,7 @@ namespace {
 /// Sentences stored one after the other, with the word that follows each.
 struct Sentences {
   std::vector<std::size_t> lengths;
-  std::vector<std::int32_t> tokens, positions, labels;
+  std::vector<std::int32_t> tokens, labels;
 };
 
 Sentences draw_sentences(const TextTaskConfig& config, std::span<const std::size_t> samples) {
@@ -73,7 +73,6 @@ Sentences draw_sentences(const TextTaskConfig& config, std::span<const std::size
     all.tokens.insert(all.tokens.end(), words.begin(), words.end() - 1);
     all.labels.push_back(-1);
     all.labels.insert(all.labels.end(), words.begin() + 2, words.end());
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) all.positions.push_back(static_cast<std::int32_t>(i));
   }
   return all;
 }
@@ -81,7 +80,7 @@ Sentences draw_sentences(const TextTaskConfig& config, std::span<const std::size
 void fill(const Sentences& sentences, std::span<const std::uint32_t> ids, Batch& batch) {
   batch.reset(sentences.lengths, ids);
   batch.set_indices(words::tokens, sentences.tokens);
-  batch.set_indices(words::positions, sentences.positions);
+  batch.group_positions();
   batch.set(words::labels, std::span(sentences.labels));
 }
 

@@ -49,25 +49,29 @@ struct CachedSequences {
   void store(std::size_t sequence) const {
     std::vector<std::int32_t> positions(lengths[sequence]);
     std::iota(positions.begin(), positions.end(), 0);
-    const std::vector<std::int32_t> slots(lengths[sequence], static_cast<std::int32_t>(slot(sequence)));
-    const CachedRows rows{device_integers(slots), device_integers(positions), lengths[sequence], 0};
+    const std::vector<std::uint32_t> slots{static_cast<std::uint32_t>(slot(sequence))}, samples(lengths[sequence], 0);
+    const CachedRows rows{device_integers(slots), device_integers(samples), device_integers(positions),
+                          lengths[sequence], 0};
     store_keys_values<T>({}, shape, device_matrix<T>(qkv[sequence], lengths[sequence], shape.columns()), rows, cache);
   }
 
   /// Returns attention of the last token of these sequences, computed together.
   Matrix<T> attend(const std::vector<std::size_t>& sequences, const ExecutionSpace& space = {}) const {
     Values queries;
-    std::vector<std::int32_t> slots, positions;
+    std::vector<std::uint32_t> slots, samples;
+    std::vector<std::int32_t> positions;
     CachedRows rows;
     for (const std::size_t sequence : sequences) {
       queries.insert(queries.end(), qkv[sequence].end() - static_cast<std::ptrdiff_t>(shape.columns()),
                      qkv[sequence].end());
-      slots.push_back(static_cast<std::int32_t>(slot(sequence)));
+      samples.push_back(static_cast<std::uint32_t>(slots.size()));
+      slots.push_back(static_cast<std::uint32_t>(slot(sequence)));
       positions.push_back(static_cast<std::int32_t>(lengths[sequence] - 1));
       rows.longest = std::max(rows.longest, lengths[sequence]);
       rows.visible += lengths[sequence];
     }
     rows.slots = device_integers(slots);
+    rows.samples = device_integers(samples);
     rows.positions = device_integers(positions);
     const std::size_t floats = cached_attention_workspace(shape, sequences.size(), rows.longest);
     const auto workspace = device_vector<float>(Values(floats, std::nan("")));
@@ -149,16 +153,18 @@ TYPED_TEST(CachedAttention, LargeScoresStayFinite) {
 TYPED_TEST(CachedAttention, RefusesSizesThatDoNotFit) {
   using T = TypeParam;
   const CachedSequences<T> sequences(cached_shape(2, 1, 4), {3}, 5);
-  const auto none = device_integers(std::vector<std::int32_t>{0});
+  const auto none = device_integers(std::vector<std::uint32_t>{0});
+  const auto first = device_integers(std::vector<std::int32_t>{0});
   const auto attend = [&](const CachedRows& rows, std::size_t columns, std::size_t floats) {
     return error_of([&] {
       cached_attention<T>({}, sequences.shape, Matrix<T>("test::qkv", 1, columns), rows, sequences.cache,
                           Vector<float>("test::workspace", floats), Matrix<T>("test::out", 1, 8));
     });
   };
-  EXPECT_THAT(attend({none, none, 1, 1}, 15, 100), HasSubstr("qkv is 1 x 15 for 16 columns"));
-  EXPECT_THAT(attend({none, none, 6, 6}, 16, 100), HasSubstr("6 positions in a cache of 1 slots and 5 positions"));
-  EXPECT_THAT(attend({none, none, 5, 5}, 16, 11), HasSubstr("the workspace has 11 floats of 12"));
+  EXPECT_THAT(attend({none, none, first, 1, 1}, 15, 100), HasSubstr("qkv is 1 x 15 for 16 columns"));
+  EXPECT_THAT(attend({none, none, first, 6, 6}, 16, 100),
+              HasSubstr("6 positions in a cache of 1 slots and 5 positions"));
+  EXPECT_THAT(attend({none, none, first, 5, 5}, 16, 11), HasSubstr("the workspace has 11 floats of 12"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ void TwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
   batch.reset(part, std::span(ids).subspan(begin, end - begin));
   batch.set_indices(names::tokens, std::span(tokens).subspan(first, count));
   batch.set_indices(names::segments, std::span(segments).subspan(first, count));
-  batch.set_indices(names::positions, std::span(positions).subspan(first, count));
+  batch.group_positions();
   batch.set(names::start_labels, std::span(starts).subspan(begin, end - begin));
   batch.set(names::end_labels, std::span(ends).subspan(begin, end - begin));
 }

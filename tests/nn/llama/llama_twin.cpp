@@ -35,7 +35,6 @@ void LlamaTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) cons
   std::iota(ids.begin(), ids.end(), static_cast<std::uint32_t>(begin));
   batch.reset(part, ids);
   batch.set_indices(names::tokens, std::span(tokens).subspan(first, count));
-  batch.set(names::positions, std::span(positions).subspan(first, count));
   batch.set(names::labels, std::span(labels).subspan(first, count));
 }
 

@@ -17,7 +17,6 @@ void RecordedTexts::add(std::span<const std::int32_t> ids) {
   lengths.push_back(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     tokens.push_back(ids[i]);
-    positions.push_back(static_cast<std::int32_t>(i));
     labels.push_back(i + 1 < ids.size() ? ids[i + 1] : -1);
   }
 }
@@ -30,13 +29,11 @@ void RecordedTexts::fill(std::span<const std::size_t> samples, std::span<const s
     chosen.lengths.push_back(lengths[sample]);
     for (std::size_t row = first; row < first + lengths[sample]; ++row) {
       chosen.tokens.push_back(tokens[row]);
-      chosen.positions.push_back(positions[row]);
       chosen.labels.push_back(labels[row]);
     }
   }
   batch.reset(chosen.lengths, ids);
   batch.set_indices(names::tokens, chosen.tokens);
-  batch.set(names::positions, std::span<const std::int32_t>(chosen.positions));
   batch.set(names::labels, std::span<const std::int32_t>(chosen.labels));
 }
 

@@ -19,7 +19,7 @@ namespace mylos::tests {
 /// Samples packed without padding. A label is the next token; the last token of a sample has none.
 struct RecordedTexts {
   std::vector<std::size_t> lengths;
-  std::vector<std::int32_t> tokens, positions, labels;
+  std::vector<std::int32_t> tokens, labels;
 
   void add(std::span<const std::int32_t> ids);
   /// Packs these samples into a batch.

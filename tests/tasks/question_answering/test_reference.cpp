@@ -41,7 +41,6 @@ struct RecordedBatch {
       for (std::size_t i = 0; i < lengths.back(); ++i) {
         tokens.push_back(static_cast<std::int32_t>(ids[sample * padded + i]));
         segments.push_back(static_cast<std::int32_t>(types[sample * padded + i]));
-        positions.push_back(static_cast<std::int32_t>(i));
       }
     }
     for (const auto label : recorded.read_integer("start_positions"))
@@ -51,7 +50,7 @@ struct RecordedBatch {
 
   std::size_t samples = 0, padded = 0;
   std::vector<std::size_t> lengths;
-  std::vector<std::int32_t> tokens, segments, positions, starts, ends;
+  std::vector<std::int32_t> tokens, segments, starts, ends;
 };
 
 /// Trains on the recorded batch in every step.
@@ -85,7 +84,7 @@ class RecordedTask final : public train::Task {
     batch.reset(lengths, ids);
     batch.set_indices(names::tokens, std::span(batch_.tokens).subspan(offset, rows));
     batch.set_indices(names::segments, std::span(batch_.segments).subspan(offset, rows));
-    batch.set_indices(names::positions, std::span(batch_.positions).subspan(offset, rows));
+    batch.group_positions();
     batch.set(names::start_labels, std::span(batch_.starts).subspan(first, count));
     batch.set(names::end_labels, std::span(batch_.ends).subspan(first, count));
   }

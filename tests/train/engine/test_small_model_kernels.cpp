@@ -298,12 +298,13 @@ Values losses_of_twin_sentences(std::int32_t rows) {
   Whole whole(task);
   const std::vector<std::size_t> lengths{5, 5};
   const std::vector<std::uint32_t> ids{0, 1};
-  const std::vector<std::int32_t> tokens{0, 5, 6, 7, 8, 0, 5, 6, 7, 9}, positions{0, 1, 2, 3, 4, 0, 1, 2, 3, 4};
+  const std::vector<std::int32_t> tokens{0, 5, 6, 7, 8, 0, 5, 6, 7, 9};
   std::vector<std::int32_t> labels;
-  for (const std::int32_t position : positions) labels.push_back(position < rows ? 10 + position : -1);
+  for (const std::int32_t position : {0, 1, 2, 3, 4, 0, 1, 2, 3, 4})
+    labels.push_back(position < rows ? 10 + position : -1);
   whole.batch.reset(lengths, ids);
   whole.batch.set_indices(words::tokens, tokens);
-  whole.batch.set_indices(words::positions, positions);
+  whole.batch.group_positions();
   whole.batch.set(words::labels, labels);
   const Vector<float> losses("test::losses", 2);
   task.model().predict(whole.engine.pass(), whole.batch, losses);
