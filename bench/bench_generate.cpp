@@ -94,7 +94,7 @@ class Model {
   }
   /// Returns the logits of the last token from a pass over all tokens. The decoder must be restarted afterwards.
   std::vector<float> full(std::span<const std::int32_t> tokens) {
-    Batch batch;
+    Batch batch({}, Batch::Purpose::inference);
     const std::size_t lengths[] = {tokens.size()};
     const std::uint32_t ids[] = {0};
     batch.reset(lengths, ids);

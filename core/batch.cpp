@@ -123,6 +123,7 @@ void Batch::locate() {
 }
 
 void Batch::group_positions() {
+  if (purpose_ == Purpose::inference) return;
   require(begins_at_zero_, "batch: rows with first positions cannot be grouped by position");
   PositionGroups& groups = position_groups_;
   const std::size_t longest = shape_.longest, room = std::max(longest, largest_.longest);
@@ -136,7 +137,8 @@ void Batch::group_positions() {
 
 IndexGroups Batch::position_groups() const {
   const PositionGroups& groups = position_groups_;
-  require(groups.is_set, "batch: group_positions was not called");
+  require(groups.is_set, purpose_ == Purpose::inference ? "batch: made for inference, which groups no positions"
+                                                        : "batch: group_positions was not called");
   const std::size_t longest = shape_.longest;
   return {slice(memory(groups.values), 0, longest), slice(memory(groups.starts), 0, longest + 1),
           slice(memory(groups.rows), 0, shape_.rows)};
@@ -158,6 +160,7 @@ void Batch::set(std::string_view name, std::span<const std::uint8_t> values) { s
 
 void Batch::set_indices(std::string_view name, std::span<const std::int32_t> values) {
   set(name, values);
+  if (purpose_ == Purpose::inference) return;
   grouper_.group(name, values);
   Groups& groups = groups_[std::string(name)];
   groups.count = grouper_.values().size();
@@ -169,12 +172,24 @@ void Batch::set_indices(std::string_view name, std::span<const std::int32_t> val
   upload<std::uint32_t>(fmt::format("mylos::Batch::{}_rows", name), grouper_.rows(), groups.rows);
 }
 
-IndexGroups Batch::groups(std::string_view name) const {
+/// Returns the groups of an array; null if it was not grouped.
+const Batch::Groups* Batch::find_groups(std::string_view name) const {
   const auto found = groups_.find(name);
-  require(found != groups_.end() && found->second.is_set, fmt::format("batch: \"{}\" was not set as indices", name));
-  const Groups& groups = found->second;
-  return {slice(memory(groups.values), 0, groups.count), slice(memory(groups.starts), 0, groups.count + 1),
-          slice(memory(groups.rows), 0, groups.size)};
+  return found != groups_.end() && found->second.is_set ? &found->second : nullptr;
+}
+
+IndexGroups Batch::groups(std::string_view name) const {
+  const Groups* const groups = find_groups(name);
+  require(groups != nullptr, purpose_ == Purpose::inference
+                                 ? fmt::format("batch: made for inference, which does not group \"{}\"", name)
+                                 : fmt::format("batch: \"{}\" was not set as indices", name));
+  return {slice(memory(groups->values), 0, groups->count), slice(memory(groups->starts), 0, groups->count + 1),
+          slice(memory(groups->rows), 0, groups->size)};
+}
+
+std::size_t Batch::distinct(std::string_view name) const {
+  const Groups* const groups = find_groups(name);
+  return groups == nullptr ? 0 : groups->count;
 }
 
 ConstVector<std::int32_t> Batch::integers(std::string_view name) const {

@@ -3,6 +3,7 @@
 #include "core/batch_rows.hpp"
 #include "core/device.hpp"
 #include "core/index_groups.hpp"
+#include "core/parameter_store.hpp"
 
 #include <cstdint>
 #include <map>
@@ -28,8 +29,12 @@ struct BatchShape {
 /// be launched on ExecutionSpace(), which waits for the queue; the host does not wait.
 class Batch {
  public:
-  /// Every array is allocated once, with room for batches up to `largest`.
-  explicit Batch(const BatchShape& largest = {}) : largest_(largest) {}
+  using Purpose = ParameterStore::Purpose;
+
+  /// Every array is allocated once, with room for batches up to `largest`. Batches for inference are not grouped,
+  /// because only gradients need groups.
+  explicit Batch(const BatchShape& largest = {}, Purpose purpose = Purpose::training)
+      : largest_(largest), purpose_(purpose) {}
 
   /// Begins a new batch without arrays: sample i has lengths[i] rows and is element sample_ids[i] of the global batch.
   /// Its first row has position first_positions[i]; 0 if `first_positions` is empty.
@@ -39,11 +44,11 @@ class Batch {
   void set(std::string_view name, std::span<const std::int32_t> values);
   void set(std::string_view name, std::span<const float> values);
   void set(std::string_view name, std::span<const std::uint8_t> values);
-  /// Like `set`, for indices into a table; also groups the rows by value. Errors: std::invalid_argument if a value is
-  /// negative.
+  /// Like `set`, for indices into a table; in training also groups the rows by value. Errors: std::invalid_argument if
+  /// it groups and a value is negative.
   void set_indices(std::string_view name, std::span<const std::int32_t> values);
-  /// Groups the rows by position, for models with a table of positions. Errors: std::invalid_argument if the batch has
-  /// first positions.
+  /// In training, groups the rows by position, for models with a table of positions. Errors: std::invalid_argument if
+  /// the batch has first positions.
   void group_positions();
 
   const BatchShape& shape() const { return shape_; }
@@ -65,6 +70,8 @@ class Batch {
   bool has(std::string_view name) const;
   /// Returns the groups of an array set by `set_indices`. Errors: std::invalid_argument if there are none.
   IndexGroups groups(std::string_view name) const;
+  /// Returns the number of distinct values of an array set by `set_indices`; 0 if it was not grouped.
+  std::size_t distinct(std::string_view name) const;
   /// Returns the groups of `group_positions`. Errors: std::invalid_argument if there are none.
   IndexGroups position_groups() const;
 
@@ -108,6 +115,7 @@ class Batch {
   const Vector<T>& memory(const DeviceArray<T>& array) const {
     return array.memory[batches_ % slots];
   }
+  const Groups* find_groups(std::string_view name) const;
   std::size_t room_for(std::size_t size) const;
   template <class T>
   Vector<T> reserve(const std::string& label, std::size_t size, DeviceArray<T>& array, std::size_t capacity);
@@ -123,6 +131,7 @@ class Batch {
   ConstVector<T> find_field(const Fields<T>& fields, std::string_view name, std::string_view kind) const;
 
   BatchShape largest_, shape_;
+  Purpose purpose_;
   ExecutionSpace queue_ = make_queue();
   LaunchMark uploaded_;
   std::size_t batches_ = 0;  ///< number of batches begun

@@ -45,9 +45,9 @@ void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float drop
                              bool accumulate) {
     embedding_lookup<T>(pass.space, indices, parameters.matrix<T>(table), accumulate, saved.norm.input, distinct);
   };
-  add_table(batch.integers(names::tokens), batch.groups(names::tokens).values.size(), words_, false);
+  add_table(batch.integers(names::tokens), batch.distinct(names::tokens), words_, false);
   add_table(batch.positions(), batch.shape().longest, positions_, true);
-  add_table(batch.integers(names::segments), batch.groups(names::segments).values.size(), segments_, true);
+  add_table(batch.integers(names::segments), batch.distinct(names::segments), segments_, true);
   layer_norm_dropout<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
                         layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon), saved.norm,
                         saved.output);

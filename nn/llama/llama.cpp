@@ -148,7 +148,7 @@ void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memo
   const LlamaTokens tokens{batch, memory.rotary};
   pass.hooks.acquire(embeddings_unit());
   embedding_lookup<T>(pass.space, batch.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false,
-                      memory.layers.front().attention_norm.input, batch.groups(names::tokens).values.size());
+                      memory.layers.front().attention_norm.input, batch.distinct(names::tokens));
   pass.hooks.release(embeddings_unit());
   ConstMatrix<T> residual;  // empty for the first layer
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {

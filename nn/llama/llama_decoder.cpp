@@ -100,7 +100,7 @@ class Decoder final : public LlamaDecoder {
   Caches caches_;                     ///< one per layer
   std::size_t mark_ = 0;              ///< end of the cache in the arena
   std::vector<std::size_t> lengths_;  ///< tokens in each slot
-  Batch batch_;
+  Batch batch_{{}, Batch::Purpose::inference};
   std::vector<std::uint32_t> slots_;
   std::vector<std::size_t> sample_lengths_, first_positions_;
 };

@@ -89,6 +89,22 @@ TEST(Batch, GroupsRowsByPosition) {
   EXPECT_THAT(host(batch.position_groups().rows), ElementsAre(0));
 }
 
+TEST(Batch, ForInferenceGroupsNothing) {
+  Batch batch({}, Batch::Purpose::inference);
+  begin(batch, {2, 1}, {0, 1});
+  const tests::KokkosRecorder recorder;
+  batch.set_indices("tokens", std::vector<std::int32_t>{9, 2, 9});
+  batch.group_positions();
+  for (const auto& [label, bytes] : recorder.allocations()) EXPECT_EQ(label, "mylos::Batch::tokens");
+  EXPECT_THAT(recorder.launches(), ::testing::IsEmpty());
+  EXPECT_THAT(host(batch.integers("tokens")), ElementsAre(9, 2, 9));
+  EXPECT_THAT(host(batch.positions()), ElementsAre(0, 1, 0));
+  EXPECT_EQ(batch.distinct("tokens"), 0u);
+  EXPECT_THAT(error_of([&] { batch.groups("tokens"); }),
+              HasSubstr("batch: made for inference, which does not group \"tokens\""));
+  EXPECT_THAT(error_of([&] { batch.position_groups(); }), HasSubstr("made for inference, which groups no positions"));
+}
+
 /// The host uploads a number for each sample, not one for each row.
 TEST(Batch, CopiesOnlyWhatItsSamplesNeed) {
   Batch batch;
@@ -110,6 +126,8 @@ TEST(Batch, GroupsIndicesByValueInTheOrderOfRows) {
   EXPECT_THAT(host(groups.values), ElementsAre(2, 4, 9));
   EXPECT_THAT(host(groups.starts), ElementsAre(0, 2, 3, 6));
   EXPECT_THAT(host(groups.rows), ElementsAre(1, 4, 3, 0, 2, 5));
+  EXPECT_EQ(batch.distinct("tokens"), 3u);
+  EXPECT_EQ(batch.distinct("segments"), 0u);
   EXPECT_THAT(error_of([&] {
                 batch.set_indices("segments", std::vector<std::int32_t>{0, 1, 0, -1, 0, 0});
               }),

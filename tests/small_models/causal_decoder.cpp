@@ -112,7 +112,7 @@ void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activati
   const ParameterStore& parameters = pass.parameters;
   pass.hooks.acquire(embeddings_unit());
   embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(tokens_), false,
-                          saved.embedded, batch.groups(words::tokens).values.size());
+                          saved.embedded, batch.distinct(words::tokens));
   embedding_lookup<float>(pass.space, batch.positions(), parameters.matrix<float>(positions_), true, saved.embedded,
                           batch.shape().longest);
   pass.hooks.release(embeddings_unit());

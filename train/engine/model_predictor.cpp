@@ -28,7 +28,7 @@ ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpa
     : ranks_(ranks),
       model_(model),
       pass_{space, gemm, store, hooks, arena},
-      batch_(largest),
+      batch_(largest, ParameterStore::Purpose::inference),
       losses_("mylos::ModelPredictor::losses", largest.samples),
       counts_(counts_of_rank * ranks.size()) {}
 

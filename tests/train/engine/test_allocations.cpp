@@ -8,6 +8,7 @@
 #include "tests/support/allocation_watch.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "train/engine/initial_parameters.hpp"
+#include "train/engine/model_predictor.hpp"
 #include "train/engine/run_bounds.hpp"
 #include "train/engine/training_step.hpp"
 
@@ -23,6 +24,7 @@ namespace mylos::small_models {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using train::Task;
 
@@ -164,6 +166,27 @@ TEST(Allocations, AfterTheSmallestStepBatchesTakeNothing) {
     for (std::size_t step = 0; step < steps; ++step) run.run(step);
     for (const auto& [label, bytes] : recorder.allocations()) EXPECT_THAT(label, Not(HasSubstr("Batch"))) << bytes;
   }
+}
+
+/// Only gradients need rows grouped by value, so an evaluation neither groups rows nor uploads groups.
+TEST(Allocations, AnEvaluationHoldsNoGroups) {
+  Training run(std::make_unique<TextTask>(TextTaskConfig{.batch = 48}), Precision::float32, default_gemm_provider(), 7);
+  train::Evaluation& evaluation = *run.task->evaluation();
+  Arena measured;
+  run.task->model().plan(measured, evaluation.largest_batch(), ParameterStore::Purpose::inference, nn::Recompute::none);
+  Arena arena("mylos::test::arena", measured.peak());
+  const tests::KokkosRecorder recorder;
+  train::ModelPredictor predictor(*run.ranks, run.space, run.task->model(), run.store, run.mode->hooks(), run.gemm,
+                                  arena, evaluation.largest_batch());
+  predictor.predict(evaluation);
+  std::size_t tokens = 0;
+  for (const auto& [label, bytes] : recorder.allocations()) {
+    EXPECT_THAT(label, Not(MatchesRegex("mylos::Batch::(tokens|position)_.*")));
+    tokens += label == "mylos::Batch::tokens" ? 1 : 0;
+  }
+  EXPECT_GT(tokens, 0u);
+  EXPECT_TRUE(recorder.launched("mylos::Batch::locate_rows"));
+  EXPECT_FALSE(recorder.launched("mylos::Batch::group_rows_by_position"));
 }
 
 TEST(Allocations, EveryKernelBearsOurLabel) {
