@@ -2,6 +2,8 @@
 
 #include "parallel/communicator/agreement.hpp"
 
+#include <fmt/format.h>
+
 #include <exception>
 
 namespace mylos::app {
