@@ -13,12 +13,14 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 /// Values as bytes, for other processes of the same program on the same kind of machine. Not a file format.
 ///
-/// Supports trivially copyable types, strings, paths, vectors, pairs, maps and optionals of supported types, and any
-/// type for which a function `members(value)` returns a tuple of references to its members (std::tie).
+/// Supports numbers, enumerations and structs of integers without padding; strings and paths; vectors, pairs, maps,
+/// optionals and variants of supported types; and any type for which a function `members(value)` returns a tuple of
+/// references to its members (std::tie).
 namespace mylos {
 
 /// Types that refer to memory outside of them, which means nothing to another process.
@@ -27,12 +29,17 @@ inline constexpr bool is_reference = std::is_pointer_v<Value> || std::is_same_v<
 template <class Element, std::size_t extent>
 inline constexpr bool is_reference<std::span<Element, extent>> = true;
 
+/// Types that are copied as they lie in memory. Padding, whose bytes are not initialised, is never copied.
+template <class Value>
+inline constexpr bool is_copied =
+    std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float> || std::is_same_v<Value, double>;
+
 /// Appends values to bytes.
 class ByteWriter {
  public:
   template <class Value>
   void add(const Value& value) {
-    if constexpr (std::is_trivially_copyable_v<Value>) {
+    if constexpr (is_copied<Value>) {
       static_assert(!is_reference<Value>, "an address means nothing to another process");
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     } else {
@@ -68,6 +75,11 @@ class ByteWriter {
     add(value.has_value());
     if (value) add(*value);
   }
+  template <class... Values>
+  void add(const std::variant<Values...>& value) {
+    add(value.index());
+    std::visit([this](const auto& held) { add(held); }, value);
+  }
 
   std::string take() { return std::move(bytes_); }
 
@@ -82,7 +94,7 @@ class ByteReader {
 
   template <class Value>
   void read(Value& value) {
-    if constexpr (std::is_trivially_copyable_v<Value>) {
+    if constexpr (is_copied<Value>) {
       std::memcpy(&value, next(sizeof value).data(), sizeof value);
     } else {
       std::apply([this](auto&... member) { (read(member), ...); }, members(value));
@@ -116,6 +128,10 @@ class ByteReader {
     value.reset();
     if (has_value) read(value.emplace());
   }
+  template <class... Values>
+  void read(std::variant<Values...>& value) {
+    read_alternative(value, read_size(), std::index_sequence_for<Values...>());
+  }
 
   bool at_end() const { return bytes_.empty(); }
 
@@ -124,6 +140,11 @@ class ByteReader {
     std::size_t size = 0;
     read(size);
     return size;
+  }
+  template <class Variant, std::size_t... alternatives>
+  void read_alternative(Variant& value, std::size_t index, std::index_sequence<alternatives...>) {
+    const bool is_found = ((index == alternatives && (read(value.template emplace<alternatives>()), true)) || ...);
+    require(is_found, "a variant has no such alternative");
   }
   std::string_view next(std::size_t size) {
     require(size <= bytes_.size(), "truncated value");

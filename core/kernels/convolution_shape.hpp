@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstddef>
+#include <tuple>
 
 /// The description of a convolution of images, without its operands. Images are NHWC: (N H W, C), one row per pixel.
 /// Weights are (out, kernel_height kernel_width in).
@@ -34,5 +35,9 @@ struct Convolution {
 
   auto operator<=>(const Convolution&) const = default;
 };
+inline auto members(Convolution& convolution) {
+  auto& [shape, pass] = convolution;  // does not compile if one is forgotten
+  return std::tie(shape, pass);
+}
 
 }  // namespace mylos

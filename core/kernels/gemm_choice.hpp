@@ -25,6 +25,11 @@ struct GemmKey {
 
   auto operator<=>(const GemmKey&) const = default;
 };
+inline auto members(GemmKey& key) {
+  // Does not compile if one is forgotten.
+  auto& [transpose_a, transpose_b, input, output, n, k, convolution, rows] = key;
+  return std::tie(transpose_a, transpose_b, input, output, n, k, convolution, rows);
+}
 
 GemmKey key_of(const GemmProduct& product);
 

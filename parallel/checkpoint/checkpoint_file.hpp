@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 /// The HDF5 file of a checkpoint, on the host of one process. Needs neither Kokkos nor MPI to be initialised. In a
@@ -41,6 +42,10 @@ struct ChecksumRange {
   std::uint64_t count = 0;
   std::uint32_t crc32c = 0;
 };
+inline auto members(ChecksumRange& range) {
+  auto& [first, count, crc32c] = range;  // does not compile if one is forgotten
+  return std::tie(first, count, crc32c);
+}
 /// Bytes of a row in a checksum table.
 inline constexpr std::size_t checksum_row_bytes = 20;
 /// Writes `range` in the file's format.

@@ -3,6 +3,7 @@
 // after a disk error.
 #include "core/base/error.hpp"
 #include "core/base/hdf5.hpp"
+#include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
 
@@ -134,7 +135,7 @@ std::vector<DatasetSlot> lay_out(hid_t file, std::span<const DatasetShape> datas
 
 /// Returns an upper bound of the file's size in bytes.
 std::uint64_t largest_size(std::span<const DatasetShape> datasets, const CheckpointRecord& record) {
-  std::uint64_t bytes = metadata_bytes + 2 * record.packed().size() + record.members().size() * 512;
+  std::uint64_t bytes = metadata_bytes + 2 * bytes_of_value(record).size() + record.members().size() * 512;
   for (const DatasetShape& dataset : datasets) {
     bytes += dataset.size() * sizeof(float) + dataset.ranges * checksum_row_bytes + dataset_metadata_bytes +
              4 * dataset.name.size();

@@ -194,10 +194,8 @@ fs::path find_checkpoint(Communicator& world, const fs::path& path) {
 }
 
 CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {
-  return resuming_from(world, file, [&] {
-    const auto read = [&] { return read_checkpoint_index(file).record.packed(); };
-    return CheckpointRecord::unpacked(on_first_rank(world, read));
-  });
+  return resuming_from(world, file,
+                       [&] { return on_first_rank(world, [&] { return read_checkpoint_index(file).record; }); });
 }
 
 void load_checkpoint(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {

@@ -15,6 +15,7 @@ namespace {
 /// Characters of a long value that are shown, in total and before the first difference.
 constexpr std::size_t shown = 80, shown_before = 30;
 
+/// Returns the values as text: a rank that runs another build, which this check is to find, reads it without an error.
 std::string joined(std::span<const NamedValue> values) {
   std::string text;
   for (const auto& [name, value] : values) text += fmt::format("{} {} {}{}", name.size(), value.size(), name, value);

@@ -2,10 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <stdexcept>
 
 namespace mylos {
 namespace {
+
+/// A struct with padding after its first member.
+struct Padded {
+  bool flag = false;
+  double value = 0.0;
+};
+auto members(Padded& padded) { return std::tie(padded.flag, padded.value); }
 
 struct Answer {
   std::string text;
@@ -28,6 +36,23 @@ TEST(ValueBytes, AreReadBackAsTheSameValue) {
   EXPECT_EQ(value_of_bytes<std::string>(bytes_of_value(std::string())), "");
   const std::vector<std::pair<std::string, double>> pairs{{"a", 0.5}, {"", -0.0}};
   EXPECT_EQ((value_of_bytes<std::vector<std::pair<std::string, double>>>(bytes_of_value(pairs))), pairs);
+}
+
+TEST(ValueBytes, AVariantKeepsItsAlternative) {
+  using Value = std::variant<std::uint64_t, double, std::string, double>;
+  for (const Value& value : {Value(std::uint64_t{7}), Value(std::in_place_index<1>, 0.5), Value("text"),
+                             Value(std::in_place_index<3>, 0.5)}) {
+    const Value copy = value_of_bytes<Value>(bytes_of_value(value));
+    EXPECT_EQ(copy.index(), value.index());
+    EXPECT_EQ(copy, value);
+  }
+  EXPECT_THROW(value_of_bytes<Value>(bytes_of_value(std::size_t{4})), std::invalid_argument);
+}
+
+TEST(ValueBytes, HoldNoPadding) {
+  EXPECT_GT(sizeof(Padded), sizeof(bool) + sizeof(double));
+  EXPECT_EQ(bytes_of_value(Padded()).size(), sizeof(bool) + sizeof(double));
+  EXPECT_EQ(bytes_of_value(std::optional<std::uint64_t>()).size(), sizeof(bool));
 }
 
 TEST(ValueBytes, OfAnotherLengthAreRefused) {

@@ -1,5 +1,6 @@
 #include "core/kernels/gemm_choice.hpp"
 
+#include "core/base/value_bytes.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
@@ -95,6 +96,15 @@ TEST(GemmChoice, SaysHowManyProductsAreAnothers) {
   EXPECT_EQ(describe({"a", {}}), "a");
   EXPECT_EQ(describe({"a", {{key_of(forward(1)), "a"}}}), "a");
   EXPECT_EQ(describe({"a", {{key_of(forward(1)), "a"}, {key_of(forward(2)), "b"}}}), "a, b for 1 of 2 products");
+}
+
+TEST(GemmChoice, IsTheSameOnTheRankThatReceivesIt) {
+  const GemmChoice choice{"default",
+                          {{key_of(forward(64)), "small"},
+                           {key_of(weight_gradient(1024)), "large"},
+                           {key_of(convolution(1, ConvolutionPass::weight_gradient)), ""}}};
+  EXPECT_EQ(value_of_bytes<GemmChoice>(bytes_of_value(choice)), choice);
+  EXPECT_EQ(value_of_bytes<GemmChoice>(bytes_of_value(GemmChoice())), GemmChoice());
 }
 
 /// A clock for providers with known seconds per operation.

@@ -1,5 +1,6 @@
 // One rank writes, and any number of ranks read. test_checkpoint_ranks.cpp has several writers.
 
+#include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -87,12 +88,12 @@ TEST(CheckpointRecord, NamesWhatIsNotThere) {
   record.set("step", std::uint64_t{4});
   record.set("scale", 0.5);
   EXPECT_EQ(record.members().size(), 2u);
-  const CheckpointRecord copy = CheckpointRecord::unpacked(record.packed());
+  const CheckpointRecord copy = value_of_bytes<CheckpointRecord>(bytes_of_value(record));
   EXPECT_EQ(copy.integer("step"), 4u);
   EXPECT_EQ(copy.real("scale"), 0.5);
   EXPECT_THAT(error_of([&] { copy.text("name"); }), HasSubstr("some.h5: /run has no name"));
   EXPECT_THAT(error_of([&] { copy.integer("scale"); }), HasSubstr("some.h5: /run/scale is no whole number"));
-  EXPECT_THROW(CheckpointRecord::unpacked("abc"), std::invalid_argument);
+  EXPECT_THROW(value_of_bytes<CheckpointRecord>("abc"), std::invalid_argument);
 }
 
 TEST_F(Checkpoint, GivesBackEveryBit) {

@@ -71,8 +71,8 @@ TEST_F(DigitsOnRanks, EveryModeGivesTheLossesOfOneRankFromEachRecordedState) {
   const SharedDirectory directory;
   for (const std::size_t done : {100u, 200u, 300u}) {
     train::TrainConfig config = recorded_.run.engine;
-    config.checkpoints.resume = parallel::on_first_rank(
-        launch().world(), [&] { return write_checkpoint(directory.path(), *task, done).string(); });
+    config.checkpoints.resume =
+        parallel::on_first_rank(launch().world(), [&] { return write_checkpoint(directory.path(), *task, done); });
     compare_first_steps(config, *task, done);
   }
 }

@@ -1,5 +1,7 @@
-#include "tests/support/temporary.hpp"
 #include "train/monitor/output_start.hpp"
+
+#include "core/base/value_bytes.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -198,6 +200,19 @@ TEST(OutputRules, KnowARequeuedJob) {
   const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "0");
   EXPECT_FALSE(output_rules(false).requeued);
   EXPECT_FALSE(output_rules(false).overwrite);
+}
+
+TEST(OutputStart, IsTheSameOnTheRankThatReceivesIt) {
+  OutputStart start{.finished = true,
+                    .differing = {"seed 42, now 7", ""},
+                    .goes_on = true,
+                    .checkpoint = "run/checkpoints/step-000002.h5",
+                    .remark = "it begins anew"};
+  auto copy = value_of_bytes<OutputStart>(bytes_of_value(start));
+  EXPECT_TRUE(members(copy) == members(start));
+  OutputStart empty;
+  copy = value_of_bytes<OutputStart>(bytes_of_value(empty));
+  EXPECT_TRUE(members(copy) == members(empty));
 }
 
 }  // namespace
