@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -26,9 +25,9 @@ double middle_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-double median_of(const ComparedSetting& setting, const std::function<double(const ComparedRun&)>& field) {
+double median_of(const ComparedSetting& setting, double ComparedRun::*figure) {
   std::vector<double> values;
-  for (const ComparedRun& run : setting.runs) values.push_back(field(run));
+  for (const ComparedRun& run : setting.runs) values.push_back(run.*figure);
   return middle_of(std::move(values));
 }
 
@@ -56,53 +55,71 @@ std::span<const train::MetricKind> scores_of(const ComparedRun& run) {
   return std::span(run.kinds).subspan(run.kinds.size() > 1 ? 1 : 0);
 }
 
-Json setting_json(const ComparedSetting& setting, const ComparedSetting& baseline) {
-  Json line = {{"mode", setting.mode}, {"ranks", setting.ranks}};
+/// `baseline` must have runs if `setting` has any.
+ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline) {
+  ComparisonLine line{.mode = setting.mode, .ranks = setting.ranks, .repeats = setting.runs.size()};
   if (setting.runs.empty()) {
-    line["failure"] = setting.failure;
+    line.failure = setting.failure;
     return line;
   }
   const ComparedRun& first = setting.runs.front();
-  const auto rate = [](const ComparedRun& run) { return run.rate; };
-  line["repeats"] = setting.runs.size();
-  line["total_seconds"] = median_of(setting, [](const ComparedRun& run) { return run.total_seconds; });
-  line["training_seconds"] = median_of(setting, [](const ComparedRun& run) { return run.training_seconds; });
-  line[train::rate_key(first.work)] = median_of(setting, rate);
+  line.work = first.work;
+  line.total_seconds = median_of(setting, &ComparedRun::total_seconds);
+  line.training_seconds = median_of(setting, &ComparedRun::training_seconds);
+  line.rate = median_of(setting, &ComparedRun::rate);
+  line.memory = median_of(setting, &ComparedRun::memory);
+  line.sent = median_of(setting, &ComparedRun::sent);
+  line.loss = median_of(setting, &ComparedRun::loss);
   if (first.work == baseline.runs.front().work) {
-    const double speedup = median_of(setting, rate) / median_of(baseline, rate);
-    line["speedup"] = speedup;
-    line["efficiency"] = speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
+    line.speedup = line.rate / median_of(baseline, &ComparedRun::rate);
+    line.efficiency = *line.speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
   }
-  line["memory"] = median_of(setting, [](const ComparedRun& run) { return run.memory; });
-  line["sent_per_step"] = median_of(setting, [](const ComparedRun& run) { return run.sent; });
-  line["loss"] = median_of(setting, [](const ComparedRun& run) { return run.loss; });
   for (const train::MetricKind& kind : scores_of(first)) {
-    if (line.contains(kind.name)) continue;
-    if (const auto score = score_of(setting, kind.name)) line[kind.name] = *score;
+    if (train::find_metric(line.metrics, kind.name) != nullptr) continue;
+    if (const auto score = score_of(setting, kind.name)) line.metrics.emplace_back(kind.name, *score);
   }
   return line;
 }
 
-std::string text_of(const Json& line, const std::string& key, int decimals, double unit = 1.0) {
-  return line.contains(key) ? fmt::format("{:.{}f}", line[key].get<double>() / unit, decimals) : "-";
+Json line_json(const ComparisonLine& line) {
+  Json object = {{"mode", line.mode}, {"ranks", line.ranks}};
+  if (line.repeats == 0) {
+    object["failure"] = line.failure;
+    return object;
+  }
+  object["repeats"] = line.repeats;
+  object["total_seconds"] = line.total_seconds;
+  object["training_seconds"] = line.training_seconds;
+  object[train::rate_key(line.work)] = line.rate;
+  if (line.speedup) object["speedup"] = *line.speedup;
+  if (line.efficiency) object["efficiency"] = *line.efficiency;
+  object["memory"] = line.memory;
+  object["sent_per_step"] = line.sent;
+  object["loss"] = line.loss;
+  for (const auto& [name, value] : line.metrics) {
+    if (!object.contains(name)) object[name] = value;
+  }
+  return object;
 }
 
 /// Returns the width of a column in the table of `mylos compare`.
 std::size_t width_of(const std::string& heading, std::size_t least) { return std::max(heading.size(), least); }
 
-std::string table_line(const Json& line, const std::vector<train::MetricKind>& metrics, const std::string& work) {
+std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
+
+/// Returns the figures of a line. `work` heads the column of rates; a line with another unit of work has none there.
+std::string figures_text(const ComparisonLine& line, const std::vector<train::MetricKind>& metrics,
+                         const std::string& work) {
   constexpr double mebibyte = 1u << 20;
   std::string text = fmt::format(
-      "{:>9} {:>11} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", text_of(line, "total_seconds", 1),
-      text_of(line, "training_seconds", 1), text_of(line, train::rate_key(work), 0),
-      width_of(work + "/s", least_rate_width), text_of(line, "speedup", 2), text_of(line, "efficiency", 2),
-      text_of(line, "memory", 0, mebibyte), text_of(line, "sent_per_step", 2, mebibyte), text_of(line, "loss", 6));
-  const mylos::Json row = line;
+      "{:>9.1f} {:>11.1f} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", line.total_seconds, line.training_seconds,
+      line.work == work ? fmt::format("{:.0f}", line.rate) : "-", width_of(work + "/s", least_rate_width),
+      ratio_text(line.speedup), ratio_text(line.efficiency), line.memory / mebibyte, line.sent / mebibyte, line.loss);
   for (const train::MetricKind& kind : metrics) {
-    text += fmt::format(" {:>{}}", metric_value_text(kind, train::number_of(row, kind.name.c_str())),
+    text += fmt::format(" {:>{}}", metric_value_text(kind, line.metric(kind.name)),
                         width_of(column_heading(kind), least_metric_width));
   }
-  return text + "\n";
+  return text;
 }
 
 }  // namespace
@@ -167,12 +184,23 @@ std::optional<std::string> common_work(const std::vector<ComparedSetting>& setti
   return common.value_or(ComparedRun().work);
 }
 
+double ComparisonLine::metric(const std::string& name) const {
+  const double* const value = train::find_metric(metrics, name);
+  return value == nullptr ? std::nan("") : *value;
+}
+
+std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings) {
+  const ComparedSetting* const baseline = baseline_of(settings);
+  std::vector<ComparisonLine> lines;
+  for (const ComparedSetting& setting : settings) {
+    lines.push_back(line_of(setting, baseline == nullptr ? setting : *baseline));
+  }
+  return lines;
+}
+
 Json comparison_json(const std::vector<ComparedSetting>& settings) {
   Json lines = Json::array();
-  const ComparedSetting* baseline = baseline_of(settings);
-  for (const ComparedSetting& setting : settings) {
-    lines.push_back(setting_json(setting, baseline == nullptr ? setting : *baseline));
-  }
+  for (const ComparisonLine& line : comparison_lines(settings)) lines.push_back(line_json(line));
   return lines;
 }
 
@@ -187,9 +215,9 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings) {
     table += fmt::format(" {:>{}}", heading, width_of(heading, least_metric_width));
   }
   table += '\n';
-  for (const Json& line : comparison_json(settings)) {
-    table += fmt::format("{:<18} {:>5} ", line["mode"].get<std::string>(), line["ranks"].get<std::size_t>());
-    table += line.contains("failure") ? line["failure"].get<std::string>() + "\n" : table_line(line, metrics, work);
+  for (const ComparisonLine& line : comparison_lines(settings)) {
+    table += fmt::format("{:<18} {:>5} {}\n", line.mode, line.ranks,
+                         line.repeats == 0 ? line.failure : figures_text(line, metrics, work));
   }
   return table;
 }

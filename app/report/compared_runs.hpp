@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,30 @@ struct ComparedSetting {
   std::string failure;
 };
 
+/// A line of a comparison: medians over the repeats of a setting. Speedup and efficiency compare the work per second
+/// with that of the first setting on the fewest ranks; runs with another unit of work have neither.
+struct ComparisonLine {
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+  std::string mode;
+  std::size_t ranks = 0;
+  std::size_t repeats = 0;         ///< runs that succeeded; if 0, the figures below are unknown
+  std::string failure = {};        ///< why there are none
+  std::string work = {};           ///< unit of work of the steps
+  double total_seconds = unknown;  ///< these are as in ComparedRun
+  double training_seconds = unknown;
+  double rate = unknown;
+  std::optional<double> speedup = {};
+  std::optional<double> efficiency = {};  ///< speedup divided by the ratio of ranks
+  double memory = unknown;
+  double sent = unknown;
+  double loss = unknown;
+  train::Metrics metrics = {};  ///< finite ones that have a column
+
+  /// Returns a metric; NaN if the line does not have it.
+  double metric(const std::string& name) const;
+};
+
 /// Computes the figures of a run, which must have steps. Figures that are not in its metrics are NaN.
 ComparedRun compared_run(const train::RunRecord& run);
 
@@ -48,8 +73,9 @@ std::string metric_value_text(const train::MetricKind& kind, double value);
 /// Returns the unit of work of the steps of all runs; nullopt if they differ.
 std::optional<std::string> common_work(const std::vector<ComparedSetting>& settings);
 
-/// Returns a table with one line per setting: medians over its repeats. Speedup and efficiency compare the work per
-/// second with that of the first setting on the fewest ranks. Runs with another unit of work have neither.
+/// Returns one line per setting.
+std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings);
+/// Returns the lines as a table, and as JSON.
 std::string comparison_table(const std::vector<ComparedSetting>& settings);
 nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings);
 

@@ -9,7 +9,6 @@
 #include "app/report/report_style.hpp"
 #include "app/report/report_time.hpp"
 #include "app/report/svg_chart.hpp"
-#include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 
 #include <fmt/chrono.h>
@@ -149,20 +148,10 @@ std::string comparison_note(const std::vector<train::MetricKind>& scores, const 
                   rate, work, scores_note(scores), train::RunRecord::recent_steps));
 }
 
-std::string field_text(const json& line, const char* key, int decimals) {
-  return fixed_text(train::number_of(line, key), decimals);
-}
-
-std::size_t ranks_of(const ReportedRun& run) {
-  const std::string ranks = setting_text(run, "resolved", "ranks");
-  const json value = try_parse_json(ranks);
-  return value.is_number_unsigned() ? value.get<std::size_t>() : 1;
-}
-
 std::vector<ComparedSetting> settings_of(const std::vector<ReportedRun>& runs) {
   std::vector<ComparedSetting> settings;
   for (const ReportedRun& run : runs) {
-    settings.push_back({setting_text(run, "resolved", "mode"), ranks_of(run),
+    settings.push_back({setting_text(run, "resolved", "mode"), setting_count(run, "resolved", "ranks").value_or(1),
                         run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step was made"});
   }
   return settings;
@@ -175,25 +164,25 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
   std::vector<train::MetricKind> scores = compared_metrics(settings);
   std::ranges::reverse(scores);  // in the order of the tiles of a single run
   HtmlTable table = comparison_columns(scores, rate_heading(work));
-  const nlohmann::ordered_json lines = comparison_json(settings);
+  const std::vector<ComparisonLine> lines = comparison_lines(settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const json line = lines[i];
+    const ComparisonLine& line = lines[i];
     const ComparedRun figures = runs[i].figures.value_or(ComparedRun{.rate = std::nan(""), .mean_rate = std::nan("")});
     const auto rate = [&](double value) {
       return number_text(std::round(value)) + (work || !std::isfinite(value) ? "" : " " + figures.work + "/s");
     };
-    std::vector<std::string> cells = {legend_line(i) + escape_html(runs[i].name), std::to_string(settings[i].ranks),
-                                      field_text(line, "speedup", 2), field_text(line, "efficiency", 2)};
+    const auto ratio = [](const std::optional<double>& value) { return fixed_text(value.value_or(std::nan("")), 2); };
+    std::vector<std::string> cells = {legend_line(i) + escape_html(runs[i].name), std::to_string(line.ranks),
+                                      ratio(line.speedup), ratio(line.efficiency)};
     for (const train::MetricKind& kind : scores) {
-      const double value = train::number_of(line, kind.name.c_str());
+      const double value = line.metric(kind.name);
       cells.push_back(std::isfinite(value) ? metric_value_text(kind, value) : number_text(value));
     }
-    const double memory = train::number_of(line, "memory");
-    for (const std::string& cell : {field_text(line, "loss", 4), rate(figures.rate), rate(figures.mean_rate),
-                                    runs[i].figures ? duration_text(train::number_of(line, "training_seconds")) : "-",
-                                    count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
-                                    size_text(train::number_of(line, "sent_per_step")),
-                                    text_element("span", "class=\"whole\"", settings[i].mode)}) {
+    for (const std::string& cell :
+         {fixed_text(line.loss, 4), rate(figures.rate), rate(figures.mean_rate),
+          runs[i].figures ? duration_text(line.training_seconds) : "-", count_text(runs[i].record.done_steps()),
+          line.memory > 0.0 ? size_text(line.memory) : "-", size_text(line.sent),
+          text_element("span", "class=\"whole\"", line.mode)}) {
       cells.push_back(cell);
     }
     table.add_html(cells);

@@ -166,6 +166,13 @@ std::string setting_text(const ReportedRun& run, const char* group, const char* 
   return found == run.record.run.end() ? std::string() : member_text(*found, key);
 }
 
+std::optional<std::size_t> setting_count(const ReportedRun& run, const char* group, const char* key) {
+  const auto found = run.record.run.find(group);
+  if (found == run.record.run.end() || !found->is_object()) return std::nullopt;
+  const auto value = found->find(key);
+  return value != found->end() && value->is_number_unsigned() ? std::optional(value->get<std::size_t>()) : std::nullopt;
+}
+
 const tasks::TaskKind* task_kind_of(const ReportedRun& run) {
   const std::string name = setting_text(run, "task");
   return name.empty() ? &tasks::default_task_kind() : tasks::find_task_kind(name);

@@ -31,6 +31,9 @@ std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directo
 std::string setting_text(const ReportedRun& run, const char* key);
 std::string setting_text(const ReportedRun& run, const char* group, const char* key);
 
+/// Returns a whole number below `group` in run.json; nullopt if it is absent or another value.
+std::optional<std::size_t> setting_count(const ReportedRun& run, const char* group, const char* key);
+
 /// Returns the task that run.json names. Returns the default if it names none, as in versions with only one task, and
 /// null if this program does not have the task.
 const tasks::TaskKind* task_kind_of(const ReportedRun& run);

@@ -113,11 +113,8 @@ std::string around(const std::string& before, const std::string& text, const std
 }
 
 std::string counted(const ReportedRun& run, const char* key, const std::string& singular) {
-  const auto group = run.record.run.find(resolved_key);
-  if (group == run.record.run.end() || !group->is_object()) return {};
-  const auto found = group->find(key);
-  if (found == group->end() || !found->is_number_unsigned()) return {};
-  return count_of(found->get<std::size_t>(), singular);
+  const std::optional<std::size_t> count = setting_count(run, resolved_key, key);
+  return count ? count_of(*count, singular) : std::string();
 }
 
 std::string epochs_of(const ReportedRun& run) {
