@@ -5,6 +5,7 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "tasks/task_kinds.hpp"
+#include "train/engine/model_export.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -105,6 +106,17 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
   return tensors;
 }
 
+/// Passes the values of `tensors` to `take`. Errors: std::runtime_error if a checksum is wrong.
+void read_tensors(const PositionedFile& file, const std::vector<SavedTensor>& tensors, const train::TensorSink& take) {
+  for (const auto& [tensor, dataset] : tensors) {
+    std::size_t first = 0;
+    read_dataset(file, *dataset, [&](std::span<const float> values) {
+      take(*tensor, first, values);
+      first += values.size();
+    });
+  }
+}
+
 /// Returns the command's settings with the precisions of the run that wrote the checkpoint. --export-precision
 /// overrides the recorded export precision.
 tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::CheckpointRecord& record) {
@@ -145,15 +157,9 @@ int export_checkpoint(const Arguments& arguments) {
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
-  const std::unique_ptr<train::ModelExport> exported = kind.start_export(trained, network->table(), output);
-  for (const auto& [tensor, dataset] : tensors) {
-    std::size_t first = 0;
-    read_dataset(file, *dataset, [&](std::span<const float> values) {
-      exported->write(*tensor, first, values);
-      first += values.size();
-    });
-  }
-  exported->commit();
+  const std::unique_ptr<train::ModelExporter> exporter = kind.trained_exporter(trained, network->table());
+  train::export_model(
+      *exporter, [&](const train::TensorSink& take) { read_tensors(file, tensors, take); }, output);
   log_line(fmt::format("{}: written from {}", output.string(), path.string()));
   return 0;
 }

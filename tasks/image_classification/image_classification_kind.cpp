@@ -148,9 +148,9 @@ class ImageClassificationKind final : public TaskKind {
   std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const override {
     return make_trained_network(trained);
   }
-  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
-                                                   const std::filesystem::path& output) const override {
-    return export_trained_classifier(trained, table, output);
+  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
+                                                         const ParameterTable& table) const override {
+    return make_trained_exporter(trained, table);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
                   const OptionSources&, const Notice& notice) const override {

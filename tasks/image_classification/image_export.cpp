@@ -16,16 +16,9 @@ std::vector<data::ModelFile> processor_file(const ImageInput& input) {
   return {{data::image_processor_file, data::model_json_text(data::image_processor_json(processor))}};
 }
 
-}  // namespace
-
-std::vector<data::TensorShape> image_weight_tensors(const ParameterTable& table) {
-  std::vector<data::TensorShape> tensors;
-  for (const ParameterTensor& tensor : table.tensors()) {
-    tensors.push_back({tensor.name, tensor.shape});
-    if (tensor.shape.size() != 4) continue;
-    const data::ConvolutionSizes sizes = data::channels_last_sizes(tensor.shape);
-    tensors.back().shape = {sizes.out, sizes.in, sizes.height, sizes.width};
-  }
+/// Returns the tensors of an export, parameters and state, as weight files have them.
+std::vector<data::TensorShape> parameters_and_state(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors = weight_tensors(table);
   for (const ParameterTensor& tensor : table.state_tensors()) {
     const bool is_count = data::is_batch_count(tensor.name);
     tensors.push_back({tensor.name, is_count ? std::vector<std::size_t>() : tensor.shape, is_count});
@@ -33,16 +26,13 @@ std::vector<data::TensorShape> image_weight_tensors(const ParameterTable& table)
   return tensors;
 }
 
-ImageExport::ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config,
-                         const ImageInput& input, const ParameterTable& table, const data::WeightFormat& format,
-                         const train::ExportPart& part)
-    : writer_(directory, data::resnet_config_json(config, torch_dtype(format.precision)), processor_file(input),
-              image_weight_tensors(table), format, writer_part(part), part.staged) {}
+}  // namespace
 
-void ImageExport::write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
-  if (tensor.shape.size() != 4) return writer_.write(values);
-  if (first == 0) convolution_.emplace(data::channels_last_sizes(tensor.shape));
-  convolution_->write(values, [this](std::span<const float> channel) { writer_.write(channel); });
+std::unique_ptr<train::ModelExporter> image_exporter(const data::ResnetConfig& config, const ImageInput& input,
+                                                     const ParameterTable& table, Precision precision) {
+  return std::make_unique<PretrainedExporter>(data::resnet_config_json(config, torch_dtype(precision)),
+                                              processor_file(input), parameters_and_state(table),
+                                              data::WeightFormat{.precision = precision});
 }
 
 }  // namespace mylos::tasks

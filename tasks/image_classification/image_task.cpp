@@ -147,7 +147,7 @@ void ImageTask::resolve_channels() {
 }
 
 void ImageTask::make_stream(const RunConfig& run) {
-  export_format_.precision = classifier_precision(run, classifier_);
+  exporter_ = image_exporter(classifier_.config, input_, network_->table(), classifier_precision(run, classifier_));
   if (!config_.order.empty()) {
     order_ = read_order(config_.order, train_->size());
     const std::size_t largest = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
@@ -217,19 +217,6 @@ void ImageTask::assemble(std::size_t step, std::span<const std::size_t> samples,
 void ImageTask::write_results(const std::filesystem::path& directory) const {
   write_text(directory / "results.json", evaluation_->results());
   write_text(directory / "predictions.jsonl", evaluation_->prediction_lines());
-}
-
-std::unique_ptr<train::ModelExport> ImageTask::start_export(const std::filesystem::path& directory) const {
-  return start_export_part(directory, {});
-}
-
-std::vector<std::size_t> ImageTask::export_files() const {
-  return data::divide_into_shards(image_weight_tensors(network_->table()), export_format_);
-}
-
-std::unique_ptr<train::ModelExport> ImageTask::start_export_part(const std::filesystem::path& directory,
-                                                                 const train::ExportPart& part) const {
-  return std::make_unique<ImageExport>(directory, classifier_.config, input_, network_->table(), export_format_, part);
 }
 
 std::vector<DataChecksum> ImageTask::data_checksums() const {

@@ -40,10 +40,7 @@ class ImageTask final : public Task {
   ImageEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return mistakes_json(evaluation_->mistakes()); }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
-  std::vector<std::size_t> export_files() const override;
-  std::unique_ptr<train::ModelExport> start_export_part(const std::filesystem::path& directory,
-                                                        const train::ExportPart& part) const override;
+  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
@@ -69,11 +66,11 @@ class ImageTask final : public Task {
   ImageConfig config_;
   Notice notice_;
   ClassifierModel classifier_;
-  data::WeightFormat export_format_;
   std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ is moved into the evaluation
   std::vector<std::int32_t> train_labels_, dev_labels_;
   ImageInput input_;
   std::unique_ptr<nn::Model> network_;
+  std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<GroupStream> stream_;
   std::unique_ptr<ImageBatches> batches_;
   std::vector<std::vector<std::size_t>> order_;  ///< images of each step, if read from a file

@@ -8,7 +8,6 @@
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"
-#include "tasks/interface/pretrained_export.hpp"
 
 #include <algorithm>
 #include <string>
@@ -110,12 +109,9 @@ std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained) {
   return nn::make_resnet(resnet_shape_of(read.model.config, read.input), Precision::float32);
 }
 
-std::unique_ptr<train::ModelExport> export_trained_classifier(const TrainedModel& trained, const ParameterTable& table,
-                                                              const std::filesystem::path& output) {
+std::unique_ptr<train::ModelExporter> make_trained_exporter(const TrainedModel& trained, const ParameterTable& table) {
   const TrainedClassifier read = read_trained(trained);
-  const Precision precision = classifier_precision(trained.run, read.model);
-  return std::make_unique<ImageExport>(output, read.model.config, read.input, table,
-                                       data::WeightFormat{.precision = precision});
+  return image_exporter(read.model.config, read.input, table, classifier_precision(trained.run, read.model));
 }
 
 }  // namespace mylos::tasks

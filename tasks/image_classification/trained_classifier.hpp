@@ -3,9 +3,8 @@
 #include "core/parameters.hpp"
 #include "nn/model.hpp"
 #include "tasks/interface/task_kind.hpp"
-#include "train/engine/task.hpp"
+#include "train/engine/model_exporter.hpp"
 
-#include <filesystem>
 #include <memory>
 
 /// Image classifiers from checkpoints. Labels, channels, stem, and size, mean and deviation of the images come from the
@@ -15,7 +14,6 @@ namespace mylos::tasks {
 
 std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained);
 
-std::unique_ptr<train::ModelExport> export_trained_classifier(const TrainedModel& trained, const ParameterTable& table,
-                                                              const std::filesystem::path& output);
+std::unique_ptr<train::ModelExporter> make_trained_exporter(const TrainedModel& trained, const ParameterTable& table);
 
 }  // namespace mylos::tasks

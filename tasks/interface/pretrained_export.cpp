@@ -1,16 +1,37 @@
 #include "tasks/interface/pretrained_export.hpp"
 
 #include "core/base/error.hpp"
+#include "data/huggingface/channels_last.hpp"
 
+#include <optional>
+#include <span>
 #include <utility>
 
 namespace mylos::tasks {
 namespace {
 
-OrderedJson with_dtype(OrderedJson config, Precision precision) {
-  config["torch_dtype"] = torch_dtype(precision);
-  return config;
-}
+bool is_convolution(const ParameterTensor& tensor) { return tensor.shape.size() == 4; }
+
+class PretrainedExport final : public train::ModelExport {
+ public:
+  PretrainedExport(const std::filesystem::path& directory, const OrderedJson& config,
+                   std::span<const data::ModelFile> files, std::span<const data::TensorShape> weights,
+                   const data::WeightFormat& format, const train::ExportPart& part)
+      : writer_(directory, config, files, weights, format, data::WriterPart{part.writer, part.writers}, part.staged) {}
+
+  void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) override {
+    if (!is_convolution(tensor)) return writer_.write(values);
+    if (first == 0) convolution_.emplace(data::channels_last_sizes(tensor.shape));
+    convolution_->write(values, [this](std::span<const float> channel) { writer_.write(channel); });
+  }
+  std::filesystem::path staged() const override { return writer_.staged(); }
+  void finish() override { writer_.finish(); }
+  void commit() override { writer_.commit(); }
+
+ private:
+  data::PretrainedWriter writer_;
+  std::optional<data::ChannelsFirst> convolution_;  ///< permutation of the convolution being written
+};
 
 }  // namespace
 
@@ -34,16 +55,26 @@ std::string_view torch_dtype(Precision precision) {
 
 std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
-  for (const ParameterTensor& tensor : table.tensors()) tensors.push_back({tensor.name, tensor.shape});
+  for (const ParameterTensor& tensor : table.tensors()) {
+    tensors.push_back({tensor.name, tensor.shape});
+    if (!is_convolution(tensor)) continue;
+    const data::ConvolutionSizes sizes = data::channels_last_sizes(tensor.shape);
+    tensors.back().shape = {sizes.out, sizes.in, sizes.height, sizes.width};
+  }
   return tensors;
 }
 
-data::WriterPart writer_part(const train::ExportPart& part) { return {part.writer, part.writers}; }
+PretrainedExporter::PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files,
+                                       std::vector<data::TensorShape> weights, const data::WeightFormat& format)
+    : config_(std::move(config)), files_(std::move(files)), weights_(std::move(weights)), format_(format) {
+  config_["torch_dtype"] = torch_dtype(format.precision);
+}
 
-PretrainedExport::PretrainedExport(const std::filesystem::path& directory, OrderedJson config,
-                                   std::span<const data::ModelFile> files, const ParameterTable& table,
-                                   const data::WeightFormat& format, const train::ExportPart& part)
-    : writer_(directory, with_dtype(std::move(config), format.precision), files, weight_tensors(table), format,
-              writer_part(part), part.staged) {}
+std::vector<std::size_t> PretrainedExporter::files() const { return data::divide_into_shards(weights_, format_); }
+
+std::unique_ptr<train::ModelExport> PretrainedExporter::start(const std::filesystem::path& directory,
+                                                              const train::ExportPart& part) const {
+  return std::make_unique<PretrainedExport>(directory, config_, files_, weights_, format_, part);
+}
 
 }  // namespace mylos::tasks

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "core/parameter_store.hpp"
+#include "core/parameters.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "tasks/interface/run_config.hpp"
-#include "train/engine/task.hpp"
+#include "train/engine/model_exporter.hpp"
 
 #include <filesystem>
-#include <span>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -20,28 +20,26 @@ Precision export_precision(const RunConfig& run, const data::PretrainedModel& mo
 /// Returns the name of a weight type in config.json: "bfloat16".
 std::string_view torch_dtype(Precision precision);
 
-/// Returns the tensors of `table` as weight files have them.
+/// Returns the parameter tensors of `table` as weight files have them: convolutions in PyTorch's layout.
 std::vector<data::TensorShape> weight_tensors(const ParameterTable& table);
 
-/// Returns `part` for the writers of weight files.
-data::WriterPart writer_part(const train::ExportPart& part);
-
-/// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load. Its tables have
-/// no state tensors.
-class PretrainedExport final : public train::ModelExport {
+/// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load.
+class PretrainedExporter final : public train::ModelExporter {
  public:
-  /// Writes `config` to config.json, with the type of the weights as torch_dtype, and `files` (the tokenizer's) next to
-  /// it.
-  PretrainedExport(const std::filesystem::path& directory, OrderedJson config, std::span<const data::ModelFile> files,
-                   const ParameterTable& table, const data::WeightFormat& format, const train::ExportPart& part = {});
+  /// Writes `config` to config.json, with the type of the weights as torch_dtype, and `files` (of the tokenizer or the
+  /// image processor) next to it. `weights` are the tensors that are exported, in order, as weight files have them.
+  PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files, std::vector<data::TensorShape> weights,
+                     const data::WeightFormat& format);
 
-  void write(const ParameterTensor&, std::size_t, std::span<const float> values) override { writer_.write(values); }
-  std::filesystem::path staged() const override { return writer_.staged(); }
-  void finish() override { writer_.finish(); }
-  void commit() override { writer_.commit(); }
+  std::vector<std::size_t> files() const override;
+  std::unique_ptr<train::ModelExport> start(const std::filesystem::path& directory,
+                                            const train::ExportPart& part) const override;
 
  private:
-  data::PretrainedWriter writer_;
+  OrderedJson config_;
+  std::vector<data::ModelFile> files_;
+  std::vector<data::TensorShape> weights_;
+  data::WeightFormat format_;
 };
 
 }  // namespace mylos::tasks

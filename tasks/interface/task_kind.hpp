@@ -117,10 +117,10 @@ class TaskKind {
   virtual std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const {
     return network(trained.model.string(), Precision::float32);
   }
-  /// Starts the export of a model from a checkpoint, with the tensors of `table`, into `output`, including its
-  /// configuration and the tokenizer's files.
-  virtual std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
-                                                           const std::filesystem::path& output) const = 0;
+  /// Returns the exporter of a model from a checkpoint with the tensors of `table`: the one of the task that trained
+  /// it.
+  virtual std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
+                                                                 const ParameterTable& table) const = 0;
   /// Plans a run of the model called `name` on the file `data` or, if that is empty, on the most common training data.
   /// Errors: std::runtime_error, UsageError.
   virtual PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,

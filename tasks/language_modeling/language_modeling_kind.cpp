@@ -2,10 +2,10 @@
 
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
-#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/gpt_shapes.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"
+#include "tasks/language_modeling/llama_export.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tasks/language_modeling/planned_documents.hpp"
 #include "tasks/language_modeling/prepared_documents.hpp"
@@ -79,12 +79,10 @@ class LanguageModelingKind final : public TaskKind {
     if (const NamedGpt* gpt = find_known_gpt(name)) return nn::make_gpt_sizes(gpt->shape, precision);
     return nn::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
   }
-  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
-                                                   const std::filesystem::path& output) const override {
+  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
+                                                         const ParameterTable& table) const override {
     const data::PretrainedModel model(trained.model);
-    return std::make_unique<PretrainedExport>(output, data::llama_config_json(data::read_llama_config(model)),
-                                              read_tokenizer_files(model), table,
-                                              data::WeightFormat{.precision = export_precision(trained.run, model)});
+    return llama_exporter(trained.run, model, data::read_llama_config(model), table);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {

@@ -45,10 +45,6 @@ data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& dire
   return std::move(*tokenizer);
 }
 
-std::vector<data::ModelFile> read_tokenizer_files(const data::PretrainedModel& model) {
-  return model.read_files(data::sentencepiece_files);
-}
-
 data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model) {
   const auto end = model.eos_token_ids.empty() ? std::nullopt : std::optional(model.eos_token_ids.front());
   return {.max_length = config.max_length,

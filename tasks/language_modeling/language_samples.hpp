@@ -24,9 +24,6 @@ std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem
 /// Returns the same; a missing tokenizer is an error, too: std::runtime_error naming the missing file.
 data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model);
 
-/// Returns the files that an exported model needs to be used like the one in `model`.
-std::vector<data::ModelFile> read_tokenizer_files(const data::PretrainedModel& model);
-
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
 data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model);
 

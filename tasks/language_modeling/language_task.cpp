@@ -5,7 +5,7 @@
 #include "core/base/quantities.hpp"
 #include "data/huggingface/llama_tensors.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/language_modeling/llama_export.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 
 #include <fmt/format.h>
@@ -51,13 +51,12 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
       notice_(std::move(notice)),
       pretrained_(configured_.model),
       llama_(data::read_llama_config(pretrained_)),
-      tokenizer_files_(read_tokenizer_files(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
       model_(nn::make_llama(shape_of(configured_, llama_, run.engine.precision), run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
-  if (!configured_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
+  if (!configured_.train.empty()) exporter_ = llama_exporter(run, pretrained_, llama_, model_->table());
   read_data(run);
 }
 
@@ -115,20 +114,6 @@ void LanguageTask::assemble(std::size_t, std::span<const std::size_t> samples, s
 
 void LanguageTask::write_results(const fs::path& directory) const {
   write_text(directory / "results.json", evaluation_->results());
-}
-
-std::unique_ptr<train::ModelExport> LanguageTask::start_export(const fs::path& directory) const {
-  return start_export_part(directory, {});
-}
-
-std::vector<std::size_t> LanguageTask::export_files() const {
-  return data::divide_into_shards(weight_tensors(model_->table()), export_format_);
-}
-
-std::unique_ptr<train::ModelExport> LanguageTask::start_export_part(const fs::path& directory,
-                                                                    const train::ExportPart& part) const {
-  return std::make_unique<PretrainedExport>(directory, data::llama_config_json(llama_), tokenizer_files_,
-                                            model_->table(), export_format_, part);
 }
 
 std::vector<DataChecksum> LanguageTask::data_checksums() const {

@@ -39,10 +39,7 @@ class LanguageTask final : public Task {
 
   LanguageEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
-  std::vector<std::size_t> export_files() const override;
-  std::unique_ptr<train::ModelExport> start_export_part(const std::filesystem::path& directory,
-                                                        const train::ExportPart& part) const override;
+  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
   std::string model_text() const override;
@@ -67,10 +64,9 @@ class LanguageTask final : public Task {
   Notice notice_;
   data::PretrainedModel pretrained_;
   data::LlamaConfig llama_;
-  std::vector<data::ModelFile> tokenizer_files_;
-  data::WeightFormat export_format_;
   std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
   std::unique_ptr<nn::LlamaModel> model_;
+  std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;
   std::unique_ptr<train::EpochSampler> sampler_;

@@ -6,7 +6,7 @@
 #include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
 #include "tasks/question_answering/prepared_questions.hpp"
@@ -103,14 +103,10 @@ class QuestionAnsweringKind final : public TaskKind {
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     return nn::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
   }
-  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
-                                                   const std::filesystem::path& output) const override {
+  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
+                                                         const ParameterTable& table) const override {
     const data::PretrainedModel model(trained.model);
-    const data::BertConfig config = data::read_bert_config(model);
-    const auto files =
-        data::wordpiece_model_files(data::read_wordpiece_files(trained.model), config.max_position_embeddings);
-    return std::make_unique<PretrainedExport>(output, data::bert_config_json(config), files, table,
-                                              data::WeightFormat{.precision = export_precision(trained.run, model)});
+    return bert_exporter(trained.run, model, data::read_bert_config(model), table);
   }
   std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
     return std::make_unique<WordTokenizer>(directory);

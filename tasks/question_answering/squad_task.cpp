@@ -7,7 +7,7 @@
 #include "data/squad/answer_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_order.hpp"
 
@@ -55,13 +55,11 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       pretrained_(configured_.model),
       bert_(data::read_bert_config(pretrained_)),
       switches_(data::read_tokenizer_options(configured_.model)),
-      tokenizer_files_(
-          data::wordpiece_model_files(data::read_wordpiece_files(configured_.model), bert_.max_position_embeddings)),
       tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
       model_(
           nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision), run.engine.precision)) {
   check_length(config_, bert_);
-  if (!configured_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
+  if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
   if (reads == Reads::model_and_data) read_data(run);
 }
 
@@ -159,20 +157,6 @@ void SquadTask::write_results(const std::filesystem::path& directory) const { ev
 
 std::string SquadTask::short_answers() const {
   return data::short_answers_json(evaluation_->windows().dataset.questions, evaluation_->answers());
-}
-
-std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
-  return start_export_part(directory, {});
-}
-
-std::vector<std::size_t> SquadTask::export_files() const {
-  return data::divide_into_shards(weight_tensors(model_->table()), export_format_);
-}
-
-std::unique_ptr<train::ModelExport> SquadTask::start_export_part(const std::filesystem::path& directory,
-                                                                 const train::ExportPart& part) const {
-  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), tokenizer_files_, model_->table(),
-                                            export_format_, part);
 }
 
 }  // namespace mylos::tasks

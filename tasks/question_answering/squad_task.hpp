@@ -39,10 +39,7 @@ class SquadTask final : public Task {
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override;
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
-  std::vector<std::size_t> export_files() const override;
-  std::unique_ptr<train::ModelExport> start_export_part(const std::filesystem::path& directory,
-                                                        const train::ExportPart& part) const override;
+  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
@@ -66,10 +63,9 @@ class SquadTask final : public Task {
   data::PretrainedModel pretrained_;
   data::BertConfig bert_;
   data::TokenizerOptions switches_;
-  std::vector<data::ModelFile> tokenizer_files_;  ///< in the format of exports, prepared once
-  data::WeightFormat export_format_;
   data::WordPieceTokenizer tokenizer_;
   std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<SquadWindows> train_;
   std::unique_ptr<WindowBatcher> batcher_;
   std::unique_ptr<train::EpochSampler> sampler_;

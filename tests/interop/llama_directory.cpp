@@ -78,15 +78,13 @@ Precision type_called(const std::string& name) {
 void write_copy(LoadedLlama& loaded, const std::string& source, const std::string& target,
                 const data::WeightFormat& format) {
   const OrderedJson config = data::llama_config_json(data::read_llama_config(data::PretrainedModel(source)));
-  tasks::PretrainedExport copy(target, config, {}, loaded.model->table(), format);
+  const tasks::PretrainedExporter exporter(config, {}, tasks::weight_tensors(loaded.model->table()), format);
   const auto alone = parallel::make_self_communicator();
-  const std::vector<train::WrittenTensors> all = train::divide_export(
-      std::vector<std::size_t>{loaded.model->table().tensors().size()}, std::vector<std::size_t>{0});
-  train::gather_tensors(*alone, loaded.store, *loaded.mode, all,
-                        [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
-                          copy.write(tensor, first, values);
-                        });
-  copy.commit();
+  const std::vector<train::WrittenTensors> all = train::divide_export(exporter.files(), std::vector<std::size_t>{0});
+  const auto gather = [&](const train::TensorSink& take) {
+    train::gather_tensors(*alone, loaded.store, *loaded.mode, all, take);
+  };
+  train::export_model(exporter, gather, target);
 }
 
 int run(const std::vector<std::string>& words) {

@@ -38,9 +38,9 @@ class SafetensorsExport final : public train::ModelExport {
 
 }  // namespace
 
-std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::path& directory,
-                                                      const ParameterTable& table) {
-  return std::make_unique<SafetensorsExport>(directory, table);
+std::unique_ptr<train::ModelExport> SafetensorsExporter::start(const std::filesystem::path& directory,
+                                                               const train::ExportPart&) const {
+  return std::make_unique<SafetensorsExport>(directory, table_);
 }
 
 void GeneratedEvaluation::take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) {
@@ -62,7 +62,7 @@ train::Metrics GeneratedEvaluation::score() {
 
 GeneratedTask::GeneratedTask(std::unique_ptr<nn::Model> model, std::size_t samples, std::size_t batch,
                              std::uint64_t seed, std::filesystem::path start)
-    : model_(std::move(model)), sampler_(samples, batch, seed), start_(std::move(start)) {}
+    : model_(std::move(model)), exporter_(model_->table()), sampler_(samples, batch, seed), start_(std::move(start)) {}
 
 void GeneratedTask::initial_values(const train::TensorWriter& write) const {
   if (start_.empty()) return;
@@ -74,10 +74,6 @@ void GeneratedTask::write_results(const std::filesystem::path& directory) const 
   nlohmann::ordered_json scores;
   for (const auto& [name, value] : evaluation_->metrics()) scores[name] = value;
   write_text(directory / "scores.json", scores.dump() + "\n");
-}
-
-std::unique_ptr<train::ModelExport> GeneratedTask::start_export(const std::filesystem::path& directory) const {
-  return start_safetensors(directory, model_->table());
 }
 
 }  // namespace mylos::small_models

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 /// Common base of tasks with generated samples: shuffled epochs, and a model that is exported, with its state tensors,
 /// as one safetensors file from which a later task of the same kind can start.
@@ -29,9 +30,18 @@ class GeneratedEvaluation : public train::Evaluation {
   train::Metrics metrics_;
 };
 
-/// Writes all parameter and state tensors of `table` to model.safetensors in `directory`.
-std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::path& directory,
-                                                      const ParameterTable& table);
+/// Exports all parameter and state tensors of `table`, which must outlive it, as model.safetensors.
+class SafetensorsExporter final : public train::ModelExporter {
+ public:
+  explicit SafetensorsExporter(const ParameterTable& table) : table_(table) {}
+
+  std::vector<std::size_t> files() const override { return {table_.tensors().size() + table_.state_tensors().size()}; }
+  std::unique_ptr<train::ModelExport> start(const std::filesystem::path& directory,
+                                            const train::ExportPart& part) const override;
+
+ private:
+  const ParameterTable& table_;
+};
 
 class GeneratedTask : public train::Task {
  public:
@@ -45,7 +55,7 @@ class GeneratedTask : public train::Task {
   /// Writes scores.json with the metrics of the last evaluation.
   void write_results(const std::filesystem::path& directory) const override;
   /// Exports model.safetensors.
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+  const train::ModelExporter* exporter() const override { return &exporter_; }
 
  protected:
   /// Draws batches of `batch` samples out of `samples`. `start` is an exported directory to start from; empty =
@@ -57,6 +67,7 @@ class GeneratedTask : public train::Task {
 
  private:
   std::unique_ptr<nn::Model> model_;
+  SafetensorsExporter exporter_;
   train::EpochSampler sampler_;
   std::filesystem::path start_;
 };

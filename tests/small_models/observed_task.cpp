@@ -25,10 +25,28 @@ class ObservedEvaluation final : public train::Evaluation {
   const TaskObserver& observer_;
 };
 
+class ObservedExporter final : public train::ModelExporter {
+ public:
+  ObservedExporter(const train::ModelExporter& exporter, const TaskObserver& observer)
+      : exporter_(exporter), observer_(observer) {}
+
+  std::vector<std::size_t> files() const override { return exporter_.files(); }
+  std::unique_ptr<train::ModelExport> start(const std::filesystem::path& directory,
+                                            const train::ExportPart& part) const override {
+    if (observer_.on_export) observer_.on_export(directory);
+    return exporter_.start(directory, part);
+  }
+
+ private:
+  const train::ModelExporter& exporter_;
+  const TaskObserver& observer_;
+};
+
 }  // namespace
 
 ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer) : task_(task), observer_(observer) {
   if (task.evaluation() != nullptr) evaluation_ = std::make_unique<ObservedEvaluation>(*task.evaluation(), observer);
+  if (task.exporter() != nullptr) exporter_ = std::make_unique<ObservedExporter>(*task.exporter(), observer);
 }
 
 void ObservedTask::assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
@@ -40,11 +58,6 @@ void ObservedTask::assemble(std::size_t step, std::span<const std::size_t> sampl
 void ObservedTask::write_results(const std::filesystem::path& directory) const {
   if (observer_.on_results) observer_.on_results();
   task_.write_results(directory);
-}
-
-std::unique_ptr<train::ModelExport> ObservedTask::start_export(const std::filesystem::path& directory) const {
-  if (observer_.on_export) observer_.on_export(directory);
-  return task_.start_export(directory);
 }
 
 }  // namespace mylos::small_models

@@ -33,12 +33,13 @@ class ObservedTask final : public train::Task {
   train::Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return task_.short_answers(); }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
  private:
   train::Task& task_;
   const TaskObserver& observer_;
   std::unique_ptr<train::Evaluation> evaluation_;
+  std::unique_ptr<train::ModelExporter> exporter_;
 };
 
 }  // namespace mylos::small_models

@@ -53,6 +53,22 @@ class NamedExport final : public train::ModelExport {
   std::string_view type_;
 };
 
+/// Starts NamedExports.
+class NamedExporter final : public train::ModelExporter {
+ public:
+  NamedExporter(const ParameterTable& table, std::string_view type) : model_(table), type_(type) {}
+
+  std::vector<std::size_t> files() const override { return model_.files(); }
+  std::unique_ptr<train::ModelExport> start(const std::filesystem::path& directory,
+                                            const train::ExportPart& part) const override {
+    return std::make_unique<NamedExport>(model_.start(directory, part), directory, type_);
+  }
+
+ private:
+  SafetensorsExporter model_;
+  std::string_view type_;
+};
+
 /// A kind's description of its data that the engine's task does not have.
 struct SmallTexts {
   std::string_view model_type;
@@ -64,7 +80,10 @@ struct SmallTexts {
 class SmallTask final : public tasks::Task {
  public:
   SmallTask(std::unique_ptr<GeneratedTask> task, const RunConfig& run, SmallTexts texts)
-      : task_(std::move(task)), reported_(run.task), texts_(std::move(texts)) {}
+      : task_(std::move(task)),
+        reported_(run.task),
+        texts_(std::move(texts)),
+        exporter_(task_->model().table(), texts_.model_type) {}
 
   const nn::Model& model() const override { return task_->model(); }
   void initial_values(const train::TensorWriter& write) const override { task_->initial_values(write); }
@@ -81,9 +100,7 @@ class SmallTask final : public tasks::Task {
   void write_results(const std::filesystem::path& directory) const override {
     write_text(directory / "results.json", results_text());
   }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override {
-    return std::make_unique<NamedExport>(task_->start_export(directory), directory, texts_.model_type);
-  }
+  const train::ModelExporter* exporter() const override { return &exporter_; }
 
   std::vector<tasks::DataChecksum> data_checksums() const override {
     std::vector<tasks::DataChecksum> checksums;
@@ -113,6 +130,7 @@ class SmallTask final : public tasks::Task {
   std::unique_ptr<GeneratedTask> task_;
   tasks::TaskConfig reported_;
   SmallTexts texts_;
+  NamedExporter exporter_;
 };
 
 /// The common part of the two kinds.
@@ -123,9 +141,9 @@ class SmallKind : public tasks::TaskKind {
   }
   std::vector<Choice> metrics() const final { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
   std::unique_ptr<nn::Model> network(const std::string&, Precision) const final { return network(); }
-  std::unique_ptr<train::ModelExport> start_export(const tasks::TrainedModel&, const ParameterTable& table,
-                                                   const std::filesystem::path& output) const final {
-    return std::make_unique<NamedExport>(start_safetensors(output, table), output, model_types().front());
+  std::unique_ptr<train::ModelExporter> trained_exporter(const tasks::TrainedModel&,
+                                                         const ParameterTable& table) const final {
+    return std::make_unique<NamedExporter>(table, model_types().front());
   }
   tasks::PlannedRun plan(const std::string& model, const std::filesystem::path& file, const RunConfig& run,
                          const OptionSources&, const Notice& notice) const final {

@@ -51,7 +51,29 @@ class FailingExport final : public train::ModelExport {
   Failure failure_;
 };
 
-/// A task whose model is exported in the files of transformers, a small number of bytes each.
+/// Exports in the files of transformers, a small number of bytes each.
+class ShardedExporter final : public train::ModelExporter {
+ public:
+  explicit ShardedExporter(const ParameterTable& table)
+      : exporter_(OrderedJson{{"model_type", "test"}}, {}, weight_tensors(table), {.shard_bytes = 20'000}) {}
+
+  std::vector<std::size_t> files() const override { return exporter_.files(); }
+  std::unique_ptr<train::ModelExport> start(const fs::path& directory, const train::ExportPart& part) const override {
+    ++parts_started;
+    const bool fails = part.writer + 1 == part.writers && failure != Failure::none;
+    if (fails && failure == Failure::start) throw std::runtime_error("the disk is full");
+    auto target = exporter_.start(directory, part);
+    if (fails) return std::make_unique<FailingExport>(std::move(target), failure);
+    return target;
+  }
+
+  Failure failure = Failure::none;  ///< of the last writer
+  mutable std::size_t parts_started = 0;
+
+ private:
+  PretrainedExporter exporter_;
+};
+
 class ShardedTask final : public train::Task {
  public:
   const nn::Model& model() const override { return text_.model(); }
@@ -67,30 +89,14 @@ class ShardedTask final : public train::Task {
   }
   train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const fs::path&) const override {}
-  std::unique_ptr<train::ModelExport> start_export(const fs::path& directory) const override {
-    return start_export_part(directory, {});
-  }
-  std::vector<std::size_t> export_files() const override {
-    return data::divide_into_shards(weight_tensors(model().table()), format_);
-  }
-  std::unique_ptr<train::ModelExport> start_export_part(const fs::path& directory,
-                                                        const train::ExportPart& part) const override {
-    ++parts_started;
-    const bool fails = part.writer + 1 == part.writers && failure != Failure::none;
-    if (fails && failure == Failure::start) throw std::runtime_error("the disk is full");
-    auto target =
-        std::make_unique<PretrainedExport>(directory, OrderedJson{{"model_type", "test"}},
-                                           std::span<const data::ModelFile>(), model().table(), format_, part);
-    if (fails) return std::make_unique<FailingExport>(std::move(target), failure);
-    return target;
-  }
+  const ShardedExporter* exporter() const override { return &exporter_; }
 
-  Failure failure = Failure::none;  ///< of the last writer
-  mutable std::size_t parts_started = 0;
+  /// Makes the last writer fail.
+  void fail_at(Failure failure) { exporter_.failure = failure; }
 
  private:
   small_models::TextTask text_{{.sentences = 60, .batch = 9, .evaluation_sentences = 70}};
-  data::WeightFormat format_{.shard_bytes = 20'000};
+  ShardedExporter exporter_{text_.model().table()};
 };
 
 train::TrainConfig config_of(ModeKind mode, const fs::path& output) {
@@ -128,10 +134,10 @@ TEST(SharedExport, FilesOfSeveralRanksHoldTheTrainedValues) {
     const tests::SharedDirectory directory;
     train::Trainer trainer(config_of(mode, directory.path() / "run"), task, train::ranks_of(tests::launch()));
     trainer.run({});
-    const std::size_t files = task.export_files().size(), writers = std::min(files, world().size());
+    const std::size_t files = task.exporter()->files().size(), writers = std::min(files, world().size());
     ASSERT_GE(files, 4u);
     // best/ and last/ are exported, by every rank that has a file to write.
-    EXPECT_EQ(task.parts_started, world().rank() < writers ? 2u : 0u);
+    EXPECT_EQ(task.exporter()->parts_started, world().rank() < writers ? 2u : 0u);
     world().barrier("until all have exported");
     const data::WeightFiles written(directory.path() / "run/last");
     for (const ParameterTensor& tensor : task.model().table().tensors()) {
@@ -150,9 +156,9 @@ TEST(SharedExport, AWriterThatFailsEndsAllRanksAndLeavesTheEarlierExport) {
   world().barrier("until all have exported");
   const std::string name = task.model().table().tensor(0).name;
   const std::vector<float> values = values_in(data::WeightFiles(output / "last"), name);
-  const std::size_t last = std::min(task.export_files().size(), world().size()) - 1;
+  const std::size_t last = std::min(task.exporter()->files().size(), world().size()) - 1;
   for (const Failure failure : {Failure::start, Failure::write, Failure::finish}) {
-    task.failure = failure;
+    task.fail_at(failure);
     train::TrainConfig longer = config_of(ModeKind::sharded, output);
     longer.steps = 4;
     train::Trainer trainer(longer, task, train::ranks_of(tests::launch()));

@@ -111,27 +111,33 @@ std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, st
   return writers;
 }
 
+void export_model(const ModelExporter& exporter, const TensorSource& source, const std::filesystem::path& directory) {
+  const std::unique_ptr<ModelExport> target = exporter.start(directory, {});
+  source([&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+    target->write(tensor, first, values);
+  });
+  target->commit();
+}
+
 namespace {
 
 /// See export_model. Errors: SharedError, thrown by all ranks at the same call.
-void write_export(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
+void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
                   const std::vector<WrittenTensors>& writers, ExportWriter& mine) {
   const std::size_t count = writers.size();
-  if (count == 1) {
-    parallel::on_first_rank(ranks, [&] { mine.start(task.start_export(directory)); });
-  } else {
-    const std::filesystem::path staged = parallel::on_first_rank(ranks, [&] {
-      std::unique_ptr<ModelExport> first = task.start_export_part(directory, {.writer = 0, .writers = count});
-      const std::filesystem::path path = first->staged();
-      mine.start(std::move(first));
-      return path;
-    });
+  const std::filesystem::path staged = parallel::on_first_rank(ranks, [&] {
+    std::unique_ptr<ModelExport> first = exporter.start(directory, {.writer = 0, .writers = count});
+    const std::filesystem::path path = first->staged();
+    mine.start(std::move(first));
+    return path;
+  });
+  if (count > 1) {
     parallel::on_every_rank(ranks, [&] {
       for (std::size_t writer = 1; writer < count; ++writer) {
         if (writers[writer].rank != ranks.rank()) continue;
         const parallel::FileWork starting;
-        mine.start(task.start_export_part(directory, {.writer = writer, .writers = count, .staged = staged}));
+        mine.start(exporter.start(directory, {.writer = writer, .writers = count, .staged = staged}));
       }
     });
   }
@@ -148,9 +154,11 @@ void write_export(parallel::Communicator& ranks, const Task& task, const Paramet
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
                   std::span<const std::size_t> writer_of) {
+  const ModelExporter* const exporter = task.exporter();
+  require(exporter != nullptr, "export: the task has no exporter");
   ExportWriter mine;
   try {
-    write_export(ranks, task, store, mode, directory, divide_export(task.export_files(), writer_of), mine);
+    write_export(ranks, *exporter, store, mode, directory, divide_export(exporter->files(), writer_of), mine);
   } catch (const parallel::SharedError&) {
     // The first rank removes the directory, in which nobody else may remove files at the same time.
     if (ranks.rank() != 0) mine.abandon();

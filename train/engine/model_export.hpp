@@ -35,9 +35,17 @@ void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, 
 /// are spread evenly over them, and thus over nodes.
 std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of);
 
+/// Passes all tensors of a model: those of the table in order, then its state tensors, each from the first element to
+/// the last.
+using TensorSource = std::function<void(const TensorSink& take)>;
+
+/// Exports the tensors of `source` into `directory`, in a process without other ranks.
+void export_model(const ModelExporter& exporter, const TensorSource& source, const std::filesystem::path& directory);
+
 /// Exports the model of `task` into `directory`. The first rank writes, or several of the ranks in `writer_of` do if
 /// the export has several files; the others send them their parts. Collective.
-/// Errors: an error of the export is thrown on every rank, so that no rank is left waiting.
+/// Errors: std::invalid_argument if the task has no exporter. An error of the export is thrown on every rank, so that
+/// no rank is left waiting.
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
                   std::span<const std::size_t> writer_of);

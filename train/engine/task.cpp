@@ -16,15 +16,4 @@ void TensorWriter::operator()(const std::string& name, std::span<const float> va
   });
 }
 
-std::vector<std::size_t> Task::export_files() const {
-  const ParameterTable& table = model().table();
-  return {table.tensors().size() + table.state_tensors().size()};
-}
-
-std::unique_ptr<ModelExport> Task::start_export_part(const std::filesystem::path& directory,
-                                                     const ExportPart& part) const {
-  require(part.writers == 1, fmt::format("this task has exports of one writer, not of {}", part.writers));
-  return start_export(directory);
-}
-
 }  // namespace mylos::train

@@ -3,11 +3,11 @@
 #include "core/batch.hpp"
 #include "nn/model.hpp"
 #include "train/engine/metrics.hpp"
+#include "train/engine/model_exporter.hpp"
 #include "train/engine/sample_stream.hpp"
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -41,29 +41,6 @@ class Evaluation {
   virtual std::span<const MetricKind> kinds() const = 0;
   /// Returns an upper bound of the bytes needed on the first rank to score and to write the results.
   virtual std::size_t kept_bytes() const { return 0; }
-};
-
-/// One of several ranks that write an export side by side: file f is written by writer f % writers.
-struct ExportPart {
-  std::size_t writer = 0;
-  std::size_t writers = 1;
-  std::filesystem::path staged = {};  ///< ModelExport::staged() of the first writer; empty for that one
-};
-
-/// Exports a model for other programs into a directory, which is replaced as a whole when the export is complete.
-class ModelExport {
- public:
-  virtual ~ModelExport() = default;
-  /// Takes values of `tensor` from element `first` on: all tensors of the table in order, then its state tensors, each
-  /// from the first element to the last. A writer of several takes those of its files.
-  virtual void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) = 0;
-  /// The directory that collects the files until commit(); empty if only one rank can write.
-  virtual std::filesystem::path staged() const { return {}; }
-  /// Completes the files of one of several writers after its last value.
-  virtual void finish() {}
-  /// Completes the export after the last value, and after finish() of all writers. Without this call nothing is
-  /// replaced. Only for the first writer.
-  virtual void commit() = 0;
 };
 
 /// Reads the values of a tensor from element `first` on.
@@ -115,14 +92,8 @@ class Task : public SampleStream {
   virtual void write_results(const std::filesystem::path& directory) const = 0;
   /// Returns a short JSON form of the last evaluation's answers, for comparing evaluations; empty if there is none.
   virtual std::string short_answers() const { return {}; }
-  /// Starts an export of the model into `directory`. The task must outlive the export.
-  virtual std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const = 0;
-  /// Returns the number of tensors in each file of an export: consecutive tensors of the table, then state tensors.
-  virtual std::vector<std::size_t> export_files() const;
-  /// Like start_export, for one of several writers: each writes the tensors of its files and no others. Only called if
-  /// export_files() has as many files as there are writers, or more.
-  virtual std::unique_ptr<ModelExport> start_export_part(const std::filesystem::path& directory,
-                                                         const ExportPart& part) const;
+  /// Returns the exporter of the model; null if the task exports none.
+  virtual const ModelExporter* exporter() const = 0;
 };
 
 }  // namespace mylos::train

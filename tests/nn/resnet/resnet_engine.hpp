@@ -58,7 +58,7 @@ class RecordedResnetTask final : public train::Task {
                 Batch& batch) const override;
   train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const std::filesystem::path&) const override {}
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
+  const train::ModelExporter* exporter() const override { return nullptr; }
 
   /// The largest batch of a step, and all groups of the first step.
   BatchShape shape() const;

@@ -51,16 +51,17 @@ class ImageDirectory : public testing::Test {
 
   /// Exports the values in pieces of this many elements.
   void write(const std::filesystem::path& directory, std::size_t piece) const {
-    ImageExport exported(directory, config_, input, table(), {});
+    const auto exporter = image_exporter(config_, input, table(), Precision::float32);
+    const auto exported = exporter->start(directory, {});
     const auto add = [&](const ParameterTensor& row) {
       const std::vector<float>& values = values_.at(row.name);
       for (std::size_t begin = 0; begin < values.size(); begin += piece) {
-        exported.write(row, begin, std::span(values).subspan(begin, std::min(piece, values.size() - begin)));
+        exported->write(row, begin, std::span(values).subspan(begin, std::min(piece, values.size() - begin)));
       }
     };
     for (const ParameterTensor& row : table().tensors()) add(row);
     for (const ParameterTensor& row : table().state_tensors()) add(row);
-    exported.commit();
+    exported->commit();
   }
   /// Reads the tensors of a directory, in the layout of kernels.
   Values read(const std::filesystem::path& directory, bool trains = true, bool new_classifier = false) {

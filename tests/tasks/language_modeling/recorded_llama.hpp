@@ -50,7 +50,7 @@ class RecordedLlamaTask final : public train::Task {
   }
   train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const std::filesystem::path&) const override {}
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
+  const train::ModelExporter* exporter() const override { return nullptr; }
 
   const RecordedTexts& texts() const { return texts_; }
 

@@ -90,7 +90,7 @@ class RecordedTask final : public train::Task {
   }
   train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const fs::path&) const override {}
-  std::unique_ptr<train::ModelExport> start_export(const fs::path&) const override { return nullptr; }
+  const train::ModelExporter* exporter() const override { return nullptr; }
 
   const RecordedBatch& batch() const { return batch_; }
   BatchShape shape() const { return {batch_.samples, batch_.tokens.size(), *std::ranges::max_element(batch_.lengths)}; }

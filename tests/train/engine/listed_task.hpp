@@ -92,7 +92,7 @@ class ListedTask final : public Task {
   void assemble(std::size_t, std::span<const std::size_t>, std::span<const std::uint32_t>, Batch&) const override {}
   Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path&) const override {}
-  std::unique_ptr<ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
+  const ModelExporter* exporter() const override { return nullptr; }
 
  private:
   SizedModel model_;

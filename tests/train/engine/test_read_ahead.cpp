@@ -34,9 +34,7 @@ class ExpectingTask final : public Task {
   }
   Evaluation* evaluation() const override { return nullptr; }
   void write_results(const std::filesystem::path&) const override {}
-  std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const override {
-    return task_.start_export(directory);
-  }
+  const ModelExporter* exporter() const override { return task_.exporter(); }
 
   mutable Assembled expected_, assembled_;
   mutable int reported_ = 0;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/parameters.hpp"
+#include "data/huggingface/llama_config.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "tasks/interface/run_config.hpp"
+#include "train/engine/model_exporter.hpp"
+
+#include <memory>
+
+namespace mylos::tasks {
+
+/// Returns the exporter of a model that `run` starts from `model`, whose configuration is `config`: with the tokenizer
+/// of `model`, and with the tensors of `table` in the type of export_precision(). Errors: std::runtime_error naming a
+/// file of `model`.
+std::unique_ptr<train::ModelExporter> llama_exporter(const RunConfig& run, const data::PretrainedModel& model,
+                                                     const data::LlamaConfig& config, const ParameterTable& table);
+
+}  // namespace mylos::tasks
