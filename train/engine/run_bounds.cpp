@@ -83,6 +83,14 @@ std::size_t largest_global_batch(const SampleStream& stream, std::size_t steps) 
   return largest;
 }
 
+std::size_t longest_sample(const SampleStream& stream, std::size_t steps) {
+  std::size_t longest = 0;
+  for (std::size_t step = 0; step < std::min(steps, stream.steps_per_epoch()); ++step) {
+    for (const std::size_t sample : stream.global_batch(step)) longest = std::max(longest, stream.rows_of(sample));
+  }
+  return longest;
+}
+
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const StepSplit& split) {
   if (steps / most_epochs_looked_at > stream.steps_per_epoch()) return bound_of_epoch(stream, limit, split);

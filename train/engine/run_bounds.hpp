@@ -14,6 +14,9 @@ std::size_t total_steps(const TrainConfig& config, const SampleStream& stream);
 /// Returns the samples of the largest global batch in steps [0, steps).
 std::size_t largest_global_batch(const SampleStream& stream, std::size_t steps);
 
+/// Returns the rows of the longest sample in steps [0, steps).
+std::size_t longest_sample(const SampleStream& stream, std::size_t steps);
+
 /// Maxima over steps and ranks, each taken independently.
 struct MicroBatchBounds {
   BatchShape largest;             ///< most rows, most samples and longest sample of a micro-batch
