@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -131,24 +132,42 @@ double memory_of_node(parallel::Launch& launch, std::size_t repeats) {
   return sum;
 }
 
-Json row_of(const Collective& collective, parallel::Launch& launch, std::size_t bytes, double seconds, double memory) {
+/// A collective over an array of one size, timed.
+struct TimedCollective {
+  const char* operation;
+  std::size_t bytes;
+  double seconds;
+  double algorithm, bus;                  ///< bandwidths, in bytes per second
+  std::optional<double> share_of_memory;  ///< of the node's bandwidth; nullopt between nodes, where the network limits
+};
+
+TimedCollective timed_collective(const Collective& collective, parallel::Launch& launch, std::size_t bytes,
+                                 double seconds, double memory) {
   const auto ranks = static_cast<double>(launch.world().size()), size = static_cast<double>(bytes);
-  Json row{{"operation", collective.name},
-           {"bytes", bytes},
-           {"seconds", seconds},
-           {"algorithm_bandwidth", size / seconds},
-           {"bus_bandwidth", collective.bus_factor(ranks) * size / seconds}};
-  // Between nodes, the network is the limit.
-  if (launch.nodes() == 1) row["share_of_memory"] = ranks * collective.least_memory(ranks) * size / memory / seconds;
+  TimedCollective timed{.operation = collective.name,
+                        .bytes = bytes,
+                        .seconds = seconds,
+                        .algorithm = size / seconds,
+                        .bus = collective.bus_factor(ranks) * size / seconds,
+                        .share_of_memory = {}};
+  if (launch.nodes() == 1) timed.share_of_memory = ranks * collective.least_memory(ranks) * size / memory / seconds;
+  return timed;
+}
+
+Json collective_json(const TimedCollective& timed) {
+  Json row{{"operation", timed.operation},
+           {"bytes", timed.bytes},
+           {"seconds", timed.seconds},
+           {"algorithm_bandwidth", timed.algorithm},
+           {"bus_bandwidth", timed.bus}};
+  if (timed.share_of_memory) row["share_of_memory"] = *timed.share_of_memory;
   return row;
 }
 
-void print_exchange(const Json& row) {
-  const std::string share =
-      row.contains("share_of_memory") ? fmt::format("{:7.0f} %", 100 * row["share_of_memory"].get<double>()) : "";
-  print(fmt::format("{:15} {:>8} KiB {:10.3f} ms {:9.2f} {:9.2f} GB/s{}\n", row["operation"].get<std::string>(),
-                    row["bytes"].get<std::size_t>() >> 10, 1e3 * row["seconds"].get<double>(),
-                    1e-9 * row["algorithm_bandwidth"].get<double>(), 1e-9 * row["bus_bandwidth"].get<double>(), share));
+void print_collective(const TimedCollective& timed) {
+  const std::string share = timed.share_of_memory ? fmt::format("{:7.0f} %", 100 * *timed.share_of_memory) : "";
+  print(fmt::format("{:15} {:>8} KiB {:10.3f} ms {:9.2f} {:9.2f} GB/s{}\n", timed.operation, timed.bytes >> 10,
+                    1e3 * timed.seconds, 1e-9 * timed.algorithm, 1e-9 * timed.bus, share));
 }
 
 void print_head(parallel::Launch& launch, double memory, std::size_t repeats) {
@@ -171,17 +190,19 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
   const bool tells = ranks.rank() == 0;
   const double memory = memory_of_node(launch, 3);
   if (tells && !arguments.json) print_head(launch, memory, arguments.repeats);
-  Json rows = Json::array();
+  std::vector<TimedCollective> timed;
   for (const Collective& collective : collectives) {
     for (std::size_t size = smallest; size <= largest; size *= 4) {
       CollectiveTimer timer(ranks, size);
       timer.validate(collective);
       const double seconds = median(timer.time(collective, arguments.repeats));
-      rows.push_back(row_of(collective, launch, timer.bytes(), seconds, memory));
-      if (tells && !arguments.json) print_exchange(rows.back());
+      timed.push_back(timed_collective(collective, launch, timer.bytes(), seconds, memory));
+      if (tells && !arguments.json) print_collective(timed.back());
     }
   }
   if (tells && arguments.json) {
+    Json rows = Json::array();
+    for (const TimedCollective& each : timed) rows.push_back(collective_json(each));
     print_indented_json({{"context", bench_context(launch.threads())},
                          {"ranks", ranks.size()},
                          {"nodes", launch.nodes()},

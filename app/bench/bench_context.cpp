@@ -16,11 +16,9 @@ nlohmann::ordered_json bench_context(std::size_t threads) {
 }
 
 void print_bench_context(std::size_t threads) {
-  const nlohmann::ordered_json context = bench_context(threads);
-  print(fmt::format("mylos {} ({}, {}, {}), {} threads on {}\n", context["version"].get<std::string>(),
-                    context["commit"].get<std::string>(), context["compiler"].get<std::string>(),
-                    context["build_type"].get<std::string>(), context["threads"].dump(),
-                    context["device"].get<std::string>()));
+  const BuildInfo build = build_info();
+  print(fmt::format("mylos {} ({}, {}, {}), {} threads on {}\n", build.version, build.commit, build.compiler,
+                    build.build_type, threads, ExecutionSpace::name()));
 }
 
 std::vector<std::string> timed_providers(const Arguments& arguments) {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mylos::app {
@@ -24,39 +26,55 @@ std::string model_name(const Arguments& arguments) {
       fmt::format("bench gemm needs --model: no model for {} is known by its sizes", arguments.task->title()));
 }
 
-std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::string>& providers) {
-  std::vector<Json> rows;
-  const GemmProduct& product = rates.product;
+/// The rate of one product with one provider.
+struct ProviderRate {
+  const GemmProduct& product;
+  std::string_view provider;
+  double rate;  ///< operations per second
+  bool is_fastest;
+
+  double seconds() const { return product.flops() / rate; }
+  double gflops() const { return 1e-9 * rate; }
+};
+
+std::vector<ProviderRate> rates_of(const ProductRates& rates, const std::vector<std::string>& providers) {
+  std::vector<ProviderRate> all;
   for (std::size_t i = 0; i < providers.size(); ++i) {
-    rows.push_back({{"product", product.name},
-                    {"calls", static_cast<double>(product.count)},
-                    {"m", product.m},
-                    {"n", product.n},
-                    {"k", product.k},
-                    {"precision", to_string(product.input)},
-                    {"provider", providers[i]},
-                    {"seconds", product.flops() / rates.rate(i)},
-                    {"gflops", 1e-9 * rates.rate(i)},
-                    {"fastest", i == rates.fastest()}});
+    all.push_back({rates.product, providers[i], rates.rate(i), i == rates.fastest()});
   }
-  return rows;
+  return all;
 }
 
-void print_product(const Json& row) {
-  print(fmt::format("{:34} {:>6} {:>6} {:>6}  {:9} {:15} {:10.3f} ms {:9.1f} GFLOP/s{}\n",
-                    row["product"].get<std::string>(), row["m"].dump(), row["n"].dump(), row["k"].dump(),
-                    row["precision"].get<std::string>(), row["provider"].get<std::string>(),
-                    1e3 * row["seconds"].get<double>(), row["gflops"].get<double>(),
-                    row["fastest"].get<bool>() ? "  fastest" : ""));
+Json rate_json(const ProviderRate& rate) {
+  const GemmProduct& product = rate.product;
+  return {{"product", product.name},
+          {"calls", static_cast<double>(product.count)},
+          {"m", product.m},
+          {"n", product.n},
+          {"k", product.k},
+          {"precision", to_string(product.input)},
+          {"provider", rate.provider},
+          {"seconds", rate.seconds()},
+          {"gflops", rate.gflops()},
+          {"fastest", rate.is_fastest}};
+}
+
+void print_rate(const ProviderRate& rate) {
+  const GemmProduct& product = rate.product;
+  print(fmt::format("{:34} {:>6} {:>6} {:>6}  {:9} {:15} {:10.3f} ms {:9.1f} GFLOP/s{}\n", product.name, product.m,
+                    product.n, product.k, to_string(product.input), rate.provider, 1e3 * rate.seconds(), rate.gflops(),
+                    rate.is_fastest ? "  fastest" : ""));
 }
 
 /// Returns the GFLOP/s of a whole training pass with each provider, and with the fastest provider for each product.
-Json combined_rates(const std::vector<ProductRates>& products, const std::vector<std::string>& providers) {
-  Json rates;
+std::vector<std::pair<std::string, double>> combined_rates(const std::vector<ProductRates>& products,
+                                                           const std::vector<std::string>& providers) {
+  std::vector<std::pair<std::string, double>> rates;
   for (std::size_t i = 0; i < providers.size(); ++i) {
-    rates[providers[i]] = 1e-9 * combined_rate(products, [i](const ProductRates& each) { return each.rate(i); });
+    rates.emplace_back(providers[i],
+                       1e-9 * combined_rate(products, [i](const ProductRates& each) { return each.rate(i); }));
   }
-  rates["fastest of each"] = 1e-9 * ceiling_rate(products);
+  rates.emplace_back("fastest of each", 1e-9 * ceiling_rate(products));
   return rates;
 }
 
@@ -77,18 +95,23 @@ int bench_gemm(const Arguments& arguments) {
   Json rows = Json::array();
   for (const GemmProduct& product : training_products(*network, arguments.tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
-    for (const Json& row : rows_of(products.back(), timer.providers())) {
-      rows.push_back(row);
-      if (!arguments.json) print_product(row);
+    for (const ProviderRate& rate : rates_of(products.back(), timer.providers())) {
+      if (arguments.json) {
+        rows.push_back(rate_json(rate));
+      } else {
+        print_rate(rate);
+      }
     }
   }
-  const Json rates = combined_rates(products, timer.providers());
+  const auto rates = combined_rates(products, timer.providers());
   if (arguments.json) {
-    print(Json{{"context", bench_context()}, {"model", name}, {"products", rows}, {"gflops", rates}}.dump(2) + "\n");
+    Json gflops;
+    for (const auto& [provider, rate] : rates) gflops[provider] = rate;
+    print(Json{{"context", bench_context()}, {"model", name}, {"products", rows}, {"gflops", gflops}}.dump(2) + "\n");
     return 0;
   }
-  for (const auto& [name, rate] : rates.items()) {
-    print(fmt::format("a training pass by {:18} {:9.1f} GFLOP/s\n", name, rate.get<double>()));
+  for (const auto& [provider, rate] : rates) {
+    print(fmt::format("a training pass by {:18} {:9.1f} GFLOP/s\n", provider, rate));
   }
   return 0;
 }
