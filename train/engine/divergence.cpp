@@ -2,7 +2,6 @@
 
 #include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "train/engine/model_export.hpp"
 #include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
@@ -15,10 +14,10 @@ namespace mylos::train {
 namespace {
 
 /// Each rank checks the master weights that it owns. Collective.
-bool weights_are_finite(const RunParts& run) {
+bool weights_are_finite(const RunSetup& run) {
   bool finite = true;
   std::vector<float> values;
-  for (const ParameterSlice& part : run.mode.slices()) {
+  for (const ParameterSlice& part : run.mode->slices()) {
     // The padding of a unit's last slices belongs to no tensor and may hold any value.
     const std::size_t size = run.store.table().units()[part.unit].size;
     const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
@@ -29,28 +28,28 @@ bool weights_are_finite(const RunParts& run) {
       finite = finite && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
     });
   }
-  return parallel::maximum(run.ranks, finite ? 0 : 1) == 0;
+  return parallel::maximum(run.ranks.world, finite ? 0 : 1) == 0;
 }
 
 /// Exports the weights before the divergence. Returns a message about it; empty if no weights can be kept.
-std::string keep_weights(const RunParts& run, const Divergence& divergence) {
+std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
   if (run.config.output.empty() || !divergence.keeps_weights) return {};
   const std::optional<LastUpdate>& spoilt = divergence.spoilt;
   if (spoilt) {
-    if (!run.optimizer.revert(run.space, spoilt->settings)) {
+    if (!run.optimizer->revert(run.space, spoilt->settings)) {
       return "last/ is not written, because an update with Nesterov momentum cannot be undone; ";
     }
-    run.mode.sync_parameters(run.space);
+    run.mode->sync_parameters(run.space);
   }
   if (!weights_are_finite(run)) return {};
-  export_model(run.ranks, run.task, run.store, run.mode, run.config.output / "last", run.checkpoints.writer_of());
+  run.export_model("last");
   return fmt::format("last/ holds the weights that step {} began with{}; ",
                      1 + (spoilt ? spoilt->step : divergence.step), spoilt ? ", to the rounding of its update" : "");
 }
 
 }  // namespace
 
-void stop_diverged(const RunParts& run, const Divergence& divergence) {
+void stop_diverged(const RunSetup& run, const Divergence& divergence) {
   const std::string kept = keep_weights(run, divergence);
   const bool is_half = run.config.precision == Precision::float16;
   const std::string more_range =

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/run_parts.hpp"
+#include "train/engine/run_setup.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -26,6 +26,6 @@ struct Divergence {
 /// Ends the run with an error that names the values that are not finite and suggests a remedy. If the run has an output
 /// directory, first undoes the update that spoilt the weights and, if they are finite then, exports them as last/.
 /// Collective: all ranks must pass the same divergence, and all throw the same error.
-[[noreturn]] void stop_diverged(const RunParts& run, const Divergence& divergence);
+[[noreturn]] void stop_diverged(const RunSetup& run, const Divergence& divergence);
 
 }  // namespace mylos::train

@@ -5,7 +5,6 @@
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
-#include "parallel/checkpoint/checkpoint_writers.hpp"
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <vector>
 
 namespace mylos::train {
 namespace {
@@ -113,8 +113,6 @@ bool evaluation_due(const CheckpointRecord& record) {
 
 RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length)
     : parts_(parts), config_(config), length_(length) {}
-
-std::size_t RunCheckpoints::writers() const { return parallel::count_writers(parts_.writer_of); }
 
 bool RunCheckpoints::enabled() const { return !config_.output.empty() && parallel::has_checkpoint_files(); }
 

@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 /// Writes a run's checkpoints when they are due, and resumes a run from one.
 namespace mylos::train {
@@ -37,19 +36,13 @@ struct SavedParts {
   const ParameterStore& store;
   parallel::ShardingStrategy& mode;
   nn::Optimizer& optimizer;
-  std::vector<std::size_t> writer_of;  ///< for each rank, the rank that writes its data
+  std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own
 };
 
-/// Saves and restores checkpoints. Every call but `enabled` and `writers` is collective, and an error of one rank is
-/// thrown on all.
+/// Saves and restores checkpoints. Every call but `enabled` is collective, and an error of one rank is thrown on all.
 class RunCheckpoints {
  public:
   RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length);
-
-  /// Returns the number of ranks that write a checkpoint.
-  std::size_t writers() const;
-  /// Returns for each rank the rank that writes its data.
-  std::span<const std::size_t> writer_of() const { return parts_.writer_of; }
 
   /// Returns whether this run can write checkpoints: it has an output directory, and the build has HDF5.
   bool enabled() const;

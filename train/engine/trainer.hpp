@@ -56,8 +56,9 @@ class Trainer {
   void read_tensor(const std::string& name, std::span<float> values) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Run;
+  std::unique_ptr<parallel::Communicator> own_;  ///< set if the trainer was given no ranks
+  std::unique_ptr<Run> run_;
 };
 
 }  // namespace mylos::train

@@ -4,7 +4,6 @@
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/memory.hpp"
-#include "train/engine/model_export.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +26,7 @@ std::optional<LastUpdate> update_before(const RunProgress& start, const nn::Lear
   return LastUpdate{last, {.step = last, .learning_rate = static_cast<float>(schedule.at(last))}};
 }
 
-bool is_evaluated(const RunParts& run, std::size_t step) {
+bool is_evaluated(const RunSetup& run, std::size_t step) {
   const std::size_t epochs = run.config.evaluate_every_epochs, epoch = run.task.steps_per_epoch();
   const std::size_t every = epochs > 0                      ? epochs * epoch
                             : run.config.evaluate_every > 0 ? run.config.evaluate_every
@@ -35,27 +34,27 @@ bool is_evaluated(const RunParts& run, std::size_t step) {
   return run.task.evaluation() != nullptr && (step % every == 0 || step == run.steps);
 }
 
-void keep_answers(const RunParts& run, std::size_t step) {
-  parallel::on_first_rank(run.ranks, [&] {
+void keep_answers(const RunSetup& run, std::size_t step) {
+  parallel::on_first_rank(run.ranks.world, [&] {
     const std::string answers = run.task.short_answers();
     if (!answers.empty()) keep_evaluation(run.config.output, step, answers);
   });
 }
 
-void write_results(const RunParts& run) {
-  parallel::on_first_rank(run.ranks, [&] { run.task.write_results(run.config.output); });
+void write_results(const RunSetup& run) {
+  parallel::on_first_rank(run.ranks.world, [&] { run.task.write_results(run.config.output); });
 }
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(const RunParts& parts, RunProgress& progress, AgreedReports& reports,
-                           const SignalGuard& signals)
-    : run_(parts),
-      progress_(progress),
+TrainingLoop::TrainingLoop(const RunSetup& run, RunState& state, AgreedReports& reports, const SignalGuard& signals)
+    : run_(run),
+      state_(state),
+      progress_(state.progress),
       reports_(reports),
       signals_(signals),
-      first_step_(progress.steps),
-      last_update_(update_before(progress, parts.schedule)) {}
+      first_step_(state.progress.steps),
+      last_update_(update_before(state.progress, run.schedule)) {}
 
 RunResult TrainingLoop::run() {
   const double earlier_seconds = progress_.training_seconds;
@@ -72,16 +71,16 @@ RunResult TrainingLoop::run() {
   return {.steps = progress_.steps,
           .skipped = progress_.skipped,
           .signal = stopped_by_,
-          .stopped_early = stopped_by_ == 0 && run_.best.out_of_patience(),
+          .stopped_early = stopped_by_ == 0 && state_.best.out_of_patience(),
           .out_of_time = stopped_by_ == SIGUSR1 && is_out_of_time(),
           .training_seconds = progress_.training_seconds,
           .earlier_seconds = earlier_seconds,
-          .best = run_.best.metrics(),
+          .best = state_.best.metrics(),
           .joules = std::nullopt};
 }
 
 bool TrainingLoop::is_complete() const {
-  return !progress_.evaluation_due && (progress_.steps >= run_.steps || run_.best.out_of_patience());
+  return !progress_.evaluation_due && (progress_.steps >= run_.steps || state_.best.out_of_patience());
 }
 
 bool TrainingLoop::is_out_of_time() const { return run_.config.stop_at && Clock::now() >= *run_.config.stop_at; }
@@ -101,7 +100,7 @@ void TrainingLoop::train() {
   const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
   const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
-  const StepResult result = run_.step.run(run_.space, progress);
+  const StepResult result = run_.step->run(run_.space, progress);
   const bool adapts = progress_.loss_scale.adapts(), taken = take(progress, result);
   const StepReport report = {
       .step = index + 1,
@@ -114,7 +113,7 @@ void TrainingLoop::train() {
       .seconds = seconds_since(begin),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = peak_resident_memory(),
-      .sent = run_.sent.since_last(),
+      .sent = state_.sent.since_last(),
       .loss_scale = adapts ? std::optional(progress.loss_scale) : std::nullopt,
       .skipped = !taken,
       .parts = result.parts};
@@ -123,7 +122,7 @@ void TrainingLoop::train() {
   progress_.evaluation_due = is_evaluated(run_, report.step);
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
   agree();
-  if (run_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
+  if (state_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
 }
 
 /// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale
@@ -175,12 +174,12 @@ void TrainingLoop::stop_at_evaluation() {
 /// wrote it, its name.
 std::string TrainingLoop::withdraw_checkpoint() {
   const std::size_t steps = progress_.steps;
-  if (!run_.checkpoints.enabled() || !run_.checkpoints.holds(steps)) return {};
+  if (!state_.checkpoints.enabled() || !state_.checkpoints.holds(steps)) return {};
   if (steps == first_step_) {
     return fmt::format("{} holds these weights: remove it to go on from an earlier checkpoint; ",
                        run_.config.checkpoints.resume.string());
   }
-  run_.checkpoints.withdraw(steps);
+  state_.checkpoints.withdraw(steps);
   return fmt::format("the checkpoint after step {} is removed; ", steps);
 }
 
@@ -191,8 +190,8 @@ void TrainingLoop::evaluate() {
   PredictionEnd end;
   EvaluationReport report{.step = progress_.steps, .seconds = 0.0, .metrics = {}};
   save_before_failing([&] {
-    end = run_.predictor.predict(evaluation, [this] { return own_signal(); });
-    if (end.complete()) report.metrics = run_.predictor.score(evaluation);
+    end = run_.predictor->predict(evaluation, [this] { return own_signal(); });
+    if (end.complete()) report.metrics = run_.predictor->score(evaluation);
   });
   requested_ = end.signal;
   if (requested_ != 0) return;
@@ -201,11 +200,11 @@ void TrainingLoop::evaluate() {
   agree();  // before writing files, which may take long
   if (requested_ != 0) return;
   keep(report);
-  run_.sent.since_last();
+  state_.sent.since_last();
   progress_.evaluation_due = false;
   reports_.tell([&](Reporter& reporter) { reporter.evaluation(report); });
-  const bool stops_early = run_.best.out_of_patience() && progress_.steps < run_.steps;
-  if (stops_early && run_.config.checkpoints.regular() && run_.checkpoints.enabled()) save_complete();
+  const bool stops_early = state_.best.out_of_patience() && progress_.steps < run_.steps;
+  if (stops_early && run_.config.checkpoints.regular() && state_.checkpoints.enabled()) save_complete();
   agree();
 }
 
@@ -213,21 +212,21 @@ void TrainingLoop::evaluate() {
 /// baseline.
 void TrainingLoop::keep(EvaluationReport& report) {
   const std::filesystem::path& output = run_.config.output;
-  BestModel best = run_.best;
+  BestModel best = state_.best;
   save_before_failing([&] {
     if (!output.empty()) keep_answers(run_, report.step);
     if (report.step == 0) return;
-    parallel::on_every_rank(run_.ranks, [&] { report.best = best.offer(report.metrics); });
+    parallel::on_every_rank(run_.ranks.world, [&] { report.best = best.offer(report.metrics); });
     if (!report.best || output.empty()) return;
-    export_model(run_.ranks, run_.task, run_.store, run_.mode, output / "best", run_.checkpoints.writer_of());
+    run_.export_model("best");
     write_results(run_);
   });
-  run_.best = std::move(best);
+  state_.best = std::move(best);
 }
 
 void TrainingLoop::save() {
-  const CheckpointReport report = run_.checkpoints.save(progress_, run_.best);
-  run_.sent.since_last();
+  const CheckpointReport report = state_.checkpoints.save(progress_, state_.best);
+  state_.sent.since_last();
   // The exit codes for signals promise a checkpoint.
   if (requested_ != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
   reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
@@ -244,7 +243,7 @@ void TrainingLoop::save_complete() {
 
 /// Ends the loop, with a checkpoint of the last step if the run can write one.
 void TrainingLoop::stop() {
-  if (run_.checkpoints.enabled() && !run_.checkpoints.holds(progress_.steps)) save();
+  if (state_.checkpoints.enabled() && !state_.checkpoints.holds(progress_.steps)) save();
   stopped_by_ = requested_;
 }
 
@@ -255,8 +254,8 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
     work();
     return;
   } catch (const parallel::SharedError& failure) {
-    const bool is_saved = progress_.steps == first_step_ || run_.checkpoints.holds(progress_.steps);
-    if (is_saved || !run_.checkpoints.enabled()) throw;
+    const bool is_saved = progress_.steps == first_step_ || state_.checkpoints.holds(progress_.steps);
+    if (is_saved || !state_.checkpoints.enabled()) throw;
     error = failure.what();
   }
   throw parallel::SharedError(fmt::format("{}; {}", error, saved_at_the_end()));
@@ -266,7 +265,7 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
 std::string TrainingLoop::saved_at_the_end() {
   std::string error;
   try {
-    error = run_.checkpoints.save(progress_, run_.best).error;
+    error = state_.checkpoints.save(progress_, state_.best).error;
   } catch (const parallel::SharedError& failure) {
     error = failure.what();
   }

@@ -2,9 +2,12 @@
 
 #include "core/base/signals.hpp"
 #include "train/engine/agreed_reports.hpp"
+#include "train/engine/best_model.hpp"
 #include "train/engine/divergence.hpp"
-#include "train/engine/run_parts.hpp"
+#include "train/engine/run_checkpoints.hpp"
 #include "train/engine/run_result.hpp"
+#include "train/engine/run_setup.hpp"
+#include "train/engine/sent_bytes.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -13,14 +16,22 @@
 
 namespace mylos::train {
 
+/// What changes as a run goes on, beside the parameters and the optimizer.
+struct RunState {
+  RunCheckpoints checkpoints;
+  BestModel best;
+  RunProgress progress;
+  SentBytes sent;  ///< counts across steps, because sends started by an update continue after it
+};
+
 /// Runs the steps, evaluations and checkpoints of a run until it is complete or a signal stops it. After each step the
 /// ranks first agree on signals, then save a checkpoint if one is due or the run must stop, and evaluate last: after a
 /// signal no evaluation or export starts before the checkpoint. A checkpoint records whether the evaluation of its step
 /// is still due. Every call is collective.
 class TrainingLoop {
  public:
-  /// The arguments must outlive this object. `progress` gives the starting point and is kept up to date.
-  TrainingLoop(const RunParts& parts, RunProgress& progress, AgreedReports& reports, const SignalGuard& signals);
+  /// The arguments must outlive this object. The progress in `state` gives the starting point.
+  TrainingLoop(const RunSetup& run, RunState& state, AgreedReports& reports, const SignalGuard& signals);
 
   /// Trains to the end. If the result has a signal, the run was stopped, and its directory holds a checkpoint after the
   /// result's steps if it can write checkpoints. Errors, the same on every rank: those of Trainer::run.
@@ -47,8 +58,9 @@ class TrainingLoop {
   std::string withdraw_checkpoint();
   std::string saved_at_the_end();
 
-  RunParts run_;
-  RunProgress& progress_;
+  const RunSetup& run_;
+  RunState& state_;
+  RunProgress& progress_;  ///< that of state_
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;

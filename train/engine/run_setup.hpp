@@ -1,0 +1,52 @@
+#pragma once
+
+#include "core/arena.hpp"
+#include "core/kernels/gemm.hpp"
+#include "core/parameter_store.hpp"
+#include "nn/learning_rate.hpp"
+#include "nn/optimizer.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
+#include "train/engine/memory_plan.hpp"
+#include "train/engine/model_predictor.hpp"
+#include "train/engine/rank_layout.hpp"
+#include "train/engine/task.hpp"
+#include "train/engine/train_config.hpp"
+#include "train/engine/training_step.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace mylos::train {
+
+/// The objects that are set up once for a run; its steps, evaluations, checkpoints and exports use them. They refer to
+/// one another.
+struct RunSetup {
+  /// Plans the memory of the run and allocates it. The parameters have no values yet. `trained` and the communicator of
+  /// `given` must outlive this object. Collective, and an error of one rank is thrown on all. Errors: those of Trainer.
+  RunSetup(const TrainConfig& configuration, Task& trained, const Ranks& given);
+  RunSetup(const RunSetup&) = delete;
+  RunSetup& operator=(const RunSetup&) = delete;
+
+  /// Exports the model to the directory called `name` in the output directory. Collective.
+  void export_model(const char* name) const;
+
+  TrainConfig config;
+  Task& task;
+  Ranks ranks;
+  ExecutionSpace space;
+  std::size_t steps;  ///< total steps of the run
+  MemoryPlan plan;
+  nn::LearningRateSchedule schedule;
+  Gemm gemm;
+  parallel::Mesh mesh;
+  ParameterStore store;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<nn::Optimizer> optimizer;
+  Arena arena;
+  std::unique_ptr<TrainingStep> step;
+  std::unique_ptr<ModelPredictor> predictor;
+  std::vector<std::size_t> writer_of;  ///< for each rank, the rank that writes its data to checkpoints and exports
+};
+
+}  // namespace mylos::train
