@@ -1,0 +1,25 @@
+#pragma once
+
+#include "app/options/arguments.hpp"
+#include "app/runs/prepared_run.hpp"
+#include "train/engine/run_result.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+/// Trains with everything that shows or records the progress of `mylos train`.
+namespace mylos::app {
+
+struct RecordedTraining {
+  train::RunResult result;
+  std::vector<std::string> unwritten;  ///< on the first rank, lines about records missing from the run's files
+};
+
+/// Trains, shows the progress, and writes metrics.jsonl, TensorBoard's files and GPU records to the output directory,
+/// which must have been started with `description`, the run.json. Collective. Errors: those of Trainer::run.
+RecordedTraining train_and_record(const TrainRank& rank, const Arguments& arguments, PreparedRun& run,
+                                  const nlohmann::ordered_json& description);
+
+}  // namespace mylos::app
