@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 namespace mylos::app {
@@ -20,6 +21,10 @@ constexpr std::array<std::string_view, 19> names = {
 constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
 
 }  // namespace
+
+void append(Findings& to, Findings more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 std::string value_text(double value, Quantity quantity) {
   switch (quantity) {

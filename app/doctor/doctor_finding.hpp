@@ -30,6 +30,9 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+/// Moves the findings of `more` to the end of `to`.
+void append(Findings& to, Findings more);
+
 nlohmann::json to_json(const Findings& findings);
 /// Errors: nlohmann::json::exception if the value was not written by to_json.
 Findings findings_of(const nlohmann::json& value);

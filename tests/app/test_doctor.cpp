@@ -1,7 +1,9 @@
+#include "app/doctor/doctor_checks.hpp"
 #include "app/doctor/doctor_files.hpp"
 #include "app/doctor/doctor_finding.hpp"
 #include "app/doctor/doctor_gpus.hpp"
 #include "app/doctor/doctor_launch.hpp"
+#include "app/doctor/doctor_picture.hpp"
 #include "app/doctor/doctor_processors.hpp"
 #include "app/doctor/doctor_system.hpp"
 #include "tests/app/tiny_run.hpp"
@@ -10,7 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <future>
 #include <map>
+#include <memory>
+#include <stdexcept>
 
 /// The checks of mylos doctor, one by one, from given facts.
 namespace mylos::tests {
@@ -66,6 +71,50 @@ TEST(DoctorFindings, ValuesAreTheirRange) {
   EXPECT_EQ(value_text(1.2e9, Quantity::bytes_per_second), "1200 MB/s");
   const Findings original = {{Level::warning, "memory", "{}", "more", 1.5, Quantity::seconds}, {Level::ok, "job", "x"}};
   EXPECT_EQ(reported(findings_of(to_json(original))), reported(original));
+}
+
+TEST(DoctorChecks, AnExceptionIsAnError) {
+  LimitedChecks checks(60.0);
+  Findings findings;
+  EXPECT_TRUE(checks.run(findings, "cache", "looking", 0.5, []() -> Findings { throw std::runtime_error("no disk"); }));
+  EXPECT_THAT(reported(findings), HasSubstr("error    cache       no disk"));
+  EXPECT_FALSE(checks.has_left_threads());
+}
+
+TEST(DoctorChecks, WhatDoesNotComeBackIsLeft) {
+  const auto release = std::make_shared<std::promise<void>>();
+  LimitedChecks checks(0.1);
+  Findings findings;
+  EXPECT_FALSE(checks.run(findings, "cache", "looking at the cache", 0.5, [released = release->get_future().share()] {
+    released.wait();
+    return Findings();
+  }));
+  EXPECT_THAT(reported(findings), HasSubstr("looking at the cache has not come back within 0.05 s; a server"));
+  EXPECT_TRUE(checks.has_left_threads());
+  release->set_value();
+}
+
+TEST(DoctorPicture, FindsARankOfAnotherBuild) {
+  const auto report_of = [](const char* build) {
+    return pack(
+        RankReport{.findings = {{Level::ok, "limits", "none"}}, .processors = {}, .device = "", .build = build});
+  };
+  Picture picture{.first_of_node = {0, 1, 1}, .of_ranks = std::vector<Findings>(3), .of_launch = {}};
+  EXPECT_EQ(picture.nodes(), 2u);
+  picture.take_reports(std::vector<std::optional<std::string>>{report_of("1.0"), std::nullopt, report_of("1.1")});
+  const std::string text = report_text(fold(picture.of_launch, picture.of_ranks), 3);
+  EXPECT_THAT(text, HasSubstr("rank 2 runs another build than rank 0; start the same program on every node"));
+  EXPECT_THAT(text, HasSubstr("ok       limits      ranks 0,2: none")) << "rank 1 did not report";
+}
+
+TEST(DoctorPicture, AnOutputIsTriedOnceANode) {
+  Picture picture{.first_of_node = {0, 1, 1}, .of_ranks = std::vector<Findings>(3), .of_launch = {}};
+  const Findings tried = {{Level::warning, "output", "slow"}, {Level::ok, "shared", "seen"}};
+  picture.take_file_findings(std::vector<std::optional<std::string>>{std::nullopt, pack(tried), pack(Findings())});
+  EXPECT_TRUE(picture.of_ranks[0].empty());
+  EXPECT_EQ(picture.of_ranks[1].size(), 2u);
+  ASSERT_EQ(picture.of_ranks[2].size(), 1u);
+  EXPECT_EQ(picture.of_ranks[2].front().text, "slow");
 }
 
 TEST(DoctorLaunch, KnowsWhoDoesNotBelongTogether) {

@@ -1,0 +1,80 @@
+#include "app/doctor/doctor_environment.hpp"
+
+#include "app/doctor/doctor_files.hpp"
+#include "app/doctor/doctor_gpus.hpp"
+#include "app/doctor/doctor_launch.hpp"
+#include "app/doctor/doctor_processors.hpp"
+#include "app/doctor/doctor_system.hpp"
+#include "app/program/build_info.hpp"
+#include "core/device.hpp"
+#include "core/kernels/gemm.hpp"
+#include "parallel/launch/launcher.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+std::filesystem::path find_directory(LimitedChecks& checks, const std::filesystem::path& output, Findings& findings) {
+  const std::filesystem::path wanted = output.empty() ? "." : output;
+  const auto target = std::make_shared<OutputTarget>();
+  const bool is_found = checks.run(findings, "output", "looking for " + wanted.string(), 0.25, [target, wanted] {
+    *target = find_output(wanted);
+    return target->findings;
+  });
+  return is_found ? target->directory : std::filesystem::path();
+}
+
+Findings node_findings(std::size_t ranks_of_node) {
+  Findings findings = memory_findings(memory_facts(ranks_of_node));
+  append(findings, nccl_findings());
+  if (!runs_on_host) {
+    append(findings, provider_findings(built_gemm_providers(), gemm_provider_obstacle));
+    append(findings, nccl_environment_findings(parallel::process_environment, names_below("/sys/class/net"),
+                                               names_below("/sys/class/infiniband")));
+  }
+  return findings;
+}
+
+}  // namespace
+
+EnvironmentFindings check_environment(LimitedChecks& checks, const std::filesystem::path& output,
+                                      const std::string& model) {
+  const BuildInfo build = build_info();
+  Findings findings = {
+      {Level::ok, "program", fmt::format("mylos {} ({}), {}", build.version, build.commit, build.compiler)}};
+  append(findings, instruction_findings(built_cpu_feature_names(), present_cpu_feature_names()));
+  append(findings, limit_findings(limit_facts()));
+  const char* const locking = std::getenv("HDF5_USE_FILE_LOCKING");
+  append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel,
+                                 locking == nullptr ? std::nullopt : std::optional<std::string>(locking)));
+  std::vector<std::string> variables;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) variables.emplace_back(*each);
+  append(findings, environment_findings(variables));
+  std::filesystem::path directory = find_directory(checks, output, findings);
+  checks.run(findings, "cache", "looking at the cache", 0.25, cache_findings);
+  checks.run(findings, "model", "looking for " + model, 0.25, [model] { return model_findings(model); });
+  return {std::move(findings), std::move(directory)};
+}
+
+RankReport check_rank(LimitedChecks& checks, const NodePosition& position, const std::string& host, Findings findings) {
+  const auto gpus = std::make_shared<GpuFacts>(GpuFacts{.rank_of_node = position.rank_of_node});
+  const bool has_gpu_facts = checks.run(findings, "GPU", "asking for GPUs", 0.25, [gpus] {
+    *gpus = gpu_facts(gpus->rank_of_node);
+    return gpu_findings(*gpus);
+  });
+  append(findings, node_findings(position.ranks_of_node));
+  const BuildInfo build = build_info();
+  const DeviceInfo* const device = has_gpu_facts ? own_device(*gpus) : nullptr;
+  return {std::move(findings), processor_facts(host), device == nullptr ? "" : device->id,
+          fmt::format("{} {} {}", build.version, build.commit, build.compiler)};
+}
+
+}  // namespace mylos::app
