@@ -82,7 +82,7 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
 int run_ask(const Arguments& configured) {
   Arguments arguments = configured;
   const std::vector<std::string>& questions = arguments.positional;
-  if (questions.empty() && arguments.context == "-") {
+  if (questions.empty() && arguments.ask.context == "-") {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
   }
   for (const std::string& question : questions) {
@@ -91,7 +91,7 @@ int run_ask(const Arguments& configured) {
   }
   take_run_settings(*find_command("ask"), arguments);
   resolve_model_argument(arguments);
-  const std::string context = read_context(arguments.context);
+  const std::string context = read_context(arguments.ask.context);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   tasks::QuestionAnswerer answerer(arguments.run, log_line);

@@ -30,7 +30,7 @@ using parallel::ModeKind;
 std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
                                         const train::PlanTarget& target) {
   std::vector<ModeKind> modes = train::possible_modes(target.ranks);
-  if (arguments.run.engine.parallel.mode && !arguments.every_mode) modes = {*arguments.run.engine.parallel.mode};
+  if (arguments.run.engine.parallel.mode && !arguments.plan.every_mode) modes = {*arguments.run.engine.parallel.mode};
   std::vector<train::ModePlan> plans;
   for (const ModeKind mode : modes) {
     train::TrainConfig config = arguments.run.engine;

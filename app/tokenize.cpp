@@ -84,7 +84,7 @@ void tokenize_for(const tasks::TextTokenizer& tokenizer, bool decodes) {
   });
 }
 
-void tokenize_by_vocabulary(const Arguments& arguments) {
+void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
   const data::TokenizerOptions options{.do_lower_case = !arguments.cased, .strip_accents = {}};
   const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(arguments.vocabulary), options);
   for_each_line([&](const std::string& line, const std::string&) {
@@ -99,9 +99,9 @@ void tokenize_by_vocabulary(const Arguments& arguments) {
 
 int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
-    tokenize_by_vocabulary(arguments);
+    tokenize_by_vocabulary(arguments.tokenize);
   } else {
-    tokenize_for(*arguments.task->tokenizer(data::resolve_model(arguments.model)), arguments.decode);
+    tokenize_for(*arguments.task->tokenizer(data::resolve_model(arguments.model)), arguments.tokenize.decode);
   }
   return 0;
 }

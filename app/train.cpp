@@ -53,7 +53,8 @@ void settle_arguments(const TrainRank& rank, Arguments& arguments) {
     resolve_ranks(arguments, rank.ranks.size());
     const train::TrainConfig& engine = arguments.run.engine;
     check_precision(engine.precision, engine.gemm.tf32);
-    const std::string remark = rank.launch.use_communicator(arguments.communicator, engine.parallel.deterministic);
+    const std::string remark =
+        rank.launch.use_communicator(arguments.train.communicator, engine.parallel.deterministic);
     if (!remark.empty()) rank.notice()(remark);
   });
   for (const std::string& remark : arguments.remarks) rank.notice()(remark);
@@ -77,12 +78,13 @@ void write_trace(const TrainRank& rank, const std::filesystem::path& trace) {
 
 /// Sets when the run ends; the program began at `begin`. The first rank queries the scheduler and ends the run for all.
 void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_point begin) {
-  if (!arguments.stop_before && !arguments.walltime) return;
+  if (!arguments.train.stop_before && !arguments.train.walltime) return;
   static constexpr double usual_margin = 300.0;
   parallel::on_first_rank(rank.ranks, [&] {
-    const double before = arguments.stop_before.value_or(usual_margin);
-    const std::optional<double> remaining =
-        arguments.walltime ? std::optional(*arguments.walltime - seconds_since(begin)) : remaining_walltime();
+    const double before = arguments.train.stop_before.value_or(usual_margin);
+    const std::optional<double> remaining = arguments.train.walltime
+                                                ? std::optional(*arguments.train.walltime - seconds_since(begin))
+                                                : remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler says when this job ends; give --walltime as well");
     if (*remaining <= before) {
       fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left", duration_text(before),
@@ -95,8 +97,8 @@ void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_poi
 
 /// `arguments` must outlive the rules.
 train::OutputRules output_rules(const Arguments& arguments) {
-  train::OutputRules rules = train::output_rules(arguments.overwrite, arguments.resume);
-  rules.extend = arguments.extend;
+  train::OutputRules rules = train::output_rules(arguments.overwrite, arguments.train.resume);
+  rules.extend = arguments.train.extend;
   rules.compare = [&arguments](const auto& saved) { return difference_from_run(saved, arguments); };
   return rules;
 }
@@ -169,7 +171,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   output.use([&](train::OutputDirectory& directory) {
     result.signal == 0 ? directory.finish() : directory.end(interruption_text(result));
   });
-  write_trace(rank, arguments.trace);
+  write_trace(rank, arguments.train.trace);
   report_unwritten(rank, training);
   if (rank.is_first()) {
     if (result.signal != 0) log_line(how_to_go_on(arguments, output.start().goes_on, rank.ranks.size()));
@@ -181,9 +183,9 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
 
 int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin) {
   settle_arguments(rank, arguments);
-  check_trace(rank, arguments.trace);
+  check_trace(rank, arguments.train.trace);
   watch_walltime(rank, arguments, begin);
-  if (arguments.dry_run) {
+  if (arguments.train.dry_run) {
     try_run(rank, arguments);
     return 0;
   }
@@ -207,7 +209,7 @@ int run_train(const Arguments& configured) {
   const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
   parallel::Launch launch;
   return on_ranks(launch, [&] {
-    const TrainRank rank{launch, launch.world(), configured.verbose};
+    const TrainRank rank{launch, launch.world(), configured.train.verbose};
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     return train_on(rank, configured, begin);
   });

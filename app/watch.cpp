@@ -188,8 +188,8 @@ int run_watch(const Arguments& arguments) {
   }
   Screen screen;
   screen.show(picture(run, watched.gpus()), run.done_steps());
-  while (!has_ended(run) && !arguments.once) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.refresh));
+  while (!has_ended(run) && !arguments.watch.once) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.watch.refresh));
     watched.update();
     // The final state is shown also if the output is not a terminal.
     screen.show(picture(run, watched.gpus()), run.done_steps() + (has_ended(run) ? 1 : 0));

@@ -25,7 +25,7 @@ constexpr std::array machine_options = {"gpu",  "gpus", "nodes", "threads", "net
 
 void check_options(const Arguments& arguments) {
   if (arguments.model.empty()) throw UsageError("bench batch needs --model; see mylos bench --help");
-  if (arguments.predicts) {
+  if (arguments.bench.predicts) {
     const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
     if (launched <= 1) return;
     throw UsageError(fmt::format(
@@ -87,7 +87,7 @@ int measure(const Arguments& arguments) {
 
 int bench_batch(const Arguments& arguments) {
   check_options(arguments);
-  if (!arguments.predicts) return measure(arguments);
+  if (!arguments.bench.predicts) return measure(arguments);
   const BatchTable table = planned_batches(arguments);
   print_table(arguments, table);
   return exit_code(arguments, table);

@@ -104,8 +104,7 @@ void BatchRunner::load_task() {
     const parallel::FileWork loading;
     resolve_model_argument(arguments_, [this](const std::string& line) { say(line); });
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
-    if (const std::string remark = launch_.use_communicator(arguments_.communicator, false); !remark.empty())
-      say(remark);
+    if (const std::string remark = launch_.use_communicator("auto", false); !remark.empty()) say(remark);
     arguments_.run.task.train = arguments_.data;
   });
   on_all_ranks(world_, [this] {

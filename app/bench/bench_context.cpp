@@ -22,7 +22,8 @@ void print_bench_context(std::size_t threads) {
 }
 
 std::vector<std::string> timed_providers(const Arguments& arguments) {
-  std::vector<std::string> providers = arguments.providers.empty() ? exact_gemm_providers() : arguments.providers;
+  std::vector<std::string> providers =
+      arguments.bench.providers.empty() ? exact_gemm_providers() : arguments.bench.providers;
   if (arguments.run.engine.gemm.tf32) providers.push_back(tf32_gemm_provider());
   return providers;
 }

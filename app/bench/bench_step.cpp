@@ -80,7 +80,7 @@ class StepBench final : public train::Reporter {
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
-    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.bench.breakdown ? 2 : 1);
     config.steps = steps_;
     train::Trainer trainer(config, task_);
     limit_ = trainer.plan().limit;
@@ -99,7 +99,7 @@ class StepBench final : public train::Reporter {
       measure_ceilings(report);
     }
     // Do not profile after the last step: each step prepares the batch of the next one.
-    if (arguments_.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
+    if (arguments_.bench.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
   }
 
   /// Returns the measurements that plans need.
@@ -214,7 +214,7 @@ void StepBench::print_json() const {
                  {"share_of_gemm", flops() / ceiling},
                  {"products", products},
                  {"calibration", to_json(calibration())}};
-  if (arguments_.breakdown) {
+  if (arguments_.bench.breakdown) {
     result[breakdown_key] = to_json(breakdown(), ceilings());
   }
   print_indented_json(result);
@@ -233,7 +233,7 @@ void StepBench::print_text() const {
                                       100.0 * flops() / ceiling, 1e-9 * ceiling);
   mylos::print(
       fmt::format("{:.0f} {}/s, {:.1f} GFLOP/s{}\n", work_per_second(), task_.work().name, 1e-9 * flops(), share));
-  if (arguments_.breakdown) {
+  if (arguments_.bench.breakdown) {
     mylos::print(to_text(breakdown(), ceilings()));
   }
 }

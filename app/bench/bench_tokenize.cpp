@@ -22,11 +22,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 tasks::WordPieceSource find_source(const Arguments& arguments) {
-  if (arguments.model.empty() == arguments.vocabulary.empty()) {
+  if (arguments.model.empty() == arguments.tokenize.vocabulary.empty()) {
     throw UsageError("bench tokenize needs --vocab or --model, one of the two; see mylos bench --help");
   }
   if (arguments.model.empty()) {
-    return {arguments.vocabulary, {.do_lower_case = !arguments.cased, .strip_accents = {}}};
+    return {arguments.tokenize.vocabulary, {.do_lower_case = !arguments.tokenize.cased, .strip_accents = {}}};
   }
   return tasks::wordpiece_source(data::resolve_model(arguments.model));
 }

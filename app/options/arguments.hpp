@@ -9,13 +9,52 @@
 #include <utility>
 #include <vector>
 
-/// The arguments of a command: the configuration of a run, and options that only commands read.
+/// The arguments of a command: the configuration of a run, and one struct for each command with the options that only
+/// it reads.
 namespace mylos::app {
 
-/// Options that only plan reads.
+/// Options that only train reads. compare passes them on to the runs that it starts.
+struct TrainArguments {
+  std::filesystem::path config;  ///< a saved run.json
+  std::string resume = "auto";   ///< "auto", "never" or a path
+  bool extend = false;           ///< continue a finished run with a longer schedule
+  bool dry_run = false;
+  bool verbose = false;               ///< every rank logs, not only the first
+  std::optional<double> stop_before;  ///< seconds before the time limit at which the run ends
+  std::optional<double> walltime;     ///< time limit in seconds from the start of the program
+  std::string communicator = "auto";  ///< "auto", "mpi" or "nccl"
+  std::filesystem::path trace;        ///< output file for the first trace events of a run
+  std::string save_strategy;          ///< Trainer's checkpoint strategy; empty if not given
+  bool bf16 = false, fp16 = false;    ///< Trainer's names for precisions
+};
+
+/// Options that only ask reads.
+struct AskArguments {
+  std::filesystem::path context;  ///< text that ask answers questions about
+};
+
+/// Options of tokenize. bench tokenize reads the vocabulary and `cased`, too.
+struct TokenizeArguments {
+  std::filesystem::path vocabulary;  ///< vocab.txt
+  bool cased = false;
+  bool offsets = false;
+  bool decode = false;  ///< ids to text
+};
+
+/// Options that only bench reads.
+struct BenchArguments {
+  std::string shapes;                  ///< gemm: a model known by its sizes; empty: the task's first one
+  std::size_t tokens = 3072;           ///< gemm: rows of the products
+  bool breakdown = false;              ///< step: break the time down by kernel
+  bool predicts = false;               ///< batch: --plan, predict without running
+  std::vector<std::string> providers;  ///< empty: all of this build
+};
+
+/// Options of plan. bench batch reads those of the machine, too.
 struct PlanArguments {
-  std::string gpu;       ///< a GPU kind of train/planning/machine.hpp, or "cpu"
-  std::size_t gpus = 1;  ///< on all nodes together
+  bool every_mode = false;  ///< --mode all
+  std::string gpu;          ///< a GPU kind of train/planning/machine.hpp, or "cpu"
+  std::size_t gpus = 1;     ///< on all nodes together
   std::size_t nodes = 1;
   std::optional<std::size_t> threads;  ///< per rank; default: the number that this process would use
   std::optional<double> memory;        ///< GiB per GPU, or per rank on CPUs
@@ -24,6 +63,12 @@ struct PlanArguments {
   double storage = 1.0;                ///< GB/s for writing checkpoints
   std::filesystem::path measured;      ///< output of bench step --json; empty: use the cache
   std::string job;                     ///< "slurm" or "pbs": print a job script
+};
+
+/// Options that only watch reads.
+struct WatchArguments {
+  bool once = false;     ///< print once and exit
+  double refresh = 2.0;  ///< seconds between updates
 };
 
 /// Options that only report reads.
@@ -40,61 +85,41 @@ struct TypedOption {
 };
 
 struct Arguments {
+  // The model, data and settings of a run, which several commands read.
   const tasks::TaskKind* task = &tasks::default_task_kind();  ///< defines the options and data of the run
   tasks::RunConfig run = tasks::default_run(*task, 0);
-  std::string model;                 ///< as typed; commands resolve it to a directory
-  std::string save_strategy;         ///< Trainer's checkpoint strategy; empty if not given
-  bool bf16 = false, fp16 = false;   ///< Trainer's names for precisions
-  bool no_fsdp = false;              ///< another name for --mode replicated
-  std::vector<std::string> remarks;  ///< one line for each accepted option that has no effect
-
-  std::filesystem::path data;        ///< input of eval, prepare and bench
-  std::filesystem::path context;     ///< text that ask answers questions about
-  std::filesystem::path vocabulary;  ///< vocab.txt for tokenize and bench tokenize
-
+  std::string model;           ///< as typed; commands resolve it to a directory
+  std::filesystem::path data;  ///< input of eval, prepare, bench and plan
   std::optional<std::size_t> batch_per_rank;
   /// Sequences per micro-batch; the batch per rank is this times --gradient-accumulation-steps.
   std::optional<std::size_t> batch_size_per_device;
   bool batch_is_per_rank = false;  ///< after resolve(): whether the batch counts samples per rank and step
+  bool no_fsdp = false;            ///< another name for --mode replicated
 
-  std::filesystem::path config;       ///< a saved run.json
-  std::optional<double> stop_before;  ///< seconds before the time limit at which the run ends
-  std::optional<double> walltime;     ///< time limit in seconds from the start of the program
-  std::filesystem::path trace;        ///< output file for the first trace events of a run
-  double collective_timeout = 600.0;  ///< seconds that a rank waits for others
-  std::string communicator = "auto";  ///< "auto", "mpi" or "nccl"
+  // Other options of several commands.
   bool overwrite = false;
-  bool extend = false;          ///< continue a finished run with a longer schedule
-  std::string resume = "auto";  ///< "auto", "never" or a path
-  bool dry_run = false;
-  bool verbose = false;  ///< every rank logs, not only the first
-
-  bool once = false;        ///< watch: print once and exit
-  double refresh = 2.0;     ///< watch: seconds between updates
-  bool every_mode = false;  ///< plan: --mode all
-  PlanArguments plan;
-  ReportArguments report;
-
   bool json = false;
-  bool offsets = false;
-  bool cased = false;
-  bool decode = false;  ///< tokenize: ids to text
-
-  std::string shapes;                  ///< bench gemm: a model known by its sizes; empty: the task's first one
-  std::size_t tokens = 3072;           ///< bench gemm: rows of the products
-  std::size_t repeats = 5;             ///< timings per measurement, whose median is reported
-  bool breakdown = false;              ///< bench step: break the time down by kernel
-  bool predicts = false;               ///< bench batch: --plan, predict without running
-  std::vector<std::string> providers;  ///< empty: all of this build
-
-  std::string launcher = "mpirun -n {n}";      ///< compare: command that starts a program on {n} ranks
-  std::vector<std::size_t> ranks = {1, 2, 4};  ///< compare
+  double collective_timeout = 600.0;  ///< train, doctor: seconds that a rank waits for others
+  std::size_t repeats = 5;            ///< bench, compare: timings per measurement, whose median is reported
   std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients",
                                     "sharded"};  ///< compare; bench batch has its own default
+  std::string launcher = "mpirun -n {n}";        ///< compare: command that starts a program on {n} ranks
+  std::vector<std::size_t> ranks = {1, 2, 4};    ///< compare
 
+  // Options of one command.
+  TrainArguments train;
+  AskArguments ask;
+  TokenizeArguments tokenize;
+  BenchArguments bench;
+  PlanArguments plan;
+  WatchArguments watch;
+  ReportArguments report;
+
+  // The command line itself.
   bool help = false;
   std::vector<std::string> positional;
-  std::vector<TypedOption> typed;  ///< options as typed, in order; without peer options that have no effect
+  std::vector<std::string> remarks;  ///< one line for each accepted option that has no effect
+  std::vector<TypedOption> typed;    ///< options as typed, in order; without peer options that have no effect
   OptionSources sources;
 };
 

@@ -251,10 +251,10 @@ void check_deterministic(const Arguments& arguments) {
 
 /// Refuses communicators that this build lacks.
 void check_communicator(const Arguments& arguments) {
-  if (arguments.communicator == "nccl" && !parallel::has_nccl()) {
+  if (arguments.train.communicator == "nccl" && !parallel::has_nccl()) {
     throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
   }
-  if (arguments.communicator == "mpi" && !parallel::has_mpi()) {
+  if (arguments.train.communicator == "mpi" && !parallel::has_mpi()) {
     throw UsageError("--communicator mpi: this build has no MPI; use auto, or build with -DMYLOS_ENABLE_MPI=ON");
   }
 }
@@ -276,12 +276,12 @@ void check_evaluated(const Arguments& arguments) {
 
 /// Resolves Trainer's names for two of the types of --precision.
 void resolve_precision(Arguments& arguments) {
-  if (arguments.bf16 && arguments.fp16) {
+  if (arguments.train.bf16 && arguments.train.fp16) {
     exclude(arguments, "bf16", "fp16");
-    (was_given(arguments, "bf16") ? arguments.fp16 : arguments.bf16) = false;
+    (was_given(arguments, "bf16") ? arguments.train.fp16 : arguments.train.bf16) = false;
   }
-  for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.bf16, Precision::bfloat16),
-                                               std::tuple("fp16", arguments.fp16, Precision::float16)}) {
+  for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.train.bf16, Precision::bfloat16),
+                                               std::tuple("fp16", arguments.train.fp16, Precision::float16)}) {
     if (!is_on) continue;
     exclude(arguments, name, "precision");
     if (is_overridden(arguments, name, "precision")) continue;
@@ -295,12 +295,12 @@ void resolve_no_fsdp(Arguments& arguments) {
   exclude(arguments, "no-fsdp", "mode");
   if (is_overridden(arguments, "no-fsdp", "mode")) return;
   arguments.run.engine.parallel.mode = parallel::ModeKind::replicated;
-  arguments.every_mode = false;
+  arguments.plan.every_mode = false;
 }
 
 /// Resolves Trainer's checkpoint strategy. As in Trainer, save_steps only counts with "steps".
 void resolve_save_strategy(Arguments& arguments) {
-  const std::string& strategy = arguments.save_strategy;
+  const std::string& strategy = arguments.train.save_strategy;
   if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
   train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
   const auto& beside = was_given(arguments, "save-strategy") ? arguments.sources.given : arguments.sources.configured;
@@ -333,13 +333,13 @@ void check_checkpoints(const Arguments& arguments) {
 
 /// Checks the options of --extend, which continues from the last checkpoint of the run in --output.
 void check_extend(const Arguments& arguments) {
-  if (!arguments.extend) return;
+  if (!arguments.train.extend) return;
   exclude(arguments, "extend", "overwrite");
-  if (arguments.resume != "auto") {
+  if (arguments.train.resume != "auto") {
     throw UsageError(
         fmt::format("--extend and --resume {} exclude each other: --extend goes on from the last checkpoint "
                     "in --output; leave one of them out",
-                    arguments.resume));
+                    arguments.train.resume));
   }
 }
 
@@ -394,11 +394,12 @@ void check_tf32(const Arguments& arguments) {
 /// offsets.
 void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (arguments.model.empty()) {
-    if (arguments.decode) need(false, command, "model");
-    if (arguments.vocabulary.empty()) throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
+    if (arguments.tokenize.decode) need(false, command, "model");
+    if (arguments.tokenize.vocabulary.empty())
+      throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
     return;
   }
-  if (!arguments.vocabulary.empty()) exclude(arguments, "model", "vocab");
+  if (!arguments.tokenize.vocabulary.empty()) exclude(arguments, "model", "vocab");
   for (const char* name : {"cased", "offsets"}) {
     if (was_given(arguments, name))
       throw UsageError(fmt::format("tokenize: --{} goes with --vocab, not --model", name));
@@ -438,7 +439,7 @@ void resolve(const Command& command, Arguments& arguments) {
   }
   if (command.bit == ask_command) {
     need(!arguments.model.empty(), command, "model");
-    need(!arguments.context.empty(), command, "context");
+    need(!arguments.ask.context.empty(), command, "context");
   }
   if (command.bit == generate_command || command.bit == classify_command) {
     need(!arguments.model.empty(), command, "model");
@@ -447,7 +448,7 @@ void resolve(const Command& command, Arguments& arguments) {
 }
 
 void resolve_ranks(Arguments& arguments, std::size_t ranks) {
-  if (arguments.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
+  if (arguments.plan.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
   resolve_batch(arguments, ranks);
 }
 

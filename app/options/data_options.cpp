@@ -78,7 +78,7 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.data; }),
       path_option(
           named("context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"),
-          [](auto& a) -> auto& { return a.context; }),
+          [](auto& a) -> auto& { return a.ask.context; }),
       path_option(
           named("output", {"output-dir"}, "PATH", files,
                 train_command | eval_command | prepare_command | checkpoint_command | doctor_command | report_command,

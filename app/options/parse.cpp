@@ -193,7 +193,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   for (const Occurrence& each : options) {
     if (each.option->name != "config") continue;
     set_option(arguments, *each.option, each.value, each.read.typed);
-    read_config_file(arguments.config, command, arguments);
+    read_config_file(arguments.train.config, command, arguments);
   }
   for (Occurrence& each : options) {
     check_recordable(command, each);

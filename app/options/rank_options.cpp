@@ -20,8 +20,8 @@ Option mode_option() {
   option.choices = names_of(choices);
   option.choices.emplace_back("all");  // for plan only
   option.parse = [choices](Arguments& arguments, std::string_view text) {
-    arguments.every_mode = text == "all";
-    if (arguments.every_mode) return true;
+    arguments.plan.every_mode = text == "all";
+    if (arguments.plan.every_mode) return true;
     const auto name = parse_choice(text, choices);
     if (name) arguments.run.engine.parallel.mode = parallel::parse_mode(*name);
     return name.has_value();
@@ -54,7 +54,7 @@ Option communicator_option() {
   Option option = choice_option(
       named("communicator", {}, "NAME", ranks, train_command,
             "library for communication between GPUs: auto, mpi or nccl; auto is mpi until NCCL is validated on GPUs"),
-      {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
+      {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.train.communicator; });
   option.expects = "auto, mpi or nccl";
   return option;
 }
@@ -126,22 +126,22 @@ std::vector<Option> rank_options() {
       unrecorded(switch_option(
           named("verbose", {}, "", ranks, train_command,
                 "print each rank's progress, time and memory, in lines that begin with its number"),
-          [](auto& a) -> auto& { return a.verbose; })),
+          [](auto& a) -> auto& { return a.train.verbose; })),
       unrecorded(path_option(
           named("trace", {}, "FILE", ranks, train_command,
                 "write a Chrome trace of the first steps: what each rank computes, waits for and exchanges"),
-          [](auto& a) -> auto& { return a.trace; })),
+          [](auto& a) -> auto& { return a.train.trace; })),
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, train_command,
                 "seconds, or a duration, before the walltime's end at which a run checkpoints and ends with exit code "
                 "85; "
                 "default: 5m where --walltime is given"),
-          [](auto& a) -> auto& { return a.stop_before; })),
+          [](auto& a) -> auto& { return a.train.stop_before; })),
       unrecorded(duration_option(
           named(
               "walltime", {}, "T", ranks, train_command,
               "seconds, or a duration, from the program's start; default: what Slurm or PBS says, with --stop-before"),
-          [](auto& a) -> auto& { return a.walltime; })),
+          [](auto& a) -> auto& { return a.train.walltime; })),
   };
 }
 

@@ -17,7 +17,7 @@ bool parse_providers(Arguments& arguments, std::string_view text) {
   for (const std::string& name : chosen) {
     if (std::ranges::find(known, name) == known.end()) return false;
   }
-  arguments.providers = std::move(chosen);
+  arguments.bench.providers = std::move(chosen);
   return true;
 }
 
@@ -38,9 +38,9 @@ Option shapes_option(const tasks::TaskKind& task) {
   Option option = choice_option(
       named("shapes", {}, "NAME", general, bench_command,
             "of gemm: " + describe(choices) + ", whose products are timed where no --model is given"),
-      choices, [](auto& a) -> auto& { return a.shapes; });
+      choices, [](auto& a) -> auto& { return a.bench.shapes; });
   option.print = [choices](const Arguments& arguments) -> nlohmann::ordered_json {
-    if (!arguments.shapes.empty()) return arguments.shapes;
+    if (!arguments.bench.shapes.empty()) return arguments.bench.shapes;
     return choices.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(choices.front().name);
   };
   return option;
@@ -118,21 +118,21 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
   std::vector<Option> options = {
       path_option(
           named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token a line"),
-          [](auto& a) -> auto& { return a.vocabulary; }),
+          [](auto& a) -> auto& { return a.tokenize.vocabulary; }),
       switch_option(
           named("offsets", {}, "", general, tokenize_command,
                 "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
-          [](auto& a) -> auto& { return a.offsets; }),
+          [](auto& a) -> auto& { return a.tokenize.offsets; }),
       switch_option(
           named("decode", {}, "", general, tokenize_command,
                 "turn lines of ids, as JSON lists or separated by white space, into text; needs --model"),
-          [](auto& a) -> auto& { return a.decode; }),
+          [](auto& a) -> auto& { return a.tokenize.decode; }),
       switch_option(
           named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
-          [](auto& a) -> auto& { return a.cased; }),
+          [](auto& a) -> auto& { return a.tokenize.cased; }),
       count_option(
           named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
-          [](auto& a) -> auto& { return a.tokens; }),
+          [](auto& a) -> auto& { return a.bench.tokens; }),
       providers_option(),
       modes_option(),
       ranks_option(),
@@ -143,11 +143,11 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
       switch_option(
           named("breakdown", {}, "", general, bench_command,
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
-          [](auto& a) -> auto& { return a.breakdown; }),
+          [](auto& a) -> auto& { return a.bench.breakdown; }),
       switch_option(
           named("plan", {}, "", general, bench_command,
                 "of batch: predict the table for the machine of --gpu, and run nothing"),
-          [](auto& a) -> auto& { return a.predicts; }),
+          [](auto& a) -> auto& { return a.bench.predicts; }),
       unrecorded(path_option(
           named("batches", {}, "FILE", general, report_command,
                 "what mylos bench batch --json printed: micro-batches, for the page"),
@@ -159,10 +159,10 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.report.kernels; })),
       switch_option(
           named("once", {}, "", general, watch_command, "show the run as it is now, and end"),
-          [](auto& a) -> auto& { return a.once; }),
+          [](auto& a) -> auto& { return a.watch.once; }),
       duration_option(
           named("refresh", {}, "T", general, watch_command, "seconds, or a duration, between two looks"),
-          [](auto& a) -> auto& { return a.refresh; }),
+          [](auto& a) -> auto& { return a.watch.refresh; }),
       switch_option(
           named("json", {}, "", general,
                 ask_command | generate_command | info_command | bench_command | checkpoint_command | compare_command |

@@ -133,7 +133,7 @@ Option resume_option() {
     // Trainer's words. Shorter ones that a switch accepts, such as 1 or y, are paths here.
     const bool is_truth = text.size() >= std::string_view("true").size();
     const auto truth = is_truth ? parse_truth(text) : std::nullopt;
-    if (!text.empty()) arguments.resume = !truth ? text : *truth ? "auto" : "never";
+    if (!text.empty()) arguments.train.resume = !truth ? text : *truth ? "auto" : "never";
     return !text.empty();
   };
   return option;
@@ -174,7 +174,7 @@ std::vector<Option> checkpoint_options() {
       unrecorded(choice_option(
           named("save-strategy", {}, "NAME", run, train_command,
                 "Trainer's: steps (as --checkpoint-every says, else every 500), epoch, or no, which is never"),
-          {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.save_strategy; })),
+          {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.train.save_strategy; })),
       count_option(
           named("keep", {"save-total-limit"}, "K", run, train_command, "number of latest checkpoints to keep"),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
@@ -391,10 +391,10 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
       export_precision_option(),
       unrecorded(switch_option(
           named("bf16", {}, "", computing, train_command, "the same as --precision bfloat16"),
-          [](auto& a) -> auto& { return a.bf16; })),
+          [](auto& a) -> auto& { return a.train.bf16; })),
       unrecorded(switch_option(
           named("fp16", {}, "", computing, train_command, "the same as --precision half"),
-          [](auto& a) -> auto& { return a.fp16; })),
+          [](auto& a) -> auto& { return a.train.fp16; })),
       loss_scale_option(),
       gemm_option(),
       attention_option(),
@@ -403,7 +403,7 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
       unrecorded(path_option(
           named("config", {}, "FILE", run, train_command,
                 "run.json to take settings from; options on the command line override it"),
-          [](auto& a) -> auto& { return a.config; })),
+          [](auto& a) -> auto& { return a.train.config; })),
       unrecorded(switch_option(
           named("overwrite", {"overwrite-output-dir"}, "", run,
                 train_command | eval_command | prepare_command | report_command,
@@ -413,10 +413,10 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
       unrecorded(switch_option(
           named("extend", {}, "", run, train_command,
                 "go on with a finished run from its last checkpoint, to larger --steps or --epochs"),
-          [](auto& a) -> auto& { return a.extend; })),
+          [](auto& a) -> auto& { return a.train.extend; })),
       unrecorded(switch_option(
           named("dry-run", {}, "", run, train_command, "print what would be trained and the memory it needs, and exit"),
-          [](auto& a) -> auto& { return a.dry_run; })),
+          [](auto& a) -> auto& { return a.train.dry_run; })),
   };
 }
 

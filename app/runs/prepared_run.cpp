@@ -45,7 +45,7 @@ RecordedRun take_up(const TrainRank& rank, Arguments& arguments, const std::file
   if (checkpoints.extend) recorded.extended_from = record.integer("steps");
   checkpoints.resume = checkpoint;
   if (rank.is_first()) {
-    log_line(fmt::format("{} after step {}, from {}", arguments.dry_run ? "would go on" : "goes on",
+    log_line(fmt::format("{} after step {}, from {}", arguments.train.dry_run ? "would go on" : "goes on",
                          record.integer("step"), checkpoint.string()));
   }
   return recorded;

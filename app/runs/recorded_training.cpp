@@ -92,7 +92,7 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
     reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
   });
   constexpr std::size_t most_events = 20'000;
-  if (!arguments.trace.empty()) Trace::start(most_events);
+  if (!arguments.train.trace.empty()) Trace::start(most_events);
   RecordedTraining training{.result = run.trainer.run(reporters, description.dump()), .unwritten = {}};
   parallel::on_first_rank(rank.ranks, [&] {
     training.result.joules = written->tensorboard.close(training.result.signal == 0);

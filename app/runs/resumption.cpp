@@ -71,7 +71,7 @@ train::CommandDifference difference_but_for(std::vector<std::string_view> may_di
                                             const nlohmann::ordered_json& saved, const Arguments& arguments) {
   const Command& command = *find_command("train");
   std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
-  if (!arguments.extend) return {.options = std::move(all)};
+  if (!arguments.train.extend) return {.options = std::move(all)};
   may_differ.insert(may_differ.end(), extendable_options.begin(), extendable_options.end());
   std::vector<std::string> rest = differing_settings(saved, command, arguments, may_differ);
   const bool extends = rest.size() != all.size();
@@ -95,7 +95,7 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
          fmt::format("{} is of a run with other options: {}; give those of the run, {}or begin anew with another "
                      "--output or --overwrite --resume never",
                      checkpoint.string(), fmt::join(differing, "; "),
-                     arguments.extend ? "" : "go on to more --steps or --epochs with --extend, "));
+                     arguments.train.extend ? "" : "go on to more --steps or --epochs with --extend, "));
   take_recorded_choices(saved, checkpoint, arguments);
   return {std::move(saved), extends};
 }

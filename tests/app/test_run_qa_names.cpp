@@ -249,10 +249,10 @@ TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
 }
 
 TEST(RunQaNames, TrueAndFalseSayWhetherToResume) {
-  EXPECT_EQ(parse_train({"--resume_from_checkpoint", "True"}).resume, "auto");
-  EXPECT_EQ(parse_train({"--resume_from_checkpoint=false"}).resume, "never");
-  EXPECT_EQ(parse_train({"--resume", "runs/a"}).resume, "runs/a");
-  EXPECT_EQ(parse_train({"--resume", "y"}).resume, "y") << "a directory may be called so";
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint", "True"}).train.resume, "auto");
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint=false"}).train.resume, "never");
+  EXPECT_EQ(parse_train({"--resume", "runs/a"}).train.resume, "runs/a");
+  EXPECT_EQ(parse_train({"--resume", "y"}).train.resume, "y") << "a directory may be called so";
 }
 
 std::string with_underscores(std::string_view name) {

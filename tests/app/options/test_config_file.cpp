@@ -124,7 +124,7 @@ TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
   EXPECT_TRUE(arguments.batch_is_per_rank);
   EXPECT_EQ(arguments.run.engine.precision, Precision::float16);
   EXPECT_EQ(tasks::squad_config(arguments.run).squad, "2.0");
-  EXPECT_EQ(arguments.resume, "auto");
+  EXPECT_EQ(arguments.train.resume, "auto");
   ASSERT_EQ(arguments.remarks.size(), 4u);
   EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
   EXPECT_NE(arguments.remarks.front().find(" has no effect here: "), std::string::npos) << arguments.remarks.front();

@@ -450,7 +450,7 @@ TEST(Options, GradientCheckpointingIsTakenAsThePeersWriteIt) {
 TEST(Options, ProvidersAreAListOfThisBuilds) {
   const Command& bench = *find_command("bench");
   const std::vector<std::string> words = {"gemm", "--providers=kokkos-kernels,kokkos-kernels"};
-  EXPECT_EQ(parse_arguments(bench, words).providers.size(), 2u);
+  EXPECT_EQ(parse_arguments(bench, words).bench.providers.size(), 2u);
   for (const std::string wrong : {"", "mkl", "kokkos-kernels,", ",kokkos-kernels"}) {
     const std::vector<std::string> bad = {"gemm", "--providers=" + wrong};
     const std::string error = tests::error_of([&] { parse_arguments(bench, bad); });
