@@ -14,7 +14,7 @@
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "train/engine/memory.hpp"
-#include "train/engine/rank_memory.hpp"
+#include "train/engine/rank_layout.hpp"
 #include "train/engine/run_bounds.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/planning/run_plan.hpp"

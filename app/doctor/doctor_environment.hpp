@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/doctor/doctor_checks.hpp"
 #include "app/doctor/doctor_finding.hpp"
+#include "app/doctor/doctor_limits.hpp"
 #include "app/doctor/doctor_picture.hpp"
 
 #include <cstddef>

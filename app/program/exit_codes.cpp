@@ -1,17 +1,40 @@
 #include "app/program/exit_codes.hpp"
 
-#include "app/program/out_of_memory.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <new>
+#include <regex>
 #include <string>
 #include <system_error>
 
 namespace mylos::app {
+namespace {
+
+/// Returns the message for a thread that the system refused to start, with its `reason`.
+std::string no_thread_text(const std::string& reason) {
+  return fmt::format("no thread could be started: {}{}; set OMP_NUM_THREADS to fewer, or see ulimit -u and ulimit -v",
+                     reason, train::address_space_note());
+}
+
+}  // namespace
+
+std::string out_of_memory_text(const std::string& wanted) {
+  return fmt::format("out of memory{}{}{}; `mylos plan` says what a run needs", wanted.empty() ? "" : ": ", wanted,
+                     train::address_space_note());
+}
+
+std::optional<std::string> translated_allocation_failure(const std::string& message) {
+  static const std::regex words(
+      R"words(Kokkos ERROR: .* memory space failed to allocate (.*) \(label="([^"]*)"\))words");
+  std::smatch match;
+  if (!std::regex_search(message, match, words)) return std::nullopt;
+  return match.prefix().str() + out_of_memory_text(fmt::format("{} for {}", match[1].str(), match[2].str()));
+}
 
 int report_exception(bool tells, const std::string& who) {
   const auto report = [&](const std::string& message, int exit_code) {

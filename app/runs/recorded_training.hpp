@@ -2,7 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "app/runs/prepared_run.hpp"
-#include "train/engine/run_result.hpp"
+#include "train/engine/report.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -12,6 +12,10 @@ std::shared_ptr<const train::SampleStream> planned_samples(const PlannedRun& run
   return std::make_shared<train::LengthStream>(run.lengths, run.config.task.batch, run.config.engine.seed, run.work);
 }
 
+std::string TextTokenizer::decode(std::span<const std::int32_t>) const {
+  throw UsageError("--decode: the tokenizer of this model does not turn ids into text; leave it out");
+}
+
 void TaskKind::prepare(const RunConfig&, const std::filesystem::path&, const std::filesystem::path&,
                        const Notice&) const {
   throw UsageError(

@@ -4,13 +4,12 @@
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
 #include "nn/model.hpp"
-#include "tasks/interface/peer_option.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/task.hpp"
-#include "tasks/interface/text_tokenizer.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -44,6 +43,17 @@ struct OptionAlias {
   std::string_view alias;
 };
 
+/// An option of another program (Hugging Face's scripts and Trainer, Lightning, DeepSpeed, FSDP) that Mylos does not
+/// have.
+struct PeerOption {
+  std::string_view name;  ///< without --, and with "-" for "_"
+  bool is_switch = false;
+  std::string_view harmless = {};  ///< comma-separated values that are accepted and ignored; empty = all values
+  std::string_view why = {};       ///< why Mylos ignores these values; if it is empty, Mylos refuses every value
+  std::string_view instead = {};   ///< what to use instead of the values that are refused
+  bool is_secret = false;          ///< messages never contain the value
+};
+
 /// Descriptions of the data for the help.
 struct DataTexts {
   std::string_view trained;  ///< files for training and evaluation: "questions.json or features.h5"
@@ -56,6 +66,18 @@ struct TrainedModel {
   std::filesystem::path model;   ///< directory with its configuration, or the name of built-in sizes
   RunConfig run = {};            ///< with the precisions of the training
   nlohmann::json resolved = {};  ///< defaults chosen by the run (Task::resolved), from its run.json, or null
+};
+
+/// The tokenizer of a model's directory, of any kind.
+class TextTokenizer {
+ public:
+  virtual ~TextTokenizer() = default;
+
+  /// Returns the ids of a text without special tokens. Errors: std::runtime_error if the text is not UTF-8.
+  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  /// Returns the text of ids; special tokens produce no text. Errors: std::runtime_error if an id is out of range;
+  /// UsageError if this kind of tokenizer cannot decode.
+  virtual std::string decode(std::span<const std::int32_t> ids) const;
 };
 
 /// A kind of task: its options, the models that it serves, and its part in each command. tasks/task_kinds.hpp is the

@@ -4,7 +4,7 @@
 #include "nn/llama/llama_decoder.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/sampling.hpp"
-#include "train/engine/loaded_parameters.hpp"
+#include "train/engine/initial_parameters.hpp"
 
 #include <cstddef>
 #include <cstdint>

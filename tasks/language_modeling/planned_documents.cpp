@@ -4,8 +4,7 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "tasks/interface/fit_length.hpp"
-#include "tasks/interface/known_model.hpp"
+#include "tasks/interface/text_model.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 

@@ -4,8 +4,7 @@
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "tasks/interface/fit_length.hpp"
-#include "tasks/interface/known_model.hpp"
+#include "tasks/interface/text_model.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 

@@ -1,7 +1,7 @@
 #include "train/engine/evaluator.hpp"
 
 #include "train/engine/gemm_selection.hpp"
-#include "train/engine/loaded_parameters.hpp"
+#include "train/engine/initial_parameters.hpp"
 #include "train/engine/model_predictor.hpp"
 #include "train/engine/workload.hpp"
 

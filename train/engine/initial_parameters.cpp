@@ -99,4 +99,10 @@ void load_initial_parameters(const ExecutionSpace& space, const Task& task, std:
   mode.sync_parameters(space);
 }
 
+LoadedParameters::LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision)
+    : store_(task.model().table(), precision, ParameterStore::Purpose::inference),
+      mode_(parallel::make_single_process_mode(store_)) {
+  load_initial_parameters(space, task, std::nullopt, store_, *mode_);
+}
+
 }  // namespace mylos::train

@@ -1,11 +1,14 @@
 #include "train/engine/rank_layout.hpp"
 
 #include "core/base/setting_error.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 namespace mylos::train {
 namespace {
@@ -78,6 +81,22 @@ RankCounts count_ranks(std::span<const parallel::RankPlacement> placements) {
     if (nodes[rank] != nodes[rank / counts.of_node * counts.of_node]) counts.of_node = 0;
   }
   return counts;
+}
+
+RankCounts count_with_threads(const Ranks& ranks, std::size_t threads) {
+  RankCounts counts = count_ranks(ranks.placements);
+  counts.threads = static_cast<std::size_t>(parallel::maximum(ranks.world, static_cast<std::int64_t>(threads)));
+  return counts;
+}
+
+std::size_t available_on_every_rank(const Ranks& ranks) {
+  ranks.world.barrier("free memory");  // no rank may allocate before all have measured
+  const parallel::RankPlacement& mine = ranks.placements[ranks.world.rank()];
+  const auto sharing = std::ranges::count_if(ranks.placements, [&](const parallel::RankPlacement& placement) {
+    return placement.node == mine.node && placement.device == mine.device;
+  });
+  const std::size_t free = std::min<std::size_t>(available_memory(static_cast<std::size_t>(sharing)), INT64_MAX);
+  return static_cast<std::size_t>(parallel::minimum(ranks.world, static_cast<std::int64_t>(free)));
 }
 
 RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& counts) {

@@ -31,6 +31,12 @@ struct RankCounts {
   TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
+/// Returns the rank counts of all ranks, of which this one has `threads` threads. Collective.
+RankCounts count_with_threads(const Ranks& ranks, std::size_t threads);
+
+/// Returns the bytes that every rank may still allocate where kernels compute: the minimum over ranks. Ranks on the
+/// same node or device share its free memory equally. Collective.
+std::size_t available_on_every_rank(const Ranks& ranks);
 
 /// A sharding strategy with its groups, and the split of steps.
 struct RankLayout {

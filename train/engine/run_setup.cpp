@@ -5,7 +5,6 @@
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/model_export.hpp"
-#include "train/engine/rank_memory.hpp"
 #include "train/engine/run_bounds.hpp"
 #include "train/engine/workload.hpp"
 

@@ -4,7 +4,6 @@
 #include "train/engine/memory_plan.hpp"
 #include "train/engine/rank_layout.hpp"
 #include "train/engine/report.hpp"
-#include "train/engine/run_result.hpp"
 #include "train/engine/task.hpp"
 #include "train/engine/train_config.hpp"
 

@@ -1,20 +1,35 @@
 #pragma once
 
 #include "core/base/signals.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/engine/agreed_reports.hpp"
 #include "train/engine/best_model.hpp"
 #include "train/engine/divergence.hpp"
+#include "train/engine/report.hpp"
 #include "train/engine/run_checkpoints.hpp"
-#include "train/engine/run_result.hpp"
 #include "train/engine/run_setup.hpp"
-#include "train/engine/sent_bytes.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace mylos::train {
+
+/// Counts the bytes that this rank sends to other ranks between calls.
+class SentBytes {
+ public:
+  /// Returns the bytes since the last call, or since construction.
+  std::uint64_t since_last() {
+    const std::uint64_t before = std::exchange(last_, parallel::sent_bytes());
+    return last_ - before;
+  }
+
+ private:
+  std::uint64_t last_ = parallel::sent_bytes();
+};
 
 /// What changes as a run goes on, beside the parameters and the optimizer.
 struct RunState {

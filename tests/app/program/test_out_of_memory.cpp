@@ -1,4 +1,4 @@
-#include "app/program/out_of_memory.hpp"
+#include "app/program/exit_codes.hpp"
 
 #include "core/device.hpp"
 #include "tests/app/tiny_run.hpp"

@@ -1,4 +1,4 @@
-#include "app/doctor/doctor_checks.hpp"
+#include "app/doctor/doctor_limits.hpp"
 
 #include <fmt/format.h>
 
@@ -32,6 +32,21 @@ bool LimitedChecks::run(Findings& found, const char* name, const std::string& wh
                      "a server or a device behind it does not answer: ask the site, or take another node"});
   }
   return has_come_back;
+}
+
+Watchdog::Watchdog(double seconds, std::function<void()> late)
+    : thread_([this, seconds, late = std::move(late)] {
+        std::unique_lock lock(mutex_);
+        if (!woken_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; })) late();
+      }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  woken_.notify_one();
+  thread_.join();
 }
 
 }  // namespace mylos::app

@@ -1,6 +1,7 @@
-#include "tasks/interface/known_model.hpp"
+#include "tasks/interface/text_model.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,18 @@
 #include <system_error>
 
 namespace mylos::tasks {
+
+void fit_max_length(std::size_t& length, std::size_t positions, const std::string& name, const OptionSources& sources,
+                    const Notice& notice) {
+  if (length <= positions) return;
+  // Never change a value given by the user.
+  if (sources.was_given("max-length")) {
+    throw UsageError(
+        fmt::format("--max-length {}: expected at most {}, the positions that {} has", length, positions, name));
+  }
+  notice(fmt::format("{} has {} positions: --max-length is {}", name, positions, positions));
+  length = positions;
+}
 
 std::filesystem::path find_known_directory(const std::string& name, const std::string& fetched,
                                            const std::filesystem::path& file) {
