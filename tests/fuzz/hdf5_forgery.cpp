@@ -20,6 +20,9 @@ constexpr const char* checksum_attribute = "crc32c";
 /// HDF5 1.10 crashes in its exit handler if a file could not be closed, as happens with some of the forged files.
 [[maybe_unused]] const herr_t without_exit_handler = H5dont_atexit();
 
+/// HDF5 reuses freed blocks itself, which hides damage from the address checker until much later.
+[[maybe_unused]] const herr_t without_free_lists = H5set_free_list_limits(0, 0, 0, 0, 0, 0);
+
 enum class Layout { late, reserved, compact, chunked, compressed, external, count };
 
 /// Returns an element type, known to readers or not. The caller closes it with H5Tclose.
