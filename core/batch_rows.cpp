@@ -1,6 +1,7 @@
 #include "core/batch_rows.hpp"
 
 #include "core/base/error.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 
@@ -71,7 +72,9 @@ void locate_rows(const ExecutionSpace& space, const PackedSamples& samples, cons
           fmt::format("batch rows: {} starts and {} first positions for {} positions and {} samples of rows",
                       samples.starts.extent(0), firsts, rows, samples_of_rows.extent(0)));
   if (rows == 0) return;
-  Kokkos::parallel_for("mylos::Batch::locate_rows", BatchRange(space, 0, (rows + located_rows - 1) / located_rows),
+  const Work work = work_of(rows, 0.0, sizeof(std::int32_t) + sizeof(std::uint32_t));
+  Kokkos::parallel_for(with_work("mylos::Batch::locate_rows", work),
+                       BatchRange(space, 0, (rows + located_rows - 1) / located_rows),
                        LocateRows{samples, positions, samples_of_rows});
 }
 
@@ -81,7 +84,10 @@ void group_rows_by_position(const ExecutionSpace& space, const ConstVector<std::
   require(starts.extent(0) > 0 && group_starts.extent(0) == values.extent(0) + 1,
           fmt::format("batch rows: {} starts for {} positions and {} starts of groups", starts.extent(0),
                       values.extent(0), group_starts.extent(0)));
-  Kokkos::parallel_for("mylos::Batch::group_rows_by_position", BatchRange(space, 0, group_starts.extent(0)),
+  const Work work = work_of(rows.extent(0), 0.0, sizeof(std::uint32_t)) +
+                    work_of(values.extent(0), 0.0, sizeof(std::int32_t) + sizeof(std::uint32_t));
+  Kokkos::parallel_for(with_work("mylos::Batch::group_rows_by_position", work),
+                       BatchRange(space, 0, group_starts.extent(0)),
                        GroupRowsAtPosition{starts, values, group_starts, rows});
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/kernels/attention.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 /// Work of attention's passes, for elements of `element` bytes. nullopt if the host does not know the sequence lengths.
 namespace mylos::attention {

@@ -1,7 +1,7 @@
 #include "core/kernels/batch_norm.hpp"
 
 #include "core/kernels/batch_norm_blocks.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
 #include "core/kernels/batch_norm_blocks.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 namespace mylos {
 namespace {

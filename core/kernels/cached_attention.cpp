@@ -4,7 +4,7 @@
 #include "core/kernels/math.hpp"
 #include "core/kernels/rotary.hpp"
 #include "core/kernels/team.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "core/kernels/column_sums.hpp"
 
 #include "core/base/error.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/kernels/gemm.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <optional>
 #include <string>

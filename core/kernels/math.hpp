@@ -10,7 +10,7 @@
 /// -ffast-math, and give the same results on all backends that contract a * b + c in the same way.
 namespace mylos {
 
-// Operations per call of the functions below, for the work of kernels (core/kernels/work.hpp).
+// Operations per call of the functions below, for the work of kernels (core/work.hpp).
 inline constexpr double exp_flops = 21.0, exp2_flops = 16.0;
 inline constexpr double gelu_flops = exp2_flops + 18.0, gelu_derivative_flops = exp2_flops + 25.0;
 

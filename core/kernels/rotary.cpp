@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/team.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/kernels/chunks.hpp"
 #include "core/kernels/math.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 

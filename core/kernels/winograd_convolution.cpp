@@ -2,7 +2,7 @@
 
 #include "core/kernels/team.hpp"
 #include "core/kernels/winograd_sizes.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <algorithm>
 

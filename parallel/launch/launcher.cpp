@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -79,6 +81,12 @@ std::size_t launched_ranks(const Environment& environment) {
   }
   if (const auto rank = number_in(environment, "PALS_RANKID")) return *rank + 1;
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
+}
+
+bool is_launched(const Environment& environment) {
+  constexpr std::array names = {"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD"};
+  return launcher_kind(environment) != LauncherKind::none ||
+         std::ranges::any_of(names, [&](const char* name) { return environment(name) != nullptr; });
 }
 
 LauncherKind launcher_kind(const Environment& environment) {

@@ -23,6 +23,9 @@ std::size_t launched_rank(const Environment& environment);
 /// ranks; returns rank + 1 as a lower bound.
 std::size_t launched_ranks(const Environment& environment);
 
+/// Returns true if a launcher or a process manager started this process, even one that is not known here.
+bool is_launched(const Environment& environment);
+
 /// The launcher that started this process and forwards signals to it.
 enum class LauncherKind { none, open_mpi, hydra, slurm, pals };
 LauncherKind launcher_kind(const Environment& environment);

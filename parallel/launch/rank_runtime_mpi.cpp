@@ -3,6 +3,7 @@
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_operations.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/launcher.hpp"
 #include "parallel/launch/mpi_watch.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <list>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -51,11 +53,32 @@ void poll(std::chrono::duration<double> limit, const IsDone& is_done) {
   }
 }
 
+/// Sets an environment variable, if it is not set, until the end of the scope, so that child processes do not see it.
+class PassingVariable {
+ public:
+  PassingVariable(const char* name, const char* value) : name_(name), is_ours_(std::getenv(name) == nullptr) {
+    if (is_ours_) ::setenv(name, value, 0);
+  }
+  ~PassingVariable() {
+    if (is_ours_) ::unsetenv(name_);
+  }
+  PassingVariable(const PassingVariable&) = delete;
+  PassingVariable& operator=(const PassingVariable&) = delete;
+
+ private:
+  const char* name_;
+  bool is_ours_;
+};
+
 class MpiRuntime final : public RankRuntime {
  public:
   MpiRuntime() {
     // Without this, a process that no launcher started would start an Open MPI daemon that is not needed here.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    // All such processes of a user would share one session directory in Open MPI 4. One that ends removes it while
+    // another creates its own in it, whose MPI_Init then aborts.
+    std::optional<PassingVariable> no_directories;
+    if (!is_launched(process_environment)) no_directories.emplace("OMPI_MCA_orte_create_session_dirs", "0");
     // Files may be written through MPI while the communication thread calls it. The minimum requirement is that a
     // thread other than the first may call MPI.
     MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));

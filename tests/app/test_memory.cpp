@@ -40,12 +40,13 @@ double measured(const fs::path& run) {
   return most;
 }
 
-/// Expects that `figure`, in MiB, is at least the run's resident memory, and at most 8 % above it.
+/// Expects that `figure`, in MiB, is at least the run's resident memory, and at most 8 % above it; 6 MiB if it is less
+/// than 75 MiB, because a small run may not use the memory that is reserved for generated code (docs/memory.md).
 void expect_at_most(double figure, const ProgramRun& run) {
   const double most = static_cast<double>(run.peak_memory) / mebibyte;
   constexpr double printed = 0.01;  // the last digit of the figure
   EXPECT_GE(figure + printed, most) << run.errors;
-  EXPECT_LE(figure, 1.08 * most) << run.errors;
+  EXPECT_LE(figure, std::max(1.08 * most, most < 75.0 ? most + 6.0 : 0.0)) << run.errors;
 }
 
 struct Setting {

@@ -287,6 +287,16 @@ int await_reader(const fs::path& path) {
   return -1;
 }
 
+/// Processes that no launcher started would otherwise share a session directory of Open MPI, and remove it under each
+/// other. Here none can be created.
+TEST_F(Runs, NeedNoSessionDirectoryOfMpi) {
+  write_file(directory_ / "file", "");
+  const EnvironmentVariable sessions("OMPI_MCA_orte_tmpdir_base", (directory_ / "file").string());
+  const ProgramRun run = run_mylos({"train", "--model", model_, "--train", train_, "--output", run_, "--max-length",
+                                    "60", "--doc-stride", "20", "--steps", "1"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+}
+
 TEST_F(Runs, SignalsEndLoadingAtOnce) {
   const fs::path pipe = directory_ / "questions.json";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

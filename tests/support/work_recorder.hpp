@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <map>
 #include <string>

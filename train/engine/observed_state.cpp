@@ -1,7 +1,7 @@
 #include "train/engine/observed_state.hpp"
 
 #include "core/kernels/chunks.hpp"
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace mylos::parallel {
@@ -50,6 +51,17 @@ TEST(Launcher, StepsCountOnlyWhereNoLauncherOfMpiTells) {
   EXPECT_EQ(check(4, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}}), nothing);
   EXPECT_EQ(check(2, {{"PALS_RANKID", "1"}, {"SLURM_STEP_NUM_TASKS", "1"}}), nothing);
   EXPECT_THAT(check(1, {{"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "1"}}), HasSubstr("PMI_SIZE=4"));
+}
+
+TEST(Launcher, KnowsWhetherOneStartedThisProcess) {
+  const auto launched = [](const char* set) {
+    return is_launched([&](const char* name) { return std::string_view(name) == set ? "1" : nullptr; });
+  };
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_NAMESPACE", "HYDI_CONTROL_FD",
+                           "SLURM_STEP_NUM_TASKS", "PALS_RANKID"}) {
+    EXPECT_TRUE(launched(name)) << name;
+  }
+  for (const char* name : {"HOME", "SLURM_NTASKS", "PBS_JOBID"}) EXPECT_FALSE(launched(name)) << name;
 }
 
 TEST(Launcher, NamesTheBatchJobAndItsNode) {

@@ -1,4 +1,4 @@
-#include "core/kernels/work.hpp"
+#include "core/work.hpp"
 
 #include "core/kernels/activation.hpp"
 #include "core/kernels/attention_work.hpp"
