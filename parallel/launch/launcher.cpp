@@ -84,7 +84,8 @@ std::size_t launched_ranks(const Environment& environment) {
 }
 
 bool is_launched(const Environment& environment) {
-  constexpr std::array names = {"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD"};
+  constexpr std::array names = {
+      "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD"};
   return launcher_kind(environment) != LauncherKind::none ||
          std::ranges::any_of(names, [&](const char* name) { return environment(name) != nullptr; });
 }

@@ -78,7 +78,7 @@ std::size_t fitting_length(const Search& search, TrainConfig config, parallel::M
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   MemoryPlan plan = plan_layout(workload, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
   for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
-    plan = with_micro_batch(std::move(plan), {1, length, length}, workload, config.recompute, ranks);
+    plan = with_micro_batch(plan, {1, length, length}, workload, config.recompute, ranks);
     if (plan.total() <= available) return length;
   }
   return 0;
