@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 namespace mylos::train {
 namespace {
