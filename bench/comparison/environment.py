@@ -1,4 +1,4 @@
-"""The peers' Python: made once, outside the tree, with the versions that bench/peers/requirements.txt names."""
+"""Creates the Python environment of the peers once, outside the tree, with the versions of bench/peers/requirements.txt."""
 
 import json
 import os
@@ -9,12 +9,12 @@ import venv
 
 PEERS = pathlib.Path(__file__).resolve().parent.parent / "peers"
 REQUIREMENTS = PEERS / "requirements.txt"
-# The same PyTorch without gigabytes of GPU libraries, where it can be reached.
+# The same PyTorch without gigabytes of GPU libraries; used if this index can be reached.
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 
 class PeersMissing(Exception):
-    """Why the peers cannot run; the rows that need them are left out."""
+    """The peers cannot run, for the given reason; the rows that need them are left out."""
 
 
 def cache_directory():
@@ -28,7 +28,7 @@ def requirements():
 
 
 def installed_versions(python):
-    """Version of each package of the list, None where it is missing."""
+    """Returns the version of each package of the list, or None if it is missing."""
     names = [requirement.split("==")[0] for requirement in requirements()]
     script = ("import importlib.metadata as m, json, sys\n"
               "def version(name):\n"
@@ -42,7 +42,7 @@ def installed_versions(python):
 
 
 def is_current(versions):
-    """Whether these are the versions of the list; a build's own suffix ("+cpu") does not count."""
+    """Returns whether the versions equal those of the list. A suffix of the build ("+cpu") is ignored."""
     pinned = dict(requirement.split("==") for requirement in requirements())
     return all((versions[name] or "").split("+")[0] == version for name, version in pinned.items())
 
@@ -60,7 +60,7 @@ def make_environment(directory):
         raise PeersMissing(f"no virtual environment can be made in {directory}: {error} (Debian: python3-venv)") from error
     python = str(directory / "bin/python")
     torch = next(requirement for requirement in requirements() if requirement.startswith("torch=="))
-    pip(python, torch, "--index-url", CPU_WHEELS, "--retries", "0", "--timeout", "15")  # else from the list below
+    pip(python, torch, "--index-url", CPU_WHEELS, "--retries", "0", "--timeout", "15")  # if this fails, the next command installs it
     done = pip(python, "--requirement", str(REQUIREMENTS))
     if done.returncode != 0:
         reason = (done.stderr.strip() or "pip failed").splitlines()[-1]
@@ -69,7 +69,7 @@ def make_environment(directory):
 
 
 def peers_python():
-    """A Python with the peers, and their versions. Errors: PeersMissing."""
+    """Returns a Python that has the peers, and their versions. Errors: PeersMissing."""
     given = os.environ.get("MYLOS_PYTHON")
     directory = cache_directory() / "bench-venv"
     python = given or str(directory / "bin/python")

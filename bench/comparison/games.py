@@ -1,4 +1,4 @@
-"""The chess games that a comparison of language models runs on, as ids that both sides read."""
+"""Chess games for comparing language models, as token ids that both programs read."""
 
 import json
 import random
@@ -11,10 +11,10 @@ MAX_LENGTH = 512
 
 
 class GameSet(Batches):
-    """A file of games, and some of them in random batches of `size`. A longer game loses its end, as in the lab's script."""
+    """A file of games, and a selection of them in random batches of `size`. Long games are truncated, as in the lab's script."""
 
     options = ["--max-length", str(MAX_LENGTH), "--long", "truncate"]
-    without_dropout = []  # Llama has none
+    without_dropout = []  # Llama has no dropout
 
     def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH):
         self.file = source

@@ -1,4 +1,4 @@
-"""What the figures hold for: processor, memory, builds, versions."""
+"""Describes the machine and the programs that were measured: processor, memory, builds, versions."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def memory_gib():
 
 
 def mpi_version():
-    """What the launcher calls itself, or None where there is none."""
+    """Returns the first line of the launcher's version text, or None without a launcher."""
     try:
         done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True)
     except OSError:
@@ -43,7 +43,7 @@ def mpi_version():
 
 
 def describe(program, peers):
-    """`peers`: versions of the packages that ran, or None."""
+    """Returns the description as a dictionary. `peers`: versions of the packages that ran, or None."""
     build = json.loads(subprocess.run([program, "info", "--json"], check=True, capture_output=True, text=True).stdout)
     fields = cpu_fields()
     return {

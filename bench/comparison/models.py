@@ -1,4 +1,4 @@
-"""Models that both sides load from the same directory: MiniLM with a head, BERTs and Llamas of any shape and ResNets with random weights."""
+"""Models that both programs load from the same directory: MiniLM with a head; BERTs, Llamas and ResNets with random weights."""
 
 import array
 import json
@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 
-BLOCK = 1_000_003  # values drawn; prime, so that no matrix repeats itself row by row
+BLOCK = 1_000_003  # number of values that are drawn; prime, so that the rows of a matrix differ
 DEVIATION = 0.02
 
 BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
@@ -21,8 +21,8 @@ LLAMA_SMALL = {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads"
                "intermediate_size": 512, "vocab_size": 512}
 
 
-# The last norm of a residual branch begins with this scale. With 1, a rounding grows a thousandfold through 50 layers, and PyTorch's own
-# second loss in float and in double differ by 3e-4.
+# Initial scale of the last norm of each residual branch. With a scale of 1, rounding errors grow a thousandfold through 50 layers, and
+# PyTorch's second losses in float and in double differ by 3e-4.
 BRANCH = 0.2
 
 # torchvision's name -> blocks of each stage, convolutions of a block.
@@ -30,7 +30,7 @@ RESNETS = {"resnet18": ((2, 2, 2, 2), 2), "resnet50": ((3, 4, 6, 3), 3)}
 
 
 class Values:
-    """Normal(0, 0.02) from a seed. One block is drawn and every tensor takes its values round it."""
+    """Values of Normal(0, 0.02) from a seed. One block is drawn; tensors take their values from it cyclically."""
 
     def __init__(self, seed):
         draw = random.Random(seed).gauss
@@ -40,7 +40,7 @@ class Values:
         self.position = 0
 
     def take(self, count):
-        """Little-endian bytes of `count` floats."""
+        """Returns `count` floats as little-endian bytes."""
         doubled = (self.block + self.block).tobytes()
         first = 4 * self.position
         self.position = (self.position + count) % BLOCK
@@ -50,7 +50,7 @@ class Values:
 
 
 def shapes(config):
-    """Name and shape of each tensor of BertForQuestionAnswering."""
+    """Yields name and shape of each tensor of BertForQuestionAnswering."""
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     embeddings = "bert.embeddings."
     yield embeddings + "word_embeddings.weight", (config["vocab_size"], hidden)
@@ -70,7 +70,7 @@ def shapes(config):
 
 
 def llama_shapes(config):
-    """Name and shape of each tensor of LlamaForCausalLM, untied."""
+    """Yields name and shape of each tensor of an untied LlamaForCausalLM."""
     hidden, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
     keys = hidden // config["num_attention_heads"] * config["num_key_value_heads"]
     yield "model.embed_tokens.weight", (vocabulary, hidden)
@@ -88,7 +88,7 @@ def llama_shapes(config):
 
 
 def resnet_shapes(name, labels, stem):
-    """Name and shape of each tensor of torchvision's ResNet."""
+    """Yields name and shape of each tensor of torchvision's ResNet."""
     depths, convolutions = RESNETS[name]
     kernel = 3 if stem == "cifar" else 7
     yield "conv1.weight", (64, 3, kernel, kernel)
@@ -140,7 +140,7 @@ def initial(name, shape, values):
 
 
 def write_safetensors(path, tensors):
-    """`tensors`: (name, shape, little-endian float bytes)."""
+    """Writes `tensors`: (name, shape, little-endian float bytes)."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, shape, data in tensors:
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [offset, offset + len(data)]}
@@ -154,7 +154,7 @@ def write_safetensors(path, tensors):
 
 
 def read_safetensors(path):
-    """Name, shape and bytes of each float tensor."""
+    """Yields name, shape and bytes of each float tensor."""
     content = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     data = content[8 + length :]
@@ -169,7 +169,7 @@ def write_tokenizer(directory, vocabulary):
 
 
 def make_random_bert(directory, vocabulary, shape=None, seed=1, dropout=0.1):
-    """A BERT for question answering of the given shape (default BERT-base) with random weights; returns `directory`."""
+    """Writes a BERT for question answering of the given shape (default: BERT-base) with random weights. Returns `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     words = len(pathlib.Path(vocabulary).read_text(encoding="utf-8").splitlines())
     config = {"architectures": ["BertForQuestionAnswering"], "model_type": "bert", "hidden_act": "gelu",
@@ -185,7 +185,7 @@ def make_random_bert(directory, vocabulary, shape=None, seed=1, dropout=0.1):
 
 
 def make_random_llama(directory, tokenizer, shape, positions=512, seed=1):
-    """A Llama of the given shape with random weights; returns `directory`. `tokenizer`: a directory that has one, or None."""
+    """Writes a Llama of the given shape with random weights. Returns `directory`. `tokenizer`: a directory that has one, or None."""
     directory.mkdir(parents=True, exist_ok=True)
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "max_position_embeddings": positions,
               "rms_norm_eps": 1e-5, "rope_theta": 1e6, "tie_word_embeddings": False, "initializer_range": DEVIATION,
@@ -199,7 +199,7 @@ def make_random_llama(directory, tokenizer, shape, positions=512, seed=1):
 
 
 def make_random_resnet(directory, name, labels, stem="imagenet", seed=1):
-    """A ResNet of RESNETS with random weights under torchvision's names; returns `directory`."""
+    """Writes a ResNet of RESNETS with random weights, under torchvision's tensor names. Returns `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     depths, convolutions = RESNETS[name]
     wide = convolutions == 3
@@ -217,7 +217,7 @@ def make_random_resnet(directory, name, labels, stem="imagenet", seed=1):
 
 
 def make_minilm(directory, program, vocabulary):
-    """MiniLM-L6-H384 as `mylos fetch` gets it, with a random head that both sides then share; returns `directory`."""
+    """Writes MiniLM-L6-H384, as `mylos fetch` gets it, with a random head that both programs load. Returns `directory`."""
     done = subprocess.run([program, "fetch", "minilm"], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"mylos fetch minilm: {done.stderr.strip().splitlines()[-1]}")

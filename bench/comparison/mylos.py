@@ -1,4 +1,4 @@
-"""Runs of our program: one that trains and stands still between its turns, and short ones."""
+"""Runs Mylos: as a training process that is paused between its turns, and in short commands."""
 
 import json
 import os
@@ -13,26 +13,26 @@ from comparison.questions import WINDOWS
 MANY_STEPS = 1_000_000
 
 
-# Open MPI wants a superuser, as in a container, to say that this is meant.
+# Open MPI refuses to run as root, as in a container, without these variables.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def environment(threads):
-    """`threads` None: as many as the launcher leaves to each rank."""
+    """Returns the environment of a run. If `threads` is None, the launcher decides the threads of each rank."""
     if threads is not None:
         return dict(os.environ, OMP_NUM_THREADS=str(threads))
     return {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"} | AS_ROOT
 
 
 def training_command(program, model, data, output, steps, *options, order=None):
-    """`order`: a file in place of the data's own."""
+    """Returns the command line of a training run. `order` replaces the order file of `data`."""
     return [program, "train", "--model", model, "--train", data.file, "--order", order or data.order_file, "--output", output, "--steps",
             str(steps), "--batch", str(data.size), "--micro-batch", str(data.size), "--learning-rate", str(data.learning_rate), "--schedule", "constant",
             "--checkpoint-every", "never", *data.options, *options]
 
 
 def steps_of(output):
-    """The steps that a run has written, as metrics.jsonl has them."""
+    """Returns the complete step records of a run's metrics.jsonl."""
     path = pathlib.Path(output) / "metrics.jsonl"
     if not path.exists():
         return []
@@ -41,7 +41,7 @@ def steps_of(output):
 
 
 def run(command, threads):
-    """Standard error of a run that must succeed, and its peak resident memory in bytes."""
+    """Runs a command. Returns its standard error and its peak resident memory in bytes. Errors: RuntimeError if it fails."""
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                env=environment(threads))
     with process.stderr:
@@ -61,7 +61,7 @@ def run_json(command, threads):
 
 
 def evaluate(program, model, questions, output, threads):
-    """Windows, seconds and mean loss of the predictions of `mylos eval`."""
+    """Runs `mylos eval`. Returns windows, seconds and mean loss of its predictions."""
     errors, _ = run([program, "eval", "--model", model, "--data", questions, "--output", output, *WINDOWS], threads)
     found = re.search(r"predicted (\d+) windows in ([\d.]+) s, .*validation loss ([\d.]+)", errors)
     if not found:
@@ -70,9 +70,9 @@ def evaluate(program, model, questions, output, threads):
 
 
 class StandingRun:
-    """`mylos train` as a process that is stopped (SIGSTOP) but in its turns.
+    """A process of `mylos train` that is stopped (SIGSTOP) outside its turns.
 
-    The step in which it is stopped has a wall time that means nothing; each turn leaves it out.
+    The wall time of the step in which it is stopped is meaningless, so each turn leaves that step out.
     """
 
     def __init__(self, command, output, threads, log):
@@ -85,7 +85,7 @@ class StandingRun:
         self._stop()
 
     def turn(self, steps):
-        """Lets it train; returns the index (from 0) of the first of `steps` whole steps, and their records."""
+        """Continues training for `steps` whole steps. Returns the index (from 0) of the first one, and their records."""
         self.process.send_signal(signal.SIGCONT)
         first = self.done + 1
         self._wait_for(first + steps)

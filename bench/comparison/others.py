@@ -1,4 +1,4 @@
-"""Evaluation, tokenising, and the time from a command to its first answer."""
+"""Compares evaluation, tokenising, and the start-up time of commands."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from comparison.peer import Peer
 from comparison.questions import BATCH, MAX_LENGTH, STRIDE, first_questions, flat_rows
 from comparison.training import LOSS_TOLERANCE, say, say_rates
 
-# name -> engine, in a tuned environment (comparison/peer.py), windows sorted by length, what is asked
+# name -> engine, whether its environment is tuned (comparison/peer.py), whether windows are sorted by length, target ratio
 ENGINES = {
     "PyTorch, padded to the longest": ("pytorch", False, False, 2.0),
     "PyTorch, best effort": ("pytorch", True, True, None),
@@ -23,7 +23,7 @@ ENGINES = {
 
 
 def start_engines(session, subject, questions, stack):
-    """name -> peer, of those that run here; ways that differ only in the order of the windows share a process."""
+    """Returns {name: peer} of the engines that run here. Engines that differ only in the order of windows share a process."""
     processes, peers = {}, {}
     for name, (engine, tuned, _, _) in ENGINES.items():
         try:
@@ -53,7 +53,7 @@ def predict(peer, name):
 
 
 def evaluation(session, subject, questions):
-    """Windows a second: predictions alone, without choosing answers and without loading."""
+    """Compares windows per second of predictions alone, without loading and without choosing answers."""
     what = f"{subject.name} evaluation"
     file = first_questions(session.data / "squad/v1.1/dev.json", session.scratch("dev.json"), questions)
     samples = {"Mylos": []}
@@ -79,7 +79,7 @@ def evaluation(session, subject, questions):
 
 
 def texts_of(path):
-    """What building features tokenises: each context once, and each question."""
+    """Returns the texts that feature building tokenises: each context once, and each question."""
     rows = list(flat_rows(path))
     return [*dict.fromkeys(row["context"] for row in rows), *(row["question"].lstrip() for row in rows)]
 
@@ -90,7 +90,7 @@ def write_texts(path, texts):
 
 
 def tokenising(session):
-    """SQuAD's dev set to ids and offsets in one thread."""
+    """Compares the tokenising of SQuAD's dev set to ids and offsets in one thread."""
     what = "tokenising, one thread"
     vocabulary = session.data / "vocab/bert-base-uncased.txt"
     source = session.data / "squad/v1.1/dev.json"
@@ -113,7 +113,7 @@ def tokenising(session):
 
 
 def check_ids(session, peer, vocabulary, lines):
-    """Both give the same ids for every line. Errors: ValueError."""
+    """Checks that both programs give the same ids for every line. Errors: ValueError."""
     plain, theirs = session.scratch("lines.txt"), session.scratch("their-ids.jsonl")
     plain.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     peer.ask("load", vocabulary=str(vocabulary), texts=write_texts(session.scratch("lines.jsonl"), lines))
@@ -131,7 +131,7 @@ def check_ids(session, peer, vocabulary, lines):
 
 
 def forget(paths):
-    """Drops the files from the page cache, as far as the system lets us."""
+    """Drops the files from the page cache, as far as the system allows."""
     for path in paths:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -146,7 +146,7 @@ def milliseconds(command, cold):
 
 
 def starting(session, model):
-    """Milliseconds from command to exit; cold: the program's and the model's files are not in memory."""
+    """Measures the milliseconds from command to exit, also cold: with the files of program and model dropped from the page cache."""
     context = session.scratch("context.txt")
     context.write_text("In 1745 the English blacksmith Edmund Lee patented the fantail, a small wheel behind the cap.\n")
     files = [session.program, *(path for path in pathlib.Path(model).iterdir() if path.is_file())]

@@ -1,4 +1,4 @@
-"""A peer's process, which works only while it is asked (bench/peers/serving.py is its other side)."""
+"""The process of a peer, which computes only while it answers a request (bench/peers/serving.py is the other end)."""
 
 import contextlib
 import json
@@ -11,15 +11,15 @@ import sys
 from comparison import machine
 from comparison.environment import PEERS, PeersMissing, cache_directory
 
-# The C library's allocator keeps what it has: without this PyTorch's large buffers are unmapped and faulted in again
-# at every step, a fifth of its time on the machine where this was tried.
+# Makes the C library's allocator keep its memory. Otherwise PyTorch's large buffers are unmapped and faulted in again in every step,
+# which took a fifth of its time on the machine where this was tried.
 KEEPS_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36), "MALLOC_TOP_PAD_": str(1 << 28)}
-# PyTorch's matrix products are MKL's, which leaves AVX-512 alone on a CPU that is not Intel's. This answer lets it.
+# PyTorch multiplies matrices with MKL, which uses AVX-512 only on Intel CPUs. This function makes MKL use it on others.
 SAYS_INTEL = "int mkl_serv_intel_cpu_true(void) { return 1; }"
 
 
 def tuned_environment(directory):
-    """What lets PyTorch run at its best: environment variables. `directory` takes a small library where one is needed."""
+    """Returns environment variables that make PyTorch fast. On AMD CPUs, a small library is written into `directory`."""
     tuned = dict(KEEPS_MEMORY)
     if machine.cpu_fields().get("vendor_id") == "AuthenticAMD":
         library = pathlib.Path(directory) / "says-intel.so"
@@ -35,7 +35,7 @@ def tuned_environment(directory):
 
 class Peer:
     def __init__(self, python, script, threads, log, tuned=False, more=None):
-        """`more`: environment variables of its own."""
+        """`more`: additional environment variables of this process."""
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
                            TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor"), **(more or {}))
         if tuned:
@@ -47,12 +47,12 @@ class Peer:
                                             stderr=errors, text=True, encoding="utf-8", env=environment)
 
     def ask(self, command, **request):
-        """The peer's reply. Errors: PeersMissing, with what the peer said."""
+        """Sends a request and returns the reply. Errors: PeersMissing, with the peer's error."""
         self.tell(command, **request)
         return self.hear()
 
     def tell(self, command, **request):
-        with contextlib.suppress(BrokenPipeError):  # one that has ended is found when it does not answer
+        with contextlib.suppress(BrokenPipeError):  # hear() reports a process that has ended
             self.process.stdin.write(json.dumps({"do": command, **request}) + "\n")
             self.process.stdin.flush()
 
@@ -86,7 +86,7 @@ class Peer:
 
 
 class PeerGroup:
-    """Processes of one job with one thread each, which are asked together."""
+    """Processes of one job with one thread each, which get every request together."""
 
     def __init__(self, python, script, ranks, log, tuned=False):
         self.peers = []
@@ -97,7 +97,7 @@ class PeerGroup:
             self.peers.append(Peer(python, script, 1, f"{log}.{rank}", tuned, more))
 
     def ask(self, command, **request):
-        """The reply of each. Errors: PeersMissing, with what the first of them said that could not."""
+        """Sends a request to all processes and returns their replies. Errors: PeersMissing, with the first error of a process."""
         for peer in self.peers:
             peer.tell(command, **request)
         return [peer.hear() for peer in self.peers]

@@ -1,4 +1,4 @@
-"""Files of photographs: reading, decoding and augmenting them, in one thread."""
+"""Compares reading, decoding and augmenting files of photographs in one thread."""
 
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ from comparison.training import say
 
 SIZE = 224
 PASSES = 4
-# Python packages that carry photographs, and these.
+# Python packages that contain photographs, and the names of these files.
 PACKAGES = {
     "scikit-image==0.26.0": ["skimage/data/" + name for name in (
         "astronaut.png", "chelsea.png", "coffee.png", "hubble_deep_field.jpg", "ihc.png", "motorcycle_left.png", "motorcycle_right.png",
@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 def unpacked(session):
-    """The pictures' files; fetched once."""
+    """Returns the picture files. Downloads them at the first call."""
     directory = cache_directory() / "photographs"
     for requirement, names in PACKAGES.items():
         if all((directory / name).exists() for name in names):
@@ -40,7 +40,7 @@ def unpacked(session):
 
 
 def check_evaluation(session, peer, program, directory, count):
-    """Both see the same pixels of every image, to one level in 255."""
+    """Checks that both programs see the same pixels of every image, to one level in 255."""
     ours, theirs = session.scratch("ours.raw"), session.scratch("theirs.raw")
     subprocess.run([program, "--data", directory, "--size", str(SIZE), "--write", ours], check=True)
     peer.ask("evaluate", output=str(theirs))
@@ -54,7 +54,7 @@ def check_evaluation(session, peer, program, directory, count):
 
 
 def decoding(session):
-    """Images a second that one thread makes ready for a step: read, decoded, cropped at random, resized, mirrored, normalised."""
+    """Compares the images per second that one thread reads, decodes, crops at random, resizes, mirrors and normalises."""
     what = "decoding and augmenting JPEG, one thread"
     program = pathlib.Path(session.program).parent / "bench/bench_images"
     if not program.exists():

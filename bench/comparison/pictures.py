@@ -1,4 +1,4 @@
-"""Random images that both sides draw for themselves, in batches: nothing is read or decoded while a step is timed."""
+"""Batches of random images. Each program draws them itself, so nothing is read or decoded while a step is timed."""
 
 from comparison.batches import Batches
 
@@ -8,12 +8,12 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class PictureSet(Batches):
-    """`synthetic:COUNTxSIZExSIZE` in batches of `size` images; BatchNorm normalises over a whole batch, as PyTorch's does."""
+    """`synthetic:COUNTxSIZExSIZE` in batches of `size` images. BatchNorm normalises over a whole batch, as in PyTorch."""
 
     counts = "images"
     unit = "images/s"
     learning_rate = 0.01
-    without_dropout = []  # a ResNet has none
+    without_dropout = []  # a ResNet has no dropout
 
     def __init__(self, directory, pixels, size):
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A row of line plots as one SVG file."""
+"""Draws a row of line plots as one SVG file."""
 
 import html
 
@@ -7,7 +7,7 @@ POINT, LINE, GRID, INK = "#1f6f8b", "#c8553d", "#d8d8d8", "#333333"
 
 
 def nice_ticks(largest, count=4):
-    """0 and multiples of 1, 2, 2.5 or 5 times a power of ten, up to `largest`."""
+    """Returns ticks from 0 to `largest`: multiples of 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** len(str(int(largest))) if largest >= 1 else 1.0
     while power > largest / count:
         power /= 10

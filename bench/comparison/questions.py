@@ -1,4 +1,4 @@
-"""The questions that a comparison runs on: drawn from SQuAD once, by a fixed seed, with the order of the batches."""
+"""Questions for comparisons: drawn from SQuAD with a fixed seed, with the order of the batches."""
 
 import json
 import os
@@ -32,18 +32,18 @@ def write_rows(path, rows):
 
 
 def first_questions(source, target, count):
-    """The first `count` questions, in order: neighbours share a context, as in any evaluation."""
+    """Writes the first `count` questions in order. Adjacent questions share a context, as in any evaluation."""
     return write_rows(target, [row for row, _ in zip(flat_rows(source), range(count))])
 
 
 class TrainingSet(Batches):
-    """A file of drawn questions, and their windows in random batches of `size` sequences."""
+    """A file of randomly drawn questions, and their windows in random batches of `size` sequences."""
 
     options = WINDOWS
     without_dropout = ["--dropout", "0"]
 
     def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH, environment=None):
-        """`environment`: the program's, where it is not this process's."""
+        """`environment`: that of the program, if it differs from that of this process."""
         rows = random.Random(seed).sample(list(flat_rows(source)), batches * size)
         self.file = self.questions = write_rows(directory / "train.json", rows)
         self.tokens = token_counts(program, model, self.questions, directory, environment)
@@ -56,7 +56,7 @@ class TrainingSet(Batches):
 
 
 def token_counts(program, model, questions, directory, environment=None):
-    """(question id, window index) -> tokens, as `mylos prepare` counts them."""
+    """Returns {(question id, window index): number of tokens}, as `mylos prepare` counts them."""
     prepared = directory / "windows.jsonl"
     subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, *WINDOWS], check=True,
                    capture_output=True, text=True, env=environment)
@@ -66,5 +66,5 @@ def token_counts(program, model, questions, directory, environment=None):
 
 
 def data_directory(root):
-    """Where SQuAD and the vocabulary lie: $MYLOS_DATA, or beside the tree."""
+    """Returns the directory of SQuAD and the vocabulary: $MYLOS_DATA, or one beside the tree."""
     return pathlib.Path(os.environ.get("MYLOS_DATA", root.parent / "shared/data"))

@@ -1,7 +1,7 @@
-"""Two ranks of one thread each: beside one process of two threads, and beside PyTorch's DDP and FSDP2 over gloo.
+"""Compares two ranks of one thread each with one process of two threads, and with PyTorch's DDP and FSDP2 over gloo.
 
-Every turn is a run of its own, as launchers start them; its first step is not counted. Products are oneDNN's on our side, so
-that no turn takes another provider than the one before.
+Every turn is a separate run, started by a launcher; its first step is not counted. Mylos always multiplies with oneDNN, so that all
+turns use the same provider.
 """
 
 import contextlib
@@ -16,17 +16,17 @@ RANKS = 2
 ALONE = f"Mylos, 1 rank x {RANKS} threads"
 MODE_TOLERANCE = 1e-5
 
-# mode -> the least share of one process' speed that is asked
+# mode -> target ratio to the speed of one process
 MODES = {"replicated": 0.92, "sharded-optimizer": None, "sharded-gradients": None, "sharded": 0.88, "hybrid": None}
 
-STEPS = 3  # of a turn, after one that is not counted
-STEPS_BESIDE = 2  # the same where the other takes half a minute for one
+STEPS = 3  # per turn, after one that is not counted
+STEPS_BESIDE = 2  # per turn if a step of the peer takes half a minute
 PADDING = "padded to the longest"
 
 
 @dataclasses.dataclass
 class Wrapping:
-    """A way of PyTorch's to train in several processes, our mode that splits the same way, and how much faster it is to be."""
+    """A wrapper of PyTorch for several processes, our mode that shards in the same way, and the target speedup over it."""
 
     name: str
     script: str
@@ -43,7 +43,7 @@ def named(mode):
 
 
 def train(session, subject, mode, first, steps, *options):
-    """The records of `steps` steps that begin with batch `first`; `mode` None: one process of RANKS threads."""
+    """Trains `steps` steps from batch `first` on. Returns their records. If `mode` is None, one process has RANKS threads."""
     output, order = session.scratch("run"), subject.data.write_order(session.scratch("order.jsonl"), first)
     command = training_command(session.program, subject.model, subject.data, output, steps, "--gemm", "onednn", "--overwrite", *options,
                                order=order)
@@ -55,13 +55,13 @@ def train(session, subject, mode, first, steps, *options):
 
 
 def check_losses(session, subject, mode, theirs, tolerance, against):
-    """Ours in that mode gives these losses from the same weights on the same batches, dropout off."""
+    """Checks that Mylos in this mode gives these losses from the same weights on the same batches, without dropout."""
     losses = [step["loss"] for step in train(session, subject, mode, 0, LOSS_STEPS, *subject.data.without_dropout)]
     session.results.check(f"{subject.name}: {named(mode)}, against {against}, {LOSS_STEPS} steps", losses, theirs, tolerance)
 
 
 def in_turns(session, subject, runs, steps):
-    """Samples of real tokens (or images) a second. `runs`: name -> function of the first batch, which is not counted, and a count."""
+    """Returns samples of real tokens (or images) per second. `runs`: {name: function(first, count)}; batch `first` is not counted."""
     samples = {name: [] for name in runs}
     for turn in range(session.rounds):
         for name, measure in runs.items():
@@ -71,7 +71,7 @@ def in_turns(session, subject, runs, steps):
 
 
 def ours(session, subject, mode):
-    """A run that also notes what a rank holds and sends."""
+    """Returns a function that measures a run, and the lists in which it notes the memory and the sent bytes of a rank."""
     notes = {"resident_mib": [], "sent_mib": []}
 
     def measure(first, count):
@@ -91,7 +91,7 @@ def enough_cpus(session, what):
 
 
 def modes(session, subject, names):
-    """Ours with two ranks in each of the modes, against ours in one process."""
+    """Compares Mylos with two ranks in each of the modes with Mylos in one process."""
     what = f"{subject.name} training, batch {subject.data.size}, {RANKS} ranks x 1 thread"
     if not enough_cpus(session, what):
         return
@@ -109,7 +109,7 @@ def modes(session, subject, names):
 
 @contextlib.contextmanager
 def loaded(session, subject, wrapping, tuned, dropout=None):
-    """The peer's processes with the model in them. `tuned`: in the environment of comparison/peer.py."""
+    """Starts the peer's processes and loads the model. `tuned`: use the environment of comparison/peer.py."""
     with PeerGroup(session.python, "distributed_training.py", RANKS, session.scratch("peer.log"), tuned) as group:
         group.ask("load", wrapping=wrapping.script, model=str(subject.model), threads=1, learning_rate=subject.data.learning_rate,
                   dropout=dropout, **subject.data.of_peer())
@@ -117,7 +117,7 @@ def loaded(session, subject, wrapping, tuned, dropout=None):
 
 
 def losses_of(replies):
-    """The batches' losses: each is the mean of the processes' shares."""
+    """Returns the loss of each batch, which is the mean over the processes."""
     return [sum(shares) / len(shares) for shares in zip(*(reply["losses"] for reply in replies))]
 
 
@@ -130,7 +130,7 @@ def peer_rate(subject, group):
 
 
 def beside(session, subject, wrapping, tuned=False):
-    """Ours against the peer that splits the same way; what is asked is asked against it as it is installed."""
+    """Compares Mylos with the peer that shards in the same way. The target applies to the peer as installed, not tuned."""
     mode = wrapping.mode
     what = f"{subject.name} training, batch {subject.data.size}, {RANKS} ranks x 1 thread, {mode}"
     if not enough_cpus(session, what):

@@ -1,4 +1,4 @@
-"""What a comparison found: samples of each cell, ratios between them, what was left out; as a table and as JSON."""
+"""Results of a comparison as tables and as JSON: samples, ratios between them, and the rows that were left out."""
 
 import math
 import statistics
@@ -19,7 +19,7 @@ class Results:
         self.cells.append({"what": what, "who": who, "unit": unit, **summary(samples), **more})
 
     def ratio(self, what, against, ours, theirs, asked, at_most=False):
-        """Of each round's two values; `asked` is the least that counts as reached (or the most, or None: reported)."""
+        """Adds the ratios of each round. `asked` is the target: the minimum, or the maximum with `at_most`; None: only reported."""
         self.value(what, against, [a / b for a, b in zip(ours, theirs)], asked, "x", at_most)
 
     def value(self, what, against, samples, asked, unit, at_most=False):
@@ -29,11 +29,11 @@ class Results:
                             "reached": reached, **summary(samples)})
 
     def check(self, what, ours, theirs, tolerance):
-        """Both sides' losses of the same batches. Errors: ValueError where they differ."""
+        """Checks both programs' losses of the same batches. Errors: ValueError if they differ."""
         differences = [abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True)]
         difference = next((one for one in differences if math.isnan(one)), max(differences))
         self.checks.append({"what": what, "largest_relative_difference": difference, "tolerance": tolerance})
-        if not difference <= tolerance:  # also where one side is not a number
+        if not difference <= tolerance:  # also true if a loss is NaN
             raise ValueError(f"{what}: losses {ours} and {theirs} differ by {difference:.1e}, more than {tolerance:.0e}")
 
     def leave_out(self, what, why):
@@ -48,7 +48,7 @@ def number(value):
 
 
 def markdown(head, rows):
-    """A table that reads in a terminal as well."""
+    """Returns a Markdown table with aligned columns, which is readable in a terminal too."""
     widths = [max(len(line[column]) for line in [head, *rows]) for column in range(len(head))]
     line = lambda cells: "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
     return "\n".join([line(head), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows)])

@@ -1,4 +1,4 @@
-"""The cost of a training step on generated models and texts of exact length, and the law fitted to it."""
+"""Measures training steps on generated models and texts of exact length, and fits a formula to their cost."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ import sys
 from comparison.models import make_random_bert
 from comparison.mylos import run, steps_of
 
-QUESTION = "which mill ?"  # three tokens, each a word of the vocabulary
+QUESTION = "which mill ?"  # three tokens: each word is in the vocabulary
 WORD = "mill"
 WARM_UPS = 2
 LENGTHS = (32, 64, 96, 128, 192, 256, 320, 384, 448, 512)
@@ -21,7 +21,7 @@ SHAPE = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 153
 
 
 def write_questions(path, length, count):
-    """Questions whose one window has `length` tokens: [CLS] question [SEP] words [SEP]."""
+    """Writes questions with one window of `length` tokens each: [CLS] question [SEP] words [SEP]."""
     words = length - 3 - len(QUESTION.split())
     context = " ".join([WORD] * words)
     rows = [{"id": f"q{number}", "context": context, "question": QUESTION, "answers": {"text": [WORD], "answer_start": [0]}}
@@ -31,7 +31,7 @@ def write_questions(path, length, count):
 
 
 def sweeps():
-    """What is varied -> the points, each a whole {length, batch, layers}."""
+    """Returns {varied parameter: points}; each point is a complete {length, batch, layers}."""
     return {"length": [dict(BASE, length=length) for length in LENGTHS],
             "batch": [dict(BASE, batch=batch) for batch in BATCHES],
             "layers": [dict(BASE, layers=layers) for layers in LAYERS]}
@@ -48,7 +48,7 @@ class Laboratory:
         return folder if folder.exists() else make_random_bert(folder, self.vocabulary, {**SHAPE, "num_hidden_layers": layers})
 
     def seconds(self, point, steps):
-        """The median of the steps' seconds after the warm-up. Errors: RuntimeError where a window has another length."""
+        """Returns the median seconds of a step after the warm-up. Errors: RuntimeError if a window has another length."""
         data = write_questions(self.directory / "data.json", point["length"], point["batch"])
         output = self.directory / "run"
         run([self.program, "train", "--model", self.model(point["layers"]), "--train", data, "--output", output, "--batch",
@@ -63,13 +63,13 @@ class Laboratory:
 
 
 def steps_for(point):
-    """More steps where they are short: about the same time for every point."""
+    """Returns the number of steps, chosen so that every point takes about the same time."""
     work = point["batch"] * point["length"] * point["layers"]
     return max(4, min(40, 60_000 // work))
 
 
 def measure(laboratory, rounds):
-    """The points of every sweep with the median of their seconds; all points are measured in turns, round by round."""
+    """Returns the points of every sweep with their median seconds. Each round measures all points in turns."""
     found = {name: [dict(point, samples=[]) for point in points] for name, points in sweeps().items()}
     for turn in range(rounds):
         for name, points in found.items():
@@ -83,7 +83,7 @@ def measure(laboratory, rounds):
 
 
 def solve(matrix, right):
-    """Gauss with pivoting; small systems."""
+    """Solves a small linear system by Gaussian elimination with pivoting."""
     rows = [list(row) + [value] for row, value in zip(matrix, right)]
     for column in range(len(rows)):
         pivot = max(range(column, len(rows)), key=lambda row: abs(rows[row][column]))
@@ -96,14 +96,14 @@ def solve(matrix, right):
 
 
 def terms(point):
-    """What a step's seconds are a sum of: a constant and each layer's (mostly the update of the parameters), each layer's
-    work on a token, and its attention of a token to each of its sequence's."""
+    """Returns the terms of a step's seconds: a constant; one per layer (mostly the update of the parameters); one per layer and token;
+    and one per layer, token and token of its sequence (attention)."""
     tokens, layers = point["batch"] * point["length"], point["layers"]
     return [1.0, layers, tokens * layers, tokens * point["length"] * layers]
 
 
 def fit(points):
-    """Coefficients of `terms` by least squares of the relative error, and each point's relative deviation."""
+    """Returns the coefficients of `terms` by least squares of the relative error, and the relative deviation of each point."""
     lines = [[term / point["seconds"] for term in terms(point)] for point in points]
     size = len(lines[0])
     normal = [[sum(line[i] * line[j] for line in lines) for j in range(size)] for i in range(size)]

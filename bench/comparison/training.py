@@ -1,4 +1,4 @@
-"""Training: real tokens a second of ours and of PyTorch in turns, peak memory, precision, threads, share of the ceiling."""
+"""Compares training of Mylos and PyTorch: tokens per second in turns, peak memory, precision, threads, share of the ceiling."""
 
 import contextlib
 import dataclasses
@@ -21,20 +21,20 @@ TUNED = "PyTorch, padded to the longest, tuned"
 
 @dataclasses.dataclass
 class Way:
-    """How PyTorch runs. `tuned`: in the environment of comparison/peer.py, not as it is installed."""
+    """A configuration of PyTorch. `tuned`: it runs in the environment of comparison/peer.py, not as installed."""
 
-    padding: object = None  # "max", "longest", or a number of which the length is a multiple; None for images
-    grouped: bool = False  # sequences of like length together
+    padding: object = None  # "max", "longest", or a number whose multiple the length is; None for images
+    grouped: bool = False  # sequences of similar length together
     compiled: bool = False
     autocast: bool = False
     tuned: bool = False
-    contends: bool = False  # the fastest of those that do is the best effort
+    contends: bool = False  # the fastest contender is the row "best effort"
 
     def request(self):
         return {"padding": self.padding, "compiled": self.compiled, "autocast": self.autocast}
 
 
-# Those of language models that contend are what a user who looks for speed does: grouped, padded to a multiple of 8.
+# The contenders for language models are what a user who wants speed does: grouped, padded to a multiple of 8.
 WAYS = {
     "PyTorch, padded to 384": Way("max"),
     INSTALLED: Way("longest"),
@@ -52,14 +52,14 @@ BEST = "PyTorch, best effort"
 
 @dataclasses.dataclass
 class Subject:
-    """A model, its data, what is asked of it, and how many steps a turn has."""
+    """A model, its data, its targets, and the number of steps of a turn."""
 
     name: str
     model: object
     data: object
     steps: int
     asked: dict
-    tolerance: float = LOSS_TOLERANCE  # of the losses against the peer's
+    tolerance: float = LOSS_TOLERANCE  # relative, of losses compared with the peer's
     memory_steps: int = MEMORY_STEPS
 
 
@@ -77,7 +77,8 @@ def load(peer, subject, session, dropout=None):
 
 
 def check_losses(session, subject, names, options=()):
-    """Ours and each way of PyTorch give the same losses from the same weights on the same batches, dropout off."""
+    """Checks that Mylos and PyTorch give the same losses from the same weights on the same batches, without dropout. Yields the names
+    of the configurations that ran."""
     say(f"{subject.name}: checking losses")
     batches = subject.data.batches(0, LOSS_STEPS)
     output = session.scratch("check")
@@ -103,7 +104,7 @@ def rate(records, data):
 
 
 def peer_turn(peer, subject, way, first, turn, turns):
-    """Real tokens (or images) a second over the batches that ours had (or as many of like lengths), after one that is not counted."""
+    """Returns the peer's real tokens (or images) per second over the batches of Mylos (or as many of similar length), after a warm-up."""
     data, steps = subject.data, subject.steps
     batches = data.grouped(turn, turns, steps) if way.grouped else data.batches(first, steps)
     warm_up = [batches[-1]]
@@ -112,7 +113,7 @@ def peer_turn(peer, subject, way, first, turn, turns):
 
 
 def start_peers(session, subject, ways, stack):
-    """name -> the process that runs it: one for what people have, one that is tuned."""
+    """Returns {configuration: process}. There is one process as installed and one tuned."""
     processes = {}
     for tuned in sorted({WAYS[name].tuned for name in ways}):
         log = session.scratch(f"peer-{'tuned' if tuned else 'plain'}.log")
@@ -132,7 +133,7 @@ def warm_up(peers, subject):
 
 
 def in_turns(session, subject, options, ways):
-    """Samples of real tokens (or images) a second. `options`: name of a run of ours -> (options, threads)."""
+    """Returns samples of real tokens (or images) per second. `options`: {name of a run of Mylos: (options, threads)}."""
     samples = {name: [] for name in [*options, *ways]}
     with contextlib.ExitStack() as stack:
         ours = {}
@@ -159,7 +160,7 @@ def record(session, subject, samples):
 
 
 def speed(session, subject, ways, options=()):
-    """Ours, with `options`, against each of the ways, names of WAYS."""
+    """Compares Mylos, run with `options`, with each of `ways`, which are names of WAYS."""
     ways = list(check_losses(session, subject, ways, options))
     samples = in_turns(session, subject, {"Mylos": (options, session.threads)}, ways)
     record(session, subject, samples)
@@ -174,7 +175,7 @@ def speed(session, subject, ways, options=()):
 
 
 def check_ours(session, subject, options, tolerance):
-    """All runs of ours give the first one's losses, dropout off."""
+    """Checks that all runs of Mylos give the losses of the first one, without dropout."""
     losses = {}
     for name, (extra, threads) in options.items():
         output = session.scratch(f"check-{len(losses)}")
@@ -186,7 +187,7 @@ def check_ours(session, subject, options, tolerance):
 
 
 def precision(session, subject):
-    """bfloat16 against float, both ours."""
+    """Compares bfloat16 with float, both in Mylos."""
     flags = machine.cpu_flags()
     asked = 1.6 if flags & {"avx512_bf16", "amx_bf16"} else 0.85
     runs = {"Mylos float": ([], session.threads), "Mylos bfloat16": (["--precision", "bfloat16"], session.threads)}
@@ -197,7 +198,7 @@ def precision(session, subject):
 
 
 def threads(session, subject):
-    """All threads against one."""
+    """Compares Mylos with all threads and with one."""
     if session.threads < 2:
         return session.results.leave_out(f"{subject.name} training, threads", "one CPU is usable")
     runs = {f"Mylos, {session.threads} threads": ([], session.threads), "Mylos, 1 thread": ([], 1)}
@@ -209,7 +210,7 @@ def threads(session, subject):
 
 
 def memory(session, subject, name=INSTALLED):
-    """Peak resident memory of whole training processes, the same steps each; `name`: of WAYS."""
+    """Compares the peak resident memory of whole training processes with the same steps. `name`: a name of WAYS."""
     say(f"{subject.name}: memory")
     what = f"{subject.name} training, peak resident memory"
     command = training_command(session.program, subject.model, subject.data, session.scratch("memory"), subject.memory_steps)
@@ -224,7 +225,7 @@ def memory(session, subject, name=INSTALLED):
 
 
 def ceiling(session, subject):
-    """`mylos bench step`: operations of a step for each that its matrix products could do in the same time."""
+    """Reports the share of the GEMM ceiling that a step reaches, by `mylos bench step`."""
     shares, rates, alone = [], [], []
     for turn in range(session.rounds):
         say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")

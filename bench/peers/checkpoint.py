@@ -2,7 +2,7 @@
 
 usage: checkpoint.py dcp|safetensors DIRECTORY < tensors.json    tensors.json: [[name, shape], ...]
 
-Parameters and two more of each shape, as AdamW has. Until the bytes are on the disk: what does not flush is flushed here.
+Saves three tensors of each shape: the parameter and both moments of AdamW. A timing includes flushing the bytes to the disk.
 """
 
 import json

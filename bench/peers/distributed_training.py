@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""pytorch_training.py as one of several processes over gloo; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which.
+"""Runs pytorch_training.py as one of several processes over gloo, given by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 
-Each takes every WORLD_SIZE-th sequence of a batch, as DistributedSampler deals them out, and pads its own share.
+Each process takes every WORLD_SIZE-th sequence of a batch, as DistributedSampler assigns them, and pads its own sequences.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from torch import distributed
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-# What a process waits for one that has failed.
+# How long a process waits for another that has failed.
 TIMEOUT = datetime.timedelta(minutes=2)
 
 
@@ -22,7 +22,7 @@ def ddp(model):
 
 
 def fsdp2(model):
-    """A unit for the embeddings, for each layer, and for what is left, the head."""
+    """Wraps the model in FSDP units: the embeddings, each layer, and the rest, which is the head."""
     mesh = distributed.init_device_mesh("cpu", (distributed.get_world_size(),))
     for unit in (model.bert.embeddings, *model.bert.encoder.layer, model):
         fully_shard(unit, mesh=mesh)
@@ -31,15 +31,15 @@ def fsdp2(model):
 
 class DistributedTrainer(Trainer):
     def load(self, wrapping, **settings):
-        """`wrapping`: ddp or fsdp2."""
+        """Loads the model. `wrapping`: ddp or fsdp2."""
         distributed.init_process_group("gloo", timeout=TIMEOUT)
         self.rank, self.ranks = distributed.get_rank(), distributed.get_world_size()
         self.arrange = {"ddp": ddp, "fsdp2": fsdp2}[wrapping]
         super().load(**settings)
-        torch.manual_seed(self.rank)  # dropout of its own
+        torch.manual_seed(self.rank)  # each rank has its own dropout masks
 
     def step(self, batch, padding, compiled, autocast):
-        """This process' mean loss; the batch's is the mean of all processes, as their gradients are."""
+        """Returns the mean loss of this process. Losses and gradients of the batch are the means over all processes."""
         assert len(batch) % self.ranks == 0, "shares of equal size, or their mean is not the batch's"
         return super().step(batch[self.rank :: self.ranks], padding, compiled, autocast)
 

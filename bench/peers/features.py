@@ -1,4 +1,4 @@
-"""The windows of run_qa's prepare_train_features, and their batches padded as the caller says."""
+"""Makes the windows of run_qa's prepare_train_features, and padded batches of them."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ from labels import label
 
 
 def load_windows(model, questions, max_length, stride):
-    """(question id, window index) -> (input ids, token type ids, start, end), in the file's order."""
+    """Returns {(question id, window index): (input ids, token type ids, start, end)} in the order of the file."""
     tokenizer = BertTokenizerFast.from_pretrained(model)
     windows = {}
     with open(questions, encoding="utf-8") as file:
@@ -27,7 +27,7 @@ def load_windows(model, questions, max_length, stride):
 
 
 def padded_length(lengths, padding, max_length):
-    """What a batch is padded to: `padding` is "max", "longest", or a number of which the length is a multiple."""
+    """Returns the padded length of a batch. `padding`: "max", "longest", or a number whose multiple the length becomes."""
     if padding == "max":
         return max_length
     longest = max(lengths)
@@ -35,7 +35,7 @@ def padded_length(lengths, padding, max_length):
 
 
 def collate(batch, padding, max_length):
-    """Arrays of the batch, as keyword arguments of the model, and its start and end positions."""
+    """Returns the arrays of the batch as keyword arguments of the model, and its start and end positions."""
     length = padded_length([len(window[0]) for window in batch], padding, max_length)
     shape = (len(batch), length)
     inputs = {name: torch.zeros(shape, dtype=torch.long) for name in ("input_ids", "token_type_ids", "attention_mask")}
@@ -47,7 +47,7 @@ def collate(batch, padding, max_length):
 
 
 def span_losses(start_logits, end_logits, mask, starts, ends):
-    """Each sequence's mean of the cross entropies of start and end. Padding takes no part, as in a packed batch."""
+    """Returns the mean cross entropy of start and end for each sequence. Padding is masked, so a packed batch has the same loss."""
     hidden = mask == 0
     cross_entropy = torch.nn.functional.cross_entropy
     lowest = torch.finfo(start_logits.dtype).min
@@ -56,7 +56,7 @@ def span_losses(start_logits, end_logits, mask, starts, ends):
 
 
 class FineTuning:
-    """As transformers' Trainer has it by default."""
+    """Optimizer and clipping as in transformers' Trainer by default."""
 
     def optimizer(self, parameters, learning_rate):
         return torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.0, fused=True)
@@ -73,12 +73,12 @@ class QuestionAnswering(FineTuning):
         self.windows = load_windows(model, questions, max_length, stride)
 
     def load(self, model, dropout):
-        """The model of a directory; `dropout`, where it is given, replaces its own."""
+        """Returns the model of a directory. `dropout`, if given, replaces the model's."""
         changes = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         return BertForQuestionAnswering.from_pretrained(model, attn_implementation="sdpa", **changes)
 
     def of(self, batch):
-        """The windows of a batch."""
+        """Returns the windows of a batch."""
         return [self.windows[id, window] for id, window in batch]
 
     def collate(self, batch, padding):

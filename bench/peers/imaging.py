@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torchvision's ImageFolder pipeline on JPEG files, in one thread; commands come on stdin (see serving.py)."""
+"""Runs torchvision's ImageFolder pipeline on JPEG files in one thread. Reads commands from stdin (see serving.py)."""
 
 import pathlib
 import time
@@ -16,7 +16,7 @@ CROP_FRACTION = 0.875
 
 class Imaging:
     def write(self, pictures, directory):
-        """JPEG files as they are, others as JPEG in the quality of most cameras; a class for each kind of file."""
+        """Writes a class directory for each kind of file. JPEG files are copied, others become JPEG of a camera's usual quality."""
         for picture in map(pathlib.Path, pictures):
             target = pathlib.Path(directory) / picture.suffix[1:] / f"{picture.stem}.jpg"
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ class Imaging:
         return {"images": len(self.evaluation)}
 
     def evaluate(self, output):
-        """Writes the pixels of all images as an evaluation sees them, one byte a channel."""
+        """Writes the pixels of all images as an evaluation sees them, one byte per channel."""
         pathlib.Path(output).write_bytes(b"".join(numpy.asarray(image).tobytes() for image, _ in self.evaluation))
 
     def passes(self, count):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's and ONNX Runtime's predictions of a SQuAD file; commands come on stdin (see serving.py)."""
+"""Predicts a SQuAD file with PyTorch or ONNX Runtime. Reads commands from stdin (see serving.py)."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ class PyTorch:
 
 
 def export(model, path):
-    """Writes the model as ONNX. The exporter sees eager attention, whose pattern the optimizer below knows."""
+    """Writes the model as ONNX, with eager attention, because optimize() recognises its pattern."""
     eager = BertForQuestionAnswering.from_pretrained(model, attn_implementation="eager").eval()
     example = torch.ones((2, 16), dtype=torch.long)
     names = ["input_ids", "token_type_ids", "attention_mask"]
@@ -43,7 +43,7 @@ def export(model, path):
 
 
 def optimize(source, target, config):
-    """ONNX Runtime's own fusions for BERT; returns how many of each it made."""
+    """Applies ONNX Runtime's fusions for BERT. Returns the number of fusions of each kind."""
     from onnxruntime.transformers.optimizer import optimize_model
 
     optimized = optimize_model(str(source), model_type="bert", num_heads=config["num_attention_heads"],
@@ -78,7 +78,7 @@ class Evaluation:
         return {"windows": len(self.windows), "fused": getattr(self.engine, "fused", {})}
 
     def predict(self, batch, by_length):
-        """Predicts every window, padded to the longest of its batch. Returns seconds and the mean loss."""
+        """Predicts all windows, padded to the longest of their batch. Returns seconds and the mean loss."""
         windows = sorted(self.windows, key=lambda window: len(window[0])) if by_length else self.windows
         outputs = []
         begin = time.perf_counter()

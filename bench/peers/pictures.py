@@ -1,4 +1,4 @@
-"""ResNets on the images of `synthetic:COUNTxHxW`: the same pixels and labels as Mylos draws, normalised as it is told."""
+"""ResNets on the images of `synthetic:COUNTxHxW`, with the pixels and labels that Mylos draws."""
 
 import json
 import pathlib
@@ -10,11 +10,11 @@ from safetensors.torch import load_file
 
 KEY = 0x73796E7468657469
 LABELS_STREAM = 2**64 - 1
-WORDS = 4  # of 32 bits that a counter gives
+WORDS = 4  # 32-bit words per counter
 
 
 def philox(low, high):
-    """Philox4x32-10 of uint64 arrays of counters, under KEY; (..., 4) uint32."""
+    """Returns Philox4x32-10 under KEY for uint64 arrays of counters, as (..., 4) uint32."""
     mask = numpy.uint64(0xFFFFFFFF)
     half = numpy.uint64(32)
     c0, c1, c2, c3 = low & mask, low >> half, high & mask, high >> half
@@ -27,24 +27,24 @@ def philox(low, high):
 
 
 def synthetic(count, size, labels):
-    """uint8 (count, size, size, 3) and int64 (count)."""
+    """Returns images, uint8 (count, size, size, 3), and labels, int64 (count)."""
     numbers = numpy.arange(count, dtype=numpy.uint64)
-    places = numpy.arange(0, 3 * size * size, 4 * WORDS, dtype=numpy.uint64)
-    words = philox(*numpy.broadcast_arrays(numbers[:, None], places[None, :]))
+    offsets = numpy.arange(0, 3 * size * size, 4 * WORDS, dtype=numpy.uint64)
+    words = philox(*numpy.broadcast_arrays(numbers[:, None], offsets[None, :]))
     pixels = words.reshape(count, -1).view(numpy.uint8)[:, : 3 * size * size].reshape(count, size, size, 3)
     drawn = philox(numbers, numpy.full(count, LABELS_STREAM, numpy.uint64))[:, 0].astype(numpy.uint64)
     return torch.from_numpy(pixels.copy()), torch.from_numpy((drawn * numpy.uint64(labels) >> numpy.uint64(32)).astype(numpy.int64))
 
 
 class ImageClassification:
-    """torchvision's ResNet, channels-last, by SGD with momentum. A sample is the number of an image."""
+    """torchvision's ResNet, channels-last, trained by SGD with momentum. A sample is the number of an image."""
 
     def __init__(self, model, count, size, labels, mean, std):
         self.pixels, self.labels = synthetic(count, size, labels)
         self.mean, self.std = 255 * torch.tensor(mean), 255 * torch.tensor(std)
 
     def load(self, model, dropout):
-        """The model of a directory that `comparison/models.py` wrote. It has no dropout to replace."""
+        """Returns the model of a directory that `comparison/models.py` wrote. It has no dropout that could be replaced."""
         config = json.loads((pathlib.Path(model) / "config.json").read_text(encoding="utf-8"))
         made = getattr(torchvision.models, config["architecture"])(num_classes=len(config["id2label"]))
         if config.get("mylos_stem") == "cifar":
@@ -56,7 +56,7 @@ class ImageClassification:
 
     def collate(self, batch, padding):
         pixels = self.pixels[batch].float().sub_(self.mean).div_(self.std)
-        return pixels.permute(0, 3, 1, 2), self.labels[batch]  # channels-last: as it lies
+        return pixels.permute(0, 3, 1, 2), self.labels[batch]  # channels-last, without a copy
 
     def loss(self, model, images, labels):
         return torch.nn.functional.cross_entropy(model(images), labels)
@@ -65,7 +65,7 @@ class ImageClassification:
         return torch.optim.SGD(parameters, lr=learning_rate, momentum=0.9)
 
     def clip(self, parameters):
-        """Images are trained without."""
+        """Does nothing: training on images does not clip gradients."""
 
     def count(self, batch):
         return len(batch)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch and transformers fine-tuning BERT on SQuAD on a GPU, at a precision; commands come on stdin (see serving.py).
+"""Fine-tunes BERT on SQuAD on a GPU with PyTorch and transformers. Reads commands from stdin (see serving.py).
 
-As pytorch_training.py, with autocast for 16 bits (and a gradient scaler for half), on the device that is named.
-"packed": sequences one after another without padding, by PyTorch's attention over sequences of different lengths.
+It works like pytorch_training.py, with autocast for 16 bits and a gradient scaler for half, on the given device.
+"packed" means sequences one after another without padding, with PyTorch's attention for sequences of different lengths.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ padded_attention = torch.nn.functional.scaled_dot_product_attention
 
 
 def attention_of_lengths(query, key, value, starts, longest):
-    """Flash attention within sequences; arrays are (tokens, heads, size). Before PyTorch 2.10 it has no public name."""
+    """Computes flash attention within each sequence. Arrays are (tokens, heads, size). PyTorch has a public name for it since 2.10."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
@@ -31,13 +31,13 @@ def attention_of_lengths(query, key, value, starts, longest):
 
 
 class Lengths:
-    """Of the sequences in the row that is computed."""
+    """The bounds of the packed sequences of the current batch."""
 
     starts, longest = None, 0
 
 
 def attention_within(query, key, value, starts, longest):
-    """As attention_of_lengths; on a CPU, where nothing is timed, one sequence after another."""
+    """Calls attention_of_lengths. On a CPU, where nothing is timed, it computes one sequence after another."""
     if query.is_cuda:
         return attention_of_lengths(query, key, value, starts, longest)
     bounds = starts.tolist()
@@ -46,19 +46,19 @@ def attention_within(query, key, value, starts, longest):
 
 
 def packed_attention(query, key, value, *_, **__):
-    """Takes scaled_dot_product_attention's place: within each sequence of one row of packed tokens, without dropout. Arrays are
+    """Replaces scaled_dot_product_attention: attends within each sequence of one row of packed tokens, without dropout. Arrays are
     (1, heads, tokens, size)."""
     parts = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))
     return attention_within(*parts, Lengths.starts, Lengths.longest).transpose(0, 1)[None]
 
 
-CALLS = 10  # of a timing
+CALLS = 10  # calls per timing
 ASLEEP = 10**8  # clock cycles of a GPU, about 60 ms: longer than Python takes to queue the calls
 
 
 def seconds_of(device, calls):
-    """The mean of the calls, by the device's own clock. A GPU sleeps until all are queued: it runs one after another, and what Python
-    takes to start them does not count."""
+    """Returns the mean seconds of the calls, measured by the device's clock. A GPU sleeps until all calls are queued, so the time that
+    Python takes to launch them does not count."""
     if device == "cuda":
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda._sleep(ASLEEP)
@@ -75,7 +75,7 @@ def seconds_of(device, calls):
 
 
 def attention(device, precision, lengths, heads, size, repeats):
-    """Median seconds of a forward and of a backward pass of attention within sequences of these lengths, which follow two that warm up."""
+    """Returns the median seconds of forward and backward pass of attention within sequences of these lengths, after two warm-up passes."""
     starts = torch.tensor([0, *lengths], device=device).cumsum(0).to(torch.int32)
     random = lambda: torch.randn(sum(lengths), heads, size, device=device, dtype=TYPES[precision] or torch.float)
     inputs, gradient = [random().requires_grad_() for _ in range(3)], random()
@@ -89,19 +89,19 @@ def attention(device, precision, lengths, heads, size, repeats):
 
 
 def pack(windows, width):
-    """One row of all tokens, made on the host; "places" are those of the tokens in (sequences, width)."""
+    """Packs all tokens into one row on the host. "slots" are the indices of the tokens in an array (sequences, width)."""
     lengths = [len(window[0]) for window in windows]
     bounds = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
     row = lambda part: torch.tensor([value for window in windows for value in window[part]])[None]
     positions = torch.cat([torch.arange(length) for length in lengths])
     firsts = torch.repeat_interleave(torch.arange(len(lengths)) * width, torch.tensor(lengths))
-    return {"input_ids": row(0), "token_type_ids": row(1), "position_ids": positions[None], "places": firsts + positions, "bounds": bounds,
+    return {"input_ids": row(0), "token_type_ids": row(1), "position_ids": positions[None], "slots": firsts + positions, "bounds": bounds,
             "longest": max(lengths)}
 
 
 class GpuTrainer(Trainer):
     def load(self, device, precision, attention="padded", **settings):
-        """`attention`: padded or packed."""
+        """Loads the model. `attention`: padded or packed."""
         self.device, self.type, self.packed = torch.device(device), TYPES[precision], attention == "packed"
         torch.backends.cuda.matmul.allow_tf32 = False
         if self.packed:
@@ -123,12 +123,12 @@ class GpuTrainer(Trainer):
         return losses.mean()
 
     def packed_loss(self, inputs, starts, ends):
-        """The same sequences in one row; `inputs` as pack() makes them."""
+        """Returns the loss of sequences packed into one row by pack()."""
         Lengths.starts, Lengths.longest = inputs["bounds"], inputs["longest"]
         with self.autocast():
             output = self.model(input_ids=inputs["input_ids"], token_type_ids=inputs["token_type_ids"], position_ids=inputs["position_ids"])
         mask = inputs["attention_mask"]
-        spread = [torch.zeros(mask.numel(), device=self.device).index_copy(0, inputs["places"], logits.float()[0]).view(mask.shape)
+        spread = [torch.zeros(mask.numel(), device=self.device).index_copy(0, inputs["slots"], logits.float()[0]).view(mask.shape)
                   for logits in (output.start_logits, output.end_logits)]
         return span_losses(*spread, mask, starts, ends).mean()
 
@@ -160,7 +160,7 @@ class GpuTrainer(Trainer):
             scaler.update()
 
     def steps(self, batches, padding, compiled=False):
-        """As Trainer's; each step's time ends when its loss is here, and the device has no more to do."""
+        """Trains as Trainer does. The time of a step ends when its loss is on the host and the device is idle."""
         reply = {"seconds": [], "losses": [], "counts": [self.task.count(batch) for batch in batches]}
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()

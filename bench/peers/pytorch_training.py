@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch and transformers in training; commands come on stdin (see serving.py): BERT on SQuAD, as run_qa fine-tunes it, or
-Llama on texts: AdamW (fused, as transformers' Trainer takes it), gradients clipped to norm 1; or ResNets on images. The learning
-rate is constant.
+"""Trains with PyTorch and transformers. Reads commands from stdin (see serving.py).
+
+The models are BERT on SQuAD as run_qa fine-tunes it, Llama on texts, and ResNets on images. BERT and Llama use AdamW (fused, as in
+transformers' Trainer) and gradients clipped to norm 1. The learning rate is constant.
 """
 
 import importlib
@@ -13,29 +14,29 @@ from transformers import logging
 
 logging.set_verbosity_error()
 
-# task -> module and class; a module is loaded when its task is asked for.
+# task -> module and class; a module is imported when its task is requested.
 TASKS = {"question-answering": ("features", "QuestionAnswering"), "language-modeling": ("texts", "LanguageModeling"),
          "image-classification": ("pictures", "ImageClassification")}
 
 
 class Trainer:
-    told = None
+    data_settings = None
 
     def load(self, model, threads, learning_rate, dropout=None, task="question-answering", **data):
-        """`dropout` replaces the model's, `data` is the task's. Attention is PyTorch's scaled_dot_product_attention."""
+        """Loads model and data. `dropout` replaces the model's; `data` are settings of the task. Attention is scaled_dot_product_attention."""
         torch.set_num_threads(threads)
         torch.manual_seed(0)
-        told = (model, task, data)
-        if self.told != told:  # else it is loaded anew with another dropout
+        data_settings = (model, task, data)
+        if self.data_settings != data_settings:  # otherwise only the model is loaded again, with another dropout
             module, name = TASKS[task]
-            self.told, self.task = told, getattr(importlib.import_module(module), name)(model, **data)
+            self.data_settings, self.task = data_settings, getattr(importlib.import_module(module), name)(model, **data)
         self.model = self.arrange(self.task.load(model, dropout))
         self.model.train()
         self.optimizer = self.task.optimizer(self.model.parameters(), learning_rate)
         self.losses = {False: self.loss}
 
     def arrange(self, model):
-        """What takes the model's place: itself."""
+        """Returns the model to train; subclasses wrap it."""
         return model
 
     def loss(self, inputs, *targets):
@@ -44,7 +45,7 @@ class Trainer:
     def step(self, batch, padding, compiled, autocast):
         inputs, *targets = self.task.collate(batch, padding)
         self.optimizer.zero_grad(set_to_none=True)
-        if compiled and True not in self.losses:  # not before: the compiler takes memory of its own
+        if compiled and True not in self.losses:  # only on demand, because the compiler takes memory
             self.losses[True] = torch.compile(self.loss, dynamic=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             loss = self.losses[compiled](inputs, *targets)
@@ -54,7 +55,7 @@ class Trainer:
         return loss.item()
 
     def steps(self, batches, padding=None, compiled=False, autocast=False):
-        """Trains on `batches`, lists of what the task calls its samples; seconds, loss and real tokens (or images) of each step."""
+        """Trains on `batches`, which are lists of samples. Returns seconds, loss and real tokens (or images) of each step."""
         seconds, losses = [], []
         for batch in batches:
             begin = time.perf_counter()

@@ -1,6 +1,6 @@
-"""A peer as a process that waits on stdin between its turns: one JSON object a line comes in, one goes out.
+"""Lets a peer answer requests: each line of stdin is a JSON object, and so is each line of stdout.
 
-The program that times it starts it once, so models are loaded once, and lets it run only while nothing else does.
+The program that times the peer starts it once, so that models are loaded once. Between requests the peer waits on stdin.
 """
 
 import json
@@ -10,14 +10,14 @@ import traceback
 
 
 def serve(commands):
-    """Answers {"do": NAME, ...} with what commands[NAME](...) returns, or {"error": one line}; ends with stdin."""
+    """Answers {"do": NAME, ...} with the result of commands[NAME](...), or with {"error": one line}. Returns when stdin ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not be taken for a reply
+    os.dup2(2, 1)  # keeps output of libraries out of the replies
     for line in sys.stdin:
         request = json.loads(line)
         try:
             reply = commands[request.pop("do")](**request) or {}
-        except Exception as error:  # a peer that fails is left out with its reason
+        except Exception as error:  # the comparison leaves out a peer that fails, with this reason
             traceback.print_exc()
             reply = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"}
         replies.write(json.dumps(reply) + "\n")

@@ -1,4 +1,4 @@
-"""A causal language model on texts that `mylos prepare` made ids of, padded as the caller says."""
+"""A causal language model on texts that `mylos prepare` tokenised, in padded batches."""
 
 import json
 
@@ -18,11 +18,11 @@ class LanguageModeling(FineTuning):
         self.longest = max(map(len, self.ids))
 
     def load(self, model, dropout):
-        """The model of a directory. Llama has no dropout to replace."""
+        """Returns the model of a directory. Llama has no dropout that could be replaced."""
         return AutoModelForCausalLM.from_pretrained(model, attn_implementation="sdpa")
 
     def collate(self, batch, padding):
-        """Padded on the right: ids, mask and labels, as keyword arguments of the model."""
+        """Returns ids, mask and labels, padded on the right, as keyword arguments of the model."""
         rows = [self.ids[number] for number in batch]
         shape = (len(rows), padded_length([len(ids) for ids in rows], padding, self.longest))
         inputs = {"input_ids": torch.zeros(shape, dtype=torch.long), "attention_mask": torch.zeros(shape, dtype=torch.long),

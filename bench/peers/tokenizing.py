@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hugging Face's tokenizers (Rust) on lines of text, in one thread; commands come on stdin (see serving.py)."""
+"""Tokenises lines of text with Hugging Face's tokenizers (Rust) in one thread. Reads commands from stdin (see serving.py)."""
 
 import json
 import os
@@ -18,14 +18,14 @@ class Tokenizing:
         self.texts = [json.loads(line) for line in pathlib.Path(texts).read_text(encoding="utf-8").splitlines()]
 
     def encode(self):
-        self.encoded = None  # freed before the clock runs
+        self.encoded = None  # freed before the timing begins
         begin = time.perf_counter()
         self.encoded = self.tokenizer.encode_batch(self.texts, add_special_tokens=False)
         seconds = time.perf_counter() - begin
         return {"seconds": seconds, "texts": len(self.texts), "tokens": sum(map(len, self.encoded))}
 
     def ids(self, output):
-        """Writes the ids of the last encoding, a JSON array a line."""
+        """Writes the ids of the last encoding, one JSON array per line."""
         lines = (json.dumps(encoding.ids, separators=(",", ":")) for encoding in self.encoded)
         pathlib.Path(output).write_text("".join(line + "\n" for line in lines), encoding="ascii")
 

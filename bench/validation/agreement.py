@@ -1,4 +1,4 @@
-"""Part 1: what trains on the GPU gives the CPU's losses, and each goes on from the other's checkpoint."""
+"""Part 1: checks that GPU and CPU compute the same losses, and that each resumes from the other's checkpoint."""
 
 import json
 import math
@@ -8,14 +8,14 @@ from comparison.mylos import steps_of
 from validation.commands import Failed, OutOfTime, succeed
 
 PART = "agreement"
-# Largest relative difference of the losses, of the same program's arithmetic in another order: sums of products differ in
-# the last bits, and AdamW divides by gradients that are nearly nothing.
+# Largest relative difference of the losses. The same arithmetic in another order changes the last bits of sums of products, and AdamW
+# divides by gradients that are nearly zero.
 BOUNDS = {"float": 1e-4, "bfloat16": 2e-2, "half": 5e-3}
 RUN_LIMIT = 120
 
 
 def difference(ours, others):
-    """The largest relative difference of two lists of losses."""
+    """Returns the largest relative difference of two lists of losses."""
     if not ours or len(ours) != len(others):
         return math.inf
     parts = [abs(a - b) / abs(b) if b else math.inf for a, b in zip(ours, others)]
@@ -33,7 +33,7 @@ class Agreement:
         self.steps, self.half = self.sizes.agreement_steps, self.sizes.agreement_steps // 2
 
     def train(self, build, precision, name, *more):
-        """A run of `build`'s program; its directory."""
+        """Trains with the program of `build`. Returns the output directory."""
         session = self.session
         output = session.scratch / name
         command = [session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
@@ -49,25 +49,25 @@ class Agreement:
         self.session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
 
     def same_losses(self, precision):
-        """The directories of both runs."""
+        """Compares the losses of GPU and CPU. Returns the directories of both runs."""
         ours, theirs = self.train("gpu", precision, f"gpu-{precision}"), self.train("cpu", precision, f"cpu-{precision}")
         self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
         return {"gpu": ours, "cpu": theirs}
 
     def same_losses_by(self, attention, precision, cpu):
-        """With another kernel of attention. `cpu`: the directory of the CPU's run."""
+        """Compares the losses of the GPU with another attention kernel. `cpu`: the directory of the CPU's run."""
         ours = self.train("gpu", precision, f"gpu-{precision}-{attention}", "--attention", attention)
         self.compare(f"losses of the GPU with {attention} and of the CPU, {precision}", losses(ours), losses(cpu), precision)
 
     def check_samples(self, output):
-        """What the run wrote of its GPU, at its end."""
+        """Checks the last record that the run wrote about its GPU."""
         lines = [line for file in (output / "gpus").glob("*.jsonl") for line in file.read_text().splitlines()]
         last = json.loads(lines[-1])["gpus"][0] if lines else {}
-        told = all(last.get(name, 0) > 0 for name in ("memory", "memory_total", "power")) and "utilization" in last and "energy" in last
-        self.session.record.check(PART, "a run records what its GPU does", told, json.dumps(last))
+        complete = all(last.get(name, 0) > 0 for name in ("memory", "memory_total", "power")) and "utilization" in last and "energy" in last
+        self.session.record.check(PART, "a run records what its GPU does", complete, json.dumps(last))
 
     def resume(self, build, other, runs, precision):
-        """`build` goes on from `other`'s checkpoint in the middle, and gives what `other` gave in its second half."""
+        """Resumes `build` from the middle checkpoint of `other`, and compares the second half of the losses."""
         checkpoint = next(iter(sorted((runs[other] / "checkpoints").glob("step-*.h5"))), None)
         if checkpoint is None:
             raise Failed(f"{runs[other].name} wrote no checkpoint")
@@ -77,7 +77,7 @@ class Agreement:
 
 
 def has_checkpoints(session):
-    """Whether both builds write HDF5."""
+    """Returns whether both builds write HDF5."""
     for build in ("gpu", "cpu"):
         info = json.loads(succeed([session.bundle.program(build), "info", "--json"], 60, session.names_of(build)).output)
         if not info.get("hdf5"):

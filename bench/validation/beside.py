@@ -1,4 +1,4 @@
-"""Part 3: PyTorch and transformers beside us, on the same weights and batches; losses are checked equal first."""
+"""Part 3: compares Mylos with PyTorch and transformers on the same weights and batches. It first checks that the losses agree."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from validation.agreement import difference
 from validation.commands import Failed, OutOfTime, run, succeed
 
 PART = "beside PyTorch"
-# name -> how PyTorch runs. The first is what run_qa does; the others what a user who looks for speed does.
+# name -> configuration of PyTorch. The first is that of run_qa; the others are those of a user who wants speed.
 WAYS = {
     "padded to 384, autocast": {"attention": "padded", "padding": "max", "grouped": False, "compiled": False},
     "packed, varlen attention": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": False},
@@ -24,14 +24,14 @@ WAYS = {
     "packed, varlen attention, torch.compile": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": True},
 }
 LOSS_STEPS = 3
-# Largest relative difference of three steps' losses: PyTorch's autocast keeps other sums in 16 bits than we do.
+# Largest relative difference of the losses of three steps. PyTorch's autocast rounds other sums to 16 bits than Mylos does.
 TOLERANCES = {"float": 1e-3, "bfloat16": 2e-2, "half": 1e-2}
 TURNS = 3
 ASK_LIMIT = 150
 
 
 class TimedPeer(Peer):
-    """A peer that is ended where it takes too long to answer."""
+    """A peer that is killed if it takes too long to answer."""
 
     def ask_within(self, limit, command, **request):
         timer = threading.Timer(limit, self.process.kill)
@@ -43,7 +43,7 @@ class TimedPeer(Peer):
 
 
 def python_with_torch(clock, dry_run):
-    """A Python that has both packages. Errors: PeersMissing."""
+    """Returns a Python that has both packages. Errors: PeersMissing."""
     python = os.environ.get("MYLOS_PYTHON") or sys.executable
     done = run([python, "-c", "import torch, transformers; print(torch.cuda.is_available())"], clock.limit(90))
     if done.code != 0:
@@ -65,7 +65,7 @@ class Beside:
         self.runs = 0
 
     def ours(self, steps, precision, *more):
-        """Records of a run of ours."""
+        """Runs Mylos. Returns the records of its steps."""
         self.runs += 1
         output = self.folder / f"run-{self.runs}"
         command = training_command(self.session.bundle.program("gpu"), self.model, self.data, output, steps, "--precision", precision, *more)
@@ -74,13 +74,13 @@ class Beside:
 
     @contextlib.contextmanager
     def peer(self):
-        """A process of its own for each way, since one of them changes how PyTorch attends."""
+        """Starts a process for one configuration, because some of them replace PyTorch's attention."""
         log = self.folder / f"peer-{len(list(self.folder.glob('peer-*')))}.log"
         with TimedPeer(self.python, "pytorch_gpu.py", self.session.threads, log) as peer:
             yield peer
 
     def load(self, peer, way, precision, dropout=None):
-        """`dropout` replaces the model's."""
+        """Loads the model. `dropout` replaces the model's."""
         self.session.record.versions = peer.ask_within(
             self.clock.limit(ASK_LIMIT), "load", device=self.device, precision=precision, attention=way["attention"],
             model=str(self.model), questions=str(self.data.questions), max_length=questions.MAX_LENGTH, stride=questions.STRIDE,
@@ -90,7 +90,7 @@ class Beside:
         return peer.ask_within(self.clock.limit(ASK_LIMIT), "steps", batches=batches, padding=way["padding"], compiled=compiled)
 
     def check(self, peer, name, precision, ours):
-        """Whether `name` gives our losses on the same batches, dropout off."""
+        """Checks that configuration `name` gives our losses on the same batches without dropout. Returns whether it does."""
         self.load(peer, WAYS[name], precision, dropout=0.0)
         theirs = self.ask(peer, WAYS[name], self.data.batches(0, LOSS_STEPS), False)["losses"]
         found, bound = difference(theirs, ours), TOLERANCES[precision]
@@ -102,8 +102,8 @@ class Beside:
         return [step["loss"] for step in self.ours(LOSS_STEPS, precision, "--dropout", "0", "--attention", attention)]
 
     def fastest_of_ours(self, precision):
-        """Kernel of attention, rates, and bytes of the device. One that fails or finds no time leaves the others. Errors: Failed,
-        OutOfTime where none is left."""
+        """Returns the fastest attention kernel, its rates, and its bytes of device memory. A kernel that fails or runs out of time is
+        skipped. Errors: Failed or OutOfTime if all are."""
         found, late = [], None
         for attention in self.session.attentions(precision):
             try:
@@ -124,12 +124,12 @@ class Beside:
         return max(found, key=lambda one: statistics.median(one[1]))
 
     def compare_floats(self):
-        """Losses alone, which agree closely."""
+        """Compares only losses, which agree closely in float."""
         with self.peer() as peer:
             self.check(peer, next(iter(WAYS)), "float", self.losses("float"))
 
     def compare(self, precision):
-        """What is timed is checked first. Ratios are of ours with the kernel of attention that is the fastest."""
+        """Checks and times each configuration. The ratios use the fastest attention kernel of Mylos."""
         attention, own, memory = self.fastest_of_ours(precision)
         ours = self.losses(precision, attention)
         for name in WAYS:
@@ -144,7 +144,7 @@ class Beside:
         return self.ours(self.sizes.compare_steps, precision, "--attention", attention)[self.sizes.compare_steps // 3 :]
 
     def time(self, peer, name, precision, own, memory, agrees):
-        """`own`, `memory`: rates and bytes of ours. Ours are steps that follow others; theirs follow what warms up, on the same batches."""
+        """Times PyTorch on the batches of Mylos, after a warm-up. `own`, `memory`: rates and bytes of Mylos, whose first steps do not count."""
         way, steps = WAYS[name], self.sizes.compare_steps
         self.load(peer, way, precision)
         timed = steps - steps // 3
@@ -159,13 +159,13 @@ class Beside:
 
 
 def rates_by_turn(records):
-    """Real tokens a second in each third of the steps."""
+    """Returns the real tokens per second in each third of the steps."""
     size = max(1, len(records) // TURNS)
     return [rate(records[first : first + size]) for first in range(0, len(records) - size + 1, size)]
 
 
 def memory_figures(replies, ours):
-    """Bytes of the device that are taken, asked for in the same way by both; and what PyTorch's tensors had of them at most."""
+    """Returns the used device memory, queried in the same way by both programs, and the peak of PyTorch's tensors."""
     if "memory" not in replies[-1]:
         return {}
     theirs = max(reply["memory"] for reply in replies)
@@ -177,7 +177,7 @@ def rate(records):
 
 
 def compare_attention(session, clock, python):
-    """Each precision and model by itself, all beside one process of PyTorch."""
+    """Compares each precision and model separately, with a single process of PyTorch."""
     sizes = session.sizes
     with TimedPeer(python, "pytorch_gpu.py", session.threads, session.scratch / "attention.log") as peer:
         for precision in sizes.compare_precisions:
@@ -186,7 +186,7 @@ def compare_attention(session, clock, python):
 
 
 def compare_passes(session, clock, peer, name, precision):
-    """Both passes of attention alone, ours by each kernel and PyTorch's flash attention, over the same lengths and without dropout."""
+    """Compares both passes of our attention kernels with PyTorch's flash attention, over the same lengths and without dropout."""
     sizes = session.sizes
     ours = kernels.attention(session, clock, name, precision, "0")
     theirs = peer.ask_within(clock.limit(ASK_LIMIT), "attention", device="cpu" if session.dry_run else "cuda", precision=precision,
@@ -200,13 +200,13 @@ def compare_passes(session, clock, peer, name, precision):
 
 
 def speed_ratios(ours, theirs):
-    """Of the passes, and of both together."""
+    """Returns the speedups of each pass and of both together."""
     both = lambda seconds: seconds["forward"] + seconds["backward"]
     return {"forward": theirs["forward"] / ours["forward"], "backward": theirs["backward"] / ours["backward"], "both": both(theirs) / both(ours)}
 
 
 def jobs_of(session, clock, python):
-    """(what, job): of each model the losses in float and the first precision, attention alone, then the other precisions."""
+    """Yields (name, job): for each model the losses in float and the first precision, then attention alone, then the other precisions."""
     made = {}
 
     def comparison(name):
@@ -234,7 +234,7 @@ def beside(session, clock):
 
 
 def attempt(record, name, job):
-    """What goes wrong is written down, and the next goes on."""
+    """Runs a job and records its failure, so that the next one still runs."""
     try:
         job()
     except (OutOfTime, PeersMissing) as reason:

@@ -1,4 +1,4 @@
-"""The bundle that scripts/bundle-gpu makes: a build for GPUs and one for the CPU, their libraries, data."""
+"""Opens the bundle of scripts/bundle-gpu: a build for GPUs, one for the CPU, their libraries, and data."""
 
 import functools
 import json
@@ -14,22 +14,22 @@ ARCHIVE = "bundle.tar.xz"
 
 
 class Refused(Exception):
-    """Why nothing can be run: one line for the user."""
+    """Nothing can be run; the message is one line for the user."""
 
 
 class Bundle:
     def __init__(self, manifest, root, stand_in):
-        """`stand_in`: the build for the CPU takes the place of that for GPUs."""
+        """`stand_in`: use the build for the CPU in place of that for GPUs."""
         self.manifest, self.root, self.stand_in = manifest, root, stand_in
 
     def program(self, build, name="mylos"):
-        """`build`: gpu or cpu."""
+        """Returns the path of a program. `build`: gpu or cpu."""
         return self.root / ("cpu" if self.stand_in else build) / "bin" / name
 
     @functools.cached_property
     def libraries(self):
-        """Folders of libraries. GCC's own are the machine's where programs start with those: the bundle's want the glibc that
-        they were made for."""
+        """Returns the folders of libraries. GCC's libraries of the machine are used if programs start with them, because those of the
+        bundle need the glibc that they were built for."""
         folder = self.root / "lib"
         names = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH")]))}
         starts = run([self.program("cpu"), "--version"], 60, names).code == 0
@@ -59,7 +59,7 @@ def read_manifest(folder):
 
 
 def open_bundle(folder, scratch, stand_in):
-    """The bundle in `folder`, unpacked into `scratch` where it is packed."""
+    """Returns the bundle in `folder`. If it is an archive, unpacks it into `scratch`."""
     folder = pathlib.Path(folder)
     manifest = read_manifest(folder)
     root = folder

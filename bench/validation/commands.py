@@ -1,4 +1,4 @@
-"""Commands with a limit of their own and one for the part that they belong to."""
+"""Runs commands with a time limit each, and one for the part that they belong to."""
 
 import os
 import signal
@@ -7,21 +7,21 @@ import time
 
 
 class OutOfTime(Exception):
-    """The part's time is spent; what is left of it is left out."""
+    """The time of the part is used up; its remaining commands are left out."""
 
 
 class Failed(Exception):
-    """Why a command did not give what it was run for, in one line."""
+    """A command failed; the message is one line with the reason."""
 
 
 class Limit(float):
-    """Seconds; `of_part` where the part's time, not the command's own limit, is what ends it."""
+    """Seconds. `of_part` says whether the time of the part, rather than the limit of the command, sets them."""
 
     of_part = False
 
 
 class Clock:
-    """What is left of a part's time."""
+    """The remaining time of a part."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -30,7 +30,7 @@ class Clock:
         return self.end - time.monotonic()
 
     def limit(self, seconds):
-        """At most `seconds`, and no more than is left. Errors: OutOfTime."""
+        """Returns `seconds`, or the remaining time if that is less. Errors: OutOfTime."""
         left = self.left()
         if left < 1:
             raise OutOfTime("no time was left")
@@ -44,7 +44,7 @@ class Done:
         self.code, self.output, self.errors, self.seconds, self.timed_out = code, output, errors, seconds, timed_out
 
     def reason(self):
-        """Why it failed: the last line that it said, or how it ended."""
+        """Returns the reason of a failure: the last line of output, or how the command ended."""
         if self.timed_out:
             return f"not done after {self.seconds:.0f} s"
         said = [line for line in (self.errors or self.output).splitlines() if line.strip()]
@@ -53,7 +53,7 @@ class Done:
 
 
 def run(command, limit, environment=None, directory=None):
-    """Runs a command and all that it starts, for `limit` seconds at most."""
+    """Runs a command for at most `limit` seconds, and then ends it with all processes that it started."""
     begin = time.monotonic()
     try:
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ def end_group(leader):
 
 
 def succeed(command, limit, environment=None, directory=None):
-    """What the command printed. Errors: Failed; OutOfTime where the part's time ended it."""
+    """Runs a command and returns it with its output. Errors: Failed; OutOfTime if the time of the part ended it."""
     done = run(command, limit, environment, directory)
     if done.timed_out and getattr(limit, "of_part", False):
         raise OutOfTime(f"the part's time was spent after {done.seconds:.0f} s of it")

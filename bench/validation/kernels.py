@@ -1,17 +1,17 @@
-"""Programs of bench/ in the bundle: kernels that move bytes, and attention."""
+"""Runs the programs of bench/ in the bundle: kernels that move bytes, and attention."""
 
 import json
 
 from validation.commands import Failed, succeed
 
 LIMIT = 60
-# Asked of kernels that move bytes: from here on a share of what a copy reaches, below it time of a launch beyond the bytes at
-# memory's rate. It is said in the report, and is no check.
+# Targets of kernels that move bytes: from this size on a share of the rate of a copy; below it the time of a launch beyond that of its
+# bytes at the rate of memory. The report shows them; they are no checks.
 LARGE, SHARE, OVER = 250e6, 0.8, 5e-6
 
 
 def bench(session, clock, program, *words):
-    """What the program printed as JSON. Errors: Failed, OutOfTime."""
+    """Runs a program and returns the JSON that it prints. Errors: Failed, OutOfTime."""
     path = session.bundle.program("gpu", program)
     if not path.is_file():
         raise Failed(f"{program} is not in the bundle; make it again with scripts/bundle-gpu")
@@ -32,7 +32,7 @@ def traffic(session, clock, precision):
 
 
 def attention(session, clock, name, precision, dropout):
-    """Rows of each kernel that the build has, over lengths of SQuAD, with the heads of a model."""
+    """Returns a row for each attention kernel of the build, over lengths of SQuAD, with the heads of a model."""
     sizes = session.sizes
     return bench(session, clock, "bench_attention", "--lengths", ",".join(map(str, sizes.attention_lengths)), "--heads", sizes.attention_heads[name],
                  "--head-size", sizes.attention_head_size, "--precision", precision, "--dropout", dropout, "--repeats", sizes.repeats)["attention"]

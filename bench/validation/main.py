@@ -1,4 +1,4 @@
-"""Runs what scripts/validate-gpu is asked for."""
+"""Runs the parts of scripts/validate-gpu that the command line selects."""
 
 import argparse
 import datetime
@@ -26,12 +26,12 @@ from validation.sizes import DRY, Sizes, TINY
 from validation.tests import PROGRAMS, unit_tests
 from validation.timing import timing
 
-# Part -> its share of the time where all are asked for, and what it runs.
+# part -> its share of the time if all parts run, and its jobs.
 PARTS = {"tests": 0.40, "time": 0.32, "compare": 0.28}
 
 
 class Session:
-    """What every part uses."""
+    """The options, files and programs that all parts share."""
 
     def __init__(self, options, bundle, scratch):
         self.dry_run, self.bundle, self.scratch = options.dry_run, bundle, scratch
@@ -43,31 +43,31 @@ class Session:
         self.agrees = not options.only or "agreement" in options.only
         self.record = Record()
         self.record.versions = None
-        self.gpu = None  # nvidia-smi's name of it
+        self.gpu = None  # its name in nvidia-smi
         self._models = {}
         self.cublas = None if options.dry_run else target.cublas_folder(bundle.manifest["cuda"].split(".")[0])
         self.names = self.names_of("gpu")
 
     def names_of(self, build):
-        """The environment of a build's programs. What they remember of timings is this run's own."""
+        """Returns the environment of a build's programs. Their cache of timings is separate for this run."""
         names = target.environment(self.bundle, ROOT, self.cublas if build == "gpu" else None)
         return names | {"OMP_NUM_THREADS": str(self.threads), "XDG_CACHE_HOME": str(self.scratch / "cache"),
                         "MYLOS_PROGRAM": str(self.bundle.program(build))}
 
     def attentions(self, precision):
-        """Attention's kernels that the build has for it, the fastest first."""
+        """Returns the attention kernels of the build for a precision, the fastest first."""
         has_tensor_cores = precision != "float" and not self.bundle.stand_in and self.bundle.manifest["architecture"] >= 80
         return ["tensor-cores", "portable"] if has_tensor_cores else ["portable"]
 
     def prepare(self):
-        """The questions that the parts share."""
+        """Writes the questions that the parts share."""
         rows = list(questions.flat_rows(self.bundle.questions))
         random.Random(11).shuffle(rows)
         self.questions = questions.write_rows(self.scratch / "questions.json", rows[: self.sizes.questions])
         self.small_questions = questions.write_rows(self.scratch / "small-questions.json", rows[: self.sizes.small_questions])
 
     def model(self, name):
-        """A model with random weights; made when first asked for."""
+        """Returns a model with random weights. Creates it at the first call."""
         if name not in self._models:
             self._models[name] = models.make_random_bert(self.scratch / name, self.bundle.vocabulary, self.sizes.shapes[name])
         return self._models[name]
@@ -99,7 +99,7 @@ def arguments():
 
 
 def check_target(session, options):
-    """The machine, or why it cannot be used. Errors: Refused."""
+    """Checks that the machine can be used. Errors: Refused, with the reason."""
     found = {}
     if not options.dry_run:
         found["gpu"] = target.gpu()
@@ -121,7 +121,7 @@ def run_part(part, session, clock):
 
 
 def run_parts(session, options, whole):
-    """Each in its share of the time; what one does not use is the next one's. One that breaks stops no other."""
+    """Runs each part in its share of the time. Unused time goes to the next part. A part that fails does not stop the others."""
     for number, part in enumerate(options.parts):
         later = sum(PARTS[name] for name in options.parts[number:])
         clock = Clock(whole.left() * PARTS[part] / later)
@@ -129,7 +129,7 @@ def run_parts(session, options, whole):
         begin = time.monotonic()
         try:
             run_part(part, session, clock)
-        except Exception as error:  # a fault of ours: recorded like any other
+        except Exception as error:  # an error of this script: recorded like any other
             session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
         session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
 
@@ -140,7 +140,7 @@ def name_of(found, commit, when):
 
 
 def validate(options, scratch):
-    """Exit code."""
+    """Runs the validation and returns the exit code."""
     begin, when = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     whole = Clock(options.seconds)
     session = Session(options, open_bundle(options.bundle, scratch, options.dry_run), scratch)
@@ -160,7 +160,7 @@ def validate(options, scratch):
 
 def main():
     options = arguments()
-    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # nvidia-smi's
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order of nvidia-smi
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
     try:
         sys.exit(validate(options, scratch))

@@ -1,4 +1,4 @@
-"""What a validation found: checks that passed or did not, figures, and what was left out and why."""
+"""Collects the results of a validation: checks, figures, and parts that were left out with the reason."""
 
 import sys
 import threading
@@ -21,7 +21,7 @@ class Record:
         say(f"{'passed' if passed else 'FAILED'}: {part}: {name}{': ' + detail if detail else ''}")
 
     def figure(self, table, **row):
-        """One row of a table of the report."""
+        """Adds a row to a table of the report."""
         with self._lock:
             self.figures.append({"table": table, **row})
 

@@ -1,4 +1,4 @@
-"""What a validation found, as one JSON file and one page of tables."""
+"""Writes the results of a validation as one JSON file and one page of tables."""
 
 import json
 
@@ -79,7 +79,7 @@ def kernel_table(kernels):
 
 
 def traffic_table(report):
-    """Beside a copy of as many bytes; "over" is time of all launches beyond the bytes at the rate of the largest copy."""
+    """Compares kernels with a copy of as many bytes. "over" is the time of all launches beyond that of their bytes at the largest copy's rate."""
     copies = ", ".join(f"{row['bytes'] / 1e6:.0f} MB {row['gbytes_per_second']:.0f} GB/s ({row['precision']})" for row in rows(report, "copies"))
     return f"Copies: {copies or 'not measured'}. *As asked* is no check: it counts neither as passed nor as failed.\n\n" + table(
         ["kernel", "precision", "launches", "MB", "us", "GB/s", "of a copy", "us over", "as asked"],
@@ -123,13 +123,13 @@ def markdown(report):
 
 
 def calibrations(report):
-    """What plans take of a step (`mylos plan --bench`): of each model and precision that of the fastest, by a name."""
+    """Returns the files for `mylos plan --bench`: for each model and precision, {name: calibration of the fastest step}."""
     fastest = sorted(rows(report, "steps"), key=lambda row: row["tokens_per_second"])
     return {f"step-{row['model'].lower()}-{row['precision']}": {"calibration": row["calibration"]} for row in fastest}
 
 
 def write(report, folder, name):
-    """All files; returns their paths, the two of the report first."""
+    """Writes all files. Returns their paths, with those of the report first."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.json", folder / f"{name}.md"]
     paths[0].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How large everything is: on a GPU, and where the build for the CPU stands in for one."""
+"""Sizes of all runs: on a GPU, and in a dry run with the build for the CPU."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "in
 @dataclasses.dataclass
 class Sizes:
     precisions: tuple = ("float", "bfloat16", "half")
-    # Model -> the shapes of `mylos bench gemm`, and model -> its configuration.
+    # {model: shapes of `mylos bench gemm`}, and {model: configuration}.
     models: dict = dataclasses.field(default_factory=lambda: {"BERT-base": "bert-base", "BERT-large": "bert-large"})
     shapes: dict = dataclasses.field(default_factory=lambda: {"BERT-base": {}, "BERT-large": BERT_LARGE})
     small_model: dict = dataclasses.field(default_factory=lambda: {
@@ -29,15 +29,15 @@ class Sizes:
     compare_batches: int = 64
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
-    traffic: tuple = (1, 16, 32, 256, 1024)  # MB of bench_kernels; 32 is what one of them moves in a step of BERT-base
-    # A batch of 32 windows of SQuAD v1.1 as they are spread over their lengths, with both models' heads.
+    traffic: tuple = (1, 16, 32, 256, 1024)  # MB of bench_kernels; 32 MB are what one kernel moves in a step of BERT-base
+    # Lengths of a batch of 32 windows with the distribution of SQuAD v1.1, and the heads of both models.
     attention_lengths: tuple = (54, 67, 77, 87, 94, 100, 106, 111, 116, 121, 126, 130, 134, 139, 143, 148, 153, 157, 162, 168, 173, 179, 186, 192,
                                 200, 208, 218, 231, 245, 265, 297, 360)
     attention_heads: dict = dataclasses.field(default_factory=lambda: {"BERT-base": 12, "BERT-large": 16})
     attention_head_size: int = 64
 
     def of_batches(self, size):
-        """The same with `size` sequences a step, of as many questions as the bundle has."""
+        """Returns these sizes with `size` sequences per step, limited by the questions of the bundle."""
         return dataclasses.replace(self, batch=size, compare_batches=max(self.compare_steps, 2048 // size))
 
 

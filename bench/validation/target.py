@@ -1,4 +1,4 @@
-"""The machine that the bundle is run on: its GPU, its CUDA libraries, what they are called."""
+"""Describes the machine that runs the bundle: its GPU and its CUDA libraries."""
 
 import json
 import os
@@ -15,12 +15,12 @@ QUERY = "name,driver_version,memory.total,compute_cap,uuid"
 
 
 def nvidia_smi():
-    """The program, also where containers mount the driver without putting it on the path."""
+    """Returns the path of nvidia-smi, also in containers that mount the driver outside the path."""
     return shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/bin:/usr/local/nvidia/bin")
 
 
 def gpu():
-    """The GPU that programs take, the first visible one in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID. Errors: Refused."""
+    """Returns the GPU that programs use: the first visible one in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID. Errors: Refused."""
     program = nvidia_smi()
     if program is None:
         raise Refused("no GPU: nvidia-smi is not on the path; run this where an NVIDIA driver is installed, or give --dry-run")
@@ -36,7 +36,7 @@ def gpu():
 
 
 def check_architecture(found, built):
-    """`built`: what the program is for, 90 for 9.0. Later GPUs take it too: the driver compiles it for them."""
+    """Checks that the GPU supports the build. `built`: its architecture, 90 for 9.0. For later GPUs the driver compiles the code."""
     capability = int(found["compute_capability"].replace(".", ""))
     if capability < built:
         raise Refused(f"the bundle is built for compute capability {built / 10:.1f}, and this {found['name']} has {capability / 10:.1f}; "
@@ -44,14 +44,14 @@ def check_architecture(found, built):
 
 
 def python_folders():
-    """Where this Python's packages keep CUDA's libraries."""
+    """Returns the folders in which packages of this Python keep CUDA's libraries."""
     for folder in sys.path:
         for library in sorted(pathlib.Path(folder or ".").glob("nvidia/*/lib")):
             yield library
 
 
 def library_folders():
-    """Folders that may hold CUDA's libraries, the best known first."""
+    """Returns folders that may hold CUDA's libraries, the most likely first."""
     for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             yield pathlib.Path(folder)
@@ -69,7 +69,7 @@ def library_folders():
 
 
 def cublas_folder(major, folders=None):
-    """The folder of cuBLASLt of CUDA `major`. Errors: Refused."""
+    """Returns the folder of cuBLASLt of CUDA `major`. Errors: Refused."""
     wanted = f"libcublasLt.so.{major}"
     looked = []
     for folder in library_folders() if folders is None else folders:
@@ -81,7 +81,7 @@ def cublas_folder(major, folders=None):
 
 
 def environment(bundle, root, cublas=None):
-    """What programs of the bundle run with. `cublas`: cuBLASLt's folder."""
+    """Returns the environment of the bundle's programs. `cublas`: the folder of cuBLASLt."""
     added = {"OMP_PROC_BIND": "false", "OMP_WAIT_POLICY": "passive", "MYLOS_SOURCE": str(root),
              "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data")}
     folders = [*map(str, bundle.libraries), "" if cublas is None else str(cublas), os.environ.get("LD_LIBRARY_PATH", "")]
@@ -89,12 +89,12 @@ def environment(bundle, root, cublas=None):
     return {**os.environ, **added}
 
 
-# What a program says that will compute nothing here: it lacks a driver, a GPU, the architecture, a library.
+# Messages of a program that cannot compute here, because the driver, a GPU, the architecture or a library is missing.
 HOPELESS = r"driver|no GPU|compute capability|shared librar|symbol lookup|\.so"
 
 
 def check_program(program, model, names):
-    """Why the program does not compute here, or None. Errors: Refused where nothing else would either."""
+    """Returns why the program does not compute here, or None. Errors: Refused if no other check could succeed either."""
     done = run([program, "bench", "gemm", "--model", model, "--tokens", "8", "--repeats", "1"], 120, names)
     if done.code == 0:
         return None
@@ -111,7 +111,7 @@ def cuda_version():
 
 
 def describe(program, names):
-    """The build and the machine."""
+    """Returns a description of the build and the machine."""
     build = json.loads(run([program, "info", "--json"], 60, names).output or "{}")
     cpu = next((line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())

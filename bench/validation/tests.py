@@ -1,5 +1,5 @@
-"""Part 1: the test programs, a process for each suite, so that one that ends the GPU's context ends no other. What starts the
-program under test many times has a process for each test, so that these run beside each other."""
+"""Part 1: runs the test programs, with a process for each suite, so that a suite that breaks the GPU's context affects no other.
+Programs that start the program under test many times get a process for each test, so that these run in parallel."""
 
 import concurrent.futures
 import json
@@ -9,8 +9,8 @@ from validation.commands import OutOfTime, run
 from validation.record import say
 
 PART = "tests"
-# Program, and the suites of it that are run: those that compute. The kernels come first, whole runs last. test_app starts the
-# program under test (MYLOS_PROGRAM), and is itself of the build for the CPU.
+# Program, and its suites that compute, which are run. Kernels come first, whole runs last. test_app starts the program under test
+# (MYLOS_PROGRAM), and is itself from the build for the CPU.
 PROGRAMS = [
     ("test_core", r".*"),
     ("test_device_rank_sum", r".*"),
@@ -18,7 +18,7 @@ PROGRAMS = [
     ("test_communicator", r".*"),
     ("test_modes", r".*"),
     ("test_checkpoint", r".*"),
-    ("test_train", r"(?!Nvml$|GpuMonitorTest$).*"),  # without those that bring a library of their own in NVML's place
+    ("test_train", r"(?!Nvml$|GpuMonitorTest$).*"),  # without the suites that replace NVML by a library of their own
     ("test_tasks", r".*"),
     ("test_checkpoint_ranks", r".*"),
     ("test_many_ranks", r".*"),
@@ -31,14 +31,14 @@ TEST_LIMIT = 45
 
 
 def suites_of(listing):
-    """Suites and their tests from --gtest_list_tests: {suite: [test]}."""
+    """Parses the output of --gtest_list_tests. Returns {suite: [test]}."""
     suites, suite = {}, None
     for line in listing.splitlines():
         name = line.split("#")[0].rstrip()
         if not name.strip():
             continue
         if not line.startswith(" "):
-            suite = name if name.endswith(".") else None  # else something that the program said
+            suite = name if name.endswith(".") else None  # otherwise it is other output of the program
         elif suite is not None:
             suites.setdefault(suite[:-1], []).append(name.strip())
     return suites
@@ -53,7 +53,7 @@ class Suite:
         self.session, self.program, self.name, self.tests = session, program, name, tests
 
     def run(self, clock):
-        """{test: (state, message)}; a suite that ends early is run again test by test."""
+        """Runs the suite. Returns {test: (state, message)}. If the suite ends early, runs it again test by test."""
         single = len(self.tests) == 1
         outcome = {} if single else self.run_filtered(f"{self.name}.*", clock.limit(SUITE_LIMIT))
         if outcome.keys() >= set(self.tests):
@@ -77,7 +77,7 @@ class Suite:
 
 
 def outcomes(report):
-    """Of each test in a report of GoogleTest's: passed, failed or skipped, and what it said."""
+    """Returns {test: (state, message)} of a GoogleTest report. The state is passed, failed or skipped."""
     try:
         suites = json.loads(report.read_text(encoding="utf-8", errors="replace"))["testsuites"]
     except (OSError, json.JSONDecodeError, KeyError):
@@ -95,7 +95,7 @@ def outcomes(report):
 
 
 def chosen_suites(session, clock):
-    """Every suite of every program that is there, in the order of PROGRAMS."""
+    """Yields the suites of all programs of the bundle, in the order of PROGRAMS."""
     for program, pattern in session.test_programs:
         if not path_of(session, program).is_file():
             session.record.leave_out(PART, program, "it is not in the bundle")
@@ -118,7 +118,7 @@ def run_suite(suite, clock):
 
 
 def unit_tests(session, clock):
-    """A check for each suite, and a figure for each program."""
+    """Runs all suites. Records a check for each suite and a figure for each program."""
     totals = {}
     with concurrent.futures.ThreadPoolExecutor(session.test_jobs) as pool:
         suites = list(chosen_suites(session, clock))

@@ -1,4 +1,4 @@
-"""Part 2: matrix products, kernels and training steps, beside the peaks that the same run measured."""
+"""Part 2: times matrix products, kernels and training steps, and compares them with peak rates of the same run."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from validation.target import nvidia_smi
 
 PART = "timing"
 LIMIT = 120
-BY_NEED = ["bfloat16", "half", "float"]  # where time does not suffice for all
+BY_NEED = ["bfloat16", "half", "float"]  # the order if time does not suffice for all
 
 
 class Timing:
@@ -26,7 +26,7 @@ class Timing:
         return json.loads(succeed([self.program, *words, "--json"], self.clock.limit(LIMIT), self.session.names).output)
 
     def providers(self, rounded=True):
-        """The vendor's where there are any, of a build for the CPU all. `rounded`: also those that round float operands."""
+        """Returns the providers to time: the vendor's if there are any, else all. `rounded`: include those that round float operands."""
         known = json.loads(succeed([self.program, "info", "--json"], self.clock.limit(60), self.session.names).output)["gemm_providers"]
         names = [name for name in known if name.startswith("cublas")] or known
         return ",".join(name for name in names if rounded or not name.endswith("tf32"))
@@ -43,7 +43,7 @@ class Timing:
         return rows
 
     def peak(self, precision):
-        """The fastest product of many tokens. Float products on tensor cores are another precision."""
+        """Times products of many tokens and keeps the fastest as the peak. Float products on tensor cores have a peak of their own."""
         rows = [row for row in self.products(self.sizes.peak_shapes, self.sizes.peak_tokens, precision, "peak products")]
         for row in rows:
             name = "tf32" if row["provider"].endswith("tf32") and precision == "float" else precision
@@ -51,7 +51,7 @@ class Timing:
         self.session.record.figure("peaks", precision=precision, gflops=self.peaks[precision])
 
     def shares(self):
-        """Puts beside each product its share of the peak; every peak is known only when all were measured."""
+        """Adds to each product its share of the peak. This is done last, when all peaks are known."""
         for row in self.session.record.rows("products"):
             name = "tf32" if row["provider"].endswith("tf32") and row["precision"] == "float" else row["precision"]
             if self.peaks.get(name):
@@ -77,12 +77,12 @@ class Timing:
             self.session.record.figure("kernels", model=name, precision=precision, attention=attention, **kernel)
 
     def fastest(self, name, precision):
-        """Attention's kernel in the fastest step that was timed; where none was, the one that every build has."""
+        """Returns the attention kernel of the fastest step that was timed, else the one that every build has."""
         rows = [row for row in self.session.record.rows("steps") if (row["model"], row["precision"]) == (name, precision)]
         return max(rows, key=lambda row: row["tokens_per_second"])["attention"] if rows else "portable"
 
     def memory(self, name, precision):
-        """What was planned and what was taken, of a run as users start it; and how much of its time the GPU was busy."""
+        """Records planned and used memory of an ordinary run, and the share of its time in which the GPU was busy."""
         session, attention = self.session, self.fastest(name, precision)
         output = session.scratch / f"memory-{name}-{precision}-{attention}"
         command = [self.program, "train", "--model", session.model(name), "--train", session.questions, "--output", output, "--steps",
@@ -103,7 +103,7 @@ UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def planned_bytes(text):
-    """Of the line "memory   4.10 GiB at most: ..." that the program says before it trains."""
+    """Returns the bytes of the line "memory   4.10 GiB at most: ..." that the program prints before it trains."""
     found = re.search(r"^memory +([\d.]+) (\w+)", text, re.MULTILINE)
     if not found or found[2] not in UNITS:
         raise Failed("train --dry-run did not say how much memory is planned")
@@ -111,7 +111,7 @@ def planned_bytes(text):
 
 
 class Utilization:
-    """Asks nvidia-smi ten times a second in how much of the last moments a kernel was running. `gpu`: its UUID, or None."""
+    """Samples the utilization of nvidia-smi ten times per second. `gpu`: its UUID, or None."""
 
     def __init__(self, gpu):
         self.gpu = gpu
@@ -138,13 +138,13 @@ class Utilization:
             self.process.stdout.close()
 
     def share(self, seconds):
-        """The median over the samples that say that anything ran, of which there is one each tenth of a second; None for too few."""
+        """Returns the median of the samples in which a kernel ran, or None if there are too few."""
         running = [sample for sample in self.samples if sample > 0]
         return statistics.median(running) / 100 if len(running) >= 3 and seconds > 0.5 else None
 
 
 def timing(session, clock):
-    """Every figure by itself: one that fails leaves the others."""
+    """Runs every job by itself, so that one that fails does not stop the others."""
     timer = Timing(session, clock)
     record = session.record
     jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
