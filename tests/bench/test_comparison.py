@@ -1,4 +1,4 @@
-"""What bench/compare, bench/scaling and bench/overlap compute is right, and they run on a small model. No peer and no timing takes part.
+"""Tests the computations of bench/compare, bench/scaling and bench/overlap, and runs them on a small model, without peers.
 
 test_comparison.py MYLOS
 """
@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 
 
 def article(count):
-    """A nested SQuAD file's content: `count` questions on contexts of different lengths."""
+    """Returns the content of a nested SQuAD file: `count` questions on contexts of different lengths."""
     paragraphs = [{"context": " ".join(["mill"] * (number + 1)),
                    "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
                   for number in range(count)]
@@ -231,7 +231,7 @@ class Overlap(Scratch):
         for start in (0, 100, 200):
             events += [span(0, "first", start, start + 20), span(0, "last <>", start + 20, start + 60), span(0, "first", start + 60, start + 80),
                        span(1, "sums of gradients", start + 80, start + 90), span(2, "exchange all-reduce of gradients of first", start + 60, start + 90)]
-        events.append(span(2, "exchange broadcast of rows", 300, 400))  # saving: no step
+        events.append(span(2, "exchange broadcast of rows", 300, 400))  # saves a checkpoint, so it belongs to no step
         self.trace = self.directory / "trace.json"
         self.trace.write_text(json.dumps({"traceEvents": events}))
 
@@ -301,7 +301,7 @@ class PredictedScaling(Scratch):
         times = {(row["link"], row["published"]): row["seconds"] for row in found["published"]}
         self.assertLess(times[10, 1.3], times[10, 1.67])
         self.assertLess(times[20, 1.67], times[10, 1.67])
-        # What the speedup lacks of 2: an exchange takes half of the computing beside it, and nothing runs beside the last one, of the embeddings.
+        # The speedup is below 2 because communication slows computation beside it to half, and nothing overlaps with the embeddings' sum.
         exchange, last = (4 * count / 10e9 for count in (parameters, (30522 + 512 + 2 + 2) * 768))
         lacking = (2 / 1.67 - 1) * times[10, 1.67]
         self.assertLess(abs(lacking / (last + 0.5 * (exchange - last)) - 1), 0.05)
@@ -316,7 +316,7 @@ class PredictedScaling(Scratch):
         done, found = self.predict("--bench", measured, "--published", "replicated:2:1.5", "--published-link", "10")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({row["step"] for row in found["efficiency"]}, {"measured"})
-        self.assertGreater(found["steps"][0]["measured"], found["steps"][0]["assumed"])  # 100 where 125 TFLOP/s are assumed
+        self.assertGreater(found["steps"][0]["measured"], found["steps"][0]["assumed"])  # 100 TFLOP/s were measured, 125 are assumed
         measured.write_text(json.dumps({"calibration": {**calibration, "parameters": 512}}))
         self.assertRegex(self.predict("--bench", measured)[0].stderr, "a model of 512 parameters is neither bert-base, bert-large nor minilm")
         del calibration["parameters"]

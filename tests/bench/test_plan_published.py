@@ -1,4 +1,4 @@
-"""bench/plan_published: the plan holds to published runs, and to a small table of the same form; a wrong table is one line.
+"""Tests bench/plan_published on published runs and on a small table; an error in a table is reported in one line.
 
 test_plan_published.py MYLOS
 """

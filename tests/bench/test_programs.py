@@ -1,4 +1,4 @@
-"""The benchmarks: every kernel passes their checks in every precision, and what they print is what was asked for.
+"""Tests the benchmark programs: every kernel passes their checks in every precision, and the output matches the options.
 
 test_programs.py BENCH_KERNELS BENCH_ATTENTION BENCH_CONVOLUTION BENCH_GENERATE BENCH_IMAGES
 """
@@ -118,7 +118,7 @@ class Generate(unittest.TestCase):
         self.assertEqual([(row["precision"], row["rows"]) for row in rows],
                          [(precision, count) for precision in ("float", "bfloat16", "half") for count in (1, 3)])
         layer = 64 * (64 + 2 * 32) + 64 * 64 + 3 * 64 * 128 + 2 * 64
-        elements = 2 * layer + 64 + 500 * 64  # all but the embeddings
+        elements = 2 * layer + 64 + 500 * 64  # all weights except the embeddings
         for row in rows:
             self.assertEqual(row["weights_bytes"], elements * (4 if row["precision"] == "float" else 2))
             self.assertAlmostEqual(row["tokens_per_second"] * row["seconds"], row["rows"])

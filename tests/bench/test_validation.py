@@ -1,6 +1,6 @@
-"""scripts/validate-gpu: what it computes from what programs say, what it refuses, and a dry run of all of it on small files.
+"""Tests scripts/validate-gpu: what it computes from the output of programs, what it refuses, and a dry run on small files.
 
-test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a program of tests that are quick
+test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a fast test program
 """
 
 import json
@@ -37,14 +37,14 @@ def link(path, to):
 
 
 def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
-    """Whether a committed table of scripts/validate-gpu has checks of this part, and all of them passed."""
+    """Returns whether a committed table of scripts/validate-gpu has checks of this part, all of which passed."""
     tables = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
     checks = [[check["passed"] for check in table.get("checks", []) if check["part"] == part] for table in tables]
     return any(found and all(found) for found in checks)
 
 
 class Defaults(unittest.TestCase):
-    """What the program takes by itself on GPUs has passed on one."""
+    """Defaults for GPUs must have passed on a GPU."""
 
     def test_nccl_is_the_default_once_a_table_shows_that_it_passed(self):
         text = (ROOT / "parallel/launch/communicator_choice.hpp").read_text(encoding="utf-8")
@@ -138,7 +138,7 @@ class Scratch(unittest.TestCase):
         self.directory = pathlib.Path(folder.name)
 
     def make_bundle(self, **manifest):
-        """A folder as an unpacked bundle is, around the programs under test."""
+        """Makes a folder like an unpacked bundle, with the programs under test."""
         folder = self.directory / "bundle"
         write(folder / "manifest.json", json.dumps({"architecture": 90, "cuda": "13.0", "commit": "abc", **manifest}))
         for build in ("gpu", "cpu"):
@@ -153,12 +153,12 @@ class Scratch(unittest.TestCase):
         return folder
 
     def validate(self, *words, **environment):
-        # No Python has PyTorch here, so that none takes part, whatever is installed.
+        # This Python has no PyTorch, so that the peers are left out on every machine.
         names = {**os.environ, "OMP_NUM_THREADS": "1", "MYLOS_PYTHON": "/bin/false", **environment}
         return subprocess.run([SCRIPT, "--output", self.directory / "results", *map(str, words)], capture_output=True, text=True, env=names)
 
     def path_with(self, **scripts):
-        """A PATH whose first folder has these programs."""
+        """Returns a PATH whose first folder contains these programs."""
         for name, text in scripts.items():
             write(self.directory / "path" / name.replace("_", "-"), f"#!/bin/sh\n{text}\n", executable=True)
         return f"{self.directory / 'path'}:{os.environ['PATH']}"
@@ -291,7 +291,7 @@ class Libraries(Scratch):
 
 
 class Suites(Scratch):
-    """A program of tests that dies in one of them costs that one alone."""
+    """If a test program dies in one test, only that test fails."""
 
     PROGRAM = """
 name=$(echo "$1" | sed 's/.*=//'); file=$(echo "$2" | sed 's/.*json://')

@@ -1,12 +1,12 @@
-"""Runs the commands that a page of the documentation shows, as a reader would: in their order, in one shell.
+"""Runs the commands that a page of the documentation shows as a reader would: in order, in one shell.
 
     check_commands.py ROOT PROGRAM CTEST BUILD PAGE     PAGE: README.md, docs/plan.md, ...
 
-A command is a line of an indented block whose first line begins with a program that pages speak of. It is run in a new
-directory, where a reader who followed the pages before would stand (sandbox.py), with PROGRAM as mylos; or it submits one of
-our job scripts, which the tests called jobs.* run; or it stands in elsewhere.py: run by another test, or not to be had here and
-why. Exits 1 with a line for each command that fails, for each whose other test is not there, and for each script or variable
-that there is none of.
+A command is a line of an indented block whose first line begins with one of PROGRAMS. There are three kinds:
+- Most run in a new directory, prepared as if the reader had followed the earlier pages (sandbox.py), with PROGRAM as mylos.
+- Commands that submit a job script are only checked, because the tests jobs.* run the scripts.
+- Commands in elsewhere.py are run by another test, or cannot run here, for the reason given there.
+Exits with 1 and a line for each command that fails, for each whose other test does not exist, and for each unknown script or variable.
 """
 
 import pathlib
@@ -24,11 +24,11 @@ PROGRAMS = re.compile(
     r"(?:export |(?:[A-Z][A-Z_]*=\S* )*)?(?:\./|build/release/)?"
     r"(?:mylos|scripts/|bench/|cmake|ctest|spack|apptainer|srun|sbatch|qsub|mpirun|git|h5ls|h5dump|cp|cd|echo|tensorboard|man|[A-Z][A-Z_]*=)"
 )
-LIMIT = 120  # seconds of one page
+LIMIT = 120  # seconds per page
 
 
 def blocks(text):
-    """The indented blocks, each a list of (number, line)."""
+    """Yields the indented blocks, each as a list of (number, line)."""
     block = []
     for number, line in enumerate([*text.splitlines(), "end"], 1):
         if line.startswith("    "):
@@ -39,7 +39,7 @@ def blocks(text):
 
 
 def commands(text):
-    """(number, command) of a page. Where lines of a block begin with $, the others are what commands print."""
+    """Yields (number, command) for the commands of a page. If lines of a block begin with $, its other lines are output."""
     for block in blocks(text):
         if not PROGRAMS.match(block[0][1].removeprefix("$ ")):
             continue
@@ -56,36 +56,36 @@ def commands(text):
 
 
 def exported(command):
-    """Names of the variables that `command` exports."""
+    """Returns the names of the variables that `command` exports."""
     return set(re.findall(r"([A-Z_]+)=", command)) if command.startswith("export ") else set()
 
 
 def bare_commands(text):
-    """(number, line) of the lines that read as a command and do not stand in a block, so that they are set as running text."""
+    """Yields (number, line) of commands outside a block, which would be rendered as running text."""
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"(?:[A-Z][A-Z_]*=\S+ )+(?:sbatch|qsub|mylos|srun|mpirun)\b", line):
             yield number, line
 
 
 def check_job(root, command, known=frozenset()):
-    """What is wrong with a command that submits a job, on a page that exported the variables `known` before."""
+    """Returns the error of a command that submits a job, or "". The page has exported the variables `known` before it."""
     words = shlex.split(command)
     script = pathlib.Path(words[-1]).name
     found = list((root / "jobscripts").glob(f"*/{script}"))
     if not found:
         return f"there is no job script {script}"
     text = found[0].read_text(encoding="utf-8")
-    told = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z]+)=", word)]
-    unknown = [name for name in told if not re.search(rf"^{name}=|\$\{{?{name}\b", text, re.MULTILINE)]
+    given = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z]+)=", word)]
+    unknown = [name for name in given if not re.search(rf"^{name}=|\$\{{?{name}\b", text, re.MULTILINE)]
     if unknown:
         return f"{script} has no variable {', '.join(unknown)}"
     needed = re.search(r"^for name in ([A-Z ]+); do", text, re.MULTILINE).group(1).split()
-    missing = [name for name in needed if name not in known and name not in told]
+    missing = [name for name in needed if name not in known and name not in given]
     return f"{script} needs {', '.join(missing)}, which the page does not give" if missing else ""
 
 
 def check_elsewhere(root, command, tests, known=frozenset()):
-    """What is wrong with saying that `command` is run elsewhere; None where it is not said."""
+    """Returns the error of an entry of elsewhere.py for `command`, "" if the entry is right, or None if there is no entry."""
     if re.search(r"(?:^|\s)(sbatch|qsub) ", command):
         return check_job(root, command, known)
     for pattern, kind, where in elsewhere.COMMANDS:
@@ -106,7 +106,7 @@ def check_elsewhere(root, command, tests, known=frozenset()):
 
 
 def script_of(here):
-    """Each command after a line that says which; the first that fails ends the page."""
+    """Returns a shell script that prints the number of each command and runs it. The first command that fails ends the script."""
     lines = ["set -eo pipefail"]
     for number, command in here:
         lines += [f"echo ':: {number}' >&2", command]
@@ -120,8 +120,8 @@ def run(here, folder, program, page):
     if ended.returncode == 0:
         return []
     number = int(re.findall(r"^:: (\d+)$", ended.stderr, re.MULTILINE)[-1])
-    told = "\n  ".join((ended.stdout + ended.stderr).splitlines()[-12:])
-    return [f"{number}: {dict(here)[number]}\nexit code {ended.returncode}:\n  {told}"]
+    output = "\n  ".join((ended.stdout + ended.stderr).splitlines()[-12:])
+    return [f"{number}: {dict(here)[number]}\nexit code {ended.returncode}:\n  {output}"]
 
 
 def names_of_tests(ctest, build):

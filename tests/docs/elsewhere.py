@@ -1,11 +1,11 @@
 """Commands of the documentation that check_commands.py does not run: (pattern, kind, where).
 
-kind "ctest": the tests of ctest whose names `where` finds run what the command runs. "ci": `where` is the step of .ci/run that does.
-"not here": nothing does, and `where` says why; it is printed as skipped.
+kind "ctest": the ctest tests whose names match `where` cover the command. "ci": the step `where` of .ci/run covers it.
+"not here": nothing covers it, for the reason `where`; it is printed as skipped.
 """
 
 COMMANDS = [
-    # Building, in the tree itself.
+    # Building in the tree itself.
     (r"^git clone ", "not here", "the tree is there"),
     (r"^scripts/demo", "not here", "builds and trains for minutes; run by hand in a fresh clone"),
     (r"^scripts/test$", "ci", "scripts/test"),
@@ -21,15 +21,15 @@ COMMANDS = [
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
     (r"^scripts/validate-gpu", "ctest", r"^bench\.validation$"),
-    # A server, whose files the test reads as it does.
+    # TensorBoard is a server; the test reads its files with the same package.
     (r"^tensorboard ", "ctest", r"IsReadByTensorBoard"),
-    # What needs a network.
+    # Commands that need a network.
     (r"^mylos fetch ", "ctest", r"Fetch"),
-    # What writes to a place that readers share.
+    # Commands that write to a fixed path.
     (r"^mylos train .*--output_dir /tmp/debug_squad/$", "ctest", r"RunQa\.TheReadmesLineRuns$"),
     (r"^mylos train .*--output_dir /tmp/debug_squad_v2/$", "ctest", r"RunQa\.SoDoesTheOneOfSquad2$"),
-    # Programs that the sandbox has not.
+    # Programs that are not in the sandbox.
     (r"^build/release/bench/bench_", "ctest", r"^bench\.programs$"),
-    # Benchmarks that take minutes, beside peers.
+    # Benchmarks that take minutes, with peers.
     (r"^bench/(compare|scaling|checkpoint|predict_scaling)( |$)", "ctest", r"^bench\.comparison$"),
 ]

@@ -1,4 +1,4 @@
-"""Where a reader of the documentation stands: models fetched, SQuAD's files at hand, a run that was made before."""
+"""Prepares the directory of a reader of the documentation: downloaded models, files of SQuAD, and a finished run."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FIRST_PAGES = ("README.md", "docs/getting-started.md")  # where the first run is yet to be made
-QUESTIONS = 24  # of each data set: what commands do is looked at, not what is learnt
+FIRST_PAGES = ("README.md", "docs/getting-started.md")  # pages on which the first run does not exist yet
+QUESTIONS = 24  # per data set; only the commands are tested, not the quality of models
 
 
 def shorten(source, target):
-    """The first questions of a file of SQuAD's."""
+    """Writes the first questions of a SQuAD file."""
     data, left = json.loads(source.read_text(encoding="utf-8")), QUESTIONS
     for article in data["data"]:
         for paragraph in article["paragraphs"]:
@@ -32,7 +32,7 @@ def copy_examples(work):
 
 
 def make_models(cache):
-    """What pages call MiniLM and BERT-base is the tiny model here, with as many positions as theirs."""
+    """Installs the tiny model as MiniLM and as BERT-base, with as many positions as they have."""
     sys.path.insert(0, str(ROOT / "examples/tiny-bert"))
     import make_model
 
@@ -43,7 +43,7 @@ def make_models(cache):
 
 
 def tokenizer_model(characters):
-    """A tokenizer.model, which is a protobuf: BPE, no normalisation, and a piece for each character."""
+    """Returns the protobuf of a tokenizer.model: BPE without normalisation, with a piece for each character."""
     def field(number, content):
         return bytes([number << 3 | 2, len(content)]) + content
 
@@ -55,7 +55,7 @@ def tokenizer_model(characters):
 
 
 def make_language_model(work):
-    """small-llama: a Llama without weights; games.jsonl and games-dev.jsonl: documents that bring their ids; prompts.txt."""
+    """Writes small-llama, a Llama without weights; games.jsonl and games-dev.jsonl, documents with ids; and prompts.txt."""
     config = {"model_type": "llama", "vocab_size": 29, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
               "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 2}
     (work / "small-llama").mkdir()
@@ -68,19 +68,19 @@ def make_language_model(work):
 
 
 def draw_shapes(work):
-    """shapes: a few of the pictures that docs/images.md draws."""
+    """Draws shapes: a few of the pictures of docs/images.md."""
     subprocess.run([sys.executable, "-B", ROOT / "examples/shapes/draw_shapes.py", work / "shapes", "--train", "8", "--dev", "2"], check=True)
 
 
 def make_run(program, work, environment):
-    """runs/first: a finished run with two checkpoints."""
+    """Makes runs/first, a finished run with two checkpoints."""
     subprocess.run([program, "train", "--model", "minilm", "--train", "train-v1.1.json", "--dev", "dev-v1.1.json", "--output",
                     "runs/first", "--steps", "4", "--checkpoint-every", "2"], cwd=work, env=environment, check=True,
                    capture_output=True, timeout=60)
 
 
 def make(folder, program, page):
-    """Makes folder/work and the home of a reader of `page`; returns the environment to run commands in."""
+    """Makes folder/work and the home of a reader of `page`. Returns the environment for commands."""
     work, home, programs = folder / "work", folder / "home", folder / "bin"
     for made in (work, home, programs):
         made.mkdir()
@@ -92,7 +92,7 @@ def make(folder, program, page):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
     environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "2", "OMP_PROC_BIND": "false",
                     "OMP_WAIT_POLICY": "passive"}
-    # Open MPI of a container's root, with more ranks than processors.
+    # Lets Open MPI run as root in a container, with more ranks than processors.
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     if page not in FIRST_PAGES:
         make_run(program, work, environment)

@@ -1,4 +1,4 @@
-"""What check_commands.py takes for a command, and that one which fails is told."""
+"""Tests which lines check_commands.py takes for commands, and that it reports one that fails."""
 
 import contextlib
 import io
@@ -52,10 +52,10 @@ class Commands(unittest.TestCase):
 
     def test_that_fail_are_told_with_their_line(self):
         with tempfile.TemporaryDirectory() as folder:
-            told = check_commands.run([(1, "mylos info"), (7, "mylos nothing"), (9, "echo not reached")], pathlib.Path(folder),
+            errors = check_commands.run([(1, "mylos info"), (7, "mylos nothing"), (9, "echo not reached")], pathlib.Path(folder),
                                       PROGRAM, "README.md")
-        self.assertEqual(1, len(told))
-        self.assertRegex(told[0], r"^7: mylos nothing\nexit code 2:")
+        self.assertEqual(1, len(errors))
+        self.assertRegex(errors[0], r"^7: mylos nothing\nexit code 2:")
 
 
 if __name__ == "__main__":

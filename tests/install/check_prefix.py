@@ -1,11 +1,11 @@
-"""check_prefix.py PREFIX SOURCE BUILD: what is installed is there, and names neither the source tree nor the build tree."""
+"""check_prefix.py PREFIX SOURCE BUILD: checks that all files are installed, and name neither the source tree nor the build tree."""
 
 import pathlib
 import sys
 
 
 def expected(source):
-    """Files that each install has, from its prefix on; * stands for what GNUInstallDirs calls lib."""
+    """Yields the files of an installation relative to its prefix; * stands for GNUInstallDirs' name of lib."""
     yield from ("bin/mylos", "lib*/**/cmake/mylos/mylos-config.cmake", "lib*/**/cmake/mylos/mylos-config-version.cmake", "lib*/**/libmylos_core.a")
     yield from (f"include/mylos/{path.relative_to(source)}" for folder in ("core", "data", "nn", "parallel", "train") for path in (source / folder).rglob("*.hpp"))
     for folder in ("examples", "jobscripts"):

@@ -1,7 +1,9 @@
-"""configure_from_modules.py ROOT SCRATCH KOKKOS_DIR KERNELS_DIR: a site without Spack, whose modules put prefixes into CMAKE_PREFIX_PATH.
+"""Configures the tree as at a site whose modules put prefixes into CMAKE_PREFIX_PATH, without Spack.
 
-The tree is configured by CMake alone, with an empty cache and a Kokkos that calls itself 5.1.1, as an installed upstream release
-would be found: packages Kokkos and KokkosKernels, in a prefix each. What stands in for it is the Kokkos of this build.
+    configure_from_modules.py ROOT SCRATCH KOKKOS_DIR KERNELS_DIR
+
+CMake starts with an empty cache. It finds the packages Kokkos and KokkosKernels in one prefix each, as an installed upstream release
+would be. They are those of this build, but report version 5.1.1.
 """
 
 import os

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that `mylos ask` answers as transformers does on the same model directory.
+"""Checks that `mylos ask` gives the answers of transformers on the same model directory.
 
-check_ask.py MYLOS [MODEL_DIR...]: the program, and models to ask; without one, small models with random weights are made,
-whose answers depend on every token. transformers 4 has a question-answering pipeline: both give answer, start and end (in code
-points of the context) and score. transformers 5 has none. Of both versions the code that docs/getting-started.md shows gives the
-answers, of contexts of one window.
+    check_ask.py MYLOS [MODEL_DIR...]
+
+Without a MODEL_DIR, small models with random weights are made, whose answers depend on every token. transformers 4 has a
+question-answering pipeline; answer, start and end (in code points of the context) and score are compared with it. transformers 5 has no
+such pipeline. With both versions, the code of docs/getting-started.md is run too, on contexts of one window.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ def make_model(directory, seed):
 
 
 def ask(mylos, model, context, questions, scratch):
-    """The objects `mylos ask --json` prints, one a question."""
+    """Returns the objects that `mylos ask --json` prints, one per question."""
     file = scratch / "context.txt"
     file.write_bytes(context.encode("utf-8"))
     command = [mylos, "ask", "--model", model, "--context", file, "--json", *questions]
@@ -57,7 +58,7 @@ def ask(mylos, model, context, questions, scratch):
 
 
 def documented_code():
-    """The Python of docs/getting-started.md, and what of it follows the lines that name directory, question and context."""
+    """Returns the Python code of docs/getting-started.md, and its part after the lines that set directory, question and context."""
     page = (pathlib.Path(__file__).parents[2] / "docs/getting-started.md").read_text(encoding="utf-8")
     block = page[page.index("    import torch\n") :].split("\n`", 1)[0].split("\n##", 1)[0]
     lines = [line.removeprefix("    ") for line in block.splitlines()]

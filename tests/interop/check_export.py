@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that transformers loads what Mylos writes, and that Mylos reads what transformers and its forebears wrote.
+"""Checks that transformers loads models of Mylos, and that Mylos reads models of transformers and of its predecessors.
 
-check_export.py EXPORT_MODEL: EXPORT_MODEL SOURCE TARGET reads the model directory SOURCE and writes TARGET.
-Logits of both must be equal bit for bit: values only travel. The tiny model of tests/golden is checked too.
+    check_export.py EXPORT_MODEL
+
+`EXPORT_MODEL SOURCE TARGET` reads the model directory SOURCE and writes TARGET. Logits of both must be equal bit for bit, because values
+are only copied. The tiny model of tests/golden is checked too.
 """
 
 import json
@@ -48,7 +50,7 @@ def export(tool, source, target):
 
 
 def check_equal(tool, name, source, root, expected, inputs):
-    """transformers' logits of what Mylos made of `source` are `expected`."""
+    """Checks that transformers computes the logits `expected` with the model that Mylos exports from `source`."""
     target = root / (name + "-written")
     export(tool, source, target)
     written, info = AutoModelForQuestionAnswering.from_pretrained(target, output_loading_info=True)
@@ -99,7 +101,7 @@ def check_made_models(tool, root):
 
 
 def check_pretraining_model(tool, root):
-    """Of a model with other heads the encoder comes through, and the pickle's conversion command works."""
+    """Checks that the encoder of a model with other heads is exported, and that the conversion command for pickles works."""
     model = BertForPreTraining(make_config())
     source = root / "pretraining"
     model.save_pretrained(source)
@@ -119,7 +121,7 @@ def check_pretraining_model(tool, root):
 
 
 def check_reference(tool, root):
-    """The recorded logits of the tiny model come out of what Mylos writes of it."""
+    """Checks that the exported tiny model gives its recorded logits."""
     reference = pathlib.Path(__file__).parents[1] / "golden/reference/tiny_bert"
     source = root / "tiny"
     shutil.copytree(reference, source)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that `mylos classify` computes what transformers does: on directories that transformers wrote, and on those that a run
-of Mylos writes, with the image processor that each directory names.
+"""Checks that `mylos classify` and transformers compute the same, on directories of transformers and on those of a run of Mylos.
 
-check_images.py MYLOS. Pictures that need no resizing give probabilities equal to 1e-5. Others are resized in bytes by both, to one
-level in 255.
+    check_images.py MYLOS
+
+Each directory names the image processor. Pictures that need no resizing must give the same probabilities to 1e-5. Other pictures are
+resized in bytes by both programs, equal to one level in 255.
 """
 
 import json
@@ -19,7 +20,7 @@ from PIL import Image
 from transformers import AutoImageProcessor, AutoModelForImageClassification, ConvNextImageProcessor, ResNetConfig, ResNetForImageClassification
 
 LABELS = ["anchor", "buoy", "crane", "dock"]
-SIZE, SHORTER = 32, 36  # size, and size / crop_pct
+SIZE, SHORTER = 32, 36  # the size, and the size divided by crop_pct
 EXACT, OF_BYTES = 1e-5, 2e-3
 
 
@@ -47,7 +48,7 @@ def make_model(directory, layer_type, resample):
 
 
 def write_pictures(directory):
-    """A folder for each label; returns the pictures that need no resizing, and those that do."""
+    """Writes a folder for each label. Returns the pictures that need no resizing, and those that do."""
     drawn = numpy.random.default_rng(5)
     exact, others = [], []
     for label in LABELS:

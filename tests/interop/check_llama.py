@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that transformers loads the Llama that a run of Mylos writes, and computes the same logits with it; and that Mylos
-reads what transformers wrote.
+"""Checks that transformers loads the Llama of a run of Mylos and computes the same logits, and that Mylos reads models of transformers.
 
-check_llama.py MYLOS LLAMA_DIRECTORY: the program, and the tool of llama_directory.cpp. Logits of weights as they are written,
-in float, bfloat16 and half, in one file and in shards, are equal to 1e-5 of the largest; both compute in float.
+    check_llama.py MYLOS LLAMA_DIRECTORY
+
+LLAMA_DIRECTORY is the tool of llama_directory.cpp. Logits of weights written in float, bfloat16 and half, in one file and in shards,
+must agree to 1e-5 of the largest. Both programs compute in float.
 """
 
 import json
@@ -27,7 +28,7 @@ def run(*words):
 
 
 class Tools:
-    """The programs, and a document to compute logits of."""
+    """The programs, and the document whose logits are computed."""
 
     def __init__(self, mylos, tool, root):
         self.mylos, self.tool, self.root = mylos, tool, root
@@ -58,7 +59,7 @@ def train(tools, source, output, precision):
 
 
 def check_loads(tools, name, directory, dtype):
-    """transformers' logits of the directory's weights are those that Mylos computes."""
+    """Checks that transformers and Mylos compute the same logits with the directory."""
     model, info = AutoModelForCausalLM.from_pretrained(directory, torch_dtype=torch.float32, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], (name, info)
     with torch.no_grad():
@@ -100,7 +101,7 @@ def check_runs(tools, tied):
 
 
 def check_theirs(tools, tied):
-    """Mylos reads the shards that transformers writes."""
+    """Checks that Mylos reads the shards of transformers."""
     torch.manual_seed(3)
     model = LlamaForCausalLM(make_config(tied)).eval()
     with torch.no_grad():

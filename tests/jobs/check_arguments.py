@@ -1,4 +1,4 @@
-"""Checks what job scripts tell `mylos train` of the batch, with a launcher that prints it.
+"""Checks the batch options that job scripts pass to `mylos train`, with a launcher that prints them.
 
     check_arguments.py SCRIPTS
 """
@@ -13,7 +13,7 @@ BATCHES = {"TOTAL_BATCH_SIZE": "64", "BATCH_SIZE_PER_DEVICE": "4"}
 GIVEN = {"MODEL": "model", "TRAIN": "train", "OUTPUT": "no-such-run", "MYLOS": "true", "LAUNCHER": "echo", "OPTIONS": "--epochs 3"}
 
 
-def told(script, **batches):
+def arguments_of(script, **batches):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PBS"))}
     environment.update(GIVEN, SCRIPT=str(script), **batches)
     done = subprocess.run(["bash", script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
@@ -23,27 +23,27 @@ def told(script, **batches):
 
 
 def breaches(script):
-    usual = told(script)
+    usual = arguments_of(script)
     if usual[-2:] != ["--epochs", "3"] or {"--batch", "--micro-batch"} & set(usual):
         yield f"with no batch set it passes {usual}"
     for given, words in (({}, []), ({"TOTAL_BATCH_SIZE": "64"}, ["--batch", "64"]),
                          ({"BATCH_SIZE_PER_DEVICE": "4"}, ["--micro-batch", "4"]),
                          (BATCHES, ["--batch", "64", "--micro-batch", "4"])):
-        if told(script, **given) != usual[:-2] + words + usual[-2:]:
-            yield f"with {given} it passes {told(script, **given)}"
+        if arguments_of(script, **given) != usual[:-2] + words + usual[-2:]:
+            yield f"with {given} it passes {arguments_of(script, **given)}"
 
 
 def striping_breaches(script, folder):
-    """On Lustre the run's directory is striped before the run starts; elsewhere none is made."""
+    """Checks that a script stripes the run's directory before the run on Lustre, and creates no directory elsewhere."""
     calls, output = folder / "calls", folder / script.name
     lfs = folder / "lfs"
     lfs.write_text(f'#!/bin/sh\necho "$*" >>"{calls}"\n')
     lfs.chmod(0o755)
     calls.write_text("")
-    told(script, OUTPUT=str(output), PATH=f"{folder}:{os.environ['PATH']}")
+    arguments_of(script, OUTPUT=str(output), PATH=f"{folder}:{os.environ['PATH']}")
     if calls.read_text() != f"setstripe -c 4 -S 4M {output}\n" or not output.is_dir():
         yield f"with an lfs it calls {calls.read_text()!r}"
-    told(script, OUTPUT=str(folder / "unstriped"))
+    arguments_of(script, OUTPUT=str(folder / "unstriped"))
     if (folder / "unstriped").exists():
         yield "without an lfs it makes the run's directory"
 

@@ -1,4 +1,4 @@
-"""Runs derecho.pbs as PBS does, with programs that note what they are told, and compares that with what NCAR's nodes need.
+"""Runs derecho.pbs as PBS does, with programs that record their arguments, and compares these with the needs of NCAR's nodes.
 
     check_derecho.py SCRIPTS
 """
@@ -10,20 +10,20 @@ import subprocess
 import sys
 import tempfile
 
-# HPC sites' names for it, as NCAR's own examples of DDP and FSDP on Derecho export them.
+# The variables that NCAR's own examples of DDP and FSDP on Derecho export.
 EXPORTED = {
     "NCCL_SOCKET_IFNAME": "hsn", "NCCL_IB_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_CROSS_NIC": "1",
     "NCCL_NCHANNELS_PER_NET_PEER": "4", "FI_CXI_DISABLE_HOST_REGISTER": "1", "FI_CXI_OPTIMIZED_MRS": "false",
     "FI_CXI_DEFAULT_CQ_SIZE": "131072", "FI_MR_CACHE_MONITOR": "userfaultfd", "MPICH_GPU_MANAGED_MEMORY_SUPPORT_ENABLED": "1",
     "MPICH_OFI_NIC_POLICY": "GPU", "MPICH_GPU_SUPPORT_ENABLED": "1"}
 ASKED = ("-q main", "-l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480GB")
-# mpiexec's stand-in: its words, and its environment.
+# A stand-in for mpiexec that records its arguments and its environment.
 NOTES = """#!/usr/bin/env python3
 import json, os, sys
 json.dump([sys.argv[1:], dict(os.environ)], open(os.environ["NOTED"], "w"))
 sys.exit(int(os.environ.get("ENDS", "0")))
 """
-# Derecho's module is a function of the shell that a job inherits.
+# On Derecho, `module` is a shell function that a job inherits.
 MODULE = {"BASH_FUNC_module%%": '() { echo "module $*" >>"$MODULES"; }'}
 
 
@@ -35,7 +35,7 @@ class Node:
             (self.base / name).chmod(0o755)
 
     def run(self, nodes, **given):
-        """Exit code, the messages, and what mpiexec was told."""
+        """Runs the script. Returns the exit code, the messages, and the record of mpiexec."""
         noted = self.base / "noted"
         noted.unlink(missing_ok=True)
         (self.base / "nodes").write_text("".join(f"{node}\n" for node in nodes))
@@ -55,20 +55,20 @@ def breaches(node):
             (["a"] * 4 + ["b"] * 4, {}, 8, ["replicated", "--communicator", "nccl"]),
             (["a"], {"MODE": "sharded", "OPTIONS": "--epochs 2", "TOTAL_BATCH_SIZE": "512"}, 4,
              ["sharded", "--communicator", "nccl", "--batch", "512", "--epochs", "2"])):
-        code, said, told = node.run(nodes, **given, **more)
+        code, said, passed = node.run(nodes, **given, **more)
         expected = ["-n", str(launched), "--ppn", "4", "--cpu-bind", "none", *train, *words]
-        if code != 0 or told is None or told[0] != expected:
-            yield f"{code}, {said}: mpiexec is told {told and told[0]}, not {expected}"
+        if code != 0 or passed is None or passed[0] != expected:
+            yield f"{code}, {said}: mpiexec is told {passed and passed[0]}, not {expected}"
             continue
-        missing = {name: value for name, value in EXPORTED.items() if told[1].get(name) != value}
-        if missing or "OMP_NUM_THREADS" in told[1]:
-            yield f"mpiexec's environment lacks {missing}, OMP_NUM_THREADS is {told[1].get('OMP_NUM_THREADS')}"
+        missing = {name: value for name, value in EXPORTED.items() if passed[1].get(name) != value}
+        if missing or "OMP_NUM_THREADS" in passed[1]:
+            yield f"mpiexec's environment lacks {missing}, OMP_NUM_THREADS is {passed[1].get('OMP_NUM_THREADS')}"
     modules = (node.base / "modules").read_text().splitlines()
     if modules[:2] != ["module reset", "module load cuda"]:
         yield f"modules: {modules}"
     for name in given:
-        code, said, told = node.run(["a"], **{**given, name: ""})
-        if code != 2 or told or said != f"mylos: {name} is not set; submit with qsub -v {name}=..., or set it in the script\n":
+        code, said, passed = node.run(["a"], **{**given, name: ""})
+        if code != 2 or passed or said != f"mylos: {name} is not set; submit with qsub -v {name}=..., or set it in the script\n":
             yield f"without {name}: {code}, {said}"
     if node.run(["a"], **given, ENDS="85")[0] != 85 or node.run(["a"], **given, ENDS="1")[0] != 1:
         yield "the run's exit code is not the script's"

@@ -1,4 +1,4 @@
-"""Checks what needs no batch system: job scripts are short, plain and pass shellcheck.
+"""Checks, without a batch system, that job scripts are short and plain and pass shellcheck.
 
     check_scripts.py SCRIPTS
 """

@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this host, in a directory of its own, for as long as a test runs."""
+"""Runs a Slurm cluster of two nodes on this host, in a separate directory, for the time of a test."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PROGRAMS = ("sbatch", "srun", "scontrol", "squeue", "scancel")
-# Nodes are said to have what production nodes have; devices are null devices, because Slurm shows GPUs only for devices.
+# Nodes are configured like production nodes. Their GPUs are null devices, because Slurm offers a GPU only if its device exists.
 NODE_CPUS, NODE_GPUS = 32, 4
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")  # states of a job
 PBS_PLUGIN = pathlib.Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/spank_pbs.so")
@@ -67,7 +67,7 @@ def skip(reason):
 
 
 def require_slurm(*more):
-    """Ends the test as skipped where Slurm cannot start here."""
+    """Skips the test if Slurm cannot start here."""
     missing = [name for name in (*DAEMONS, *PROGRAMS, *more) if shutil.which(name) is None]
     if missing:
         skip(f"no Slurm here: {', '.join(missing)} not installed (scripts/dependencies --test)")
@@ -76,7 +76,7 @@ def require_slurm(*more):
 
 
 def free_ports(count):
-    """Ports that nobody listens on now."""
+    """Returns ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ def free_ports(count):
 
 
 def wait_for(what, condition, seconds=60.0, every=0.05):
-    """What the condition gives once it is true; AssertionError with `what` after `seconds`."""
+    """Waits until the condition is true and returns its value. Errors: AssertionError with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -99,7 +99,7 @@ def wait_for(what, condition, seconds=60.0, every=0.05):
 
 
 class Cluster:
-    """with Cluster() as cluster: nodes n1 and n2 are idle; all daemons and jobs are gone afterwards."""
+    """A context manager. Inside it nodes n1 and n2 are idle; afterwards all daemons and jobs are gone."""
 
     def __init__(self, pbs=False, slurmd_timeout=300):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="mylos-slurm."))
@@ -108,9 +108,9 @@ class Cluster:
         self.environment = self.clean_environment()
 
     def clean_environment(self):
-        """Without what a job that runs this test would tell the jobs of this cluster."""
+        """Returns the environment without the variables of a job that runs this test."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "PBS_", "PMIX", "OMPI_", "OMP_"))}
-        # Both nodes are this host: shared memory files would clash, and other interfaces are not needed.
+        # Both nodes are this host, so their shared memory files would clash. Other interfaces are not needed.
         kept.update(OMPI_MCA_btl="self,tcp", OMPI_MCA_btl_tcp_if_include="lo", OMPI_MCA_oob_tcp_if_include="lo",
                     OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                     OMP_PROC_BIND="false", OMP_WAIT_POLICY="passive",
@@ -146,8 +146,8 @@ class Cluster:
             os.mknod(self.base / "gpus" / f"gpu{i}", stat.S_IFCHR | 0o666, NULL_DEVICE)
         (self.base / "gres.conf").write_text(
             f"NodeName=n[1-2] Name=gpu File={self.base}/gpus/gpu[0-{NODE_GPUS - 1}]\n")
-        # A job has a temporary directory of its own, as at sites: launchers keep their sessions there, and those of jobs
-        # that start and end at once shared one. A PBS server also gives a file with a line for each rank.
+        # Each job has its own temporary directory, as at sites. Launchers keep their sessions there, and simultaneous jobs
+        # must not share one. A PBS server also provides a file with a line for each rank.
         (self.base / "prolog").write_text(
             '#!/bin/sh\nmkdir -p ' + str(self.base) + '/tmp.$SLURM_JOB_ID && echo "export TMPDIR=' + str(self.base) +
             '/tmp.$SLURM_JOB_ID"\n[ -n "$PBS_JOBID" ] || exit 0\nfile=' + str(self.base) + '/nodes.$SLURM_JOB_ID\n'
@@ -171,8 +171,8 @@ class Cluster:
         self.run("slurmd", "-N", node, "-f", self.environment["SLURM_CONF"])
 
     def states(self):
-        told = subprocess.run(["sinfo", "-h", "-N", "-o", "%t"], env=self.environment, capture_output=True, text=True)
-        return told.stdout.split()
+        answer = subprocess.run(["sinfo", "-h", "-N", "-o", "%t"], env=self.environment, capture_output=True, text=True)
+        return answer.stdout.split()
 
     def stop(self):
         if (self.base / "slurmctld.pid").exists():
@@ -184,7 +184,7 @@ class Cluster:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def stop_daemon(self, name):
-        """Asks it to end; the file goes when it has."""
+        """Asks a daemon to end, and waits until its PID file is gone."""
         file = self.base / name
         if not file.exists():
             return
@@ -195,7 +195,7 @@ class Cluster:
             pass
 
     def processes(self, *words):
-        """Those of this cluster, which have its directory in their environment, whose command line has all the words."""
+        """Returns the processes of this cluster (its directory is in their environment) whose command line has all the words."""
         found = []
         mark = f"SLURM_CONF={self.base}/slurm.conf".encode()
         for entry in pathlib.Path("/proc").iterdir():
@@ -227,13 +227,13 @@ class Cluster:
         return done
 
     def submit(self, script, *options, **variables):
-        """The number of the job that sbatch makes of the script."""
+        """Submits a script. Returns the number of the job."""
         return self.run("sbatch", "--parsable", *options, str(script), **variables).stdout.strip().split(";")[0]
 
     def job(self, number):
-        """What scontrol says of a job: a dictionary."""
-        told = self.run("scontrol", "-o", "show", "job", number).stdout
-        return dict(word.split("=", 1) for word in told.split() if "=" in word)
+        """Returns scontrol's description of a job as a dictionary."""
+        answer = self.run("scontrol", "-o", "show", "job", number).stdout
+        return dict(word.split("=", 1) for word in answer.split() if "=" in word)
 
     def state(self, number):
         return self.job(number)["JobState"]

@@ -1,8 +1,8 @@
-"""Runs jobscripts/ on a Slurm that is brought up for it: one test a call, each with a Slurm of its own.
+"""Runs a test of jobscripts/ on a Slurm cluster that is started for this test.
 
     test_jobs.py NAME MYLOS SCRIPTS SLOW_DISK    SCRIPTS: the folder of job scripts; SLOW_DISK: mylos_test_slow_disk's library
 
-Exit code 77, with the reason in a line, where Slurm cannot start here.
+The exit code is 77, with a line that gives the reason, if Slurm cannot start here.
 """
 
 import json
@@ -16,12 +16,12 @@ import sys
 from cluster import ENDED, NODE_GPUS, PBS_PLUGIN, Cluster, require_slurm, skip, wait_for
 import tiny
 
-# Each node one rank of one thread: two ranks are what two processors carry.
+# One rank of one thread per node, because two processors suffice for two ranks.
 TWO_NODES = ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
 NO_GPUS = "--gpus-per-node=0"
 TINY = "--lr 1e-3 --max-length 60 --doc-stride 20 --batch 6 --dropout 0.1 --gemm kokkos-kernels"
 ENDLESS = 1_000_000
-# A rank of Open MPI 4.1 sometimes crashes inside MPI_Init under srun (docs/jobs.md): the others then wait for a second only.
+# A rank of Open MPI 4.1 sometimes crashes inside MPI_Init under srun (docs/jobs.md). The other ranks then wait only for a second.
 SRUN = "srun --mpi=pmix --wait=1"
 CRASHED = "139"  # the exit code of signal 11
 
@@ -32,7 +32,7 @@ def expect(condition, what):
 
 
 class Site:
-    """A cluster with a model, questions and job scripts, as a user has them."""
+    """A cluster with a model, questions and job scripts of a user."""
 
     def __init__(self, cluster, mylos, scripts, slow_disk):
         self.cluster, self.mylos, self.scripts, self.slow_disk = cluster, mylos, pathlib.Path(scripts), slow_disk
@@ -66,32 +66,32 @@ class Site:
         wait_for(f"step {step} of {output}", lambda: max(self.losses(output), default=0) >= step, 60)
 
     def ends_well(self, job, seconds=90):
-        told = self.cluster.wait_for_end(job, seconds)
-        expect(told["JobState"] == "COMPLETED", f"job {job}: {told['JobState']}, {told['ExitCode']}:\n{self.log(job)}")
-        return told
+        facts = self.cluster.wait_for_end(job, seconds)
+        expect(facts["JobState"] == "COMPLETED", f"job {job}: {facts['JobState']}, {facts['ExitCode']}:\n{self.log(job)}")
+        return facts
 
     def ends_badly(self, job, code, seconds=90):
-        told = self.cluster.wait_for_end(job, seconds)
-        expect(told["ExitCode"].split(":")[0] == str(code), f"job {job}: {told['ExitCode']}:\n{self.log(job)}")
+        facts = self.cluster.wait_for_end(job, seconds)
+        expect(facts["ExitCode"].split(":")[0] == str(code), f"job {job}: {facts['ExitCode']}:\n{self.log(job)}")
 
     def trains_well(self, variables):
-        """Runs train-cpu.sbatch on both nodes, once more where a rank crashed before the run said anything; its job."""
+        """Runs train-cpu.sbatch on both nodes, again if a rank crashed before the run printed anything. Returns the job."""
         for _ in range(2):
             job = self.submit("train-cpu.sbatch", *TWO_NODES, **variables)
-            told = self.cluster.wait_for_end(job)
-            if told["ExitCode"].split(":")[0] != CRASHED or "\nmodel " in "\n" + self.log(job):
+            facts = self.cluster.wait_for_end(job)
+            if facts["ExitCode"].split(":")[0] != CRASHED or "\nmodel " in "\n" + self.log(job):
                 break
             print(f"job {job}: a rank crashed inside MPI_Init:\n{self.log(job)}")
         self.ends_well(job)
         return job
 
     def whole_run(self, output, steps, **more):
-        """The losses of an uninterrupted run on both nodes."""
+        """Returns the losses of an uninterrupted run on both nodes."""
         self.trains_well(self.variables(output, f"--steps {steps}", LAUNCHER=SRUN, **more))
         return self.losses(output)
 
     def slow_once(self, seconds):
-        """A program that is mylos on a slow disk at a job's first start, and mylos at the next."""
+        """Writes a program that runs mylos with a slow disk at the first start of a job, and plain mylos afterwards."""
         file = self.home / "slow-mylos"
         file.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" -gt 0 ] ||\n  export LD_PRELOAD="{self.slow_disk}" '
                         f'MYLOS_SLOW_FILES=step- MYLOS_SLOW_SECONDS={seconds}\nexec "{self.mylos}" "$@"\n')
@@ -99,7 +99,7 @@ class Site:
         return str(file)
 
     def fake(self, name, body):
-        """A program that stands in for mylos."""
+        """Writes a program that replaces mylos."""
         file = self.home / name
         file.write_text(f"#!/bin/sh\n{body}\n")
         file.chmod(0o755)
@@ -107,7 +107,7 @@ class Site:
 
 
 def test_both_nodes(site):
-    """MPI over two nodes by srun and by mpirun: the same losses; the log says where each rank is."""
+    """Runs on two nodes with srun and with mpirun have the same losses, and the log names the node of each rank."""
     job = site.trains_well(site.variables("srun", "--steps 8", DEV=str(site.home / "train.json")))
     log = site.log(job)
     for text in ("ranks    2 on 2 nodes", f"\njob      Slurm {job}\n", "\nrank     0: n1, processors ",
@@ -122,14 +122,14 @@ def test_both_nodes(site):
 
 
 def test_wrong_launcher(site):
-    """srun without the MPI's own type: no rank takes itself for the only one."""
+    """Under srun with the wrong type of MPI, ranks end instead of running alone."""
     job = site.submit("train-cpu.sbatch", *TWO_NODES, **site.variables("run", "--steps 8", LAUNCHER="srun --mpi=none"))
     site.ends_badly(job, 1)
     expect(not (site.home / "run").exists(), site.log(job))
 
 
 def test_doctor(site):
-    """mylos doctor on two nodes: one report; and where the first rank never comes to MPI, the other says so."""
+    """mylos doctor on two nodes prints one report. If the first rank never starts MPI, the other one reports it."""
     words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
     doctor = (site.mylos, "doctor", "--output", str(site.home))
     report = json.loads(site.cluster.run(*words, "--mpi=pmix", "--time=60", *doctor, "--json").stdout)
@@ -142,7 +142,7 @@ def test_doctor(site):
 
 
 def test_early_end(site):
-    """A rank that ends before MPI begins does not leave the others in it: the scripts' srun --wait, here with less time."""
+    """If a rank ends before MPI starts, srun --wait of the scripts ends the others; here it waits for less time."""
     ends = site.fake("ends", f'[ "$SLURM_PROCID" = 1 ] && exit 3\nexec "{site.mylos}" "$@"')
     job = site.submit("train-cpu.sbatch", *TWO_NODES,
                       **site.variables("run", "--steps 8", MYLOS=ends, LAUNCHER=SRUN))
@@ -151,7 +151,7 @@ def test_early_end(site):
 
 
 def test_production_shapes(site):
-    """What the scripts ask for as they are, and with the options that they name."""
+    """The resource requests of the scripts are granted, unchanged and with the options that they mention."""
     cases = [("train-cpu.sbatch", [], 1, 2, 32, 0), ("train-cpu.sbatch", ["--nodes=2"], 2, 4, 64, 0),
              ("train-gpu.sbatch", [], 1, 4, 32, 4), ("train-gpu.sbatch", ["--nodes=2"], 2, 8, 64, 8),
              ("train-gpu.sbatch", ["--ntasks-per-node=1", "--gpus-per-node=1"], 1, 1, 8, 1),
@@ -162,16 +162,16 @@ def test_production_shapes(site):
         said = site.cluster.run("sbatch", "--test-only", *options, str(path)).stderr
         expect(f"using {cpus} processors on nodes" in said, f"{script} {options}: {said}")
         job = site.submit(script, *options, "--hold", **site.variables("run"))
-        told = site.cluster.job(job)
-        asked = dict(each.split("=") for each in told["TRES"].split(",") if "=" in each)
-        expect((told["NumNodes"].split("-")[0], told["NumTasks"], asked["cpu"]) == (str(nodes), str(ranks), str(cpus)), f"{script} {options}: {told}")
-        expect(int(asked.get("gres/gpu", 0)) == gpus or int(told.get("TresPerNode", "gpu:0").split(":")[-1]) * nodes == gpus,
-               f"{script} {options}: {told}")
+        facts = site.cluster.job(job)
+        asked = dict(each.split("=") for each in facts["TRES"].split(",") if "=" in each)
+        expect((facts["NumNodes"].split("-")[0], facts["NumTasks"], asked["cpu"]) == (str(nodes), str(ranks), str(cpus)), f"{script} {options}: {facts}")
+        expect(int(asked.get("gres/gpu", 0)) == gpus or int(facts.get("TresPerNode", "gpu:0").split(":")[-1]) * nodes == gpus,
+               f"{script} {options}: {facts}")
         site.cluster.run("scancel", job)
 
 
 def test_four_ranks_of_a_node(site):
-    """train-gpu.sbatch as it is: four ranks, each sees the four GPUs of its node."""
+    """In an unchanged train-gpu.sbatch, four ranks each see the four GPUs of their node."""
     sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SLURM_CPUS_PER_TASK, $*"')
     job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4",
                                                        COMMUNICATOR=""))
@@ -183,7 +183,7 @@ def test_four_ranks_of_a_node(site):
 
 
 def test_missing_variables(site):
-    """A variable that must be set and is not is named in one line, and so is a program that is not there."""
+    """A missing variable is named in one line, and so is a missing program."""
     small, jobs = ("--job-name=mylos", "--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS), []
     for script in ("train-cpu.sbatch", "train-gpu.sbatch", "requeue.sbatch", "compare.sbatch"):
         given = {}
@@ -199,22 +199,22 @@ def test_missing_variables(site):
 
 
 def test_time_limit(site):
-    """The walltime's end: Slurm's own signal, a checkpoint, back into the queue, and on to the end with equal losses."""
+    """Near the end of the walltime Slurm signals, the run saves, the job is requeued, and it finishes with equal losses."""
     steps = 120
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, "--time=00:01:00", "--signal=B:USR1@50", **site.variables(
         "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
     whole = site.whole_run("whole", steps)
-    told = site.ends_well(job, 120)
+    facts = site.ends_well(job, 120)
     log = site.log(job)
-    # On a busy machine the next start may meet its signal as well.
-    expect(int(told["Restarts"]) >= 1, f"{told}\n{log}")
+    # On a busy machine the next start may get the signal as well.
+    expect(int(facts["Restarts"]) >= 1, f"{facts}\n{log}")
     expect("ended by SIGUSR1 after" in log and "goes on after step" in log, log)
     expect(f"job      Slurm {job}, start 2\n" in log, log)
     expect(site.losses("run") == whole and len(whole) == steps, f"losses differ:\n{log}")
 
 
 def test_restarts(site):
-    """A signal each time: the run goes on until MAX_RESTARTS."""
+    """A job that is signalled at every start is requeued until MAX_RESTARTS."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables("run", f"--steps {ENDLESS}", MAX_RESTARTS="1", LAUNCHER=SRUN))
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
@@ -227,7 +227,7 @@ def test_restarts(site):
 
 
 def test_no_progress(site):
-    """A run that comes no step further is not started again, nor is one whose options are wrong; one that failed later is."""
+    """A run without progress or with wrong options is not started again. A run that failed after progress is."""
     dies = site.fake("fails", f'mkdir -p "{site.home}/dies/checkpoints"\ntouch "{site.home}/dies/checkpoints/step-000007.h5"\nexit 1')
     one = ("--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS)
     fails, stuck, wrong = (
@@ -243,7 +243,7 @@ def test_no_progress(site):
 
 
 def test_crash_at_start(site):
-    """A rank that crashes before its run has begun is started once more, and only once; one that crashes later is not."""
+    """A rank that crashes before its run has begun is started once more, but not twice. A later crash is not retried."""
     one = ("--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS)
     again = "mylos: a rank crashed before the run began; started once more\n"
     tried, crash = site.home / "tried", "kill -SEGV $$"
@@ -262,15 +262,15 @@ def test_crash_at_start(site):
 
 
 def test_scancel(site):
-    """A cancelled job leaves a checkpoint, does not come back, and the same command goes on from there."""
+    """A cancelled job leaves a checkpoint and is not requeued. The same command resumes from the checkpoint."""
     variables = site.variables("run", f"--steps {ENDLESS}", LAUNCHER=SRUN)
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **variables)
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", job)
-    told = site.cluster.wait_for_state(job, "CANCELLED")
+    facts = site.cluster.wait_for_state(job, "CANCELLED")
     wait_for("the end of its steps", lambda: not site.cluster.processes("train", str(site.home / "run")), 20)
-    # Slurm's SIGTERM or the SIGUSR1 that the script makes of it, whichever comes first.
-    expect(told["Restarts"] == "0" and re.search("ended by SIG(TERM|USR1) after", site.log(job)), site.log(job))
+    # Slurm's SIGTERM, or the SIGUSR1 into which the script turns it, whichever comes first.
+    expect(facts["Restarts"] == "0" and re.search("ended by SIG(TERM|USR1) after", site.log(job)), site.log(job))
     saved = site.checkpoints("run")
     expect(len(saved) == 1, f"{saved}\n{site.log(job)}")
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **variables)
@@ -279,7 +279,7 @@ def test_scancel(site):
 
 
 def test_dead_rank(site):
-    """A rank that is killed: its run ends, and goes on from the checkpoint before."""
+    """If a rank is killed, its run ends and resumes from the last checkpoint."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
         "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
     site.wait_for_step("run", 16)
@@ -288,8 +288,8 @@ def test_dead_rank(site):
     expect(len(ranks) == 1, f"{ranks}")
     os.kill(ranks[0], 9)
     whole = site.whole_run("whole", 60)
-    told = site.ends_well(job)
-    expect(told["Restarts"] == "1" and "goes on after step" in site.log(job), site.log(job))
+    facts = site.ends_well(job)
+    expect(facts["Restarts"] == "1" and "goes on after step" in site.log(job), site.log(job))
     expect(site.losses("run") == whole, f"losses differ:\n{site.log(job)}")
 
 
@@ -306,19 +306,19 @@ def parent_of(process):
 
 
 def kill_node(cluster, node):
-    """As a power cut: its daemon, its steps and their processes at once."""
+    """Kills a node as a power cut does: its daemon, its steps and their processes at once."""
     tasks = [each for each in cluster.processes() if node_of(each) == node]
     daemon = cluster.base / f"slurmd.{node}.pid"
     for process in {int(daemon.read_text()), *(parent_of(each) for each in tasks), *tasks}:
         os.kill(process, 9)
     daemon.unlink()
-    for name in ("spool", "tmp"):  # what does not outlive a power cut
+    for name in ("spool", "tmp"):  # directories that do not survive a power cut
         shutil.rmtree(cluster.base / f"{name}.{node}")
         (cluster.base / f"{name}.{node}").mkdir()
 
 
 def test_dead_node(site):
-    """A node that is gone: Slurm notices, requeues the job, and it goes on when there are two nodes again."""
+    """If a node dies, Slurm notices and requeues the job, which resumes when there are two nodes again."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
         "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER="srun --mpi=pmix --wait=10"))
     site.wait_for_step("run", 16)
@@ -332,12 +332,12 @@ def test_dead_node(site):
 
 
 def test_array(site):
-    """Each task of an array has a seed and a directory of its own, and only the one that was signalled starts again."""
+    """Each task of an array has its own seed and directory, and only the task that was signalled starts again."""
     array = site.submit("requeue.sbatch", "--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS, "--array=1-2",
                         **site.variables("run", "--steps 40", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.1)))
     site.wait_for_step("run-1", 3)
     site.wait_for_step("run-2", 3)
-    site.cluster.run("scancel", "--batch", "--signal=USR1", f"{array}_2")  # the last task has the array's own number
+    site.cluster.run("scancel", "--batch", "--signal=USR1", f"{array}_2")  # the last task has the number of the array
     logs = {task: site.home / f"mylos-{array}.{task}.out" for task in (1, 2)}
     wait_for("both tasks", lambda: all(log.exists() and "done after 40 steps" in log.read_text() for log in logs.values()), 90)
     expect("goes on after step" in logs[2].read_text() and "goes on after step" not in logs[1].read_text(),
@@ -354,7 +354,7 @@ def check_table(log, modes, ranks):
 
 
 def test_compare(site):
-    """The comparison's table, from the script's own limits on a tiny model."""
+    """The comparison prints its table, with the limits of the script and a tiny model."""
     variables = site.variables("runs", "--max-length 60 --doc-stride 20 --epochs 1", DEV=str(site.home / "train.json"),
                                REPEATS="1", RANKS="1,2", MODES="replicated,sharded")
     job = site.submit("compare.sbatch", "--ntasks-per-node=2", "--cpus-per-task=1", NO_GPUS,
@@ -362,13 +362,13 @@ def test_compare(site):
     site.ends_well(job)
     log = site.log(job, "mylos-compare")
     check_table(log, ["replicated", "sharded"], ["1", "2"])
-    told = json.loads((site.home / "runs" / "sharded-2-1" / "run.json").read_text())
-    expect((told["train-limit"], told["dev-limit"], told["schedule"], told["learning-rate"], told["batch"]) ==
-           (10000, 500, "constant", 3e-5, 8), f"{told}")
+    facts = json.loads((site.home / "runs" / "sharded-2-1" / "run.json").read_text())
+    expect((facts["train-limit"], facts["dev-limit"], facts["schedule"], facts["learning-rate"], facts["batch"]) ==
+           (10000, 500, "constant", 3e-5, 8), f"{facts}")
 
 
 def submit_pbs(site, script, *options, **variables):
-    """Submits from the scripts' own directory, as $PBS_O_WORKDIR is there."""
+    """Submits a script from its directory, which becomes $PBS_O_WORKDIR."""
     done = subprocess.run(["qsub", "-V", *options, script], cwd=site.home, env={**site.cluster.environment, **variables},
                           capture_output=True, text=True, timeout=60)
     expect(done.returncode == 0, f"qsub: {done.stdout}{done.stderr}")
@@ -376,12 +376,12 @@ def submit_pbs(site, script, *options, **variables):
 
 
 def pbs_log(site, job, script):
-    """What the job wrote: qsub's stand-in keeps both streams apart, whatever -j says in a file."""
+    """Returns the output of a job. The stand-in for qsub ignores -j in a script and keeps both streams apart."""
     return "".join(file.read_text() for file in sorted(site.home.glob(f"{script}.[oe]{job}*")))
 
 
 def start_pbs(site, script, **variables):
-    """Submits a job and waits until its run has begun; submits once more where Open MPI could not start its daemons."""
+    """Submits a job and waits until its run has begun. Submits it again if Open MPI could not start its daemons."""
     for _ in range(2):
         job = submit_pbs(site, script, **variables)
         record = pathlib.Path(variables["OUTPUT"]) / "run.json"
@@ -394,7 +394,7 @@ def start_pbs(site, script, **variables):
 
 
 def pbs_script(site, name, select):
-    """A copy of a script with another select line, which qsub's command line cannot give to its stand-in."""
+    """Copies a script with another select line, which the stand-in for qsub does not take on its command line."""
     text = (site.scripts / "pbs" / name).read_text()
     lines = [f"#PBS -l select={select}" if line.startswith("#PBS -l select=") else line for line in text.splitlines()]
     (site.home / name).write_text("\n".join(lines) + "\n")
@@ -403,12 +403,12 @@ def pbs_script(site, name, select):
 
 def test_pbs_train(site):
     script = pbs_script(site, "train-cpu.pbs", "2:ncpus=1:mpiprocs=1")
-    job = submit_pbs(site, script, **site.variables("run", "--steps 8", OMP_NUM_THREADS="77"))  # as PBS sets it, unasked
-    told = site.cluster.wait_for_end(job)
+    job = submit_pbs(site, script, **site.variables("run", "--steps 8", OMP_NUM_THREADS="77"))  # PBS sets this variable by itself
+    facts = site.cluster.wait_for_end(job)
     log = pbs_log(site, job, script)
     expect("77 threads" not in log, log)
-    expect(told["JobState"] == "COMPLETED" and "2 on 2 nodes" in log and "rank     1: n2" in log, f"{told}\n{log}")
-    expect(told["TimeLimit"] == "02:00:00" and told["JobName"] == "mylos", f"{told}")
+    expect(facts["JobState"] == "COMPLETED" and "2 on 2 nodes" in log and "rank     1: n2" in log, f"{facts}\n{log}")
+    expect(facts["TimeLimit"] == "02:00:00" and facts["JobName"] == "mylos", f"{facts}")
     job = submit_pbs(site, script, TRAIN="t", MODEL="m")
     site.cluster.wait_for_end(job)
     expect("mylos: OUTPUT is not set; submit with qsub -v OUTPUT=..., or set it in the script\n" in pbs_log(site, job, script),
@@ -416,12 +416,12 @@ def test_pbs_train(site):
 
 
 def test_pbs_resubmit(site):
-    """Before the walltime ends the job saves and submits itself again, from where it was submitted, as often as it may."""
+    """Before the walltime ends, the job saves and submits itself again from the same directory, up to its limit of restarts."""
     script = pbs_script(site, "resubmit.pbs", "2:ncpus=1:mpiprocs=1")
     steps = 60
     slow = site.fake("slow-mylos", f'[ "$RESTARTS" -gt 0 ] || export LD_PRELOAD="{site.slow_disk}" MYLOS_SLOW_FILES=step- '
                      f'MYLOS_SLOW_SECONDS=0.3\nexec "{site.mylos}" "$@"')
-    # Of a walltime of 24 s, 20 are left when the run stops: 4 s after its start.
+    # The walltime is 24 s, and the run stops with 20 s left, which is 4 s after its start.
     variables = site.variables("run", f"--steps {steps}", CHECKPOINT_EVERY="1", WALLTIME="24", STOP_BEFORE="20", MYLOS=slow,
                                RESTARTS="0")
     first = start_pbs(site, script, **variables)
@@ -429,12 +429,12 @@ def test_pbs_resubmit(site):
     whole = site.whole_run("whole", steps)
     starts, log = 0, ""
     job = first
-    while not starts or "out of walltime after" in log:  # on a busy machine the second start runs out of its time, too
-        told = site.cluster.wait_for_end(job)
+    while not starts or "out of walltime after" in log:  # on a busy machine the second start runs out of walltime, too
+        facts = site.cluster.wait_for_end(job)
         log = pbs_log(site, job, script)
-        expect((starts == 0) == ("goes on after step" not in log), f"start {starts} of {first}: {told}\n{log}")
+        expect((starts == 0) == ("goes on after step" not in log), f"start {starts} of {first}: {facts}\n{log}")
         starts, job = starts + 1, log.split()[-1]  # which qsub printed
-    expect(starts > 1 and told["JobState"] == "COMPLETED", f"{told}\n{log}")
+    expect(starts > 1 and facts["JobState"] == "COMPLETED", f"{facts}\n{log}")
     expect(site.losses("run") == whole, "losses differ")
     expect(site.cluster.wait_for_end(last)["ExitCode"] == "85:0", pbs_log(site, last, script))
     expect("mylos: not submitted again: MAX_RESTARTS=0 reached" in pbs_log(site, last, script), pbs_log(site, last, script))
@@ -445,8 +445,8 @@ def test_pbs_compare(site):
     variables = {**site.variables("runs", DEV=str(site.home / "train.json"), REPEATS="1", RANKS="1,2", MODES="replicated"),
                  "OPTIONS": "--max-length 60 --doc-stride 20 --epochs 1 --gemm kokkos-kernels"}
     job = submit_pbs(site, script, **variables)
-    told = site.cluster.wait_for_end(job)
-    expect(told["JobState"] == "COMPLETED", f"{told}\n{pbs_log(site, job, script)}")
+    facts = site.cluster.wait_for_end(job)
+    expect(facts["JobState"] == "COMPLETED", f"{facts}\n{pbs_log(site, job, script)}")
     check_table(pbs_log(site, job, script), ["replicated"], ["1", "2"])
 
 

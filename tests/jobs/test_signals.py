@@ -1,9 +1,9 @@
-"""Sends job scripts SIGTERM and SIGINT, as batch systems and people do, without a batch system.
+"""Sends SIGTERM and SIGINT to job scripts, as batch systems and people do, without a batch system.
 
     test_signals.py MYLOS SCRIPTS SLOW_DISK MPIEXEC [bert-base]
 
-SCRIPTS: the folder of job scripts; SLOW_DISK: mylos_test_slow_disk's library. bert-base: a model of that size, whose save takes
-seconds by itself. A run has to save, the script has to end with the signal's code, and must not start itself again.
+SCRIPTS: the folder of job scripts; SLOW_DISK: mylos_test_slow_disk's library; bert-base: use a model of that size, whose save takes
+seconds by itself. A run has to save, and the script has to end with the code of the signal and must not start itself again.
 """
 
 import os
@@ -19,7 +19,7 @@ import tiny
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 SCRIPTS = ("slurm/train-cpu.sbatch", "slurm/train-gpu.sbatch", "slurm/requeue.sbatch", "pbs/train-cpu.pbs",
            "pbs/train-gpu.pbs", "pbs/derecho.pbs", "pbs/resubmit.pbs")
-# Stands in for a launcher and its ranks: it saves on SIGUSR1 only, as a run under Open MPI's mpirun does.
+# A stand-in for a launcher and its ranks, which saves only on SIGUSR1, as a run under Open MPI's mpirun does.
 SAVES_ON_USR1 = """#!/bin/sh
 save() {
   trap "" USR1 TERM INT
@@ -48,7 +48,7 @@ def wait_for(what, condition, seconds=60.0):
 
 
 class Desk:
-    """A directory with what a user of the scripts has, and programs that note when a script asks for another start."""
+    """A directory with the files of a user of the scripts, and programs that record when a script requests another start."""
 
     def __init__(self, directory, scripts):
         self.base, self.scripts = pathlib.Path(directory), pathlib.Path(scripts)
@@ -64,7 +64,7 @@ class Desk:
         return str(file)
 
     def launch(self, words, output, **variables):
-        """A program in a session of its own, as a batch system starts it, and the file that it writes to."""
+        """Starts a program in its own session, as a batch system does. Returns it and its output file."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "PBS_", "PMIX", "OMPI_", "OMP_"))}
         environment = {**kept, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
@@ -91,7 +91,7 @@ class Desk:
 
 
 def check_all_scripts(desk):
-    """Every script hands both signals on as SIGUSR1, and ends with their code."""
+    """Every script passes both signals on as SIGUSR1 and ends with their code."""
     program = desk.program("fake", SAVES_ON_USR1)
     for script in SCRIPTS:
         for number, code in CODES.items():
@@ -111,7 +111,7 @@ def begin(desk, program, script, output, **more):
 
 
 def check_failed_save(desk, program, script):
-    """What could not be saved after SIGTERM is a failure, and not started again though there is an earlier checkpoint."""
+    """If the save after SIGTERM fails, the script fails, and does not start again from an earlier checkpoint."""
     output = desk.base / f"{pathlib.Path(script).name}-failed"
     job = begin(desk, program, script, output, SAVE_CODE="1")
     job.terminate()
@@ -119,7 +119,7 @@ def check_failed_save(desk, program, script):
 
 
 def check_first_signal(desk, program, script):
-    """SIGUSR1 before the time limit and SIGTERM at the limit, while the run saves: it is to go on."""
+    """After SIGUSR1 before the time limit and SIGTERM at the limit, while the run saves, the job is started again."""
     output = desk.base / f"{pathlib.Path(script).name}-first"
     wait = pathlib.Path(f"{output}.wait")
     wait.touch()
@@ -136,7 +136,7 @@ def check_first_signal(desk, program, script):
 
 
 def check_early_signal(desk, program, script):
-    """A signal that comes when the launcher has just been started, and the script does not know its process yet, is not lost."""
+    """A signal is not lost if it arrives just after the start of the launcher, when the script does not know its process yet."""
     output = desk.base / f"{pathlib.Path(script).name}-early"
     before = desk.program("early", "trap 'case $BASH_COMMAND in run=*) kill -TERM $$ ;; esac' DEBUG\n")
     job = desk.start(script, output, MYLOS=program, MODEL="m", TRAIN="t", LAUNCHER="env", BASH_ENV=before)
@@ -145,7 +145,7 @@ def check_early_signal(desk, program, script):
     except subprocess.TimeoutExpired:
         os.killpg(job.pid, signal.SIGKILL)
         raise AssertionError(f"{script}: the signal was lost") from None
-    expect(found in (143, 128 + signal.SIGUSR1), f"{script}: exit code {found}")  # before the launcher could save, or after
+    expect(found in (143, 128 + signal.SIGUSR1), f"{script}: exit code {found}")  # the launcher ended before it could save, or after that
 
 
 def write_bert_base(directory):
@@ -160,7 +160,7 @@ def wait_for_a_step(output):
 
 
 def check_real_scripts(desk, **given):
-    """Ranks under mpirun whose save takes longer than mpirun lets them live after SIGTERM."""
+    """Tests ranks under mpirun whose save takes longer than the time that mpirun gives them after SIGTERM."""
     for script, number in (("slurm/requeue.sbatch", signal.SIGTERM), ("slurm/train-cpu.sbatch", signal.SIGINT)):
         output = desk.base / f"script-{CODES[number]}"
         job = desk.start(script, output, **given)
@@ -171,7 +171,7 @@ def check_real_scripts(desk, **given):
 
 
 def check_bare_launcher(desk, words, is_open_mpi):
-    """What the launcher makes of both signals without a script. Earlier checkpoints stay; nothing half written does."""
+    """Tests how the launcher handles both signals without a script. Earlier checkpoints stay, partial files are removed."""
     output = desk.base / "bare"
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         saved = {file.name for file in (output / "checkpoints").glob("step-*.h5")}
@@ -182,18 +182,18 @@ def check_bare_launcher(desk, words, is_open_mpi):
         log.seek(0)
         text = log.read()
         found = {file.name for file in (output / "checkpoints").glob("step-*.h5")}
-        told = text.count("mylos: told to end: ")
+        announced = text.count("mylos: told to end: ")
         print(f"{number.name}: exit code {code}, {'saved' if found != saved else 'nothing saved'}")
         if number == signal.SIGUSR1:
             expect(found != saved and not list((output / "checkpoints").glob("*.tmp")), text)
         elif is_open_mpi:
-            expect(told == 1 and found >= saved, text)
+            expect(announced == 1 and found >= saved, text)
         else:
-            expect(told == 0 and code == CODES[number] and found != saved, f"exit code {code}:\n{text}")
+            expect(announced == 0 and code == CODES[number] and found != saved, f"exit code {code}:\n{text}")
 
 
 def main(mylos, scripts, slow_disk, mpiexec, size="tiny"):
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells start background jobs with it ignored, and their children inherit that
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells start background jobs with SIGINT ignored, which children inherit
     with tempfile.TemporaryDirectory(prefix="mylos-signals.") as directory:
         desk = Desk(directory, scripts)
         check_all_scripts(desk)

@@ -1,4 +1,4 @@
-"""A tiny BERT with random weights and questions for it, in files."""
+"""Writes a tiny BERT with random weights, and questions for it."""
 
 import json
 import random
@@ -35,7 +35,7 @@ def shapes(tokens):
 
 
 def write_model(directory, unused=0, distinct=None):
-    """`unused`: tokens more. `distinct`: so many values, over and over, where drawing all of them takes too long."""
+    """Writes the model. `unused`: number of additional tokens. `distinct`: number of random values, which are repeated to save time."""
     directory.mkdir()
     tokens = vocabulary() + [f"[unused{i}]" for i in range(unused)]
     (directory / "vocab.txt").write_text("\n".join(tokens) + "\n")

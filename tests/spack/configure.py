@@ -1,7 +1,7 @@
 """configure.py ROOT SCRATCH VARIANTS [NAME=VALUE...]: configures the tree with exactly the flags that the recipe passes.
 
-VARIANTS as Spack writes them, "+openmp~mpi" or "+cuda cuda_arch=80". NAME=VALUE are CMake variables of this machine (compilers),
-for what Spack's environment would say. Where the Kokkos of the variants is missing, or nvcc: exit code 77, a skip.
+VARIANTS are written as in Spack: "+openmp~mpi" or "+cuda cuda_arch=80". NAME=VALUE are CMake variables of this machine (compilers),
+which Spack would take from its environment. The exit code is 77 (skipped) if nvcc or the Kokkos of the variants is missing.
 """
 
 import json
@@ -27,14 +27,14 @@ def skip(reason):
 
 
 def kokkos_without_threads(root):
-    """Skips where there is none: a build with OpenMP does not need it."""
+    """Skips the test if there is no Kokkos without OpenMP. A build with OpenMP does not need it."""
     where = subprocess.run([root / "scripts/kokkos", "--where", "--serial"], capture_output=True, check=False)
     if where.returncode != 0 and "Kokkos_ROOT" not in os.environ:
         skip("no Kokkos without OpenMP: scripts/kokkos --serial builds it")
 
 
 def kokkos_for_gpus(root, architecture):
-    """The prefix of scripts/kokkos, whose bin/nvcc_wrapper stands for Spack's package of that name."""
+    """Returns the prefix of scripts/kokkos, whose bin/nvcc_wrapper replaces Spack's package of that name."""
     if not shutil.which("nvcc"):
         skip("no CUDA toolkit: nvcc is not on the path")
     where = subprocess.run([root / "scripts/kokkos", "--where", "--cuda", architecture], capture_output=True, text=True, check=False)
@@ -54,7 +54,7 @@ def main():
     if variants.get("openmp") is False:
         kokkos_without_threads(root)
     flags = recipe.cmake_arguments(*recipe.load(root), variants, compiler)
-    # Spack names its own Kokkos by CMAKE_PREFIX_PATH.
+    # Spack passes its own Kokkos in CMAKE_PREFIX_PATH.
     local = [f"-D{name}_ROOT={compiler.parents[1]}" for name in ("Kokkos", "KokkosKernels")] if compiler else ["-D" + word for word in sys.argv[4:]]
     shutil.rmtree(scratch, ignore_errors=True)
     command = ["cmake", "-S", root, "-B", scratch, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *local, *flags]
@@ -65,7 +65,7 @@ def main():
         sys.exit("the configuration failed")
     if "Manually-specified variables were not used" in result.stdout:
         sys.exit("a flag of the recipe is no option of the build")
-    # What was asked for is what the build has, whatever the defaults are.
+    # The build has the requested features, whatever the defaults are.
     got = cache(scratch)
     for name, value in re.findall(r"-D(MYLOS_\w+):\w+=(\S+)", " ".join(flags)):
         if got.get(name) != value:

@@ -1,7 +1,7 @@
-"""Reads spack_repo's recipe without Spack: stands in for the few names that it takes from there.
+"""Reads spack_repo's recipe without Spack, by replacing the few names that it imports from Spack.
 
-What this checks is what the recipe says about itself (variants, what it refuses) and what it passes to CMake. Whether Spack takes it is
-checked with Spack itself (spack_itself.py).
+This checks what the recipe declares (variants, conflicts) and what it passes to CMake. spack_itself.py checks with Spack itself that
+Spack accepts the recipe.
 """
 
 import collections
@@ -12,13 +12,13 @@ import sys
 import types
 
 RECIPE = "spack_repo/mylos/packages/mylos/package.py"
-ARCHITECTURES = ("10", "35", "60", "70", "75", "80", "86", "89", "90", "90a", "100", "120")  # some of CudaPackage's
+ARCHITECTURES = ("10", "35", "60", "70", "75", "80", "86", "89", "90", "90a", "100", "120")  # some values of CudaPackage
 
 Variant = collections.namedtuple("Variant", "name default values when")
 
 
 class Directives:
-    """Collects what the recipe's class body calls."""
+    """Collects the directives that the class body of the recipe calls."""
 
     def __init__(self):
         self.variants, self.conflicts, self.dependencies, self._when = {}, [], [], []
@@ -50,7 +50,7 @@ class Spec:
         self.variants = variants
 
     def satisfies(self, text):
-        """Of `+name`, `~name` and `name=value`, all of them; of `^...` what the caller put in by that text."""
+        """Returns whether all of `+name`, `~name` and `name=value` hold. For `^...` returns the value that the caller gave for it."""
         if text.startswith("^"):
             return self.variants.get(text, False)
         words = re.findall(r"[+~][\w-]+|[\w-]+=[\w-]+", text)
@@ -58,7 +58,7 @@ class Spec:
 
 
 class CMakePackage:
-    """define and define_from_variant as Spack's do it; cmake_args is the recipe's."""
+    """Has define and define_from_variant as Spack has; the recipe adds cmake_args."""
 
     def __init__(self, spec, others=()):
         self.spec, self.others = spec, dict(others)
@@ -78,7 +78,7 @@ class CMakePackage:
 
 
 def load(root):
-    """The recipe's class and the directives that it called."""
+    """Returns the class of the recipe and the directives that it called."""
     directives = Directives()
     cuda = type("CudaPackage", (), {"cuda_arch_values": ARCHITECTURES})
     modules = {
@@ -102,8 +102,8 @@ def load(root):
 
 
 def cmake_arguments(recipe, directives, chosen, compiler=None):
-    """What the recipe passes to CMake for the defaults with `chosen` in place; as in Spack, a variant whose condition does
-    not hold is not there."""
+    """Returns the recipe's arguments for CMake, for the defaults overridden by `chosen`. As in Spack, a variant whose condition does
+    not hold does not exist."""
     variants = {v.name: chosen.get(v.name, v.default) for v in directives.variants.values()}
     for variant in directives.variants.values():
         if variant.when and not Spec(dict(variants)).satisfies(variant.when):

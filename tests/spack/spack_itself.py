@@ -1,7 +1,7 @@
-"""spack_itself.py ROOT STEP: what Spack says of the recipe; STEP: audit, style, concretize or install.
+"""spack_itself.py ROOT STEP: checks the recipe with Spack. STEP: audit, style, concretize or install.
 
-MYLOS_SPACK names a checkout of Spack 1.x that knows its package repository; without it the step is skipped (exit code 77). install
-is a build of all dependencies: it runs where MYLOS_SPACK_INSTALL is set as well.
+MYLOS_SPACK names a checkout of Spack 1.x that knows its package repository. Without it the step is skipped (exit code 77). The step
+install builds all dependencies, so it runs only if MYLOS_SPACK_INSTALL is set as well.
 """
 
 import os
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-# Spec, and texts that the concretized spec holds.
+# A spec, and texts that its concretized form contains.
 ACCEPTED = {
     "mylos ~cuda +openmp +mpi": ["kokkos@", "hdf5@", "openmpi@", "threads=openmp"],
     "mylos +cuda cuda_arch=70 +nccl +mpi +openmp": ["cuda@12", "kokkos-nvcc-wrapper@", "nccl@"],
@@ -28,7 +28,7 @@ def skip(reason):
 
 
 class Spack:
-    """The checkout with the tree's package repository beside its own, in a configuration of this run."""
+    """Spack's checkout, configured for this run with the package repository of the tree beside its own."""
 
     def __init__(self, checkout, root, scope):
         self.program = checkout / "bin/spack"
@@ -54,7 +54,7 @@ def audit(spack):
 
 
 def style(spack):
-    """Of the recipe alone. Spack takes black, flake8 and isort from its environment, or bootstraps them."""
+    """Checks the style of the recipe alone. Spack takes black, flake8 and isort from its environment, or bootstraps them."""
     print(spack.passes("style", "--root", str(spack.root), str(spack.root / "spack_repo/mylos/packages/mylos/package.py")))
 
 
@@ -69,7 +69,7 @@ def concretize(spack):
         if result.returncode == 0:
             sys.exit(f"{result.stdout}\n{spec} should be refused")
     for environment in [spack.root, *sorted((spack.root / "spack").iterdir())]:
-        # A copy: concretizing writes spack.lock beside spack.yaml.
+        # Uses a copy, because concretizing writes spack.lock beside spack.yaml.
         with tempfile.TemporaryDirectory() as scratch:
             text = (environment / "spack.yaml").read_text(encoding="utf-8")
             for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""test_recipe.py ROOT: what the recipe says of itself, read without Spack."""
+"""test_recipe.py ROOT: tests the declarations of the recipe, read without Spack."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import unittest
 import recipe
 
 ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
-# Options that no variant stands for, and why.
+# Options without a variant, with the reason.
 UNNAMED = {"SANITIZERS": "for tests of the tree", "FUZZ": "for tests of the tree", "DEVICE_KERNELS": "for tests of the tree"}
 
 
@@ -57,7 +57,7 @@ class Recipe(unittest.TestCase):
         self.assertLessEqual(found, names)
 
     def test_environments(self):
-        """Each names the tree, the recipe's folder and variants that there are, by paths that lead there."""
+        """Each environment names the tree, the folder of the recipe and existing variants, by valid paths."""
         for path in [ROOT / "spack.yaml", *sorted(ROOT.glob("spack/*/spack.yaml"))]:
             text = path.read_text(encoding="utf-8")
             specs = re.search(r"- mylos@develop (.*)", text).group(1)

@@ -1,9 +1,9 @@
-"""Checks that the documentation tells what is there: links, files of the tree, commands and options.
+"""Checks that links, files, commands and options in the documentation exist.
 
     check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | options PROGRAM | table PROGRAM
-    check_docs.py write ROOT PROGRAM     writes the tables of docs/training-options.md anew
+    check_docs.py write ROOT PROGRAM     regenerates the tables of docs/training-options.md
 
-Prints one line for each breach; exits 1 if there is one.
+Prints one line for each error. Exits with 1 if there is one.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ FOLDERS = "app|bench|cmake|container|core|data|docs|examples|jobscripts|nn|paral
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
-# Options of every command, which its help does not list.
+# Options of every command, which the help of a command does not list.
 ALWAYS = {"help", "version"}
 
 
@@ -25,7 +25,7 @@ def pages(root):
 
 
 def lines(page):
-    """Number and text of each line, with a command that ends in \\ joined with what follows."""
+    """Yields number and text of each line. A line that ends in \\ is joined with the next one."""
     begun, text = 0, ""
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         begun = begun or number
@@ -37,7 +37,7 @@ def lines(page):
 
 
 def anchors(page):
-    """What GitHub calls the headings of a page."""
+    """Yields the anchors that GitHub gives to the headings of a page."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             yield re.sub(r"[^\w -]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
@@ -58,7 +58,7 @@ def check_links(root):
 
 
 def source_strings(root):
-    """All that is between quotes in the sources, a line each; literals side by side are one."""
+    """Returns the string literals of the sources, one per line. Adjacent literals are joined."""
     text = ""
     for folder in ("app", "core", "data", "nn", "parallel", "tasks", "train"):
         for source in sorted((root / folder).rglob("*.[ch]pp")):
@@ -67,7 +67,7 @@ def source_strings(root):
 
 
 def is_said(part, known):
-    """Whether a message has this part. Where the engine's name an option, the sources have setting("its-name")."""
+    """Returns whether a message contains this part. Messages of the engine name an option by setting("its-name")."""
     if part in known:
         return True
     texts, names = OPTION.split(part)[::2], OPTION.findall(part)
@@ -75,7 +75,7 @@ def is_said(part, known):
 
 
 def check_messages(root):
-    """Messages that a table tells about (its first column is called message) are those of the sources; ... stands for anything."""
+    """Checks that the sources contain the messages of tables whose first column is called message. ... matches anything."""
     known = source_strings(root)
     for page in pages(root):
         inside = False
@@ -87,7 +87,7 @@ def check_messages(root):
 
 
 def is_a_file_name(path):
-    """Not train/loss, a name in TensorBoard, nor gemm_<name>.cpp."""
+    """Returns whether a path names a file, unlike train/loss, which is a name in TensorBoard, or gemm_<name>.cpp."""
     named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/", path)
     return named and not re.search(r"[<>{}]", path)
 
@@ -102,13 +102,13 @@ def check_paths(root):
 
 
 class Program:
-    """What `mylos --help` and `mylos COMMAND --help` say."""
+    """The output of `mylos --help` and `mylos COMMAND --help`."""
 
     def __init__(self, path):
         self.path = path
         self.commands = {name: self.help(name) for name in re.findall(r"^  (\w+) ", self.run("--help"), re.MULTILINE)}
         self.commands["help"] = self.run("--help")
-        # Tasks have options of their own, which a command shows where it has --task.
+        # A command with --task also shows the options of the given task.
         words = re.search(r"--task\) values=\"([^\"]*)\"", self.run("help", "--bash"))
         tasks = words.group(1).split() if words else []
         self.of_tasks = {name: "".join(self.run(name, "--task", task, "--help") for task in tasks if "--task " in text)
@@ -128,13 +128,13 @@ class Program:
 
 
 def commands_of(line):
-    """The commands that a line shows: between backticks, or typed in a block."""
+    """Returns the commands that a line shows: those in backticks, else the line itself."""
     spans = SPAN.findall(line)
     return spans if spans else [re.sub(r"^\s*\$ ", "", line).strip()]
 
 
 def check_command(text, root, program):
-    """What is wrong with `text` if it is a command of ours."""
+    """Yields the errors of `text` if it is a command of this project."""
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
@@ -149,13 +149,13 @@ def check_command(text, root, program):
             known = program.options(words[1])
         else:
             known = program.all_options()
-        yield from (f"mylos {words[1]} has no option --{name}" for name in options if name.replace("_", "-") not in known)  # which users may write
+        yield from (f"mylos {words[1]} has no option --{name}" for name in options if name.replace("_", "-") not in known)  # users may write _ for -
     elif re.match(r"(?:scripts|bench)/", first) and (root / first).is_file():
         script = (root / first).read_text(encoding="utf-8")
         yield from (f"{first} has no option --{name}" for name in options if f"--{name}" not in script)
     elif first.startswith("--"):
         known = program.all_options()
-        yield from (f"no command has an option --{name}" for name in options if name.replace("_", "-") not in known)  # which users may write
+        yield from (f"no command has an option --{name}" for name in options if name.replace("_", "-") not in known)  # users may write _ for -
 
 
 def check_options(root, program):
@@ -167,7 +167,7 @@ def check_options(root, program):
 
 
 def parse_help(text):
-    """Sections of a command's help: [title, [[option, placeholder, default, aliases, what it does], ...]]."""
+    """Returns the sections of a command's help: [title, [[option, placeholder, default, aliases, description], ...]]."""
     sections = []
     for line in text.splitlines():
         if re.match(r"\S.*:$", line) and not line.startswith("usage"):
@@ -208,7 +208,7 @@ BEGIN, END = "<!-- tables: check_docs.py write -->\n", "<!-- end of the tables -
 
 
 def comparable(text):
-    """A row for each option: name, default and aliases. What --gemm says depends on the libraries of a build."""
+    """Returns {option: (default, aliases)}, without --gemm, whose text depends on the libraries of a build."""
     rows = re.findall(r"^\| (`--(?:[^|]|(?<=\\)\|)*) \| ([^|]*?) ?\| ([^|]*?) ?\|", text, re.MULTILINE)
     return {row[0]: row[1:] for row in rows if not row[0].startswith("`--gemm")}
 
@@ -216,10 +216,10 @@ def comparable(text):
 def check_table(root, program):
     page = root / "docs/training-options.md"
     _, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    written, told = comparable(rest.partition(END)[0]), comparable(tables(program))
-    for option in sorted(written.keys() | told.keys()):
-        if written.get(option) != told.get(option):
-            yield f"docs/training-options.md: {option} is {written.get(option)} there and {told.get(option)} in mylos train --help"
+    written, printed = comparable(rest.partition(END)[0]), comparable(tables(program))
+    for option in sorted(written.keys() | printed.keys()):
+        if written.get(option) != printed.get(option):
+            yield f"docs/training-options.md: {option} is {written.get(option)} there and {printed.get(option)} in mylos train --help"
 
 
 def write_table(root, program):

@@ -1,8 +1,8 @@
-"""Checks what the compiler does not: who includes whom, who may name a vendor or an option, how long a file is, that sources are listed and tested.
+"""Checks rules that the compiler does not: includes, names of vendors and options, lengths of files, and that sources are listed and tested.
 
     check_tree.py RULE ROOT      RULE: includes | table | vendors | families | settings | lengths | sources | definitions | tests | pip
 
-Prints one line for each breach; exits 1 if there is one.
+Prints one line for each error. Exits with 1 if there is one.
 """
 
 import pathlib
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-# folder -> what its files may include: their own folder always, a folder "x", a folder with all below it "x/*", or a file.
+# folder -> what its files may include beside their own folder: a folder "x", a folder with all folders below it "x/*", or a file.
 # docs/architecture.md shows the same table. tests and bench may include everything.
 ARROWS = {
     "core/base": "",
@@ -51,19 +51,19 @@ ARROWS = {
     "app/runs": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app": "app/* tasks/* train/* data/* nn/* parallel/* core/*",
 }
-# Where C++ lies.
+# Folders with C++ files.
 TOPS = ["core", "data", "nn", "parallel", "train", "tasks", "app", "bench", "tests"]
 UNCHECKED = {"bench", "tests"}
 
-# what may be written -> the files that may write it
+# words -> the files that may contain them
 VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
-    # CUDA's runtime, its driver, its words for functions and launches, and Kokkos' names for it
+    # CUDA's runtime, its driver, its keywords for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
     r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|gemm_cudnn)\.cpp)",
-    # NCCL, but for variables of the environment, which texts begin with or name; files that only have it in their name are not its callers
+    # NCCL, except environment variables in texts, and names of files that contain "nccl"
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
@@ -72,37 +72,37 @@ VENDORS = {
     r"\bj(?:peglib|error)\.h\b|\bjpeg_\w+\(": r"data/images/decode_jpeg\.cpp",
     r"\bpng\.h\b|\bpng_\w+\(": r"data/images/(de|en)code_png\.cpp",
     r"\bzlib\.h\b|\bgz[a-z]+\(": r"data/images/inflated_file\.cpp",
-    # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
+    # nlohmann's parser accepts any depth of nesting, which can overflow the stack; ours has a limit
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
     r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
 }
 
-# what names a model family or its data set, and the folders whose files may say it: the engine and the commands know no model
+# words that name a model family or its data set, and the folders whose files may contain them: engine and commands know no model
 FAMILIES = {
     r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*",
     r"(?i)llama": r"(nn/llama|data|tasks|bench|tests)/.*",
     r"(?i)resnet": r"(nn/resnet|data|tasks|bench|tests)/.*",
 }
 
-# The engine names settings, and app spells them as options. What the engine's texts may still begin with "--": options of other
-# programs, and words that are no options.
+# The engine names settings, and app spells them as options. Texts of the engine may contain "--" only in options of other programs,
+# and in words that are no options.
 ENGINE = {"core", "data", "nn", "parallel", "train"}
 OTHER_PROGRAMS = {
     "core/base/download.cpp": r"proto(-default|-redir)?|max-filesize|fail|silent|show-error|location|connect-timeout|speed-(limit|time)"
     r"|retry|write-out|dump-header|output|header",  # curl
-    "core/base/option.cpp": r"",  # "--{}": the table of options itself
+    "core/base/option.cpp": r"",  # "--{}" in the table of options itself
     "core/base/processors.cpp": r"cpus-per-task|bind-to|map-by",  # srun, mpirun
     "core/kernels/cuda/device_obstacle.cpp": r"gpus-per-task",  # srun
     "data/huggingface/fetch.cpp": r"hash|only-binary|require-hashes|no-deps|quiet|disable-pip-version-check|retries|timeout|dest|requirement"  # pip
-    r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose files follow "--"
-    "data/huggingface/model_names.cpp": r"",  # what names of directories have for a slash
+    r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose file arguments follow "--"
+    "data/huggingface/model_names.cpp": r"",  # replaces a slash in names of directories
     "data/text/pgn_documents.cpp": r"",  # a null move of chess
     "parallel/launch/launch.cpp": r"ntasks-per-node|gpus-per-node",  # srun
     "parallel/launch/launcher.cpp": r"mpi|signal",  # srun, scancel
 }
 
-# written by CMake, so not in the tree
+# generated by CMake, so not in the tree
 GENERATED = {"mylos_commit.hpp"}
 
 MAXIMUM_LINES = 500
@@ -110,7 +110,7 @@ MOST_RECORDED_BYTES = 8 << 20
 
 
 def sources(root):
-    """Every C++ file of our folders, as a path from the root."""
+    """Yields the C++ files of our folders as paths from the root."""
     for folder in TOPS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".hpp", ".cpp"}:
@@ -122,7 +122,7 @@ def without_comments(text):
 
 
 def may_include(folder, target):
-    """Whether files of a folder may include the file `target`."""
+    """Returns whether files of a folder may include the file `target`."""
     own = target.rsplit("/", 1)[0]
     return own == folder or any(
         (own + "/").startswith(allowed[:-1]) if allowed.endswith("/*") else allowed in {own, target} for allowed in ARROWS[folder].split())
@@ -162,7 +162,7 @@ def check_vendors(root):
 
 
 def check_families(root):
-    """In texts and comments too: what is said of one family in a file of all is wrong of the next."""
+    """Checks that shared files name no model family, also in texts and comments, which would be wrong for other families."""
     for path in sources(root):
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             for word, allowed in FAMILIES.items():
@@ -172,7 +172,7 @@ def check_families(root):
 
 
 def strings(text):
-    """The line and the content of each string literal; literals side by side are several."""
+    """Yields line and content of each string literal. Adjacent literals are separate."""
     tokens = r"""//[^\n]*|/\*.*?\*/|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<plain>(?:[^"\\\n]|\\.)*)"|(?<!\w)'(?:[^'\\\n]|\\.)*'"""
     for match in re.finditer(tokens, text, re.DOTALL):
         content = match["plain"] if match["raw"] is None else match["raw"]
@@ -181,14 +181,14 @@ def strings(text):
 
 
 def option_names(root):
-    """The names in the tables of options: those of all tasks, and of each."""
+    """Yields the names in the tables of options: those of all tasks, and those of each task."""
     for path in sources(root):
         if path.parent == pathlib.PurePath("app/options") or (path.parts[0] == "tasks" and path.stem.endswith("_options")):
             yield from re.findall(r'\(\s*"([a-z][\w-]*)",\s*\{', (root / path).read_text())
 
 
 def check_settings(root):
-    """Texts of the engine spell no option of the program: setting("micro-batch") does, and it must be the name of an option."""
+    """Checks that texts of the engine spell no option. They use setting("micro-batch"), which must be the name of an option."""
     options = set(option_names(root))
     for path in sources(root):
         if path.parts[0] not in ENGINE:
@@ -213,20 +213,20 @@ def check_lengths(root):
 
 
 def check_sources(root):
-    """A .cpp that no CMakeLists.txt above it names is never compiled."""
+    """Checks that a CMakeLists.txt above each .cpp lists it; otherwise it would never be compiled."""
     for path in sources(root):
         if path.suffix != ".cpp":
             continue
         lists = [root / parent / "CMakeLists.txt" for parent in path.parents]
         text = "".join(file.read_text() for file in lists if file.is_file())
-        # A list may hold the stem only, where it chooses between files of one family.
+        # A list that chooses between files of one family may contain only the stem.
         if path.name not in text and path.stem.removeprefix("gemm_") not in text:
             yield f"{path}: no CMakeLists.txt lists it"
 
 
 def check_definitions(root):
-    """Texts that the sources take from CMake come in headers that configure_file writes: nvcc_wrapper drops the spaces of
-    compile definitions. Those of tests name files, and tests/ is left out."""
+    """Checks that CMake passes texts to sources in headers written by configure_file, because nvcc_wrapper drops spaces from compile
+    definitions. tests/ is left out, because its definitions are file names."""
     for folder in sorted({*TOPS, "cmake"} - {"tests"}):
         for path in [*(root / folder).rglob("CMakeLists.txt"), *(root / folder).rglob("*.cmake")]:
             for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -235,7 +235,7 @@ def check_definitions(root):
 
 
 def check_table(root):
-    """docs/architecture.md has a row `folder/` for each folder of ARROWS, with what it may include, and no other."""
+    """Checks that the table of docs/architecture.md has exactly the rows of ARROWS: each folder, and what it may include."""
     rows = dict(re.findall(r"^\| `([\w/]+)/` \|[^|]*\| ([^|]*) \|$", (root / "docs/architecture.md").read_text(), re.MULTILINE))
     for folder, allowed in ARROWS.items():
         written = " ".join(re.findall(r"`([^`]+)`", rows.get(folder, "")))
@@ -248,8 +248,8 @@ def check_table(root):
 
 
 def check_tests(root):
-    """Tests mirror the tree: <folder>/<file>.cpp is tested by tests/<folder>/test_<file>.cpp, or the CMakeLists.txt of the tests
-    says which test covers it, in a line "# <folder>/<file>: test_other, ..."."""
+    """Checks that tests mirror the tree: <folder>/<file>.cpp is tested by tests/<folder>/test_<file>.cpp, or the CMakeLists.txt of the
+    tests names the test that covers it, in a line "# <folder>/<file>: test_other, ..."."""
     for path in sources(root):
         if path.parts[0] in UNCHECKED or path.suffix != ".cpp":
             continue
@@ -268,14 +268,14 @@ def check_tests(root):
 
 
 def check_pip(root):
-    """pip runs code of source distributions before anybody sees their sums, and Python without -I imports a pip.py of the
-    working directory: scripts and benchmarks take wheels or pinned sums only, in isolated mode."""
+    """Checks that scripts and benchmarks call pip in isolated mode, with wheels or pinned checksums only. pip would run the code of
+    source distributions before their checksums are known, and Python without -I would import a pip.py of the working directory."""
     for path in sorted([*(root / "scripts").rglob("*"), *(root / "bench").rglob("*")]):
         if not path.is_file():
             continue
         text = path.read_text(errors="replace").replace("\\\n", " ")
         commands = re.findall(r"[^\n]*\bpip\"? +(?:install|download)\b[^\n]*", text)
-        if path.suffix == ".py":  # a list of words
+        if path.suffix == ".py":  # the command is a list of words
             lists = re.findall(r"\[[^][]*\"pip\"[^][]*\]", text)
             commands += [re.sub(r"[\[\]\",]", " ", words) for words in lists]
         for command in map(lambda found: " ".join(found.split()), commands):
@@ -284,7 +284,7 @@ def check_pip(root):
 
 
 def check_recorded(root):
-    """Recorded values travel with every clone."""
+    """Checks the size of recorded values, which are part of every clone."""
     total = sum(path.stat().st_size for path in (root / "tests/golden").rglob("*") if path.is_file())
     if total > MOST_RECORDED_BYTES:
         yield f"tests/golden: {total / 2**20:.1f} MiB; {MOST_RECORDED_BYTES / 2**20:.0f} are the most, larger recordings lie outside the tree"

@@ -1,4 +1,4 @@
-"""The checks of check_docs.py must be able to fail: each is run on a small tree that breaks its rule, and on one that keeps it."""
+"""Tests that the checks of check_docs.py can fail: each runs on a small tree that breaks its rule, and on one that follows it."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The checks of check_tree.py must be able to fail: each is run on a small tree that breaks its rule, and on one that keeps it."""
+"""Tests that the checks of check_tree.py can fail: each runs on a small tree that breaks its rule, and on one that follows it."""
 
 import pathlib
 import sys
@@ -24,7 +24,7 @@ class CheckTree(unittest.TestCase):
         file.write_text(text)
 
     def breach_of_include(self, path, target):
-        """What is said of a file that includes another one; empty where it may."""
+        """Returns the error for a file that includes another one, or "" if it may."""
         self.write(target, "#pragma once\n")
         self.write(path, f'#include "{target}"\n')
         breaches = list(check_tree.check_includes(self.root))
@@ -234,7 +234,7 @@ class CheckTree(unittest.TestCase):
             ("parallel/communicator/nccl_communicator.cpp", "ncclUniqueId id;"),
             ("parallel/communicator/nccl_library.hpp", "#include <nccl.h>"),
             ("parallel/communicator/nccl_operations.cpp", "cudaEventQuery(event);"),
-            # Names of ours.
+            # Names of this project.
             ("parallel/launch/launch.cpp", '#include "parallel/communicator/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
             ("core/kernels/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
             ("parallel/communicator/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),

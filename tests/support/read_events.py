@@ -1,4 +1,4 @@
-"""Prints as JSON what TensorBoard, the Python package, reads of the runs below a directory, as its pages show it.
+"""Prints as JSON what the Python package of TensorBoard reads from the runs below a directory, as its pages show it.
 
     read_events.py DIRECTORY
 

@@ -1,5 +1,6 @@
-"""Lays pages out in chromium, on screens of several widths and on paper, and prints what is not where it should be, a
-line each: report_layout.py PAGE...
+"""Renders pages in Chromium, on screens of several widths and on paper, and prints one line for each layout error.
+
+    report_layout.py PAGE...
 """
 import json
 import os
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-WIDTHS = [(1280, "screen"), (760, "screen"), (400, "screen"), (718, "print")]  # 718 pixels are A4 without its margins
+WIDTHS = [(1280, "screen"), (760, "screen"), (400, "screen"), (718, "print")]  # 718 pixels are the width of A4 without margins
 
 CHECK = """(() => {
   const problems = [], width = document.documentElement.clientWidth, seen = e => e.getClientRects().length > 0;
@@ -42,7 +43,7 @@ CHECK = """(() => {
 
 
 class Browser:
-    """Chromium's debugging protocol over descriptors 3 and 4."""
+    """A Chromium process, controlled by its debugging protocol over file descriptors 3 and 4."""
 
     def __init__(self, profile):
         read, self.write = os.pipe()
@@ -94,7 +95,7 @@ class Browser:
     def problems(self, width, medium):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=medium)
-        # On a wide screen and on paper nothing is to be cut; on narrow ones tables scroll.
+        # On a wide screen and on paper nothing may be cut off; on narrow screens tables scroll.
         check = CHECK.replace("FITS", "true" if width > 1000 or medium == "print" else "false")
         return json.loads(self.call("Runtime.evaluate", expression=check)["result"]["value"])
 
