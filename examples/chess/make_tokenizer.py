@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def read_games(path):
-    """The moves of each game, as mylos reads them: without numbers, comments, variations and results."""
+    """Yields the moves of each game as mylos reads them: without numbers, comments, variations and results."""
     for game in re.split(r"(?=^\[Event )", path.read_text(encoding="utf-8"), flags=re.M):
         moves = re.sub(r"^\[.*\]$", "", game, flags=re.M)
         moves = re.sub(r"\{[^}]*\}|\d+\.+", " ", moves).split()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws pictures of ten shapes, each of its own size, place, angle and colours, as PNG files in class directories.
+"""Draws pictures of ten shapes with random size, position, angle and colours, as PNG files in class directories.
 
     draw_shapes.py DIRECTORY [--train N] [--dev N] [--size PIXELS]
 
-DIRECTORY/train and DIRECTORY/dev get N pictures of each shape (200 and 50), of 32 x 32 pixels. The same call draws the
-same pictures.
+Writes N pictures of each shape (200 and 50 by default), of 32 x 32 pixels, into DIRECTORY/train and DIRECTORY/dev. The same call
+always draws the same pictures.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import zlib
 
 
 def polygon(corners, inner=1.0):
-    """Whether (x, y) is in a polygon around the origin whose corners have radius 1, or `inner` for every second one."""
+    """Returns a test whether (x, y) is in a polygon around the origin. Its corners have radius 1, or `inner` for every second one."""
     points = [((1.0 if i % 2 == 0 else inner) * math.sin(2 * math.pi * i / corners),
                -(1.0 if i % 2 == 0 else inner) * math.cos(2 * math.pi * i / corners)) for i in range(corners)]
 
@@ -49,7 +49,7 @@ def colour(draw):
 
 
 def unlike(draw, other):
-    """A colour that can be told from the other."""
+    """Returns a colour that is distinguishable from `other`."""
     while True:
         found = colour(draw)
         if sum(abs(a - b) for a, b in zip(found, other)) > 200:
@@ -57,7 +57,7 @@ def unlike(draw, other):
 
 
 def picture(contains, size, draw):
-    """Rows of RGB bytes."""
+    """Returns a picture as rows of RGB bytes."""
     background = colour(draw)
     front = unlike(draw, background)
     radius = draw.uniform(0.28, 0.48) * size
@@ -80,7 +80,7 @@ def png(rows, size):
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)  # 8 bits of each of three colours
+    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)  # 8 bits for each of three colours
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 

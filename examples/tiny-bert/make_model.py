@@ -1,4 +1,4 @@
-"""Writes the tiny BERT beside this file anew: make_model.py [DIRECTORY]. The same bytes each time."""
+"""Regenerates the tiny BERT beside this file: make_model.py [DIRECTORY]. The result is always the same, byte for byte."""
 
 import collections
 import json
@@ -15,7 +15,7 @@ HIDDEN, HEADS, LAYERS, FEED_FORWARD, POSITIONS = 32, 2, 2, 64, 128
 
 
 def vocabulary():
-    """The special tokens, every character as a word and as a word's rest, then the commonest words of the training data."""
+    """Returns the special tokens, every character as a word and as a continuation, and the most common words of the training data."""
     document = json.loads((HERE.parent / "squad" / "train.json").read_text(encoding="utf-8"))
     texts = [p["context"] + " " + " ".join(q["question"] for q in p["qas"]) for a in document["data"] for p in a["paragraphs"]]
     counts = collections.Counter(re.findall(r"[a-z]{2,}", " ".join(texts).lower()))
@@ -25,7 +25,7 @@ def vocabulary():
 
 
 def tensors(tokens):
-    """Name, shape and values: weights Normal(0, 0.02) as BERT begins, biases 0, LayerNorm 1 and 0."""
+    """Yields name, shape and values: weights from Normal(0, 0.02) as in BERT, biases 0, LayerNorm 1 and 0."""
     source = random.Random(1)
 
     def normal(name, *shape):

@@ -12,8 +12,8 @@ class Mylos(CMakePackage, CudaPackage):
     """A training engine for transformers in C++20 on Kokkos: fine-tunes BERT on question
     answering, on CPUs or NVIDIA GPUs, in one process or on many ranks of MPI."""
 
-    # The tree that holds this recipe. Environments build it where it lies (their develop
-    # section); without one, Spack clones its branch main.
+    # The tree that contains this recipe. Environments build it in place (their develop
+    # section). Without an environment, Spack clones its branch main.
     git = pathlib.Path(__file__).resolve().parents[4].as_uri()
 
     license("Apache-2.0")
@@ -49,8 +49,8 @@ class Mylos(CMakePackage, CudaPackage):
     variant(
         "tests", default=False, description="Build the tests and the benchmarks beside the program"
     )
-    # CudaPackage's own takes several. Its values all stay, since CudaPackage depends on things
-    # by each of them.
+    # CudaPackage's variant takes several values. All values stay, because CudaPackage has
+    # dependencies for each of them.
     variant(
         "cuda_arch",
         default="none",
@@ -97,16 +97,16 @@ class Mylos(CMakePackage, CudaPackage):
     depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn +openmp")
     depends_on("onednn@2.6: cpu_runtime=seq", when="+onednn ~openmp")
     depends_on("mpi@3:", when="+mpi")
-    # +mpi is HDF5's default, so that its absence is asked for as well.
+    # +mpi is HDF5's default, so builds without it must ask for ~mpi.
     depends_on("hdf5@1.10.8: ~cxx +mpi", when="+hdf5 +mpi")
     depends_on("hdf5@1.10.8: ~cxx ~mpi", when="+hdf5 ~mpi")
 
     with when("+cuda"):
         depends_on("cuda@12:")
-        # Nothing is compiled or linked with it. A dependency of the link type puts its folder into
-        # the program's RPATH, where the program looks for it.
+        # Nothing is compiled or linked with it. A dependency of type link puts its folder into
+        # the RPATH of the program, which loads the library from there.
         depends_on("cudnn@9:9", when="+cudnn")
-        # With GCC and neither +wrapper nor +cmake_lang Kokkos concretizes, and then refuses to
+        # With GCC and neither +wrapper nor +cmake_lang, Kokkos concretizes but does not
         # build.
         depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
         depends_on("kokkos+cuda")
@@ -126,13 +126,13 @@ class Mylos(CMakePackage, CudaPackage):
             self.define_from_variant("MYLOS_ENABLE_MPI", "mpi"),
             self.define_from_variant("MYLOS_ENABLE_HDF5", "hdf5"),
             self.define_from_variant("MYLOS_ENABLE_CUDA", "cuda"),
-            # A variant that is not there (when=) gives no flag, and the option's own default
-            # is not always off.
+            # A variant that does not exist (when=) gives no flag, and the default of the CMake
+            # option is not always off.
             self.define("MYLOS_ENABLE_ONEDNN", self.spec.satisfies("+onednn")),
             self.define("MYLOS_ENABLE_NCCL", self.spec.satisfies("+nccl")),
             self.define_from_variant("MYLOS_ENABLE_TESTS", "tests"),
             self.define_from_variant("MYLOS_ENABLE_BENCH", "tests"),
-            # Spack's compiler wrapper names the target.
+            # Spack's compiler wrapper sets the target.
             self.define("MYLOS_ENABLE_NATIVE", False),
         ]
         if self.spec.satisfies("+cuda"):
@@ -142,7 +142,7 @@ class Mylos(CMakePackage, CudaPackage):
         return args
 
     def run_installed(self, *words):
-        """What the installed program prints."""
+        """Returns the output of the installed program."""
         return Executable(self.prefix.bin.mylos)(*words, output=str.split, error=str.split)
 
     def test_info(self):
