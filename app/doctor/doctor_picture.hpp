@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// What the first rank knows about all ranks.
+/// The first rank's view of all ranks.
 namespace mylos::app {
 
 /// The report of a rank to the first one.

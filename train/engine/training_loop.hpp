@@ -31,7 +31,7 @@ class SentBytes {
   std::uint64_t last_ = parallel::sent_bytes();
 };
 
-/// What changes as a run goes on, beside the parameters and the optimizer.
+/// The state of a run beside parameters and optimizer.
 struct RunState {
   RunCheckpoints checkpoints;
   BestModel best;
