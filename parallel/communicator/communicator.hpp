@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,17 @@ Buffer buffer_of(const Vector<bfloat16>& vector);
 /// A buffer of raw bytes, for operations that move data but do not sum.
 Buffer buffer_of(const Vector<std::byte>& vector);
 
+/// An array of a call that takes several, with its description in messages.
+struct NamedArray {
+  Buffer data;
+  std::string what;
+};
+/// The same for an array that is divided among ranks: `mine` is for this rank's part of `all`.
+struct NamedParts {
+  Buffer mine, all;
+  std::string what;
+};
+
 /// A handle to an operation under way; copyable.
 class Event {
  public:
@@ -48,6 +60,8 @@ class Event {
   /// An event of an operation that is already done.
   Event() = default;
   explicit Event(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+  /// Returns the event of several operations, which is done when all of them are.
+  static Event all_of(std::span<const Event> events);
 
   /// Makes later launches on `space` see the result of this operation and of all earlier ones. Memory of results that
   /// have already been waited for is not touched again.
@@ -107,6 +121,18 @@ class Communicator {
   /// and their `data` is not accessed.
   virtual Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
                          const std::string& what) = 0;
+
+  /// The same operations on several arrays, which must not overlap. All ranks pass arrays of the same sizes, types and
+  /// memory kinds in the same order; there may be none. The event is that of all arrays. A library that can exchange
+  /// several arrays at once (NCCL) does so; otherwise they are exchanged one after another.
+  virtual Event all_reduce_coalesced(const ExecutionSpace& space, std::span<const NamedArray> arrays);
+  virtual Event reduce_scatter_coalesced(const ExecutionSpace& space, std::span<const NamedParts> arrays);
+  virtual Event all_gather_coalesced(const ExecutionSpace& space, std::span<const NamedParts> arrays);
+  /// Return how many bytes consecutive arrays should have together before they are exchanged in one of these calls; the
+  /// same on every rank. 0 if arrays are exchanged one after another: collecting them would only delay the first.
+  virtual std::size_t least_sum_bytes(ElementType) const { return 0; }
+  virtual std::size_t least_gather_bytes() const { return 0; }
+
   /// Returns when all ranks have called it.
   virtual void barrier(const std::string& what) = 0;
 
