@@ -21,8 +21,14 @@ namespace mylos::parallel {
 namespace {
 
 using Message = NcclLink::Message;
+using Step = NcclOperation::Step;
 using Steps = NcclTransport::Steps;
 using MakeSteps = NcclOperation::MakeSteps;
+
+/// Bytes that make an exchange worth a launch of its own. An operation of NCCL takes some tens of microseconds however
+/// short it is, which is what NVLink needs for about 8 MiB (40 us at 200 GB/s). Collecting more would gain little and
+/// delay the first arrays. (PyTorch's DDP collects 25 MB.)
+constexpr std::size_t least_bytes = std::size_t{8} << 20;
 
 /// Data that the first rank of a group sends to the others before they connect.
 struct Invitation {
@@ -52,6 +58,50 @@ void check_invitation(const Invitation& invitation) {
 }
 
 void count_sent_to_others(const NcclLink& link, std::size_t bytes) { count_sent(bytes * (link.ranks() - 1)); }
+
+/// The next three return NCCL's call for an array, which also counts the bytes that it sends; null if the array is
+/// empty.
+Step all_reduce_call(const std::shared_ptr<NcclLink>& link, const Buffer& data) {
+  if (data.count == 0) return {};
+  return [=] {
+    link->all_reduce(data.type, data.data, data.count);
+    // bytes that a ring algorithm sends
+    count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
+  };
+}
+
+Step reduce_scatter_call(const std::shared_ptr<NcclLink>& link, const Buffer& all, const Buffer& mine) {
+  if (mine.count == 0) return {};
+  return [=] {
+    link->reduce_scatter(all.type, all.data, mine.data, mine.count);
+    count_sent_to_others(*link, bytes_of(mine));
+  };
+}
+
+Step all_gather_call(const std::shared_ptr<NcclLink>& link, const Buffer& mine, const Buffer& all) {
+  if (mine.count == 0) return {};
+  return [=] {
+    link->all_gather(mine.data, all.data, bytes_of(mine));
+    count_sent_to_others(*link, bytes_of(mine));
+  };
+}
+
+const Buffer& whole_of(const NamedArray& array) { return array.data; }
+const Buffer& whole_of(const NamedParts& parts) { return parts.all; }
+
+/// Returns the steps of a call, of which there are none if it is null.
+Steps steps_of(Step call) {
+  Steps steps;
+  if (call) steps.push_back(std::move(call));
+  return steps;
+}
+
+/// Returns one step that makes all calls in one group.
+Steps steps_of_group(const std::shared_ptr<NcclLink>& link, std::vector<Step> calls) {
+  std::erase_if(calls, [](const Step& call) { return !call; });
+  if (calls.size() < 2) return calls;
+  return {[link, calls = std::move(calls)] { link->group(calls); }};
+}
 
 void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& mine, const Buffer& all,
                         std::size_t root) {
@@ -97,15 +147,7 @@ class NcclCommunicator final : public Communicator {
                                                       static_cast<std::byte*>(data.data));
                              });
     }
-    Steps steps;
-    if (data.count > 0) {
-      steps.emplace_back([=] {
-        link->all_reduce(data.type, data.data, data.count);
-        // bytes that a ring algorithm sends
-        count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
-      });
-    }
-    return submit(space, link, std::move(operation_name), std::move(steps));
+    return submit(space, link, std::move(operation_name), steps_of(all_reduce_call(link, data)));
   }
 
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
@@ -122,14 +164,7 @@ class NcclCommunicator final : public Communicator {
                                return make_reduce_scatter(transport, group, rules, arrays);
                              });
     }
-    Steps steps;
-    if (mine.count > 0) {
-      steps.emplace_back([=] {
-        link->reduce_scatter(all.type, all.data, mine.data, mine.count);
-        count_sent_to_others(*link, bytes_of(mine));
-      });
-    }
-    return submit(space, link, std::move(operation_name), std::move(steps));
+    return submit(space, link, std::move(operation_name), steps_of(reduce_scatter_call(link, all, mine)));
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
@@ -137,14 +172,7 @@ class NcclCommunicator final : public Communicator {
     check_all_gather(mine, all, rank(), size(), what);
     if (is_of_hosts(all)) return hosts_->all_gather(space, mine, all, what);
     const std::shared_ptr<NcclLink> link = connected(space);
-    Steps steps;
-    if (mine.count > 0) {
-      steps.emplace_back([=] {
-        link->all_gather(mine.data, all.data, bytes_of(mine));
-        count_sent_to_others(*link, bytes_of(mine));
-      });
-    }
-    return submit(space, link, name("all-gather of", what, all), std::move(steps));
+    return submit(space, link, name("all-gather of", what, all), steps_of(all_gather_call(link, mine, all)));
   }
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
@@ -189,6 +217,35 @@ class NcclCommunicator final : public Communicator {
     return submit(space, link, transfer_name, std::move(steps));
   }
 
+  Event all_reduce_coalesced(const ExecutionSpace& space, std::span<const NamedArray> arrays) override {
+    for (const NamedArray& array : arrays) check_all_reduce(array.data, array.what);
+    return coalesce(
+        space, "all-reduce of", arrays, [this](const Buffer& data) { return in_order(data.type); },
+        [&](const NamedArray& array) { return all_reduce(space, array.data, array.what); },
+        [](const auto& link, const NamedArray& array) { return all_reduce_call(link, array.data); });
+  }
+
+  Event reduce_scatter_coalesced(const ExecutionSpace& space, std::span<const NamedParts> arrays) override {
+    for (const NamedParts& parts : arrays) check_reduce_scatter(parts.all, parts.mine, rank(), size(), parts.what);
+    return coalesce(
+        space, "reduce-scatter of", arrays, [this](const Buffer& all) { return in_order(all.type); },
+        [&](const NamedParts& parts) { return reduce_scatter(space, parts.all, parts.mine, parts.what); },
+        [](const auto& link, const NamedParts& parts) { return reduce_scatter_call(link, parts.all, parts.mine); });
+  }
+
+  Event all_gather_coalesced(const ExecutionSpace& space, std::span<const NamedParts> arrays) override {
+    for (const NamedParts& parts : arrays) check_all_gather(parts.mine, parts.all, rank(), size(), parts.what);
+    return coalesce(
+        space, "all-gather of", arrays, [](const Buffer&) { return false; },
+        [&](const NamedParts& parts) { return all_gather(space, parts.mine, parts.all, parts.what); },
+        [](const auto& link, const NamedParts& parts) { return all_gather_call(link, parts.mine, parts.all); });
+  }
+
+  std::size_t least_sum_bytes(ElementType type) const override {
+    return size() == 1 || in_order(type) ? 0 : least_bytes;
+  }
+  std::size_t least_gather_bytes() const override { return size() == 1 ? 0 : least_bytes; }
+
   void barrier(const std::string& what) override { hosts_->barrier(what); }
   /// Ordered sums of device arrays use device_bucket of it; NCCL's own operations have their own buffers.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
@@ -202,6 +259,38 @@ class NcclCommunicator final : public Communicator {
   /// Returns true for arrays that go through `hosts_`: host arrays, and all arrays in a group of one, which exchanges
   /// nothing.
   bool is_of_hosts(const Buffer& buffer) const { return buffer.memory == MemoryKind::host || size() == 1; }
+
+  /// Exchanges arrays in one group. Before it, host arrays and those that are summed in order are exchanged one after
+  /// another by `single`. Which arrays these are depends only on what is the same on every rank.
+  template <class Array, class IsOrdered, class Single, class Call>
+  Event coalesce(const ExecutionSpace& space, const char* kind, std::span<const Array> arrays,
+                 const IsOrdered& is_ordered, const Single& single, const Call& call) {
+    std::vector<Event> events;
+    std::vector<const Array*> grouped;
+    for (const Array& array : arrays) {
+      const Buffer& whole = whole_of(array);
+      if (is_of_hosts(whole) || is_ordered(whole)) {
+        events.push_back(single(array));
+      } else {
+        grouped.push_back(&array);
+      }
+    }
+    if (grouped.size() == 1) {
+      events.push_back(single(*grouped.front()));
+    } else if (!grouped.empty()) {
+      const std::shared_ptr<NcclLink> link = connected(space);
+      std::vector<Step> calls;
+      std::size_t bytes = 0;
+      for (const Array* const array : grouped) {
+        calls.push_back(call(link, *array));
+        bytes += bytes_of(whole_of(*array));
+      }
+      const std::string what = fmt::format("{} and {} more", grouped.front()->what, grouped.size() - 1);
+      events.push_back(submit(space, link, hosts_->next_name(fmt::format("NCCL {} {}", kind, what), bytes),
+                              steps_of_group(link, std::move(calls))));
+    }
+    return Event::all_of(events);
+  }
 
   /// bfloat16 is always summed in order, because NCCL would round partial sums.
   bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }

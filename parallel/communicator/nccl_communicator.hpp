@@ -24,10 +24,14 @@ std::string found_nccl_version();
 /// else through `hosts`.
 ///
 /// It gives the guarantees of Communicator, except for the order of sums if `ordered_sums` is false: sums of float32
-/// and float64 then have NCCL's order, which depends on the number of ranks, the array's size and the machine's links;
-/// they have the same bits on every rank. bfloat16 is always summed in order, because NCCL would round partial sums.
-/// Ordered sums are the exchanges of host arrays (exchanges.hpp) with NCCL's messages and with sums on the device. They
-/// take account of nodes, have the same bits, and need memory (device_exchange_bytes).
+/// and float64 then have NCCL's order, which depends on the number of ranks, the array's size, the arrays that are
+/// summed in the same call, and the machine's links; they have the same bits on every rank. bfloat16 is always summed
+/// in order, because NCCL would round partial sums. Ordered sums are the exchanges of host arrays (exchanges.hpp) with
+/// NCCL's messages and with sums on the device. They take account of nodes, have the same bits, and need memory
+/// (device_exchange_bytes).
+///
+/// Calls with several arrays launch one NCCL group, except for ordered sums and host arrays, which are exchanged one
+/// after another.
 ///
 /// The NCCL communicator is created by the group's first operation on a device array, which must come after Kokkos is
 /// initialised; until then it costs nothing. `context` and everything that `hosts` needs must outlive it. Errors:

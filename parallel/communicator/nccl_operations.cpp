@@ -98,26 +98,41 @@ void NcclLink::broadcast(void* data, std::size_t bytes, std::size_t root) {
         "sending to all");
 }
 
+template <class Calls>
+void NcclLink::in_group(const char* what, const Calls& calls) {
+  check(library_.group_start(), what);
+  try {
+    calls();
+  } catch (const std::exception&) {
+    library_.group_end();  // also after an error: the group belongs to the thread
+    throw;
+  }
+  check(library_.group_end(), what);
+}
+
 void NcclLink::exchange(const std::vector<Message>& sent, const std::vector<Message>& received) {
   const auto is_empty = [](const Message& message) { return message.bytes == 0; };
   if (std::ranges::all_of(sent, is_empty) && std::ranges::all_of(received, is_empty)) return;
-  check(library_.group_start(), "beginning an exchange");
-  ncclResult_t first_error = ncclSuccess;
-  const auto note = [&](ncclResult_t result) {
-    if (first_error == ncclSuccess && result != ncclInProgress) first_error = result;
-  };
-  for (const Message& message : sent) {
-    if (message.bytes == 0) continue;
-    note(library_.send(message.data, message.bytes, ncclUint8, static_cast<int>(message.peer), communicator_,
-                       device_->stream()));
-  }
-  for (const Message& message : received) {
-    if (message.bytes == 0) continue;
-    note(library_.receive(message.data, message.bytes, ncclUint8, static_cast<int>(message.peer), communicator_,
-                          device_->stream()));
-  }
-  note(library_.group_end());  // also after an error: the group belongs to the thread
-  check(first_error, "exchanging");
+  in_group("exchanging", [&] {
+    for (const Message& message : sent) {
+      if (message.bytes == 0) continue;
+      check(library_.send(message.data, message.bytes, ncclUint8, static_cast<int>(message.peer), communicator_,
+                          device_->stream()),
+            "sending");
+    }
+    for (const Message& message : received) {
+      if (message.bytes == 0) continue;
+      check(library_.receive(message.data, message.bytes, ncclUint8, static_cast<int>(message.peer), communicator_,
+                             device_->stream()),
+            "receiving");
+    }
+  });
+}
+
+void NcclLink::group(const std::vector<std::function<void()>>& calls) {
+  in_group("a group of arrays", [&] {
+    for (const auto& call : calls) call();
+  });
 }
 
 Progress NcclConnect::advance() {

@@ -47,8 +47,14 @@ class NcclLink {
   };
   /// Sends and receives all messages together. Empty messages are skipped on both sides.
   void exchange(const std::vector<Message>& sent, const std::vector<Message>& received);
+  /// Makes `calls`, of collectives above, as one group: NCCL launches them together when the last has been made. All
+  /// ranks must form the same groups.
+  void group(const std::vector<std::function<void()>>& calls);
 
  private:
+  /// Runs `calls` between the beginning and the end of a group.
+  template <class Calls>
+  void in_group(const char* what, const Calls& calls);
   void check(ncclResult_t result, const char* what) const { check_nccl(library_, result, communicator_, what); }
 
   const NcclLibrary& library_;

@@ -10,40 +10,48 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <vector>
 
 /// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault. Usage:
 /// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME; if NAME is "kill", a signal
-/// ends it in step VALUE. ORDER is the order of sums, "tree" or "library". For values of NCCL_STAND_IN_FAULT see
+/// ends it in step VALUE. ORDER is the order of sums, "tree" or "library"; with "group", which has the library's order,
+/// each step sums three arrays in one call. For values of NCCL_STAND_IN_FAULT see
 /// tests/parallel/communicator/nccl_stand_in/nccl.cpp.
 namespace mylos::parallel {
 namespace {
 
-void exchange(Launch& launch, std::size_t killed_in) {
+void exchange(Launch& launch, std::size_t killed_in, bool in_group) {
   const ExecutionSpace space;
-  const Vector<float> gradients("test::gradients", 1 << 16);
+  const Vector<float> gradients("test::gradients", 1 << 16), others("test::others", 1 << 15);
+  std::vector<NamedArray> arrays = {{buffer_of(gradients), "layer 3 gradients"}};
+  if (in_group) {
+    for (const std::size_t begin : {std::size_t{0}, others.size() / 2}) {
+      arrays.push_back({buffer_of(slice(others, begin, begin + others.size() / 2)), "other gradients"});
+    }
+  }
   for (std::size_t step = 1; step <= 5; ++step) {
     launch.note_step(step);
     if (step == killed_in) std::raise(SIGKILL);
-    launch.world().all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
+    launch.world().all_reduce_coalesced(space, arrays).wait(space);
   }
   // Reports also the error of the last operation.
   launch.world().barrier("the end");
 }
 
-void run(std::size_t rank, const std::string& name, const std::string& value, bool ordered_sums) {
+void run(std::size_t rank, const std::string& name, const std::string& value, const std::string& order) {
   Launch launch;
   // Long enough for a busy machine if nothing hangs.
   const bool hangs = value.starts_with("hang") || value == "connect";
   launch.set_time_limit(std::chrono::seconds(hangs ? 2 : 15));
   const bool fails = launch.world().rank() == rank;
   if (fails && name != "kill") ::setenv(name.c_str(), value.c_str(), 1);
-  launch.use_communicator("nccl", ordered_sums);
+  launch.use_communicator("nccl", order == "tree");
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(1);
   settings.set_disable_warnings(true);
   const Kokkos::ScopeGuard kokkos(settings);
   try {
-    exchange(launch, fails && name == "kill" ? std::stoul(value) : 0);
+    exchange(launch, fails && name == "kill" ? std::stoul(value) : 0, order == "group");
   } catch (const std::exception&) {
     // The arrays are freed next.
     if (stand_in_busy_streams() > 0) std::fputs("the device is still at work after an error\n", stderr);
@@ -57,7 +65,7 @@ void run(std::size_t rank, const std::string& name, const std::string& value, bo
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   try {
-    mylos::parallel::run(std::stoul(argv[1]), argv[2], argv[3], std::string(argv[4]) == "tree");
+    mylos::parallel::run(std::stoul(argv[1]), argv[2], argv[3], argv[4]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mylos: error: %s\n", error.what());

@@ -21,7 +21,8 @@ struct Ended {
   std::string errors;
 };
 
-/// Runs two ranks that sum an array of 256 KiB in each of five steps, with a fault on `rank`.
+/// Runs two ranks that sum an array of 256 KiB in each of five steps, with a fault on `rank`. For `order` see
+/// failing_nccl.cpp.
 Ended with_variable(std::size_t rank, const std::string& name, const std::string& value,
                     const std::string& order = "library") {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
@@ -47,9 +48,11 @@ std::string errors_of_fault(const std::string& fault, const std::string& order =
 }
 
 TEST(NcclFaults, NoneIsNoError) {
-  const Ended ended = with_fault(0, "none");
-  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
-  EXPECT_THAT(ended.errors, Not(HasSubstr("error")));
+  for (const char* const order : {"library", "group"}) {
+    const Ended ended = with_fault(0, "none", order);
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    EXPECT_THAT(ended.errors, Not(HasSubstr("error")));
+  }
 }
 
 TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
@@ -80,6 +83,22 @@ TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
                 ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
                               "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
   }
+}
+
+TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
+  // The call that ends the group, and the second of the calls within it. An open group would fail the stand-in's abort.
+  for (const char* const fault : {"call:3", "second:3"}) {
+    EXPECT_THAT(errors_of_fault(fault, "group"),
+                ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients and 2 more: NCCL: .*: internal error "
+                              "\\(stand-in: injected\\); NCCL_DEBUG=INFO"));
+  }
+}
+
+TEST(NcclFaults, AGroupThatNeverEndsEndsAtTheTimeLimit) {
+  EXPECT_THAT(
+      errors_of_fault("hang:3", "group"),
+      ContainsRegex("mylos: error: all ranks have come to: step [345], NCCL all-reduce of layer 3 gradients and "
+                    "2 more, 384.0 KiB; yet it has not ended for [0-9]+ s"));
 }
 
 TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {

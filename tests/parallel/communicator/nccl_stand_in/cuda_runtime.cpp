@@ -21,7 +21,7 @@ constexpr int poison = 0xFF;
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<bool> device_failed{false};
-std::atomic<std::size_t> longest_queue{0}, operations{0};
+std::atomic<std::size_t> longest_queue{0}, operations{0}, operation_calls{0};
 
 cudaError_t result(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -280,8 +280,12 @@ size_t stand_in_busy_streams() {
 }
 
 size_t stand_in_longest_queue() { return longest_queue; }
-void stand_in_note_operation() { ++operations; }
+void stand_in_note_operation(size_t calls) {
+  operation_calls += calls;
+  ++operations;
+}
 size_t stand_in_operations() { return operations; }
+size_t stand_in_calls() { return operation_calls; }
 
 void stand_in_fail_device() { device_failed = true; }
 int stand_in_device_failed() { return device_failed ? 1 : 0; }

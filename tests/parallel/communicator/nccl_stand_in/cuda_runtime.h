@@ -59,9 +59,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 size_t stand_in_busy_streams(void);
 /* The largest number of entries that a stream has held at once. */
 size_t stand_in_longest_queue(void);
-/* The number of NCCL operations put on streams. */
-void stand_in_note_operation(void);
+/* The number of NCCL operations put on streams, and the number of calls in them. A group is one operation of several
+ * calls; its messages count as one call. */
+void stand_in_note_operation(size_t calls);
 size_t stand_in_operations(void);
+size_t stand_in_calls(void);
 /* Makes every later query of the device fail with cudaErrorLaunchFailure, as after a kernel's invalid access. */
 void stand_in_fail_device(void);
 int stand_in_device_failed(void);

@@ -17,13 +17,14 @@
 #include <vector>
 
 /// Two environment variables change its behaviour. NCCL_STAND_IN_VERSION is the version that it reports.
-/// NCCL_STAND_IN_FAULT injects one fault. The last five faults below take the index of an operation of the process, as
-/// in "call:3".
+/// NCCL_STAND_IN_FAULT injects one fault. The last six faults below take the index of an operation of the process, as
+/// in "call:3". A group is one operation.
 ///   id       creating an id fails
 ///   init     connecting fails immediately
 ///   connect  connecting never ends
 ///   call     the call fails
 ///   send     a message of the operation's group is rejected
+///   second   the second collective of the operation's group is rejected
 ///   async    the operation hangs, and the communicator reports an error
 ///   hang     the operation hangs
 ///   device   the operation hangs, and every query of the device fails
@@ -76,7 +77,9 @@ struct Group {
   bool open = false;
   ncclComm_t communicator = nullptr;
   cudaStream_t stream = nullptr;
-  Work work;
+  std::vector<Work> collectives;
+  Work messages;
+  ncclResult_t error = ncclSuccess;  ///< the first; such a group launches nothing
 };
 thread_local Group group;
 
@@ -95,36 +98,62 @@ ncclResult_t check(ncclComm_t communicator, cudaStream_t stream) {
   return ncclSuccess;
 }
 
-ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, Work work) {
+ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, std::vector<Work> works) {
   if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
   ++operations;
   if (operation_fault("call")) return refuse(ncclInternalError, "injected");
   State& state = *communicator->state;
-  work.hangs = operation_fault("hang") || operation_fault("async");
-  work.fails_device = operation_fault("device");
+  Request request{std::move(works), operation_fault("hang") || operation_fault("async"), operation_fault("device")};
   if (operation_fault("async")) {
     refuse(ncclRemoteError, "injected");
     state.error = ncclRemoteError;
   }
-  state.asked = std::make_unique<Work>(std::move(work));
+  state.asked = std::make_unique<Request>(std::move(request));
   state.stream = stream;
   state.asked_at = Clock::now();
   if (state.error != ncclSuccess) launch(communicator->state);
   return ncclInProgress;
 }
 
+/// Makes `communicator` and `stream` those of the open group, which cannot have others.
+ncclResult_t join_group(ncclComm_t communicator, cudaStream_t stream) {
+  if (group.communicator != nullptr && (group.communicator != communicator || group.stream != stream)) {
+    return refuse(ncclInvalidUsage, "a group over two communicators or streams");
+  }
+  group.communicator = communicator;
+  group.stream = stream;
+  return ncclSuccess;
+}
+
+/// Returns `error`, which also fails the open group, if there is one.
+ncclResult_t in_group(ncclResult_t error) {
+  if (group.open && group.error == ncclSuccess) group.error = error;
+  return error;
+}
+
+ncclResult_t ask_collective(ncclComm_t communicator, cudaStream_t stream, Work work) {
+  std::vector<Work> works;
+  works.push_back(std::move(work));
+  if (!group.open) return ask(communicator, stream, std::move(works));
+  if (const ncclResult_t wrong = join_group(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
+  if (group.collectives.size() == 1 && fault_in_operation(operations + 1, "second")) {
+    return in_group(refuse(ncclInternalError, "injected"));
+  }
+  group.collectives.push_back(std::move(works.front()));
+  return ncclSuccess;
+}
+
 ncclResult_t ask_message(bool sends, const void* data, std::size_t bytes, int peer, ncclComm_t communicator,
                          cudaStream_t stream) {
   if (!group.open) return refuse(ncclInvalidUsage, "a message outside of a group would wait for its peer");
-  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   if (data == nullptr || peer < 0 || peer >= communicator->state->ranks || peer == communicator->state->rank) {
-    return refuse(ncclInvalidArgument, "a message without data or to no other rank");
+    return in_group(refuse(ncclInvalidArgument, "a message without data or to no other rank"));
   }
-  if (sends && fault_in_operation(operations + 1, "send")) return refuse(ncclInternalError, "injected");
-  group.communicator = communicator;
-  group.stream = stream;
+  if (sends && fault_in_operation(operations + 1, "send")) return in_group(refuse(ncclInternalError, "injected"));
+  if (const ncclResult_t wrong = join_group(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   auto* const memory = static_cast<std::byte*>(const_cast<void*>(data));
-  (sends ? group.work.sent : group.work.received).push_back({peer, memory, bytes});
+  (sends ? group.messages.sent : group.messages.received).push_back({peer, memory, bytes});
   return ncclSuccess;
 }
 
@@ -246,8 +275,14 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (!group.open) return refuse(ncclInvalidUsage, "the end of no group");
   Group ended = std::exchange(group, {});
+  if (ended.error != ncclSuccess) return ended.error;
   if (ended.communicator == nullptr) return ncclSuccess;
-  return ask(ended.communicator, ended.stream, std::move(ended.work));
+  if (ended.collectives.empty()) {
+    ended.collectives.push_back(std::move(ended.messages));
+  } else if (!ended.messages.sent.empty() || !ended.messages.received.empty()) {
+    return refuse(ncclInvalidUsage, "messages and collectives in one group");
+  }
+  return ask(ended.communicator, ended.stream, std::move(ended.collectives));
 }
 
 ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
@@ -262,34 +297,34 @@ ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, n
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                            ncclComm_t communicator, cudaStream_t stream) {
-  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   std::byte* const mine = memory_of(from);
-  return ask(communicator, stream,
-             work_for_sum(Kind::all_reduce, communicator, type, count * bytes_of(type), to,
-                          [mine](std::size_t) { return mine; }));
+  return ask_collective(communicator, stream,
+                        work_for_sum(Kind::all_reduce, communicator, type, count * bytes_of(type), to,
+                                     [mine](std::size_t) { return mine; }));
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                                ncclComm_t communicator, cudaStream_t stream) {
-  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   const std::size_t bytes = count * bytes_of(type);
   std::byte* const all = memory_of(from);
   const auto part = [all, bytes](std::size_t rank) { return all + rank * bytes; };
   if (overlap(all, bytes * static_cast<std::size_t>(ranks_of(communicator)), memory_of(to), bytes) &&
       to != part(rank_of(communicator))) {
-    return refuse(ncclInvalidArgument, "the sum overlaps another rank's part");
+    return in_group(refuse(ncclInvalidArgument, "the sum overlaps another rank's part"));
   }
-  return ask(communicator, stream, work_for_sum(Kind::reduce_scatter, communicator, type, bytes, to, part));
+  return ask_collective(communicator, stream, work_for_sum(Kind::reduce_scatter, communicator, type, bytes, to, part));
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t communicator,
                            cudaStream_t stream) {
-  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   const std::size_t bytes = count * bytes_of(type);
   std::byte* const mine = memory_of(from);
   if (overlap(memory_of(to), bytes * static_cast<std::size_t>(ranks_of(communicator)), mine, bytes) &&
       mine != memory_of(to) + rank_of(communicator) * bytes) {
-    return refuse(ncclInvalidArgument, "a part overlaps another rank's place");
+    return in_group(refuse(ncclInvalidArgument, "a part overlaps another rank's place"));
   }
   Work work;
   work.kind = Kind::all_gather;
@@ -297,12 +332,12 @@ ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataTyp
     work.sent.push_back({rank, mine, bytes});
     work.received.push_back({rank, memory_of(to) + static_cast<std::size_t>(rank) * bytes, bytes});
   }
-  return ask(communicator, stream, std::move(work));
+  return ask_collective(communicator, stream, std::move(work));
 }
 
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t communicator, cudaStream_t stream) {
-  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return in_group(wrong);
   const std::size_t bytes = count * bytes_of(type);
   Work work;
   work.kind = Kind::broadcast;
@@ -310,7 +345,7 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataTyp
     for (int rank = 0; rank < ranks_of(communicator); ++rank) work.sent.push_back({rank, memory_of(from), bytes});
   }
   work.received.push_back({root, memory_of(to), bytes});
-  return ask(communicator, stream, std::move(work));
+  return ask_collective(communicator, stream, std::move(work));
 }
 
 }  // extern "C"

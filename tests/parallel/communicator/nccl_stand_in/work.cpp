@@ -21,11 +21,14 @@ std::string words;
 
 struct Launched {
   std::shared_ptr<State> state;
-  std::unique_ptr<Work> work;
+  std::unique_ptr<Request> request;
 };
 
+/// The parts of arrays that are sent, or received.
+using Parts = std::vector<std::vector<std::byte>>;
+
 template <class T>
-void add_all(const std::vector<std::vector<std::byte>>& parts, std::byte* to, std::size_t bytes) {
+void add_all(const Parts& parts, std::byte* to, std::size_t bytes) {
   for (std::size_t begin = 0; begin < bytes; begin += sizeof(T)) {
     T sum{};
     // From the last rank down, which differs from our own order.
@@ -38,7 +41,7 @@ void add_all(const std::vector<std::vector<std::byte>>& parts, std::byte* to, st
   }
 }
 
-void write_results(const Work& work, const std::vector<std::vector<std::byte>>& received) {
+void write_results(const Work& work, const Parts& received) {
   if (!work.sums) {
     for (std::size_t i = 0; i < received.size(); ++i) {
       std::memcpy(work.received[i].data, received[i].data(), received[i].size());
@@ -52,9 +55,10 @@ void write_results(const Work& work, const std::vector<std::vector<std::byte>>& 
   }
 }
 
-/// Copies the data to send and poisons the memory to be written.
-std::vector<std::vector<std::byte>> take_sent(const Work& work) {
-  std::vector<std::vector<std::byte>> copies;
+/// Copies the data to send and poisons the memory to be written. Works of a group follow one another, which exposes
+/// arrays that overlap.
+Parts take_sent(const Work& work) {
+  Parts copies;
   for (const Message& message : work.sent) copies.emplace_back(message.data, message.data + message.bytes);
   if (work.sums) std::memset(work.sum.data, poison, work.sum.bytes);
   for (const Message& message : work.received) {
@@ -63,18 +67,15 @@ std::vector<std::vector<std::byte>> take_sent(const Work& work) {
   return copies;
 }
 
-/// After an abort, or on a failed device, an operation accesses no memory, because its arrays may have been freed.
-void run(State& state, const Work& work) {
-  if (work.fails_device) stand_in_fail_device();
-  const bool runs = !state.aborted && stand_in_device_failed() == 0;
-  std::vector<std::vector<std::byte>> copies, received;
-  if (runs) copies = take_sent(work);
-  std::this_thread::sleep_for(operation_time);
-  while ((work.hangs || !runs) && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
-  if (state.aborted) {
-    std::this_thread::sleep_for(abort_time);
-    return;
-  }
+/// Returns a number that differs between works of different kinds, and between positions in groups of different sizes:
+/// all ranks must form the same groups.
+std::uint64_t kind_of(const Request& request, std::size_t index) {
+  const std::uint64_t kind = static_cast<std::uint64_t>(request.works[index].kind);
+  return kind + 16 * (static_cast<std::uint64_t>(request.works.size()) + (static_cast<std::uint64_t>(index) << 24));
+}
+
+PeerSockets::Outcome exchange(State& state, const Request& request, std::size_t index, Parts& copies, Parts& received) {
+  const Work& work = request.works[index];
   std::vector<Message> to_others, from_others;
   for (const Message& message : work.received) received.emplace_back(message.bytes);
   for (std::size_t i = 0; i < work.sent.size(); ++i) {
@@ -89,20 +90,38 @@ void run(State& state, const Work& work) {
       if (work.sent[j].peer == state.rank) received[i] = copies[j];
     }
   }
-  const auto outcome =
-      state.peers.exchange(static_cast<std::uint64_t>(work.kind), to_others, from_others, state.aborted);
-  if (outcome == PeerSockets::Outcome::done) return write_results(work, received);
-  if (outcome == PeerSockets::Outcome::mismatch) {
-    refuse(ncclInternalError, "a peer is in another operation, or in one of another size");
-    state.error = ncclInternalError;
-    while (!state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  return state.peers.exchange(kind_of(request, index), to_others, from_others, state.aborted);
+}
+
+/// After an abort, or on a failed device, an operation accesses no memory, because its arrays may have been freed.
+void run(State& state, const Request& request) {
+  if (request.fails_device) stand_in_fail_device();
+  const bool runs = !state.aborted && stand_in_device_failed() == 0;
+  std::vector<Parts> copies, received(request.works.size());
+  for (const Work& work : request.works) copies.push_back(runs ? take_sent(work) : Parts());
+  std::this_thread::sleep_for(operation_time);
+  while ((request.hangs || !runs) && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  if (state.aborted) {
+    std::this_thread::sleep_for(abort_time);
+    return;
   }
-  std::this_thread::sleep_for(abort_time);
+  for (std::size_t i = 0; i < request.works.size(); ++i) {
+    const auto outcome = exchange(state, request, i, copies[i], received[i]);
+    if (outcome == PeerSockets::Outcome::done) continue;
+    if (outcome == PeerSockets::Outcome::mismatch) {
+      refuse(ncclInternalError, "a peer is in another operation, or in one of another size");
+      state.error = ncclInternalError;
+      while (!state.aborted) std::this_thread::sleep_for(milliseconds(1));
+    }
+    std::this_thread::sleep_for(abort_time);
+    return;
+  }
+  for (std::size_t i = 0; i < request.works.size(); ++i) write_results(request.works[i], received[i]);
 }
 
 void run_launched(void* argument) {
   const std::unique_ptr<Launched> launched(static_cast<Launched*>(argument));
-  run(*launched->state, *launched->work);
+  run(*launched->state, *launched->request);
   --launched->state->launched;
 }
 
@@ -123,7 +142,7 @@ const char* last_words() {
 
 void launch(const std::shared_ptr<State>& state) {
   ++state->launched;
-  stand_in_note_operation();
+  stand_in_note_operation(state->asked->works.size());
   cudaLaunchHostFunc(state->stream, run_launched, new Launched{state, std::move(state->asked)});
 }
 

@@ -21,13 +21,18 @@ inline std::size_t bytes_of(ncclDataType_t type) { return type == ncclUint8 ? 1 
 
 enum class Kind : std::uint64_t { messages = 1, all_reduce, reduce_scatter, all_gather, broadcast };
 
-/// A requested operation. Its messages include those from this rank to itself.
+/// What one NCCL call, or all messages of a group, exchange. Its messages include those from this rank to itself.
 struct Work {
   Kind kind = Kind::messages;
   std::vector<Message> sent, received;
   bool sums = false;  ///< adds all received data into `sum`
   Message sum;
   ncclDataType_t type = ncclUint8;
+};
+
+/// A requested operation: a single call, or the calls of a group.
+struct Request {
+  std::vector<Work> works;
   bool hangs = false;
   bool fails_device = false;  ///< fails the device when its kernel starts
 };
@@ -42,7 +47,7 @@ struct State {
   int rank, ranks, device = 0;
   PeerSockets peers;
   bool connected = false;
-  std::unique_ptr<Work> asked;  ///< requested, but not launched
+  std::unique_ptr<Request> asked;  ///< requested, but not launched
   cudaStream_t stream = nullptr;
   Clock::time_point asked_at;
   std::atomic<int> launched{0};  ///< number of operations that have not ended
