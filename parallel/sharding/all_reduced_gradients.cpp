@@ -5,12 +5,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string>
+#include <utility>
 
 namespace mylos::parallel {
 
 AllReducedGradients::AllReducedGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-    : mesh_(mesh), store_(store), splits_(settings.kind != ModeKind::replicated), tree_sums_(settings.tree_sums) {
+    : mesh_(mesh),
+      store_(store),
+      splits_(settings.kind != ModeKind::replicated),
+      tree_sums_(settings.tree_sums),
+      batch_(summing_ranks().least_sum_bytes(ElementType::float32),
+             [this](std::span<const std::size_t> units) { reduce_in_place(units); }) {
   if (store.purpose() == ParameterStore::Purpose::inference) return;
   for (std::size_t unit = 0; tree_sums_ && unit < store.table().units().size(); ++unit) {
     partial_.emplace_back("mylos::all_reduced_gradients::partial", store.capacity(unit), settings.micro_batches);
@@ -29,6 +35,7 @@ AllReducedGradients::~AllReducedGradients() {
 
 void AllReducedGradients::begin_step(const ExecutionSpace& space) {
   space_ = space;
+  ready_ = 0;
   if (!tree_sums_) store_.begin_gradients(space);
 }
 
@@ -45,7 +52,8 @@ void AllReducedGradients::ready(std::size_t unit) {
   if (!is_last_) return;
   store_.finish_gradients(space_, unit);
   if (!rounded_.empty()) return reduce_rounded(unit);
-  sums_.push_back(reduce(unit, buffer_of(store_.gradient_memory(unit))));
+  batch_.add(unit, store_.gradient_memory(unit).size() * sizeof(float));
+  if (++ready_ == store_.table().units().size()) batch_.flush();
 }
 
 Vector<float> AllReducedGradients::part_of(std::size_t unit) const {
@@ -54,12 +62,32 @@ Vector<float> AllReducedGradients::part_of(std::size_t unit) const {
   return slice(gradients, rank * part, (rank + 1) * part);
 }
 
-Event AllReducedGradients::reduce(std::size_t unit, const Buffer& all) {
-  const std::string label = fmt::format("gradients of {}", store_.table().units()[unit].name);
-  if (splits_) return mesh_.shard().reduce_scatter(space_, all, buffer_of(part_of(unit)), label);
-  return mesh_.replicate().all_reduce(space_, all, label);
+Communicator& AllReducedGradients::summing_ranks() const { return splits_ ? mesh_.shard() : mesh_.replicate(); }
+
+/// Starts to sum the gradients of these units together.
+Event AllReducedGradients::reduce(std::span<const Sent> units) {
+  std::vector<NamedArray> wholes;
+  std::vector<NamedParts> parts;
+  for (const Sent& each : units) {
+    std::string label = fmt::format("gradients of {}", store_.table().units()[each.unit].name);
+    if (splits_) {
+      parts.push_back({buffer_of(part_of(each.unit)), each.all, std::move(label)});
+    } else {
+      wholes.push_back({each.all, std::move(label)});
+    }
+  }
+  return splits_ ? summing_ranks().reduce_scatter_coalesced(space_, parts)
+                 : summing_ranks().all_reduce_coalesced(space_, wholes);
 }
 
+void AllReducedGradients::reduce_in_place(std::span<const std::size_t> units) {
+  std::vector<Sent> sent;
+  for (const std::size_t unit : units) sent.push_back({unit, buffer_of(store_.gradient_memory(unit))});
+  sums_.push_back(reduce(sent));
+}
+
+/// These units are not collected: bfloat16 is summed one array after another, and each unit that waits would need
+/// another buffer.
 void AllReducedGradients::reduce_rounded(std::size_t unit) {
   Rounded& position = rounded_[turn_++ % rounded_.size()];
   take_back(position);
@@ -68,7 +96,8 @@ void AllReducedGradients::reduce_rounded(std::size_t unit) {
   convert<float, bfloat16>(space_, gradients, rounded);
   position.unit = unit;
   position.summing = true;
-  position.summed = reduce(unit, buffer_of(rounded));
+  const Sent sent{unit, buffer_of(rounded)};
+  position.summed = reduce(std::span(&sent, 1));
 }
 
 void AllReducedGradients::take_back(Rounded& position) {
@@ -81,6 +110,7 @@ void AllReducedGradients::take_back(Rounded& position) {
 }
 
 void AllReducedGradients::finish(const ExecutionSpace& space) {
+  batch_.flush();
   const TraceSpan span(TraceLane::waiting, "sums of", "gradients");
   for (const Event& sum : sums_) sum.wait(space);
   sums_.clear();

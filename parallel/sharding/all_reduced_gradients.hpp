@@ -3,11 +3,14 @@
 #include "parallel/communicator/communicator.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "parallel/sharding/tree_sum.hpp"
+#include "parallel/sharding/unit_batch.hpp"
 
+#include <span>
 #include <vector>
 
 /// Gradients that are complete on every rank. Micro-batches are accumulated in place. After the last one each unit is
-/// summed over ranks, while the backward pass of the next units runs.
+/// summed over ranks, while the backward pass of the next units runs. Small units are summed together, if the
+/// communicator gains from it.
 namespace mylos::parallel {
 
 class AllReducedGradients {
@@ -38,7 +41,15 @@ class AllReducedGradients {
     Event summed;
   };
 
-  Event reduce(std::size_t unit, const Buffer& all);
+  /// A unit's gradients in the type in which they are exchanged.
+  struct Sent {
+    std::size_t unit = 0;
+    Buffer all;
+  };
+
+  Communicator& summing_ranks() const;
+  Event reduce(std::span<const Sent> units);
+  void reduce_in_place(std::span<const std::size_t> units);
   void reduce_rounded(std::size_t unit);
   void take_back(Rounded& position);
   Vector<float> part_of(std::size_t unit) const;
@@ -50,6 +61,8 @@ class AllReducedGradients {
   std::vector<TreeSum> partial_;  ///< one per unit, or empty
   std::vector<Rounded> rounded_;  ///< rounded_positions elements, or empty
   std::size_t turn_ = 0;
+  UnitBatch batch_;        ///< units whose gradients wait to be summed, in float
+  std::size_t ready_ = 0;  ///< number of units that were ready in the last micro-batch
   std::vector<Event> sums_;
   ExecutionSpace space_;
 };

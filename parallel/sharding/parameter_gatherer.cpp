@@ -65,42 +65,76 @@ Vector<std::byte> ParameterGatherer::own_slice(const ExecutionSpace& space, std:
   return mine;
 }
 
-/// Gathers into the least recently used slot without users.
-ParameterGatherer::Slot& ParameterGatherer::start_gathering(const ExecutionSpace& space, std::size_t unit) {
+/// Gives a unit the least recently used slot without users. Returns null if there is none.
+ParameterGatherer::Slot* ParameterGatherer::take_slot(const ExecutionSpace& space, std::size_t unit) {
   Slot* chosen = nullptr;
   for (Slot& slot : slots_) {
     if (slot.users == 0 && (chosen == nullptr || slot.used < chosen->used)) chosen = &slot;
   }
-  require(chosen != nullptr, fmt::format("gathered units: {} is acquired while {} others are in use",
-                                         store_.table().units()[unit].name, slots_.size()));
+  if (chosen == nullptr) return nullptr;
   if (chosen->unit != nobody) {
-    chosen->gathered.wait_for_its_end();  // a wrong prediction that was never read
+    // It may be a wrong prediction that was never read. wait_for_its_end would lose the results of units that were
+    // gathered together with it.
+    chosen->gathered.wait(space);
     store_.give_values(chosen->unit, {});
   }
   chosen->unit = unit;
-  chosen->used = ++clock_;
-  const Vector<std::byte> whole = slice(chosen->memory, 0, store_.capacity(unit) * bytes_of(store_.precision()));
-  chosen->gathered = ranks_.all_gather(space, buffer_of(own_slice(space, unit, whole)), buffer_of(whole),
-                                       fmt::format("gather {}", store_.table().units()[unit].name));
-  return *chosen;
+  return chosen;
+}
+
+/// Starts to gather the units of these slots.
+void ParameterGatherer::gather(const ExecutionSpace& space, std::span<Slot* const> slots) {
+  if (slots.empty()) return;
+  std::vector<NamedParts> arrays;
+  for (const Slot* const slot : slots) {
+    const Vector<std::byte> whole = slice(slot->memory, 0, store_.capacity(slot->unit) * bytes_of(store_.precision()));
+    arrays.push_back({buffer_of(own_slice(space, slot->unit, whole)), buffer_of(whole),
+                      fmt::format("gather {}", store_.table().units()[slot->unit].name)});
+  }
+  const Event gathered = ranks_.all_gather_coalesced(space, arrays);
+  for (Slot* const slot : slots) slot->gathered = gathered;
+}
+
+/// Marks the unit, and the units whose tensors it reads, as used. Those that are in no slot are gathered together, as
+/// far as there is free memory. Returns the slots of the units.
+std::vector<ParameterGatherer::Slot*> ParameterGatherer::hold(const ExecutionSpace& space, std::size_t unit) {
+  std::vector<Slot*> held, gathered;
+  const auto use = [&](Slot* slot) {
+    ++slot->users;
+    slot->used = ++clock_;
+    held.push_back(slot);
+  };
+  std::vector<std::size_t> missing;
+  for (const std::size_t needed : needed_by(unit)) {
+    if (Slot* const slot = find(needed)) {
+      use(slot);
+    } else {
+      missing.push_back(needed);
+    }
+  }
+  for (const std::size_t needed : missing) {  // after all others are in use, so that it takes the slot of none
+    Slot* const slot = take_slot(space, needed);
+    if (slot == nullptr) continue;
+    use(slot);
+    gathered.push_back(slot);
+  }
+  gather(space, gathered);
+  return held;
 }
 
 void ParameterGatherer::acquire(const ExecutionSpace& space, std::size_t unit) {
-  for (const std::size_t needed : needed_by(unit)) {
-    Slot* slot = find(needed);
-    if (slot == nullptr) slot = &start_gathering(space, needed);
-    ++slot->users;
-    slot->used = ++clock_;
-  }
+  const std::vector<std::size_t> needed = needed_by(unit);
+  const std::vector<Slot*> held = hold(space, unit);
+  require(held.size() == needed.size(), fmt::format("gathered units: {} is acquired while {} others are in use",
+                                                    store_.table().units()[unit].name, slots_.size()));
   if (last_ != nobody) followed_[{before_, last_}] = unit;
   before_ = last_;
   last_ = unit;
   prefetch(space);
-  for (const std::size_t needed : needed_by(unit)) {
-    Slot& slot = *find(needed);
-    slot.gathered.wait(space);
-    const std::size_t bytes = store_.capacity(needed) * bytes_of(store_.precision());
-    store_.give_values(needed, slice(slot.memory, 0, bytes));
+  for (const Slot* const slot : held) {
+    slot->gathered.wait(space);
+    const std::size_t bytes = store_.capacity(slot->unit) * bytes_of(store_.precision());
+    store_.give_values(slot->unit, slice(slot->memory, 0, bytes));
   }
 }
 
@@ -108,14 +142,7 @@ void ParameterGatherer::prefetch(const ExecutionSpace& space) {
   const auto known = followed_.find({before_, last_});
   const std::size_t next = known != followed_.end() ? known->second : last_ + 1;
   if (next >= store_.table().units().size()) return;
-  for (const std::size_t needed : needed_by(next)) {
-    const bool has_room = std::ranges::any_of(slots_, [](const Slot& slot) { return slot.users == 0; });
-    if (Slot* slot = find(needed)) {
-      slot->used = ++clock_;
-    } else if (has_room) {
-      start_gathering(space, needed);
-    }
-  }
+  for (Slot* const slot : hold(space, next)) --slot->users;
 }
 
 void ParameterGatherer::release(std::size_t unit) {

@@ -4,6 +4,7 @@
 #include "parallel/communicator/communicator.hpp"
 
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@ void round_master_weights(const ExecutionSpace& space, const Vector<float>& mast
                           const Vector<std::byte>& rounded);
 
 /// Memory for the few units that are complete at a time. Every rank must acquire and release the same units in the same
-/// order.
+/// order. A unit and the units whose tensors it reads are gathered in one call of Communicator.
 class ParameterGatherer {
  public:
   /// Units are gathered over `ranks` from `master_weights`, which has this rank's slice of each unit, into memory that
@@ -45,14 +46,16 @@ class ParameterGatherer {
   struct Slot {
     Vector<std::byte> memory;
     std::size_t unit = nobody;
-    Event gathered;
+    Event gathered;         ///< of all units that were gathered together
     std::size_t users = 0;  ///< acquired and not yet released
     std::size_t used = 0;   ///< time of the last acquisition or prefetch, by clock_
   };
 
   std::vector<std::size_t> needed_by(std::size_t unit) const;
   Slot* find(std::size_t unit);
-  Slot& start_gathering(const ExecutionSpace& space, std::size_t unit);
+  std::vector<Slot*> hold(const ExecutionSpace& space, std::size_t unit);
+  Slot* take_slot(const ExecutionSpace& space, std::size_t unit);
+  void gather(const ExecutionSpace& space, std::span<Slot* const> slots);
   /// Returns this rank's slice of a unit in the store's precision. If rounding is needed, the slice is stored in
   /// `whole`.
   Vector<std::byte> own_slice(const ExecutionSpace& space, std::size_t unit, const Vector<std::byte>& whole) const;

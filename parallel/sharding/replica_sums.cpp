@@ -11,7 +11,10 @@ namespace mylos::parallel {
 
 ReplicaSums::ReplicaSums(const ModeSettings& settings, Communicator& replicas, const ParameterTable& table,
                          std::span<const ParameterSlice> slices)
-    : replicas_(replicas), rounds_(settings.bfloat16_gradients && replicas.size() > 1) {
+    : replicas_(replicas),
+      rounds_(settings.bfloat16_gradients && replicas.size() > 1),
+      batch_(replicas.least_sum_bytes(rounds_ ? ElementType::bfloat16 : ElementType::float32),
+             [this](std::span<const std::size_t> units) { reduce(units); }) {
   for (const ParameterSlice& slice : slices) {
     sums_.push_back({fmt::format("gradients of {} over all groups", table.units()[slice.unit].name), slice.gradient});
   }
@@ -23,20 +26,30 @@ ReplicaSums::~ReplicaSums() {
 
 void ReplicaSums::begin(const ExecutionSpace& space, std::size_t unit, const Vector<bfloat16>& rounded) {
   Sum& sum = sums_[unit];
-  Buffer data = buffer_of(sum.slice);
+  space_ = space;
   if (rounds_) {
     convert<float, bfloat16>(space, sum.slice, rounded);
-    data = buffer_of(rounded);
     sum.rounded = rounded;
   }
-  sum.summed = replicas_.all_reduce(space, data, sum.what);
   sum.under_way = true;
-  ++begun_;
+  batch_.add(unit, sum.slice.size() * (rounds_ ? sizeof(bfloat16) : sizeof(float)));
+  if (++begun_ == sums_.size()) batch_.flush();
+}
+
+void ReplicaSums::reduce(std::span<const std::size_t> units) {
+  std::vector<NamedArray> arrays;
+  for (const std::size_t unit : units) {
+    const Sum& sum = sums_[unit];
+    arrays.push_back({rounds_ ? buffer_of(sum.rounded) : buffer_of(sum.slice), sum.what});
+  }
+  const Event summed = replicas_.all_reduce_coalesced(space_, arrays);
+  for (const std::size_t unit : units) sums_[unit].summed = summed;
 }
 
 void ReplicaSums::finish(const ExecutionSpace& space, std::size_t unit) {
   Sum& sum = sums_[unit];
   if (!std::exchange(sum.under_way, false)) return;
+  batch_.flush();  // the sum may not have begun
   // Release the event, which may hold a copy of the slice on the host.
   std::exchange(sum.summed, {}).wait(space);
   if (rounds_) convert<bfloat16, float>(space, sum.rounded, sum.slice);

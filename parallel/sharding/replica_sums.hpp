@@ -2,6 +2,7 @@
 
 #include "core/parameter_store.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/unit_batch.hpp"
 
 #include <span>
 #include <string>
@@ -10,7 +11,8 @@
 /// Sums of slices over the ranks that hold the same ones: in hybrid mode, the traffic between nodes.
 namespace mylos::parallel {
 
-/// Sums each unit's slice once per step, while other units still compute.
+/// Sums each unit's slice once per step, while other units still compute. Small slices are summed together, if the
+/// communicator gains from it.
 class ReplicaSums {
  public:
   /// `slices` are this rank's, for all units in order. `replicas` must outlive this object.
@@ -22,8 +24,9 @@ class ReplicaSums {
 
   /// Returns true if slices are exchanged as bfloat16. A single group exchanges nothing, and so rounds nothing.
   bool rounds() const { return rounds_; }
-  /// Starts to sum a unit's slice. If rounds() is true, the slice is sent from `rounded`, which must have as many
-  /// elements and is in use until finish(space, unit); otherwise it is sent from its own memory.
+  /// Starts to sum a unit's slice, immediately or together with slices that follow. If rounds() is true, the slice is
+  /// sent from `rounded`, which must have as many elements and is in use until finish(space, unit); otherwise it is
+  /// sent from its own memory.
   void begin(const ExecutionSpace& space, std::size_t unit, const Vector<bfloat16>& rounded);
   /// Returns when the unit's slice holds its sum; immediately if no sum is under way.
   void finish(const ExecutionSpace& space, std::size_t unit);
@@ -36,13 +39,17 @@ class ReplicaSums {
     Vector<float> slice;
     Vector<bfloat16> rounded = {};
     bool under_way = false;
-    Event summed = {};
+    Event summed = {};  ///< of all slices that are summed together
   };
+
+  void reduce(std::span<const std::size_t> units);
 
   Communicator& replicas_;
   bool rounds_;
   std::vector<Sum> sums_;  ///< one per unit
+  UnitBatch batch_;        ///< units whose slices wait to be summed
   std::size_t begun_ = 0;  ///< number of sums begun in this step
+  ExecutionSpace space_;
 };
 
 }  // namespace mylos::parallel

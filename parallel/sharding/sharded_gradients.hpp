@@ -13,7 +13,8 @@
 /// is then summed over the groups that hold the same slices, again while other units compute.
 namespace mylos::parallel {
 
-/// Memory for the units whose gradients are in progress: one unit is written while another is summed.
+/// Memory for the units whose gradients are in progress: one unit is written while another is summed. Each unit is
+/// summed in a call of its own, because every unit that waited for others would need another slot.
 class ShardedGradients {
  public:
   /// `slices` are this rank's, for all units in order. `store` must own no gradients. All arguments must outlive this

@@ -5,6 +5,7 @@
 #include "parallel/sharding/parameter_gatherer.hpp"
 #include "parallel/sharding/sharded_gradients.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/unit_batch.hpp"
 
 #include <fmt/format.h>
 
@@ -190,7 +191,7 @@ void SlicedStrategy::write_tensor(std::size_t tensor, std::size_t first, std::sp
 }
 
 /// Values are complete on every rank; gradients and optimizer state are complete or sharded. After an update, each unit
-/// is gathered before it is acquired.
+/// is gathered before it is acquired, small ones together.
 class WholeValuesStrategy : public SlicedStrategy {
  public:
   WholeValuesStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
@@ -203,12 +204,14 @@ class WholeValuesStrategy : public SlicedStrategy {
   WholeValuesStrategy& operator=(const WholeValuesStrategy&) = delete;
 
   void sync_parameters(const ExecutionSpace& space) override {
+    UnitBatch batch(ranks_.least_gather_bytes(), [&](std::span<const std::size_t> units) { publish(space, units); });
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
-      // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, and the
-      // optimizer has written to the same memory.
+      // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, as are
+      // those of the units that were exchanged with it, and the optimizer has written to the same memory.
       gathered_[unit].wait_for_its_end();
-      gathered_[unit] = publish_unit(space, unit);
+      batch.add(unit, store_.value_memory(unit).size());
     }
+    batch.flush();
   }
 
  protected:
@@ -224,14 +227,19 @@ class WholeValuesStrategy : public SlicedStrategy {
   }
 
  private:
-  Event publish_unit(const ExecutionSpace& space, std::size_t unit) {
-    const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
-    if (store_.precision() != Precision::float32)
-      round_master_weights(space, slices_[unit].master, store_.precision(), mine);
-    return ranks_.all_gather(space, buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit)));
+  void publish(const ExecutionSpace& space, std::span<const std::size_t> units) {
+    std::vector<NamedParts> arrays;
+    for (const std::size_t unit : units) {
+      const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
+      if (store_.precision() != Precision::float32)
+        round_master_weights(space, slices_[unit].master, store_.precision(), mine);
+      arrays.push_back({buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit))});
+    }
+    const Event gathered = ranks_.all_gather_coalesced(space, arrays);
+    for (const std::size_t unit : units) gathered_[unit] = gathered;
   }
 
-  std::vector<Event> gathered_;
+  std::vector<Event> gathered_;  ///< by unit; the same for units that are exchanged together
 };
 
 /// Modes replicated and sharded-optimizer: gradients are complete and summed over ranks after the last micro-batch.
