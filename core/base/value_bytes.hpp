@@ -2,9 +2,12 @@
 
 #include "core/base/error.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -34,14 +37,21 @@ template <class Value>
 inline constexpr bool is_copied =
     std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float> || std::is_same_v<Value, double>;
 
-/// Appends values to bytes.
+/// Appends values to bytes, which are collected or passed on in pieces.
 class ByteWriter {
  public:
+  /// Takes a piece. The string's memory is used again for the next one.
+  using Sink = std::function<void(std::string& piece)>;
+
+  ByteWriter() = default;
+  /// Passes the bytes to `sink` in pieces of `piece` bytes. The last one may be shorter; finish() passes it.
+  ByteWriter(std::size_t piece, Sink sink) : piece_(piece), sink_(std::move(sink)) {}
+
   template <class Value>
   void add(const Value& value) {
     if constexpr (is_copied<Value>) {
       static_assert(!is_reference<Value>, "an address means nothing to another process");
-      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+      append(&value, sizeof value);
     } else {
       // Reading and writing visit the same members, so that `members` need not be written twice.
       std::apply([this](const auto&... member) { (add(member), ...); }, members(const_cast<Value&>(value)));
@@ -49,7 +59,7 @@ class ByteWriter {
   }
   void add(const std::string& text) {
     add(text.size());
-    bytes_ += text;
+    append(text.data(), text.size());
   }
   void add(const std::filesystem::path& path) { add(path.string()); }
   template <class First, class Second>
@@ -60,7 +70,12 @@ class ByteWriter {
   template <class Element>
   void add(const std::vector<Element>& elements) {
     add(elements.size());
-    for (const Element& element : elements) add(element);
+    if constexpr (is_copied<Element>) {
+      static_assert(!is_reference<Element>, "an address means nothing to another process");
+      append(elements.data(), elements.size() * sizeof(Element));
+    } else {
+      for (const Element& element : elements) add(element);
+    }
   }
   template <class Key, class Value>
   void add(const std::map<Key, Value>& entries) {
@@ -81,27 +96,61 @@ class ByteWriter {
     std::visit([this](const auto& held) { add(held); }, value);
   }
 
+  /// Returns the collected bytes.
   std::string take() { return std::move(bytes_); }
+  /// Passes on the bytes that are left.
+  void finish() {
+    if (!bytes_.empty()) pass_on();
+  }
 
  private:
+  void append(const void* data, std::size_t size) {
+    const char* from = static_cast<const char*>(data);
+    while (size > 0) {
+      const std::size_t part = std::min(size, piece_ - bytes_.size());
+      bytes_.append(from, part);
+      from += part;
+      size -= part;
+      if (bytes_.size() == piece_) pass_on();
+    }
+  }
+  void pass_on() {
+    sink_(bytes_);
+    bytes_.clear();
+  }
+
   std::string bytes_;
+  std::size_t piece_ = std::numeric_limits<std::size_t>::max();
+  Sink sink_;
 };
 
 /// Reads values in the order in which ByteWriter added them. Errors: std::invalid_argument if the bytes end early.
 class ByteReader {
  public:
+  /// Returns the next piece, which stays valid until the next call; an empty one if there is none.
+  using Source = std::function<std::string_view()>;
+
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+  /// Reads pieces of any size, each of them when it is needed.
+  explicit ByteReader(Source source) : source_(std::move(source)) {}
 
   template <class Value>
   void read(Value& value) {
     if constexpr (is_copied<Value>) {
-      std::memcpy(&value, next(sizeof value).data(), sizeof value);
+      copy(&value, sizeof value);
     } else {
       std::apply([this](auto&... member) { (read(member), ...); }, members(value));
     }
   }
-  void read(std::string& text) { text = next(read_size()); }
-  void read(std::filesystem::path& path) { path = next(read_size()); }
+  void read(std::string& text) {
+    text.resize(read_size(sizeof(char)));
+    copy(text.data(), text.size());
+  }
+  void read(std::filesystem::path& path) {
+    std::string text;
+    read(text);
+    path = std::move(text);
+  }
   template <class First, class Second>
   void read(std::pair<First, Second>& pair) {
     read(pair.first);
@@ -109,8 +158,15 @@ class ByteReader {
   }
   template <class Element>
   void read(std::vector<Element>& elements) {
-    elements.clear();
-    for (std::size_t left = read_size(); left > 0; --left) read(elements.emplace_back());
+    if constexpr (is_copied<Element>) {
+      elements.resize(read_size(sizeof(Element)));
+      copy(elements.data(), elements.size() * sizeof(Element));
+    } else {
+      std::size_t left = read_size(1);
+      elements.clear();
+      elements.reserve(left);
+      for (; left > 0; --left) read(elements.emplace_back());
+    }
   }
   template <class Key, class Value>
   void read(std::map<Key, Value>& entries) {
@@ -133,12 +189,15 @@ class ByteReader {
     read_alternative(value, read_size(), std::index_sequence_for<Values...>());
   }
 
+  /// Returns true if nothing is left of the bytes, or of the last piece.
   bool at_end() const { return bytes_.empty(); }
 
  private:
-  std::size_t read_size() {
+  /// Reads a number of elements of at least `bytes` each.
+  std::size_t read_size(std::size_t bytes = 0) {
     std::size_t size = 0;
     read(size);
+    require(source_ || bytes == 0 || size <= bytes_.size() / bytes, "truncated value");
     return size;
   }
   template <class Variant, std::size_t... alternatives>
@@ -146,14 +205,21 @@ class ByteReader {
     const bool is_found = ((index == alternatives && (read(value.template emplace<alternatives>()), true)) || ...);
     require(is_found, "a variant has no such alternative");
   }
-  std::string_view next(std::size_t size) {
-    require(size <= bytes_.size(), "truncated value");
-    const std::string_view found = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return found;
+  void copy(void* to, std::size_t size) {
+    char* out = static_cast<char*>(to);
+    while (size > 0) {
+      if (bytes_.empty() && source_) bytes_ = source_();
+      require(!bytes_.empty(), "truncated value");
+      const std::size_t part = std::min(size, bytes_.size());
+      std::memcpy(out, bytes_.data(), part);
+      bytes_.remove_prefix(part);
+      out += part;
+      size -= part;
+    }
   }
 
   std::string_view bytes_;
+  Source source_;
 };
 
 template <class Value>

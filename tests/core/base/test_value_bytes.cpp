@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 
@@ -61,6 +62,45 @@ TEST(ValueBytes, OfAnotherLengthAreRefused) {
     EXPECT_THROW(value_of_bytes<Answer>(bytes.substr(0, size)), std::invalid_argument) << size;
   }
   EXPECT_THROW(value_of_bytes<Answer>(bytes + '\0'), std::invalid_argument);
+}
+
+/// Returns `answer` written and read in pieces of `piece` bytes, and adds their sizes to `sizes`.
+Answer in_pieces(std::size_t piece, std::vector<std::size_t>& sizes) {
+  std::vector<std::string> pieces;
+  ByteWriter writer(piece, [&](std::string& bytes) { pieces.push_back(bytes); });
+  writer.add(answer);
+  writer.finish();
+  for (const std::string& each : pieces) sizes.push_back(each.size());
+  std::size_t next = 0;
+  ByteReader reader([&]() -> std::string_view { return next < pieces.size() ? pieces[next++] : std::string_view(); });
+  Answer read;
+  reader.read(read);
+  EXPECT_TRUE(reader.at_end());
+  EXPECT_EQ(next, pieces.size());
+  EXPECT_THROW(reader.read(read), std::invalid_argument) << "the pieces have ended";
+  return read;
+}
+
+TEST(ValueBytes, AreTheSameInPieces) {
+  const std::size_t all = bytes_of_value(answer).size();
+  for (std::size_t piece = 1; piece <= all + 1; ++piece) {
+    std::vector<std::size_t> sizes;
+    EXPECT_EQ(in_pieces(piece, sizes), answer) << piece;
+    ASSERT_EQ(sizes.size(), (all + piece - 1) / piece);
+    EXPECT_TRUE(std::all_of(sizes.begin(), sizes.end() - 1, [&](std::size_t size) { return size == piece; }));
+  }
+}
+
+TEST(ValueBytes, ReplaceWhatAVectorHeld) {
+  std::vector<std::int32_t> numbers{1, 2, 3};
+  std::vector<std::string> texts{"a", "b", "c"};
+  const std::string bytes =
+      bytes_of_value(std::vector<std::int32_t>{4}) + bytes_of_value(std::vector<std::string>{"d"});
+  ByteReader reader(bytes);
+  reader.read(numbers);
+  reader.read(texts);
+  EXPECT_EQ(numbers, std::vector<std::int32_t>{4});
+  EXPECT_EQ(texts, std::vector<std::string>{"d"});
 }
 
 }  // namespace

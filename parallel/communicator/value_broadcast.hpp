@@ -1,0 +1,22 @@
+#pragma once
+
+#include "core/base/value_bytes.hpp"
+#include "parallel/communicator/communicator.hpp"
+
+#include <cstddef>
+#include <functional>
+
+/// Values that are too large for one message, such as a data set, sent from one rank to all.
+namespace mylos::parallel {
+
+/// Default size of a piece in broadcast_values, in bytes.
+inline constexpr std::size_t broadcast_piece = std::size_t{16} << 20;
+
+/// Rank 0 calls `write`, and every other rank calls `read`, which must read the same values in the same order. They are
+/// sent in pieces of `piece` bytes. A rank needs memory for one piece in addition to the values. A single rank calls
+/// neither. Collective. Errors: those of `write` and `read`, on one rank alone, which must end the program for all;
+/// std::invalid_argument on a rank that reads fewer or more values than rank 0 writes.
+void broadcast_values(Communicator& ranks, const std::function<void(ByteWriter&)>& write,
+                      const std::function<void(ByteReader&)>& read, std::size_t piece = broadcast_piece);
+
+}  // namespace mylos::parallel
