@@ -8,7 +8,7 @@
 #include "data/tokenizer/wordpiece.hpp"
 
 /// The feature file of `mylos prepare`: a data set with its tokens and windows in HDF5, with checksums. train and eval
-/// accept it instead of the JSON file, so that the text is tokenized once and all ranks read the same data.
+/// accept it instead of the JSON file, so that several runs tokenize the text once.
 namespace mylos::data {
 
 /// Identifies a vocabulary and tokenizer options. Tokenizers with different identities tokenize texts differently.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "data/squad/squad.hpp"
@@ -33,6 +34,10 @@ struct TokenizedTexts {
     return {tokens.offsets.data() + starts[text], count(text)};
   }
 };
+inline auto members(TokenizedTexts& texts) {
+  auto& [tokens, starts] = texts;  // does not compile if one is forgotten
+  return std::tie(tokens, starts);
+}
 
 /// One window. Positions count from [CLS]. Labels are -1 if the question has no usable label.
 struct Feature {
@@ -64,6 +69,12 @@ struct FeatureSet {
   /// Returns the range of code points of each context token of the window, (context_count).
   std::span<const CodePointRange> context_offsets(const Feature& feature) const;
 };
+inline auto members(FeatureSet& set) {
+  // Does not compile if one is forgotten.
+  auto& [classify, separator, questions, contexts, context_of_question, features, sep_labels, dropped_questions] = set;
+  return std::tie(classify, separator, questions, contexts, context_of_question, features, sep_labels,
+                  dropped_questions);
+}
 
 /// Tokenizes `dataset` and divides it into windows. Throws with the question if it leaves no room for its context, or
 /// if it needs several windows and leaves room for fewer than doc_stride + 1 tokens.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 /// SQuAD files: the nested form of v1.1 and v2.0, and Hugging Face's flat form as one object or as JSON lines.
@@ -16,6 +17,10 @@ struct SquadAnswer {
   std::size_t start = 0;  ///< number of code points before it in the context
   bool aligned = true;    ///< `text` is not empty and is in the context at `start`
 };
+inline auto members(SquadAnswer& answer) {
+  auto& [text, start, aligned] = answer;  // does not compile if one is forgotten
+  return std::tie(text, start, aligned);
+}
 
 struct SquadQuestion {
   std::string id;
@@ -25,12 +30,20 @@ struct SquadQuestion {
   bool has_answers_key = false;  ///< without this key, a question can be predicted but not used for training or scoring
   bool impossible = false;
 };
+inline auto members(SquadQuestion& entry) {
+  auto& [id, context, question, answers, has_answers_key, impossible] = entry;  // does not compile if one is forgotten
+  return std::tie(id, context, question, answers, has_answers_key, impossible);
+}
 
 struct SquadDataset {
   SquadVersion version = SquadVersion::v1_1;
   std::vector<std::string> contexts;  ///< distinct texts
   std::vector<SquadQuestion> questions;
 };
+inline auto members(SquadDataset& dataset) {
+  auto& [version, contexts, questions] = dataset;  // does not compile if one is forgotten
+  return std::tie(version, contexts, questions);
+}
 
 /// Answers whose offset does not match their text.
 struct MisplacedAnswers {

@@ -6,7 +6,7 @@
 #include "data/text/samples.hpp"
 
 /// The sample file of `mylos prepare` for language models: samples with checksums in HDF5, and the options used to
-/// create them. train and eval accept it instead of the documents, so that the text is tokenized once.
+/// create them. train and eval accept it instead of the documents, so that several runs tokenize the text once.
 namespace mylos::data {
 
 /// The content of a sample file.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,10 @@ struct SampleSet {
   std::pair<std::size_t, std::size_t> samples_of(std::uint64_t document) const;
   bool operator==(const SampleSet&) const = default;
 };
+inline auto members(SampleSet& set) {
+  auto& [ids, starts, documents, lines, counts] = set;  // does not compile if one is forgotten
+  return std::tie(ids, starts, documents, lines, counts);
+}
 
 struct ReadOptions {
   std::string text_field;            ///< for JSON lines, see JsonDocuments

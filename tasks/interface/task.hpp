@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/value_bytes.hpp"
 #include "train/engine/task.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,15 @@ struct EvaluatedSamples {
 /// A task with the descriptions that commands need, beyond the engine's interface.
 class Task : public train::Task {
  public:
+  /// Reads the data files of a task that was made without its data (TaskKind::make_without_data). One rank does this
+  /// and sends the data to the others, so that a run reads and tokenizes its files once. These three functions do
+  /// nothing if the task reads data as it trains, as a task on images does. Errors: those of TaskKind::make.
+  virtual void read_data() {}
+  /// Writes the data for receive_data.
+  virtual void write_data(ByteWriter&) const {}
+  /// Takes the data that another rank's task of the same configuration has read.
+  virtual void receive_data(ByteReader&) {}
+
   /// Returns the checksums of the files in the configuration.
   virtual std::vector<DataChecksum> data_checksums() const = 0;
   /// Returns the defaults that the task chose, as members of `resolved` in run.json.

@@ -132,6 +132,11 @@ class TaskKind {
   /// Reads the model's directory and the data. `notice` gets a line for each item skipped. Errors: std::runtime_error
   /// on files, std::invalid_argument on settings that do not fit them.
   virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
+  /// Does the same but, if the kind's tasks can receive their data from another rank, reads only the model's directory.
+  /// Task::read_data or Task::receive_data must follow.
+  virtual std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const {
+    return make(run, notice);
+  }
   /// Returns the model called `name` (a directory, or built-in sizes) without weights. Errors: std::runtime_error
   /// naming the file or directory that is missing.
   virtual std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const = 0;

@@ -75,6 +75,9 @@ class LanguageModelingKind final : public TaskKind {
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<LanguageTask>(run, notice);
   }
+  std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const override {
+    return std::make_unique<LanguageTask>(run, notice, LanguageTask::Reads::model);
+  }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     if (const NamedGpt* gpt = find_known_gpt(name)) return nn::make_gpt_sizes(gpt->shape, precision);
     return nn::make_llama(llama_shape_of(find_llama_sizes(name)), precision);

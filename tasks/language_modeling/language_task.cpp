@@ -45,8 +45,9 @@ bool reads_data(const TaskConfig& configured) { return !configured.train.empty()
 
 }  // namespace
 
-LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
+LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
     : configured_(run.task),
+      seed_(run.engine.seed),
       config_(language_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
@@ -57,21 +58,48 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
   if (!configured_.train.empty()) exporter_ = llama_exporter(run, pretrained_, llama_, model_->table());
-  read_data(run);
+  if (reads == Reads::model_and_data) read_data();
 }
 
-void LanguageTask::read_data(const RunConfig& run) {
+void LanguageTask::read_data() {
   if (!configured_.train.empty()) {
-    train_ = std::make_unique<data::SampleSet>(
-        load_samples(configured_.train, tokenizer(), llama_, config_, configured_.train_limit, notice_));
-    batcher_ = std::make_unique<SampleBatcher>(*train_);
-    sampler_ = std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, run.engine.seed);
+    use_training_data(load(configured_.train, configured_.train_limit));
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
   if (!configured_.dev.empty()) {
-    evaluation_ = std::make_unique<LanguageEvaluation>(
-        load_samples(configured_.dev, tokenizer(), llama_, config_, configured_.dev_limit, notice_));
+    evaluation_ = std::make_unique<LanguageEvaluation>(load(configured_.dev, configured_.dev_limit));
   }
+}
+
+void LanguageTask::write_data(ByteWriter& bytes) const {
+  if (train_) {
+    bytes.add(*train_);
+    bytes.add(order_);
+  }
+  if (evaluation_) bytes.add(evaluation_->samples());
+}
+
+void LanguageTask::receive_data(ByteReader& bytes) {
+  const auto samples = [&] {
+    data::SampleSet received;
+    bytes.read(received);
+    return received;
+  };
+  if (!configured_.train.empty()) {
+    use_training_data(samples());
+    bytes.read(order_);
+  }
+  if (!configured_.dev.empty()) evaluation_ = std::make_unique<LanguageEvaluation>(samples());
+}
+
+data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
+  return load_samples(file, tokenizer(), llama_, config_, limit, notice_);
+}
+
+void LanguageTask::use_training_data(data::SampleSet samples) {
+  train_ = std::make_unique<data::SampleSet>(std::move(samples));
+  batcher_ = std::make_unique<SampleBatcher>(*train_);
+  sampler_ = std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, seed_);
 }
 
 void LanguageTask::initial_values(const train::TensorWriter& write) const {

@@ -9,6 +9,8 @@
 #include "tasks/language_modeling/language_samples.hpp"
 #include "train/engine/sampler.hpp"
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,10 +21,17 @@ namespace mylos::tasks {
 
 class LanguageTask final : public Task {
  public:
-  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. Calls `notice` with one line
-  /// for each item skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an
-  /// unsupported --attention; std::invalid_argument for other options that do not fit the model or the data.
-  LanguageTask(const RunConfig& run, Notice notice);
+  enum class Reads { model_and_data, model };
+
+  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples; or reads only the model, if
+  /// the data come later. Calls `notice` with one line for each item skipped. Errors: std::runtime_error for a file
+  /// that cannot be read or is malformed, and for an unsupported --attention; std::invalid_argument for other options
+  /// that do not fit the model or the data.
+  LanguageTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
+
+  void read_data() override;
+  void write_data(ByteWriter& bytes) const override;
+  void receive_data(ByteReader& bytes) override;
 
   const nn::Model& model() const override { return *model_; }
   /// Writes the weights of the model directory. If it has none, writes nothing, and training starts from random values.
@@ -55,11 +64,13 @@ class LanguageTask final : public Task {
   const data::LlamaConfig& config() const { return llama_; }
 
  private:
-  void read_data(const RunConfig& run);
+  data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
+  void use_training_data(data::SampleSet samples);
   const data::SentencePieceTokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   static std::string text_of(const data::SampleSet& samples);
 
   TaskConfig configured_;
+  std::uint64_t seed_;
   LanguageConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;

@@ -50,6 +50,7 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
     : configured_(run.task),
+      seed_(run.engine.seed),
       config_(squad_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
@@ -60,24 +61,53 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
           nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision), run.engine.precision)) {
   check_length(config_, bert_);
   if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
-  if (reads == Reads::model_and_data) read_data(run);
+  if (reads == Reads::model_and_data) read_data();
 }
 
-void SquadTask::read_data(const RunConfig& run) {
+void SquadTask::read_data() {
   if (!configured_.train.empty()) {
-    train_ = std::make_unique<SquadWindows>(
-        load_windows(configured_.train, tokenizer_, switches_, config_, configured_.train_limit, true, notice_));
-    batcher_ = std::make_unique<WindowBatcher>(*train_);
-    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, run.engine.seed);
+    use_training_data(load(configured_.train, configured_.train_limit, true));
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
-  if (!configured_.dev.empty()) {
-    evaluation_ = std::make_unique<SquadEvaluation>(
-        load_windows(configured_.dev, tokenizer_, switches_, config_, configured_.dev_limit, false, notice_), config_);
-    ensure(!train_ || evaluation_->labelled_windows() > 0,
-           fmt::format("{}: no question in it has an answer to score a model by; leave out --dev",
-                       configured_.dev.string()));
+  if (!configured_.dev.empty()) use_evaluation_data(load(configured_.dev, configured_.dev_limit, false));
+}
+
+void SquadTask::write_data(ByteWriter& bytes) const {
+  if (train_) {
+    bytes.add(*train_);
+    bytes.add(order_);
   }
+  if (evaluation_) bytes.add(evaluation_->windows());
+}
+
+void SquadTask::receive_data(ByteReader& bytes) {
+  const auto windows = [&] {
+    SquadWindows received;
+    bytes.read(received);
+    return received;
+  };
+  if (!configured_.train.empty()) {
+    use_training_data(windows());
+    bytes.read(order_);
+  }
+  if (!configured_.dev.empty()) use_evaluation_data(windows());
+}
+
+SquadWindows SquadTask::load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const {
+  return load_windows(file, tokenizer_, switches_, config_, limit, training, notice_);
+}
+
+void SquadTask::use_training_data(SquadWindows windows) {
+  train_ = std::make_unique<SquadWindows>(std::move(windows));
+  batcher_ = std::make_unique<WindowBatcher>(*train_);
+  sampler_ = std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, seed_);
+}
+
+void SquadTask::use_evaluation_data(SquadWindows windows) {
+  evaluation_ = std::make_unique<SquadEvaluation>(std::move(windows), config_);
+  ensure(!train_ || evaluation_->labelled_windows() > 0,
+         fmt::format("{}: no question in it has an answer to score a model by; leave out --dev",
+                     configured_.dev.string()));
 }
 
 void SquadTask::initial_values(const train::TensorWriter& write) const {

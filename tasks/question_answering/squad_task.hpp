@@ -9,8 +9,10 @@
 #include "tasks/question_answering/squad_windows.hpp"
 #include "train/engine/sampler.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,14 @@ class SquadTask final : public Task {
  public:
   enum class Reads { model_and_data, model };
 
-  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or reads only the model, for
-  /// questions that come later. `notice` gets a line for each item skipped. Errors: std::runtime_error on files,
+  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or reads only the model, if
+  /// questions or data come later. `notice` gets a line for each item skipped. Errors: std::runtime_error on files,
   /// std::invalid_argument on options that do not fit them.
   SquadTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
+
+  void read_data() override;
+  void write_data(ByteWriter& bytes) const override;
+  void receive_data(ByteReader& bytes) override;
 
   const nn::Model& model() const override { return *model_; }
   void initial_values(const train::TensorWriter& write) const override;
@@ -54,10 +60,13 @@ class SquadTask final : public Task {
   const SquadWindows* train_windows() const { return train_.get(); }
 
  private:
-  void read_data(const RunConfig& run);
+  SquadWindows load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const;
+  void use_training_data(SquadWindows windows);
+  void use_evaluation_data(SquadWindows windows);
   void read_head(const train::TensorWriter& write) const;
 
   TaskConfig configured_;
+  std::uint64_t seed_;
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;

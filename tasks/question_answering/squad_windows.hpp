@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 /// Cuts questions into windows and makes batches of them.
@@ -30,6 +31,10 @@ struct SquadWindows {
   /// and gold answers.
   std::uint32_t scored_checksum() const;
 };
+inline auto members(SquadWindows& windows) {
+  auto& [dataset, features] = windows;  // does not compile if one is forgotten
+  return std::tie(dataset, features);
+}
 
 /// Reports answers that cannot be trained on, because they do not match their context, to `notice`. Errors:
 /// std::runtime_error naming the file if `strict`.
