@@ -6,6 +6,7 @@
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
+#include "app/program/task_on_ranks.hpp"
 #include "core/base/median.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
@@ -107,12 +108,9 @@ void BatchRunner::load_task() {
     if (const std::string remark = launch_.use_communicator("auto", false); !remark.empty()) say(remark);
     arguments_.run.task.train = arguments_.data;
   });
-  on_all_ranks(world_, [this] {
-    const parallel::FileWork loading;
-    // Each row starts again, so notices that were already logged are not repeated.
-    task_ = arguments_.task->make(arguments_.run, [this](const std::string& line) {
-      if (said_.insert(line).second) say(line);
-    });
+  // Each row starts again, so notices that were already logged are not repeated.
+  task_ = make_task(world_, *arguments_.task, arguments_.run, [this](const std::string& line) {
+    if (said_.insert(line).second) say(line);
   });
 }
 

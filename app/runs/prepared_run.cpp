@@ -5,6 +5,7 @@
 #include "app/options/config_file.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/on_ranks.hpp"
+#include "app/program/task_on_ranks.hpp"
 #include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/quantities.hpp"
@@ -13,7 +14,6 @@
 #include "core/device.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/communicator/consistency.hpp"
-#include "parallel/communicator/file_work.hpp"
 #include "train/engine/memory.hpp"
 #include "train/engine/run_bounds.hpp"
 
@@ -52,11 +52,15 @@ RecordedRun take_up(const TrainRank& rank, Arguments& arguments, const std::file
 }
 
 /// Returns the values that must be equal on all ranks; otherwise they would train different models.
-std::vector<parallel::NamedValue> described_run(const Arguments& arguments, const tasks::Task& task) {
+std::vector<parallel::NamedValue> described_run(const Arguments& arguments) {
   const BuildInfo build = build_info();
-  std::vector<parallel::NamedValue> values = {
-      {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
-      {"the configuration", settings_json(*find_command("train"), arguments).dump()}};
+  return {{"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
+          {"the configuration", settings_json(*find_command("train"), arguments).dump()}};
+}
+
+/// Returns the same for the data, which each rank may have read from its own disk.
+std::vector<parallel::NamedValue> described_data(const tasks::Task& task) {
+  std::vector<parallel::NamedValue> values;
   for (const tasks::DataChecksum& data : task.data_checksums()) {
     values.emplace_back(fmt::format("the checksum of --{}'s data", data.option), checksum_text(data));
   }
@@ -64,12 +68,9 @@ std::vector<parallel::NamedValue> described_run(const Arguments& arguments, cons
 }
 
 std::unique_ptr<tasks::Task> load_task(const TrainRank& rank, const Arguments& arguments) {
-  std::unique_ptr<tasks::Task> task;
-  on_all_ranks(rank.ranks, [&] {
-    const parallel::FileWork loading;
-    task = arguments.task->make(arguments.run, rank.notice());
-  });
-  parallel::expect_equal_on_all_ranks(rank.ranks, described_run(arguments, *task));
+  parallel::expect_equal_on_all_ranks(rank.ranks, described_run(arguments));
+  std::unique_ptr<tasks::Task> task = make_task(rank.ranks, *arguments.task, arguments.run, rank.notice());
+  parallel::expect_equal_on_all_ranks(rank.ranks, described_data(*task));
   return task;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -211,6 +212,16 @@ TEST_F(BenchBatch, TwoRanksRunTheirModesTogether) {
   EXPECT_THAT(table["recommended"].get<std::string>(), StartsWith("mpirun -n 2 mylos train "));
   EXPECT_LT(row(table, "sharded", "layer", 1)["planned_memory"].get<double>(),
             row(table, "replicated", "layer", 1)["planned_memory"].get<double>() + 2 * mebibyte);
+}
+
+TEST_F(BenchBatch, OnlyTheFirstRankReadsTheDocuments) {
+  if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
+  const Words first = words({"--modes", "replicated", "--recompute", "layer", "--json"});
+  Words second = first;
+  std::ranges::replace(second, documents_.string(), (directory_ / "gone.jsonl").string());
+  const json table = parsed(run_on({first, second}));
+  EXPECT_EQ(table["rows"].size(), 3u);
+  for (const json& one : table["rows"]) EXPECT_GT(one["step_seconds"].get<double>(), 0.0);
 }
 
 /// The plan cannot foresee this failure, and the other rank could wait for this one's data.

@@ -1,14 +1,22 @@
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
+#include "tests/data/images/small_images.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 /// The program started by mpirun behaves like a single process.
 namespace mylos::tests {
@@ -143,12 +151,147 @@ TEST_F(RanksOfTheProgram, ErrorsAreToldOnce) {
   expect_error(run_on(2, train_words(run_)), "holds notes.txt, which no training run wrote");
 }
 
-TEST_F(RanksOfTheProgram, ADataFileThatOneRankLacksIsNamedWithTheRank) {
-  Words other = train_words(run_);
-  std::ranges::replace(other, train_.string(), (directory_ / "gone.json").string());
-  expect_error(run_on({train_words(run_), other}),
-               "mylos: error: rank 1: cannot read " + (directory_ / "gone.json").string());
-  expect_error(run_on({other, other}), "mylos: error: cannot read " + (directory_ / "gone.json").string());
+TEST_F(RanksOfTheProgram, ADataFileThatNoRankHasIsNamedOnce) {
+  Words words = train_words(run_);
+  std::ranges::replace(words, train_.string(), (directory_ / "gone.json").string());
+  expect_error(run_on(2, words), "mylos: error: cannot read " + (directory_ / "gone.json").string());
+}
+
+/// Runs in which only the first rank has some files. The paths are the same on every rank, but lead through its working
+/// directory.
+class FilesOfTheFirstRank : public RankRuns {
+ protected:
+  using RankRuns::RankRuns;
+
+  void SetUp() override {
+    RankRuns::SetUp();
+    fs::create_directory(elsewhere_);
+  }
+
+  static fs::path in_working_directory(const fs::path& file) { return "/proc/self/cwd" / file.filename(); }
+  Words words_of_first(const fs::path& output, const Words& more = {}) const {
+    Words words = train_words(output, more);
+    for (const fs::path& file : {train_, dev_}) {
+      std::ranges::replace(words, file.string(), in_working_directory(file).string());
+    }
+    return words;
+  }
+  ProgramRun run_apart(std::size_t ranks, const Words& words) const {
+    Words all;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      if (rank > 0) all.emplace_back(":");
+      all.insert(all.end(), {"-n", "1", "sh", "-c", "cd \"$0\" && exec \"$@\"",
+                             rank == 0 ? directory_.path() : elsewhere_, program()});
+      all.insert(all.end(), words.begin(), words.end());
+    }
+    return RunningProgram(all, "", {}, mpiexec()).wait();
+  }
+
+  fs::path elsewhere_ = directory_ / "elsewhere";
+};
+
+using DataOfTheFirstRank = OnFamily<FilesOfTheFirstRank>;
+
+/// Returns the losses of all steps and evaluations, in order.
+std::vector<double> losses_of_run(const fs::path& run) {
+  std::vector<double> losses;
+  for (const json& row : metrics_of(run)) {
+    for (const char* key : {"loss", "validation_loss"}) {
+      if (row.contains(key)) losses.push_back(row[key].get<double>());
+    }
+  }
+  return losses;
+}
+
+TEST_P(DataOfTheFirstRank, AreTheDataOfAll) {
+  const fs::path one = directory_ / "one";
+  const ProgramRun alone = run_mylos(train_words(one, {"--deterministic"}));
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  for (const std::size_t ranks : {2, 3, 4}) {
+    SCOPED_TRACE(ranks);
+    const fs::path output = directory_ / std::to_string(ranks);
+    const bool is_deterministic = ranks != 3;  // 8 micro-batch groups cannot be divided among 3 ranks
+    const ProgramRun run =
+        run_apart(ranks, words_of_first(output, is_deterministic ? Words{"--deterministic"} : Words{"--mode", "fsdp"}));
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_EQ(run_json_of(output)["resolved"]["checksums"], run_json_of(one)["resolved"]["checksums"]);
+    const std::vector<double> losses = losses_of_run(output), expected = losses_of_run(one);
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      EXPECT_NEAR(losses[i], expected[i], is_deterministic ? 0.0 : 1e-4) << i;
+    }
+  }
+}
+
+TEST_P(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {
+  write_file(train_, "no data");
+  expect_error(run_apart(3, words_of_first(run_)), "mylos: error: " + in_working_directory(train_).string());
+  fs::remove(train_);
+  const ProgramRun missing = run_apart(4, words_of_first(run_));
+  expect_error(missing, in_working_directory(train_).string());
+  EXPECT_THAT(missing.errors, Not(HasSubstr("rank 0: ")));
+  EXPECT_FALSE(fs::exists(run_ / "run.json"));
+}
+
+TEST_P(DataOfTheFirstRank, MayBePrepared) {
+  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
+  const fs::path prepared = directory_ / "train.h5";
+  const ProgramRun preparing =
+      run_mylos(with_options({"prepare", "--model", model_, "--data", train_, "--output", prepared}, {}));
+  ASSERT_EQ(preparing.exit_code, 0) << preparing.errors;
+  Words words = words_of_first(run_);
+  std::ranges::replace(words, in_working_directory(train_).string(), in_working_directory(prepared).string());
+  const ProgramRun run = run_apart(2, words);
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, DataOfTheFirstRank, testing::Values(&bert_family(), &llama_family()), family_name);
+
+class ImagesOfTheFirstRank : public FilesOfTheFirstRank {
+ protected:
+  ImagesOfTheFirstRank() : FilesOfTheFirstRank(resnet_family()) {}
+};
+
+/// Every rank reads the images that it trains on.
+TEST_F(ImagesOfTheFirstRank, AreNotEnoughAndTheOtherRankIsNamed) {
+  expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: ");
+}
+
+TEST_F(ImagesOfTheFirstRank, MustBeThoseOfTheOtherRank) {
+  write_small_digits(elsewhere_ / train_.filename(), 13, 12);
+  family_.write_data(elsewhere_ / dev_.filename());
+  expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: the checksum of --train's data is ");
+}
+
+/// Opens a pipe for writing as soon as a process reads from it; returns -1 if none does within a minute.
+int open_when_read(const fs::path& pipe) {
+  for (int looks = 0; looks < 3000; ++looks) {
+    const int descriptor = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0) return descriptor;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return -1;
+}
+
+/// The first rank waits for the content of a pipe, and the others wait for the data.
+TEST_F(FilesOfTheFirstRank, AreReadUntilASignalEndsAllRanks) {
+  fs::remove(train_);
+  ASSERT_EQ(::mkfifo(train_.c_str(), S_IRUSR | S_IWUSR), 0);
+  RunningProgram program(launched(std::vector<Words>(3, train_words(run_))), "", {}, mpiexec());
+  const int pipe = open_when_read(train_);
+  EXPECT_GE(pipe, 0);
+  program.send(SIGUSR1);  // mpirun forwards it
+  const ProgramRun run = program.wait();
+  ::close(pipe);
+  EXPECT_EQ(run.exit_code, 85) << run.errors;
+  EXPECT_FALSE(fs::exists(run_ / "run.json"));
+}
+
+TEST_F(FilesOfTheFirstRank, IncludingTheModelsAreNotEnoughAndTheOtherRankIsNamed) {
+  const fs::path vocabulary = model_ / "vocab.txt";
+  fs::rename(vocabulary, directory_ / "vocab.txt");
+  fs::create_symlink("/proc/self/cwd/vocab.txt", vocabulary);
+  expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: ");
 }
 
 TEST_F(RanksOfTheProgram, WhatDiffersBetweenRanksIsNamed) {

@@ -1,0 +1,24 @@
+#include "app/program/task_on_ranks.hpp"
+
+#include "app/program/on_ranks.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/file_work.hpp"
+#include "parallel/communicator/value_broadcast.hpp"
+
+namespace mylos::app {
+
+std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
+                                       const tasks::RunConfig& run, const Notice& notice) {
+  std::unique_ptr<tasks::Task> task;
+  on_all_ranks(ranks, [&] {
+    const parallel::FileWork loading;
+    task = kind.make_without_data(run, notice);
+  });
+  parallel::on_first_rank(ranks, [&] { task->read_data(); });
+  parallel::broadcast_values(
+      ranks, [&](ByteWriter& bytes) { task->write_data(bytes); },
+      [&](ByteReader& bytes) { task->receive_data(bytes); });
+  return task;
+}
+
+}  // namespace mylos::app
