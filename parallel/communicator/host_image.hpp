@@ -24,6 +24,8 @@ class HostImage {
   bool is_copy() const { return copy_ != nullptr; }
   /// Copies a modified copy back to the buffer, before later launches on `space`.
   void write_back(const ExecutionSpace& space) const;
+  /// Gives the memory of a copy back. data() must not be used afterwards.
+  void release() { copy_.reset(); }
 
  private:
   Buffer buffer_;

@@ -34,6 +34,12 @@ void MpiOperation::wait(const ExecutionSpace& space) {
 void MpiOperation::wait_for_its_end() noexcept {
   QueuedOperation::wait_for_its_end();
   if (const auto results = results_.lock()) results->drop(*this);
+  if (!failed()) release_images();  // messages of a failed operation may still arrive
+}
+
+void MpiOperation::write_back(const ExecutionSpace& space) {
+  result_.write_back(space);
+  release_images();
 }
 
 MpiExchange::MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory,

@@ -25,7 +25,9 @@ class MpiOperation : public QueuedOperation {
   void wait_for_its_end() noexcept override;
 
  protected:
-  void write_back(const ExecutionSpace& space) override { result_.write_back(space); }
+  void write_back(const ExecutionSpace& space) override;
+  /// Gives the memory of images back after the operation, so that later operations can use it.
+  virtual void release_images() { result_.release(); }
   const MpiGroup& group() const { return group_; }
   std::byte* result() const { return result_.data(); }
 
@@ -45,6 +47,12 @@ class MpiExchange final : public MpiOperation {
   MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, HostImage input,
               HostImage result, Make make);
   Progress advance() override;
+
+ protected:
+  void release_images() override {
+    input_.release();
+    MpiOperation::release_images();
+  }
 
  private:
   RankGroup positions_;
