@@ -106,6 +106,7 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
             {"activations", memory.activations},
             {"operands", memory.workspace + memory.scratch},
             {"output", memory.output}}},
+          {"host_images", plan.host_images},
           {"micro_batch", work.batch_size(memory.largest)},
           {"asked_micro_batch", memory.asked},
           {"largest_micro_batch", plan.largest},

@@ -14,17 +14,21 @@ namespace {
 using ModePlans = std::span<const train::ModePlan>;
 
 void print_memory(ModePlans plans) {
-  const auto row = [](const auto&... cells) {
-    print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
+  const bool has_images = std::ranges::any_of(plans, [](const train::ModePlan& plan) { return plan.host_images > 0; });
+  const auto row = [&](const std::string& images, const auto&... cells) {
+    const std::string line = fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}", cells...);
+    print(line + (has_images ? fmt::format(" {:>10}\n", images) : "\n"));
   };
   const auto size = [](std::size_t bytes) { return bytes_text(bytes); };
-  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "workspace", "exchange");
+  row("host, MPI", "memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "workspace",
+      "exchange");
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
-    row(to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values), size(memory.gradients),
-        size(memory.optimizer), size(memory.activations), size(memory.workspace + memory.scratch),
-        size(memory.exchange));
+    row(size(plan.host_images), to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values),
+        size(memory.gradients), size(memory.optimizer), size(memory.activations),
+        size(memory.workspace + memory.scratch), size(memory.exchange));
   }
+  if (has_images) print("host, MPI: copies of device arrays in host memory, if they are exchanged over MPI\n");
 }
 
 /// Returns four significant digits, without an exponent.

@@ -4,8 +4,25 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace mylos::parallel {
+
+/// The sizes of the free blocks of an ImageMemory, and of all its blocks. Also stands for an ImageMemory in plans,
+/// which take no memory.
+class ImageBlocks {
+ public:
+  /// Takes the smallest free block that has at least `bytes` and is at most about twice as large, else a new block, and
+  /// returns its size.
+  std::size_t take(std::size_t bytes);
+  void give_back(std::size_t size) { free_.push_back(size); }
+  /// Bytes of all blocks, whether in use or not.
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::vector<std::size_t> free_;
+  std::size_t bytes_ = 0;
+};
 
 /// A pool of host memory for copies of device arrays. It is pinned if there are devices, so that copies need no
 /// staging. Blocks are reused until Kokkos is finalised, because pinning memory is slow.

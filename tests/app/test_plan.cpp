@@ -38,6 +38,7 @@ TEST_F(Plan, NeedsNoModelFilesForModelsItKnows) {
   EXPECT_EQ(plan["modes"][0]["mode"], "replicated");
   // BERT-base has 108.9 million parameters without its pooler, with a 2-byte value and a 4-byte master weight each.
   EXPECT_EQ(plan["modes"][0]["memory"]["values"], 108'893'186u * 6);
+  EXPECT_GE(plan["modes"][0]["host_images"].get<std::size_t>(), 108'893'186u * 4) << "all gradients, over MPI";
   EXPECT_THAT(plan["recommended"].get<std::string>(),
               HasSubstr("srun --mpi=pmix --nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gpus-per-node=4 mylos "
                         "train --dataset squad --do-train --output run --model bert-base-uncased "));
@@ -139,6 +140,7 @@ TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {
                         "step do not fit together\n"));
   const ProgramRun little =
       run_mylos({"plan", "--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--batch", "4"});
+  EXPECT_THAT(little.output, HasSubstr("   exchange  host, MPI\nreplicated "));
   EXPECT_THAT(little.output, HasSubstr("efficiencies above 100 %: each rank updates its share of the parameters, where "
                                        "one GPU updates all\n"));
   EXPECT_THAT(little.output, testing::Not(HasSubstr("planned with a micro-batch")));
@@ -153,6 +155,7 @@ TEST_F(Plan, ProcessorsAreDividedAmongRanks) {
   const EnvironmentVariable none("OMP_NUM_THREADS", "");
   const json alone = planned({"--model", "minilm", "--gpu", "cpu", "--batch", "2"});
   const json crowd = planned({"--model", "minilm", "--gpu", "cpu", "--gpus", "4096", "--memory", "4", "--batch", "2"});
+  EXPECT_EQ(crowd["modes"][0]["host_images"], 0);
   EXPECT_THAT(crowd["recommended"].get<std::string>(), HasSubstr(" --cpus-per-task=1 "));
   EXPECT_EQ(alone["modes"][0]["exposed_seconds"], 0.0);
   EXPECT_THAT(

@@ -1,6 +1,8 @@
 #include "train/planning/run_plan.hpp"
 
 #include "core/base/error.hpp"
+#include "parallel/sharding/mode_images.hpp"
+#include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
 
 #include <algorithm>
@@ -173,6 +175,24 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
   }
 }
 
+/// Returns the larger figure of a run with evaluations and one without.
+std::size_t host_images(const Workload& workload, const TrainConfig& config, std::size_t steps, const RankCounts& ranks,
+                        const MemoryPlan& memory) {
+  if (ranks.on_host || ranks.ranks == 1) return 0;
+  std::size_t most = 0;
+  for (const bool evaluates : {false, true}) {
+    const parallel::ImageSettings settings{.mode = memory.mode,
+                                           .shards = memory.layout.shards,
+                                           .replicas = ranks.ranks / memory.layout.shards,
+                                           .precision = config.precision,
+                                           .loaded_piece = piece_elements,
+                                           .evaluates = evaluates,
+                                           .observed = largest_global_batch(workload.samples, steps)};
+    most = std::max(most, parallel::image_bytes(settings, workload.model.table()));
+  }
+  return most;
+}
+
 /// Includes the checkpoint after the last step, which every run with an interval writes.
 double checkpoints_of_run(const Workload& workload, const CheckpointConfig& checkpoints, double training,
                           std::size_t steps) {
@@ -257,6 +277,7 @@ ModePlan plan_run(const Workload& workload, const TrainConfig& config, const Pla
   ModePlan plan{.mode = *config.parallel.mode};
   const std::size_t steps = total_steps(config, workload.samples);
   add_memory(workload, config, steps, target, plan);
+  plan.host_images = host_images(workload, config, steps, target.ranks, plan.memory);
   const MeanStep mean = mean_step(workload, config.recompute, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
   plan.kept_per_flop = kept_bytes_per_flop(workload.model, plan.memory.largest);

@@ -36,6 +36,7 @@ struct ModePlan {
   MemoryPlan memory;        ///< if it does not fit: the plan for one sequence per micro-batch
   std::size_t largest = 0;  ///< largest micro-batch per rank, in sequences of maximum length; 0 = none fits
   std::vector<LargestMicroBatch> largest_of_each;  ///< `largest` for each --recompute that the model supports
+  std::size_t host_images = 0;  ///< bytes of host memory of a rank if device arrays are exchanged over MPI; 0 on CPUs
   StepTime step;
   double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model with the largest micro-batch
   std::size_t batch = 0;            ///< samples of a full step over all ranks

@@ -41,6 +41,21 @@ TEST(ImageMemory, LittleDoesNotTakeWhatIsForMuch) {
   EXPECT_EQ(memory.size(), 10'100u);
 }
 
+/// A plan counts blocks by their sizes alone.
+TEST(ImageBlocks, AreThoseOfAnImageMemory) {
+  ImageMemory memory;
+  ImageBlocks blocks;
+  for (const std::size_t first : {1000u, 100u, 0u, 600u}) {
+    for (const std::size_t second : {90u, 400u, 2100u}) {
+      const ImageMemory::Block one = memory.take(first), two = memory.take(second);
+      const std::size_t sizes[] = {blocks.take(first), blocks.take(second)};
+      EXPECT_EQ(blocks.size(), memory.size());
+      for (const std::size_t size : sizes) blocks.give_back(size);
+    }
+  }
+  EXPECT_GT(blocks.size(), 1000u + 2100u);
+}
+
 TEST(ImageMemory, OfNothingIsABlock) {
   ImageMemory memory;
   EXPECT_NE(memory.take(0), nullptr);

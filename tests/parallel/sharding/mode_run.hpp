@@ -41,9 +41,9 @@ class ModeRun {
  public:
   using GradientOf = std::function<float(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i)>;
 
-  /// `world` contains all ranks.
+  /// `world` contains all ranks. `load` is called when the master weights are set, before values are made of them.
   ModeRun(const ModeSettings& settings, Precision precision, std::size_t group = 2,
-          Communicator& world = tests::launch().world())
+          Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {})
       : settings_(settings),
         table_(make_four_units()),
         mesh_(world, ranks_that_split(settings.kind, group, world.size())),
@@ -54,6 +54,7 @@ class ModeRun {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = initial_value(row, i);
       mode_->write_tensor(row, values);
     }
+    if (load) load(*mode_);
     mode_->sync_parameters(space_);
   }
 

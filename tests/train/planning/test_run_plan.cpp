@@ -186,6 +186,15 @@ TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
   EXPECT_EQ(exchange(true, bucket) - exchange(true, bucket / 2), parallel::device_exchange_bytes(4) / 2);
 }
 
+TEST_F(RunPlan, MpiNeedsHostMemoryOnGpusOnly) {
+  EXPECT_EQ(plan(ModeKind::replicated, 4).host_images, parameters * sizeof(float)) << "gradients of all units";
+  EXPECT_LT(plan(ModeKind::sharded, 4).host_images, parameters * sizeof(float));
+  EXPECT_GT(plan(ModeKind::sharded, 4).host_images, 0u);
+  EXPECT_EQ(plan(ModeKind::replicated, 1).host_images, 0u);
+  const auto on_host = [](TrainConfig&, PlanTarget& target) { target.ranks.on_host = true; };
+  EXPECT_EQ(plan(ModeKind::replicated, 4, on_host).host_images, 0u);
+}
+
 TEST(GpuKinds, SayWhichWereNeverCompared) {
   EXPECT_TRUE(find_gpu_kind("a100-80")->is_compared);
   for (const char* kind : {"gh200", "b200"}) {

@@ -1,0 +1,382 @@
+#include "parallel/sharding/mode_images.hpp"
+
+#include "parallel/communicator/image_memory.hpp"
+#include "parallel/sharding/all_reduced_gradients.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+/// Each class replays which images the class of the same purpose takes and gives back, and in which order.
+namespace mylos::parallel {
+namespace {
+
+constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+/// Operations under way and their images, as MpiCommunicator and PendingResults have them.
+class ReplayedOperations {
+ public:
+  using Operation = std::size_t;
+
+  Operation submit(std::initializer_list<std::size_t> images) {
+    for (const std::size_t bytes : images) held_[next_].push_back(memory_.take(bytes));
+    return next_++;
+  }
+  /// Brings back the results of this operation and of all earlier ones.
+  void wait(Operation operation) {
+    while (!held_.empty() && held_.begin()->first <= operation) drop(held_.begin()->first);
+  }
+  /// Ends an operation without its result.
+  void drop(Operation operation) {
+    const auto found = held_.find(operation);
+    if (found == held_.end()) return;
+    for (const std::size_t size : found->second) memory_.give_back(size);
+    held_.erase(found);
+  }
+  std::size_t bytes() const { return memory_.size(); }
+
+ private:
+  ImageBlocks memory_;
+  std::map<Operation, std::vector<std::size_t>> held_;  ///< sizes of the images of each operation
+  Operation next_ = 0;
+};
+
+using Operation = ReplayedOperations::Operation;
+
+/// What the parts of a replay share.
+struct Replay {
+  const ImageSettings& settings;
+  const ParameterTable& table;
+  ReplayedOperations operations = {};
+
+  std::size_t units() const { return table.units().size(); }
+  std::size_t part(std::size_t unit) const { return shard_size(table.units()[unit].size, settings.shards); }
+  std::size_t whole(std::size_t unit) const { return part(unit) * settings.shards; }
+  std::size_t gradient_bytes() const { return settings.mode.bfloat16_gradients ? sizeof(bfloat16) : sizeof(float); }
+
+  /// A unit and the units whose tensors it reads, which come first.
+  std::vector<std::size_t> needed_by(std::size_t unit) const {
+    std::vector<std::size_t> needed = table.units()[unit].borrowed;
+    needed.push_back(unit);
+    return needed;
+  }
+  Operation gather_values(std::size_t unit) {
+    if (settings.shards == 1) return operations.submit({});
+    const std::size_t element = bytes_of(settings.precision);
+    return operations.submit({part(unit) * element, whole(unit) * element});
+  }
+  Operation scatter_gradients(std::size_t unit) {
+    if (settings.shards == 1) return operations.submit({});
+    return operations.submit({whole(unit) * gradient_bytes(), part(unit) * sizeof(float)});
+  }
+  Operation sum_over_replicas(std::size_t elements) {
+    return settings.replicas == 1 ? operations.submit({}) : operations.submit({elements * gradient_bytes()});
+  }
+};
+
+class ReplayedValues {
+ public:
+  virtual ~ReplayedValues() = default;
+  virtual void sync() = 0;
+  virtual void acquire(std::size_t unit) = 0;
+  virtual void release(std::size_t unit) = 0;
+};
+
+/// WholeValuesStrategy.
+class ReplayedWholeValues final : public ReplayedValues {
+ public:
+  explicit ReplayedWholeValues(Replay& replay) : replay_(replay), gathered_(replay.units()) {}
+
+  void sync() override {
+    for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
+      if (gathered_[unit]) replay_.operations.drop(*gathered_[unit]);
+      gathered_[unit] = replay_.gather_values(unit);
+    }
+  }
+  void acquire(std::size_t unit) override {
+    for (const std::size_t needed : replay_.needed_by(unit)) replay_.operations.wait(*gathered_[needed]);
+  }
+  void release(std::size_t) override {}
+
+ private:
+  Replay& replay_;
+  std::vector<std::optional<Operation>> gathered_;
+};
+
+/// ParameterGatherer.
+class ReplayedGatherer final : public ReplayedValues {
+ public:
+  explicit ReplayedGatherer(Replay& replay) : replay_(replay), slots_(units_at_once(replay.table)) {}
+
+  void sync() override {
+    for (Slot& slot : slots_) {
+      if (slot.unit != nobody) replay_.operations.drop(slot.gathered);
+      slot.unit = nobody;
+    }
+    prefetch();
+  }
+  void acquire(std::size_t unit) override {
+    for (const std::size_t needed : replay_.needed_by(unit)) {
+      Slot* slot = find(needed);
+      if (slot == nullptr) slot = gather(needed);
+      ++slot->users;
+      slot->used = ++clock_;
+    }
+    if (last_ != nobody) followed_[{before_, last_}] = unit;
+    before_ = std::exchange(last_, unit);
+    prefetch();
+    for (const std::size_t needed : replay_.needed_by(unit)) replay_.operations.wait(find(needed)->gathered);
+  }
+  void release(std::size_t unit) override {
+    for (const std::size_t needed : replay_.needed_by(unit)) --find(needed)->users;
+  }
+
+ private:
+  struct Slot {
+    std::size_t unit = nobody;
+    Operation gathered = 0;
+    std::size_t users = 0, used = 0;
+  };
+
+  Slot* find(std::size_t unit) {
+    const auto found = std::ranges::find(slots_, unit, &Slot::unit);
+    return found == slots_.end() ? nullptr : &*found;
+  }
+  /// Returns the least recently used slot without users; null if there is none.
+  Slot* free_slot() {
+    Slot* chosen = nullptr;
+    for (Slot& slot : slots_) {
+      if (slot.users == 0 && (chosen == nullptr || slot.used < chosen->used)) chosen = &slot;
+    }
+    return chosen;
+  }
+  Slot* gather(std::size_t unit) {
+    Slot* const slot = free_slot();
+    if (slot->unit != nobody) replay_.operations.drop(slot->gathered);
+    *slot = {.unit = unit, .gathered = replay_.gather_values(unit), .users = 0, .used = ++clock_};
+    return slot;
+  }
+  void prefetch() {
+    const auto known = followed_.find({before_, last_});
+    const std::size_t next = known != followed_.end() ? known->second : last_ + 1;
+    if (next >= replay_.units()) return;
+    for (const std::size_t needed : replay_.needed_by(next)) {
+      if (Slot* const slot = find(needed)) {
+        slot->used = ++clock_;
+      } else if (free_slot() != nullptr) {
+        gather(needed);
+      }
+    }
+  }
+
+  Replay& replay_;
+  std::vector<Slot> slots_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;
+  std::size_t before_ = nobody, last_ = nobody, clock_ = 0;
+};
+
+class ReplayedGradients {
+ public:
+  virtual ~ReplayedGradients() = default;
+  virtual void begin_micro_batch(bool last) = 0;
+  /// The unit's gradients are written for the first time in a pass.
+  virtual void take(std::size_t unit) = 0;
+  virtual void ready(std::size_t unit) = 0;
+  virtual void finish() = 0;
+};
+
+/// AllReducedGradients.
+class ReplayedWholeGradients final : public ReplayedGradients {
+ public:
+  explicit ReplayedWholeGradients(Replay& replay) : replay_(replay) {}
+
+  void begin_micro_batch(bool last) override { is_last_ = last; }
+  void take(std::size_t) override {}
+  void ready(std::size_t unit) override {
+    if (!is_last_) return;
+    // bfloat16 gradients are exchanged from a few buffers, which the results leave first.
+    const std::size_t under_way =
+        replay_.settings.mode.bfloat16_gradients ? AllReducedGradients::rounded_positions : replay_.units();
+    if (sums_.size() >= under_way) replay_.operations.wait(sums_[sums_.size() - under_way]);
+    const bool splits = replay_.settings.mode.kind != ModeKind::replicated;
+    sums_.push_back(splits ? replay_.scatter_gradients(unit) : replay_.sum_over_replicas(replay_.whole(unit)));
+  }
+  void finish() override {
+    if (!sums_.empty()) replay_.operations.wait(sums_.back());
+    sums_.clear();
+  }
+
+ private:
+  Replay& replay_;
+  std::vector<Operation> sums_;  ///< of this step
+  bool is_last_ = false;
+};
+
+/// ShardedGradients, with its ReplicaSums.
+class ReplayedSlicedGradients final : public ReplayedGradients {
+ public:
+  explicit ReplayedSlicedGradients(Replay& replay)
+      : replay_(replay), slots_(units_at_once(replay.table)), replica_sums_(replay.units()) {}
+
+  void begin_micro_batch(bool last) override { is_last_ = last; }
+  void take(std::size_t unit) override {
+    const auto is_written = [&](const Slot& slot) { return slot.unit == unit && !slot.summing; };
+    if (std::ranges::any_of(slots_, is_written)) return;
+    const auto free = std::ranges::find(slots_, nobody, &Slot::unit);
+    Slot& slot = free != slots_.end() ? *free : *oldest_sum(nullptr);
+    accumulate(slot);
+    slot.unit = unit;
+  }
+  void ready(std::size_t unit) override {
+    Slot& slot = *std::ranges::find_if(slots_, [&](const Slot& each) { return each.unit == unit && !each.summing; });
+    finish_replicas(std::exchange(slot.lent, nobody));
+    slot.summing = true;
+    slot.last = is_last_;
+    slot.summed = replay_.scatter_gradients(unit);
+    if (is_last_) accumulate_all(&slot);
+  }
+  void finish() override {
+    accumulate_all(nullptr);
+    for (std::size_t unit = 0; unit < replica_sums_.size(); ++unit) finish_replicas(unit);
+    for (Slot& slot : slots_) slot.lent = nobody;
+  }
+
+ private:
+  struct Slot {
+    std::size_t unit = nobody, lent = nobody;
+    bool summing = false, last = false;
+    Operation summed = 0;
+  };
+
+  Slot* oldest_sum(const Slot* but) {
+    Slot* chosen = nullptr;
+    for (Slot& slot : slots_) {
+      if (&slot != but && slot.summing && (chosen == nullptr || slot.summed < chosen->summed)) chosen = &slot;
+    }
+    return chosen;
+  }
+  void accumulate(Slot& slot) {
+    if (!slot.summing) return;
+    replay_.operations.wait(slot.summed);
+    if (slot.last) {
+      replica_sums_[slot.unit] = replay_.sum_over_replicas(replay_.part(slot.unit));
+      const bool rounds = replay_.settings.mode.bfloat16_gradients && replay_.settings.replicas > 1;
+      if (rounds) slot.lent = slot.unit;
+    }
+    slot.unit = nobody;
+    slot.summing = false;
+  }
+  void accumulate_all(const Slot* but) {
+    while (Slot* const slot = oldest_sum(but)) accumulate(*slot);
+  }
+  void finish_replicas(std::size_t unit) {
+    if (unit == nobody || !replica_sums_[unit]) return;
+    replay_.operations.wait(*std::exchange(replica_sums_[unit], std::nullopt));
+  }
+
+  Replay& replay_;
+  std::vector<Slot> slots_;
+  std::vector<std::optional<Operation>> replica_sums_;
+  bool is_last_ = false;
+};
+
+/// The beginning of a run: loading, a few steps, and evaluations before some of them. Which blocks are free when a
+/// larger one is needed depends on all that came before, so the sizes are those of a run with as many micro-batches.
+class ReplayedRun {
+ public:
+  explicit ReplayedRun(Replay& replay) : replay_(replay) {
+    const ModeKind kind = replay.settings.mode.kind;
+    if (shards_values(kind)) values_ = std::make_unique<ReplayedGatherer>(replay);
+    if (!shards_values(kind)) values_ = std::make_unique<ReplayedWholeValues>(replay);
+    if (shards_gradients(kind)) gradients_ = std::make_unique<ReplayedSlicedGradients>(replay);
+    if (!shards_gradients(kind)) gradients_ = std::make_unique<ReplayedWholeGradients>(replay);
+  }
+
+  /// Returns the bytes of all images. `rank`: this rank among those that split a unit.
+  std::size_t run(std::size_t rank) {
+    load(rank);
+    values_->sync();
+    constexpr std::size_t steps = 6, between_evaluations = 3;  // later steps find all the blocks that they need
+    for (std::size_t step = 0; step < steps; ++step) {
+      if (replay_.settings.evaluates && step % between_evaluations == 0) {
+        predict();
+        predict();
+      }
+      train();
+      values_->sync();
+      observe();
+    }
+    return replay_.operations.bytes();
+  }
+
+ private:
+  /// Passes tensors on to the ranks that hold the same slices.
+  void load(std::size_t rank) {
+    if (replay_.settings.replicas == 1 || replay_.settings.loaded_piece == 0) return;
+    for (const ParameterTensor& tensor : replay_.table.tensors()) {
+      const std::size_t part = replay_.part(tensor.unit), begin = tensor.offset, end = begin + tensor.size;
+      const std::size_t first = std::clamp(rank * part, begin, end), last = std::clamp((rank + 1) * part, begin, end);
+      for (std::size_t at = first; at < last; at += replay_.settings.loaded_piece) {
+        const std::size_t count = std::min(replay_.settings.loaded_piece, last - at);
+        replay_.operations.wait(replay_.operations.submit({count * sizeof(float)}));
+      }
+    }
+  }
+  void train() {
+    constexpr std::size_t most = 8;  // more do not change the figure, and take time
+    const std::size_t micro_batches = std::min(replay_.settings.mode.micro_batches, most);
+    for (std::size_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+      gradients_->begin_micro_batch(micro_batch + 1 == micro_batches);
+      pass();
+    }
+    gradients_->finish();
+  }
+  void pass() {
+    const std::size_t units = replay_.units();
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      values_->acquire(unit);
+      if (unit + 1 < units) values_->release(unit);
+    }
+    for (std::size_t unit = units; unit-- > 0;) {
+      if (unit + 1 < units) values_->acquire(unit);
+      for (const std::size_t written : replay_.needed_by(unit)) gradients_->take(written);
+      values_->release(unit);
+      gradients_->ready(unit);
+    }
+  }
+  void observe() {
+    if (replay_.settings.shards * replay_.settings.replicas == 1) return;
+    for (std::size_t unit = 0; unit < replay_.units(); ++unit) {
+      const std::size_t size = replay_.table.state_size(unit) * replay_.settings.observed;
+      if (size > 0) replay_.operations.wait(replay_.operations.submit({size * sizeof(float)}));
+    }
+  }
+  void predict() {
+    for (std::size_t unit = 0; unit < replay_.units(); ++unit) {
+      values_->acquire(unit);
+      values_->release(unit);
+    }
+  }
+
+  Replay& replay_;
+  std::unique_ptr<ReplayedValues> values_;
+  std::unique_ptr<ReplayedGradients> gradients_;
+};
+
+}  // namespace
+
+std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table) {
+  const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // otherwise all ranks take the same
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < (loads ? settings.shards : 1); ++rank) {
+    Replay replay{.settings = settings, .table = table};
+    most = std::max(most, ReplayedRun(replay).run(rank));
+  }
+  return most;
+}
+
+}  // namespace mylos::parallel

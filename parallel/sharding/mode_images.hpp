@@ -1,0 +1,24 @@
+#pragma once
+
+#include "parallel/sharding/sharding_strategy.hpp"
+
+#include <cstddef>
+
+/// The host memory through which a rank's device arrays pass when they are exchanged over MPI.
+namespace mylos::parallel {
+
+struct ImageSettings {
+  ModeSettings mode;
+  std::size_t shards = 1;    ///< ranks that split a unit
+  std::size_t replicas = 1;  ///< ranks that hold the same slices
+  Precision precision = Precision::float32;
+  std::size_t loaded_piece = 0;  ///< elements of a piece in which tensors are passed on to replicas at start; 0: none
+  bool evaluates = false;        ///< the run evaluates between steps
+  std::size_t observed = 0;      ///< samples of a step, if their observations are summed for state tensors
+};
+
+/// Returns the most bytes that a rank's ImageMemory takes in a run from its beginning, by replaying the exchanges of a
+/// few steps of a model that uses its units in order. 0 if a rank is alone.
+std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table);
+
+}  // namespace mylos::parallel

@@ -1,0 +1,143 @@
+#include "parallel/sharding/mode_images.hpp"
+
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/host_image.hpp"
+#include "tests/parallel/communicator/ranks_on_nodes.hpp"
+#include "tests/parallel/sharding/mode_run.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+/// Compares the replay of a mode's exchanges with the host memory that they take, where device memory is apart.
+namespace mylos::parallel {
+namespace {
+
+constexpr std::size_t loaded_piece = 700;
+
+/// Returns true in the program that treats device memory as apart from host memory.
+bool makes_images() {
+  ImageMemory memory;
+  const Vector<float> data("test::data", 1);
+  return HostImage({}, buffer_of(data), HostImage::Content::copied, memory).is_copy();
+}
+
+void load_in_pieces(ShardingStrategy& mode, const ParameterTable& table) {
+  for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
+    const TensorRange owned = mode.owned_range(tensor);
+    for (std::size_t at = owned.begin; at < owned.end; at += loaded_piece) {
+      mode.copy_tensor(tensor, at, std::min(loaded_piece, owned.end - at), 0);
+    }
+  }
+}
+
+/// Acquires the units of an evaluation batch.
+void use_units(ModeRun& run) {
+  for (std::size_t unit = 0; unit < run.table().units().size(); ++unit) {
+    run.mode().hooks().acquire(unit);
+    run.mode().hooks().release(unit);
+  }
+}
+
+/// Returns the largest image memory of a rank after a run of the steps that a plan replays.
+std::size_t images_of_run(const ImageSettings& settings) {
+  const ParameterTable table = make_four_units();
+  RanksOnNodes on_nodes(std::vector<std::size_t>(tests::launch().world().size(), 0));
+  ModeRun run(settings.mode, settings.precision, settings.shards, *on_nodes.ranks, [&](ShardingStrategy& strategy) {
+    if (strategy.copies().size() > 1) load_in_pieces(strategy, table);
+  });
+  for (std::size_t step = 0; step < 6; ++step) {
+    if (settings.evaluates && step % 3 == 0) {
+      use_units(run);
+      use_units(run);
+    }
+    run.step(step);
+    run.update();
+  }
+  const auto bytes = static_cast<std::int64_t>(on_nodes.context.images.size());
+  return static_cast<std::size_t>(maximum(*on_nodes.ranks, bytes));
+}
+
+void expect_images(const ModeSettings& mode, Precision precision) {
+  const std::size_t ranks = tests::launch().world().size(), shards = ranks_that_split(mode.kind, 2, ranks);
+  for (const bool evaluates : {false, true}) {
+    const ImageSettings settings{.mode = mode,
+                                 .shards = shards,
+                                 .replicas = ranks / shards,
+                                 .precision = precision,
+                                 .loaded_piece = loaded_piece,
+                                 .evaluates = evaluates};
+    EXPECT_EQ(images_of_run(settings), image_bytes(settings, make_four_units())) << evaluates;
+  }
+}
+
+TEST(ModeImages, AreNoneWhereTheHostReadsDeviceMemory) {
+  if (makes_images()) GTEST_SKIP() << "device memory is apart";
+  EXPECT_EQ(images_of_run({.replicas = tests::launch().world().size()}), 0u);
+}
+
+TEST(ModeImages, TakeWhatTheReplaySays) {
+  if (!makes_images()) GTEST_SKIP() << "device memory is the host's";
+  for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                              ModeKind::sharded, ModeKind::hybrid}) {
+    if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
+    for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+      for (const bool bfloat16_gradients : {false, true}) {
+        for (const std::size_t micro_batches : {1, 3}) {
+          SCOPED_TRACE(fmt::format("{} {}, {} micro-batches, {} exchanged", to_string(kind), to_string(precision),
+                                   micro_batches, bfloat16_gradients ? "bfloat16" : "float"));
+          expect_images({.kind = kind, .bfloat16_gradients = bfloat16_gradients, .micro_batches = micro_batches},
+                        precision);
+        }
+      }
+    }
+  }
+}
+
+/// Returns a table of `units` units of `size` elements.
+ParameterTable equal_units(std::size_t units, std::size_t size) {
+  ParameterTable::Builder builder;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    builder.unit(fmt::format("{}", unit)).tensor(fmt::format("weight.{}", unit), {size}, {});
+  }
+  return builder.build();
+}
+
+TEST(ModeImages, AreOfAllUnitsOrOfAFew) {
+  constexpr std::size_t size = 8 * slice_block, units = 10, unit = size * sizeof(float), ranks = 4;
+  const ParameterTable table = equal_units(units, size);
+  const auto bytes = [&](ModeKind kind, std::size_t shards) {
+    return image_bytes({.mode = {.kind = kind}, .shards = shards, .replicas = ranks / shards}, table);
+  };
+  EXPECT_EQ(bytes(ModeKind::replicated, 1), units * unit) << "gradients of all units";
+  const std::size_t with_slice = unit + unit / ranks;
+  EXPECT_EQ(bytes(ModeKind::sharded_optimizer, ranks), units * with_slice) << "the values' images serve the gradients";
+  EXPECT_EQ(bytes(ModeKind::sharded_gradients, ranks), units * with_slice) << "values of all units";
+  EXPECT_LE(bytes(ModeKind::sharded, ranks), 4 * with_slice);
+  EXPECT_GE(bytes(ModeKind::sharded, ranks), 2 * with_slice);
+}
+
+TEST(ModeImages, OfARankAloneAreNone) {
+  const ParameterTable table = equal_units(3, slice_block);
+  for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                              ModeKind::sharded, ModeKind::hybrid}) {
+    EXPECT_EQ(image_bytes({.mode = {.kind = kind}, .loaded_piece = 100, .observed = 8}, table), 0u);
+  }
+}
+
+TEST(ModeImages, IncludeTheLargestPieceThatIsLoaded) {
+  const ParameterTable table = equal_units(2, 3 * slice_block);
+  const ImageSettings sharded{.mode = {.kind = ModeKind::hybrid, .bfloat16_gradients = true},
+                              .shards = 4,
+                              .replicas = 2,
+                              .precision = Precision::bfloat16};
+  ImageSettings loading = sharded;
+  loading.loaded_piece = 1;  // of 4 bytes, which no other exchange can use
+  EXPECT_EQ(image_bytes(loading, table), image_bytes(sharded, table) + sizeof(float));
+}
+
+}  // namespace
+}  // namespace mylos::parallel
