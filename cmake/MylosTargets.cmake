@@ -3,13 +3,21 @@
 include(GoogleTest)
 
 # The flags of tests beyond mylos::options. Most of the compile time is spent on GoogleTest's macros, no test measures
-# its own speed, and sanitizers examine the library. The last -O on the command line takes effect.
+# its own speed, and sanitizers examine the library. The last -O on the command line takes effect. Tests whose host twins
+# compute for long use mylos_optimized_test_options.
 add_library(mylos_test_options INTERFACE)
+add_library(mylos_optimized_test_options INTERFACE)
 if(MYLOS_ENABLE_SANITIZERS)
   target_compile_options(mylos_test_options INTERFACE -O0 -fno-sanitize=undefined)
+  target_link_libraries(mylos_optimized_test_options INTERFACE mylos_test_options)
 else()
-  target_compile_options(mylos_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+  target_compile_options(mylos_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+  target_compile_options(mylos_optimized_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 endif()
+
+# Tests make many providers of products in a process, which then share oneDNN's own cache of generated code
+# (core/kernels/gemm_onednn.cpp).
+set(mylos_test_cache ONEDNN_PRIMITIVE_CACHE_CAPACITY=1024)
 
 # mylos_folder(<folder> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
 #
@@ -32,13 +40,13 @@ function(mylos_folder folder)
   set_property(GLOBAL APPEND PROPERTY MYLOS_FOLDERS ${name})
 endfunction()
 
-# mylos_tests(<name> [KOKKOS] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
+# mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
 #
 # Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
-# <name>. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. TIMEOUT: per test, 300 s by
-# default. Does nothing without sources.
+# <name>. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. OPTIMIZED: compiles the tests
+# with optimisation. TIMEOUT: per test, 300 s by default. Does nothing without sources.
 function(mylos_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS" "TIMEOUT" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "TIMEOUT" "SOURCES;LINK")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -49,8 +57,16 @@ function(mylos_tests name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  set(environment ENVIRONMENT ${mylos_test_cache})
+  if(name STREQUAL app) # its tests start the program, whose memory some of them measure
+    set(environment)
+  endif()
+  set(options mylos_test_options)
+  if(arg_OPTIMIZED)
+    set(options mylos_optimized_test_options)
+  endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} mylos_test_options)
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} ${options})
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   # Discovered when ctest starts, so that a test program that fails to build does not stop the others.
   gtest_discover_tests(
@@ -58,7 +74,7 @@ function(mylos_tests name)
     TEST_PREFIX ${name}.
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
+    PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} ${environment} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
 endfunction()
 
 # mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...]
@@ -106,5 +122,5 @@ function(mylos_mpi_test test name ranks timeout)
   set_tests_properties(
     ${test}
     PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
-               "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${arg_ENVIRONMENT}")
+               "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${mylos_test_cache};${arg_ENVIRONMENT}")
 endfunction()

@@ -11,6 +11,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <tuple>
 #include <unordered_map>
@@ -111,7 +112,9 @@ Shape shape_of(const GemmProduct& product) {
 class OneDnnGemm : public GemmProvider {
  public:
   explicit OneDnnGemm(Weights weights) : weights_(weights) {
-    dnnl::set_primitive_cache_capacity(0);  // would duplicate products_
+    // oneDNN's own cache would duplicate products_. Who sets this variable of oneDNN keeps it, as tests do, which make many
+    // providers of the same products in a process.
+    if (std::getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY") == nullptr) dnnl::set_primitive_cache_capacity(0);
   }
   std::string_view name() const override;
   std::string version() const override;
