@@ -19,13 +19,13 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using tests::error_of;
-using Values = std::map<std::string, std::vector<float>>;
+using TensorValues = std::map<std::string, std::vector<float>>;
 
 const ImageInput input{.size = 12, .channels = 1, .mean = {0.1307f}, .deviation = {0.3081f}, .crop_fraction = 1.0};
 
 /// Returns values of a model that count up through all tensors.
-Values numbered_values(const ParameterTable& table) {
-  Values values;
+TensorValues numbered_values(const ParameterTable& table) {
+  TensorValues values;
   float next = 1.0f;
   const auto add = [&](const ParameterTensor& row) {
     std::vector<float>& row_values = values[row.name];
@@ -64,10 +64,10 @@ class ImageDirectory : public testing::Test {
     exported->commit();
   }
   /// Reads the tensors of a directory, in the layout of kernels.
-  Values read(const std::filesystem::path& directory, bool trains = true, bool new_classifier = false) {
+  TensorValues read(const std::filesystem::path& directory, bool trains = true, bool new_classifier = false) {
     ClassifierModel model = read_classifier(directory);
     model.new_classifier = new_classifier;
-    Values values;
+    TensorValues values;
     notices_.clear();
     const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
       std::vector<float>& row = values[name];
@@ -105,7 +105,7 @@ class ImageDirectory : public testing::Test {
                         other_ = directory_ / "other";
   data::ResnetConfig config_;
   std::unique_ptr<nn::Model> network_;
-  Values values_;
+  TensorValues values_;
   std::string notices_;
 };
 
@@ -169,7 +169,7 @@ TEST_F(ImageDirectory, TorchvisionsNamesAreReadToo) {
 
 TEST_F(ImageDirectory, OldFilesWithoutCountsBeginAtZero) {
   copy_renamed(other_, [](const std::string& name) { return data::is_batch_count(name) ? "" : name; });
-  const Values values = read(other_, false);
+  const TensorValues values = read(other_, false);
   EXPECT_EQ(values.size(), values_.size());
   EXPECT_EQ(values.at("resnet.embedder.embedder.normalization.num_batches_tracked"), std::vector{0.0f});
 }

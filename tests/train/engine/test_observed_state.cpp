@@ -14,7 +14,7 @@ using ::testing::FloatEq;
 constexpr Initializer zeros{}, ones{Initializer::Kind::ones};
 
 /// Returns a table with a unit without state between two units with state.
-ParameterTable example() {
+ParameterTable example_table() {
   ParameterTable::Builder builder;
   builder.unit("first")
       .tensor("a", {3}, ones)
@@ -42,7 +42,7 @@ class ObservedStates : public ::testing::Test {
     for (std::size_t unit = 0; unit < 3; ++unit) Kokkos::deep_copy(store.unit_state(unit), 1.0f);
   }
 
-  ParameterTable table = example();
+  ParameterTable table = example_table();
   ParameterStore store{table, Precision::float32, ParameterStore::Purpose::training};
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ObservedState state{store, *ranks};
@@ -85,7 +85,7 @@ TEST(ObservedState, OfATableWithoutStateIsNothing) {
   EXPECT_EQ(state.rows(0, 4).size(), 0u);
   state.update({}, std::vector<double>{1}, std::vector<std::size_t>{0});
   EXPECT_EQ(ObservedState::bytes(table, 4, 8), 0u);
-  EXPECT_EQ(ObservedState::bytes(example(), 3, 8), (4 * 4 + 8 * 3) * sizeof(float));
+  EXPECT_EQ(ObservedState::bytes(example_table(), 3, 8), (4 * 4 + 8 * 3) * sizeof(float));
 }
 
 }  // namespace
