@@ -88,8 +88,11 @@ std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& reco
   CheckpointRecord defaults;
   add_newer_settings(defaults, config);
   if (defaults.has(name)) return member_like(defaults, name, like);
+  TrainConfig choices;
+  choices.schedule = nn::ScheduleKind::step;
+  choices.optimizer.kind = OptimizerKind::sgd;
   CheckpointRecord of_choices;
-  add_newer_settings(of_choices, {.schedule = nn::ScheduleKind::step, .optimizer = {.kind = OptimizerKind::sgd}});
+  add_newer_settings(of_choices, choices);
   return of_choices.has(name) ? std::nullopt : std::optional(member_like(record, name, like));
 }
 
