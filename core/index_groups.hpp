@@ -34,7 +34,8 @@ class IndexGrouper {
   void start_groups();
   void place(std::span<const std::int32_t> indices);
 
-  std::vector<std::uint32_t> next_;  ///< per value: number of its rows, then the position of its next row; 0 between calls
+  std::vector<std::uint32_t>
+      next_;  ///< per value: number of its rows, then the position of its next row; 0 between calls
   std::vector<std::int32_t> values_;
   std::vector<std::uint32_t> starts_, rows_;
 };
