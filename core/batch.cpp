@@ -64,7 +64,7 @@ void Batch::upload(const std::string& label, std::span<const T> values, Upload<T
   const Vector<T> memory = reserve(label, size, to, room);
   if constexpr (runs_on_host) {
     const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), size);
-    Kokkos::deep_copy(memory, source);
+    Kokkos::deep_copy(queue_, memory, source);  // has ended when it returns, and needs no fence
   } else {
     PinnedVector<T>& staged = to.staged[batches_ % slots];
     if (staged.size() < size) {
