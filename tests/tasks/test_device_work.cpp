@@ -1,0 +1,227 @@
+// What a training step asks of a device: kernels, products, copies, and how often the host waits. A CPU build runs the
+// same code, so its counts are those of a build for GPUs; only products may be computed by several launches there.
+
+#include "nn/bert/bert_question_answering.hpp"
+#include "nn/llama/llama.hpp"
+#include "nn/resnet/resnet.hpp"
+#include "tests/support/device_work.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/engine/initial_parameters.hpp"
+#include "train/engine/train_config.hpp"
+#include "train/engine/training_step.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <functional>
+#include <numeric>
+
+namespace mylos::tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Kind = DeviceWork::Kind;
+
+constexpr std::size_t samples = 2, rows = 8;
+
+/// A model, and arrays for a batch of `samples` samples with `rows` rows each.
+struct ShapedModel {
+  std::string name;
+  std::unique_ptr<nn::Model> model;
+  std::function<void(Batch&)> fill;
+  train::OptimizerKind optimizer = train::OptimizerKind::adamw;
+};
+
+/// Trains a model on the same batch again and again.
+class ShapedTask final : public train::Task {
+ public:
+  explicit ShapedTask(const ShapedModel& shaped) : shaped_(shaped) {}
+
+  const nn::Model& model() const override { return *shaped_.model; }
+  void initial_values(const train::TensorWriter&) const override {}
+  std::size_t steps_per_epoch() const override { return 1; }
+  std::vector<std::size_t> global_batch(std::size_t) const override {
+    std::vector<std::size_t> all(samples);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+  std::size_t rows_of(std::size_t) const override { return rows; }
+  double weight(std::span<const std::size_t> chosen) const override { return static_cast<double>(chosen.size()); }
+  void assemble(std::size_t, std::span<const std::size_t> chosen, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
+    batch.reset(std::vector<std::size_t>(chosen.size(), rows), ids);
+    shaped_.fill(batch);
+  }
+  train::Evaluation* evaluation() const override { return nullptr; }
+  void write_results(const std::filesystem::path&) const override {}
+  const train::ModelExporter* exporter() const override { return nullptr; }
+
+ private:
+  const ShapedModel& shaped_;
+};
+
+std::vector<std::int32_t> some_indices(std::size_t count, std::size_t bound) {
+  std::vector<std::int32_t> indices;
+  for (std::size_t i = 0; i < count; ++i) indices.push_back(static_cast<std::int32_t>(i % bound));
+  return indices;
+}
+
+/// The layers of BERT-base. Widths do not change the counts.
+ShapedModel bert_base() {
+  const nn::BertShape shape{.vocabulary = 40,
+                            .hidden = 24,
+                            .layers = 12,
+                            .heads = 12,
+                            .feed_forward = 32,
+                            .positions = rows,
+                            .token_types = 2};
+  return {"BERT-base", nn::make_bert_question_answering(shape, Precision::float32), [](Batch& batch) {
+            namespace names = nn::question_answering;
+            batch.set_indices(names::tokens, some_indices(samples * rows, 40));
+            batch.set_indices(names::segments, some_indices(samples * rows, 2));
+            batch.group_positions();
+            batch.set(names::start_labels, some_indices(samples, rows));
+            batch.set(names::end_labels, some_indices(samples, rows));
+          }};
+}
+
+/// The layers of the Llama of 125 million parameters in docs/performance.md, with a head of its own.
+ShapedModel llama() {
+  const nn::LlamaShape shape{.vocabulary = 40,
+                             .hidden = 24,
+                             .layers = 12,
+                             .heads = 12,
+                             .key_value_heads = 4,
+                             .head_size = 2,
+                             .feed_forward = 32,
+                             .positions = rows};
+  return {"Llama, 12 layers", nn::make_llama(shape, Precision::float32), [](Batch& batch) {
+            namespace names = nn::language_modeling;
+            batch.set_indices(names::tokens, some_indices(samples * rows, 40));
+            batch.set(names::labels, some_indices(samples * rows, 40));
+          }};
+}
+
+/// The layers of ResNet-50, trained with SGD.
+ShapedModel resnet_50() {
+  nn::ResnetShape shape = *nn::known_resnet("resnet50");
+  shape.height = shape.width = 32;
+  shape.embedding = 8;
+  shape.hidden = {8, 8, 16, 16};
+  shape.labels = 10;
+  return {"ResNet-50", nn::make_resnet(shape, Precision::float32),
+          [bytes = shape.pixels() * shape.channels](Batch& batch) {
+            batch.set(nn::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
+            batch.set(nn::images::labels, some_indices(samples * rows, 10));
+          },
+          train::OptimizerKind::sgd};
+}
+
+std::vector<ShapedModel> shaped_models() {
+  std::vector<ShapedModel> models;
+  models.push_back(bert_base());
+  models.push_back(llama());
+  models.push_back(resnet_50());
+  return models;
+}
+
+/// Everything the steps of a model need.
+struct ShapedRun {
+  ShapedRun(const ShapedModel& shaped, const std::string& provider)
+      : task(shaped),
+        gemm(provider),
+        store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
+        mode(parallel::make_single_process_mode(store)),
+        optimizer(shaped.optimizer == train::OptimizerKind::sgd ? nn::make_sgd({}, store.table(), mode->slices())
+                                                                : nn::make_adamw({}, store.table(), mode->slices())),
+        arena("mylos::test::arena", planned()),
+        step({task, store, *mode, *optimizer, gemm, arena, *ranks},
+             {.steps = 100, .largest_batch = samples, .micro_batch = largest}) {
+    train::load_initial_parameters(space, task, 42, store, *mode);
+    for (std::size_t i = 0; i < 3; ++i) run(i);
+  }
+  std::size_t planned() const {
+    Arena measured;
+    task.model().plan(measured, largest, ParameterStore::Purpose::training, nn::Recompute::none);
+    return measured.peak();
+  }
+  train::StepResult run(std::size_t index) {
+    return step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+  }
+
+  static constexpr BatchShape largest{samples, samples* rows, rows};
+  ShapedTask task;
+  ExecutionSpace space;
+  Gemm gemm;
+  ParameterStore store;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<nn::Optimizer> optimizer;
+  Arena arena;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
+  train::TrainingStep step;
+};
+
+/// Calls `check` with the device work of a step of each model, by each provider of products.
+void for_each_step(const std::function<void(const std::string& model, const DeviceWork& work)>& check) {
+  for (const ShapedModel& shaped : shaped_models()) {
+    for (const std::string& provider : gemm_providers()) {
+      SCOPED_TRACE(shaped.name + " by " + provider);
+      ShapedRun run(shaped, provider);
+      const DeviceWork work;
+      const train::StepResult result = run.run(3);
+      check(shaped.name, work);
+      EXPECT_TRUE(train::is_finite(result));
+    }
+  }
+}
+
+/// The host waits for losses, norm and update, and for the two arrays that the running statistics need.
+TEST(DeviceWork, TheHostWaitsThreeTimesAStep) {
+  for_each_step([](const std::string& model, const DeviceWork& work) {
+    std::vector<std::string> expected = {"mylos::TrainingStep::losses", "mylos::GradientNorm::block_sums",
+                                         "copy to mylos::ObservedState::weights",
+                                         "copy to mylos::ObservedState::positions", "mylos::TrainingStep::run"};
+    if (model != "ResNet-50") expected.erase(expected.begin() + 2, expected.begin() + 4);
+    EXPECT_EQ(work.labels(Kind::wait), expected);
+  });
+}
+
+/// docs/gpu.md has a table of these counts.
+TEST(DeviceWork, CountsAreThoseOfTheDocumentation) {
+  const std::string documentation = read_file(source_dir() / "docs/gpu.md");
+  for_each_step([&](const std::string& model, const DeviceWork& work) {
+    EXPECT_THAT(documentation, HasSubstr(fmt::format("| {} | {} | {} | {} | {} | {} |", model, work.count(Kind::kernel),
+                                                     work.count(Kind::product), work.count(Kind::copy),
+                                                     work.count(Kind::fill), work.count(Kind::wait))));
+  });
+}
+
+/// A separate function, because kernels may not be launched from the private functions that TEST creates.
+void launch_everything(const ExecutionSpace& space, const Vector<float>& from, const Vector<float>& to) {
+  Kokkos::parallel_for(
+      "test::kernel", Kokkos::RangePolicy<ExecutionSpace>(space, 0, 1), KOKKOS_LAMBDA(int i) { from(i) = 1.0f; });
+  Kokkos::deep_copy(space, from, 2.0f);
+  Kokkos::deep_copy(space, to, from);
+  Kokkos::deep_copy(to, from);
+  space.fence("test::fence");
+  const Kokkos::Profiling::ScopedRegion region("test::mark::wait");
+}
+
+TEST(DeviceWork, RecordsEachKind) {
+  const ExecutionSpace space;
+  const Vector<float> from("test::from", 3), to("test::to", 3);
+  const DeviceWork work;
+  launch_everything(space, from, to);
+  EXPECT_THAT(work.labels(Kind::kernel), ElementsAre("test::kernel"));
+  EXPECT_THAT(work.labels(Kind::fill), ElementsAre("test::from"));
+  EXPECT_THAT(work.labels(Kind::copy), ElementsAre("test::to", "test::to"));
+  EXPECT_THAT(work.labels(Kind::wait), ElementsAre("copy to test::to", "test::fence", "test::mark::wait"));
+  EXPECT_EQ(work.entries()[work.find("test::to")].bytes, 12u);
+}
+
+}  // namespace
+}  // namespace mylos::tests
