@@ -190,6 +190,19 @@ TEST(DeviceWork, TheHostWaitsThreeTimesAStep) {
   });
 }
 
+/// The device computes the passes while the host makes the next batch.
+TEST(DeviceWork, TheNextBatchIsMadeBeforeTheFirstWait) {
+  for_each_step([](const std::string&, const DeviceWork& work) {
+    const std::size_t made = work.find("mylos::TrainingStep::assemble"), end = work.entries().size();
+    ASSERT_LT(made, end);
+    EXPECT_EQ(work.find("mylos::TrainingStep::assemble", made + 1), end) << "one micro-batch a step";
+    const auto first_wait = std::ranges::find(work.entries(), Kind::wait, &DeviceWork::Entry::kind);
+    EXPECT_LT(made, static_cast<std::size_t>(first_wait - work.entries().begin()));
+    EXPECT_LT(work.find("mylos::TrainingStep::pass"), made) << "after the passes are launched";
+    EXPECT_LT(made, work.find("mylos::TrainingStep::reduce"));
+  });
+}
+
 /// docs/gpu.md has a table of these counts.
 TEST(DeviceWork, CountsAreThoseOfTheDocumentation) {
   const std::string documentation = read_file(source_dir() / "docs/gpu.md");

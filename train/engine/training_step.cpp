@@ -27,6 +27,10 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   result.sequences = batch.samples.size();
   for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
   accumulate(space, progress, batch, result.parts);
+  // A device runs the backward pass meanwhile, and ranks exchange its gradients.
+  const Stopwatch making;
+  if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
+  if constexpr (runs_on_host) result.parts.data += making.seconds();
   reduce(space, batch, progress.loss_scale, result);
   // The norm was copied to the host, so the device is idle here.
   const double waited = parallel::waited_seconds();
@@ -36,9 +40,6 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
     result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
-  const Stopwatch making;
-  if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
-  if constexpr (runs_on_host) result.parts.data += making.seconds();
   space.fence("mylos::TrainingStep::run");
   if constexpr (!runs_on_host) result.parts.update = updating.seconds();
   return result;

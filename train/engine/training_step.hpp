@@ -60,10 +60,10 @@ class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs a step, and makes the first micro-batch of the next one during the update. If the loss or the gradient is not
-  /// finite, nothing is updated: the result says so and the parameters are unchanged. Returns when all launched work
-  /// has finished. Collective. All ranks get the same result except for its parts. The loss has the same bits for any
-  /// number of ranks if the losses of the samples do.
+  /// Runs a step, and makes the first micro-batch of the next one while the backward pass runs. If the loss or the
+  /// gradient is not finite, nothing is updated: the result says so and the parameters are unchanged. Returns when all
+  /// launched work has finished. Collective. All ranks get the same result except for its parts. The loss has the same
+  /// bits for any number of ranks if the losses of the samples do.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
 
  private:
