@@ -171,7 +171,7 @@ GradientNorm::GradientNorm(const ParameterTable& table, std::span<const Paramete
     blocks += norm_blocks(whole.begin, whole.end);
   }
   sums_ = Vector<double>("mylos::GradientNorm::sums", blocks);
-  host_sums_ = HostVector<double>("mylos::GradientNorm::host_sums", blocks);
+  host_sums_ = PinnedVector<double>("mylos::GradientNorm::host_sums", blocks);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.sums =

@@ -62,7 +62,7 @@ class GradientNorm {
  public:
   GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices);
   /// Returns the sum of squares of each block of each slice, in order; zero for blocks without trainable elements.
-  /// Valid until the next call.
+  /// Valid until the next call. Waits for everything launched on `space`.
   std::span<const double> block_sums(const ExecutionSpace& space) const;
 
  private:
@@ -75,7 +75,7 @@ class GradientNorm {
 
   std::vector<Part> parts_;
   Vector<double> sums_;
-  HostVector<double> host_sums_;
+  PinnedVector<double> host_sums_;
 };
 
 }  // namespace mylos::nn

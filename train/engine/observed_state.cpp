@@ -19,19 +19,6 @@ std::size_t largest_state(const ParameterTable& table) {
   return largest;
 }
 
-/// Copies `values` to the front of `memory`, growing it if needed; returns the copy.
-template <class T>
-Vector<T> copy_to(Vector<T>& memory, const char* label, std::span<const T> values) {
-  if (memory.size() < values.size()) {
-    memory = {};
-    memory = uninitialized<T>(label, values.size());
-  }
-  const Vector<T> copy = slice(memory, 0, values.size());
-  Kokkos::deep_copy(copy, Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>(
-                              values.data(), values.size()));
-  return copy;
-}
-
 /// Returns, for each unit, the momentum of each element of its state.
 std::vector<Vector<float>> momenta(const ParameterTable& table) {
   std::vector<Vector<float>> all;
@@ -42,7 +29,9 @@ std::vector<Vector<float>> momenta(const ParameterTable& table) {
       const float momentum = tensor.rule.kind == StateRule::Kind::count ? counts : tensor.rule.momentum;
       std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(tensor.offset), tensor.size, momentum);
     }
-    copy_to<float>(all.emplace_back(), "mylos::ObservedState::momentum", values);
+    all.push_back(uninitialized<float>("mylos::ObservedState::momentum", values.size()));
+    Kokkos::deep_copy(all.back(), Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>(
+                                      values.data(), values.size()));
   }
   return all;
 }
@@ -96,14 +85,35 @@ Matrix<float> ObservedState::rows(std::size_t first, std::size_t count) const {
   return {observed_.data() + first * width_, count, width_};
 }
 
+/// Copies `values` to the front of the device array, which grows if needed; returns the copy. Growing frees the arrays,
+/// which waits for earlier copies from them.
+template <class T>
+Vector<T> ObservedState::upload(const ExecutionSpace& space, const std::string& label, std::span<const T> values,
+                                Upload<T>& to) const {
+  if (to.values.size() < values.size()) {
+    to.values = {};
+    to.values = uninitialized<T>(label, values.size());
+    for (PinnedVector<T>& each : to.staged) {
+      each = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), values.size());
+    }
+  }
+  const auto range = Kokkos::make_pair(std::size_t{0}, values.size());
+  const PinnedVector<T> source = Kokkos::subview(to.staged[updates_ % 2], range);
+  std::ranges::copy(values, source.data());
+  const Vector<T> copy = slice(to.values, 0, values.size());
+  Kokkos::deep_copy(space, copy, source);
+  return copy;
+}
+
 void ObservedState::update(const ExecutionSpace& space, std::span<const double> weights,
                            std::span<const std::size_t> positions) {
   if (width_ == 0) return;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<float> parts;
   for (const double weight : weights) parts.push_back(static_cast<float>(weight / sum));
-  const Vector<float> shares = copy_to<float>(weights_, "mylos::ObservedState::weights", parts);
-  const Vector<std::size_t> own = copy_to<std::size_t>(positions_, "mylos::ObservedState::positions", positions);
+  ++updates_;
+  const Vector<float> shares = upload<float>(space, "mylos::ObservedState::weights", parts, weights_);
+  const Vector<std::size_t> own = upload(space, "mylos::ObservedState::positions", positions, positions_);
   const ParameterTable& table = store_.table();
   if (unit_rows_.size() < weights.size() * largest_state(table)) {
     unit_rows_ = {};

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Updates state tensors (BatchNorm's running statistics) from the observations of a step's samples. Observations are
@@ -23,24 +24,36 @@ class ObservedState {
   /// has no state.
   Matrix<float> rows(std::size_t first, std::size_t count) const;
   /// Updates the state tensors by their rules. `weights[i]` is the weight of sample i in the mean; this rank computed
-  /// the samples at `positions` of the global batch, in this order. Collective; afterwards all ranks hold the same
-  /// bits.
+  /// the samples at `positions` of the global batch, in this order. Does not wait for a device, but the host must have
+  /// waited for the update before the last one, whose host memory is used again. Collective; afterwards all ranks hold
+  /// the same bits.
   void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions);
 
   /// Returns the bytes used on a rank that computes `samples` samples of a global batch of `batch`.
   static std::size_t bytes(const ParameterTable& table, std::size_t samples, std::size_t batch);
 
  private:
+  /// Host values that are copied to the device for each update. Consecutive updates use alternate host memory.
+  template <class T>
+  struct Upload {
+    PinnedVector<T> staged[2];
+    Vector<T> values;
+  };
+
+  template <class T>
+  Vector<T> upload(const ExecutionSpace& space, const std::string& label, std::span<const T> values,
+                   Upload<T>& to) const;
   Matrix<float> exchanged(const ExecutionSpace& space, std::size_t unit, const ConstVector<std::size_t>& positions,
                           std::size_t batch);
 
   const ParameterStore& store_;
   parallel::Communicator& ranks_;
   std::size_t width_;
-  Matrix<float> observed_;               ///< (samples of this rank + 1, width)
-  Vector<float> unit_rows_;              ///< (global batch, state of the largest unit)
-  Vector<std::size_t> positions_;        ///< buffer for the positions of this rank's samples
-  Vector<float> weights_;                ///< buffer for the weights of all samples
+  Matrix<float> observed_;         ///< (samples of this rank + 1, width)
+  Vector<float> unit_rows_;        ///< (global batch, state of the largest unit)
+  Upload<std::size_t> positions_;  ///< positions of this rank's samples
+  Upload<float> weights_;          ///< weights of all samples
+  std::size_t updates_ = 0;
   std::vector<Vector<float>> momentum_;  ///< momentum of each unit's elements; negative for elements that count updates
 };
 

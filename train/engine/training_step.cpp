@@ -32,7 +32,6 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
   if constexpr (runs_on_host) result.parts.data += making.seconds();
   reduce(space, batch, progress.loss_scale, result);
-  // The norm was copied to the host, so the device is idle here.
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
   if (is_finite(result)) update(space, progress, batch, result.gradient_norm);
@@ -40,8 +39,6 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
     result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
-  space.fence("mylos::TrainingStep::run");
-  if constexpr (!runs_on_host) result.parts.update = updating.seconds();
   return result;
 }
 
@@ -140,8 +137,10 @@ void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch,
                           StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
-  result.loss = sum_losses(space, batch) / batch.weight;
-  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space))) / loss_scale;
+  Kokkos::deep_copy(space, host_losses_, losses_);
+  const std::span<const double> squares = norm_.block_sums(space);  // the only wait of a step, also for the losses
+  result.loss = sum_losses(batch) / batch.weight;
+  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(squares)) / loss_scale;
 }
 
 void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
@@ -167,10 +166,9 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
   observed_.update(space, rows, computed);
 }
 
-/// Each loss is added to zeros, and then all are summed in batch order, so the bits do not depend on the assignment.
-double TrainingStep::sum_losses(const ExecutionSpace& space, const GlobalBatch& batch) {
-  Kokkos::deep_copy(space, host_losses_, losses_);
-  space.fence("mylos::TrainingStep::losses");
+/// Sums the losses that were copied to the host. Each is added to zeros, and then all are summed in batch order, so the
+/// bits do not depend on the assignment.
+double TrainingStep::sum_losses(const GlobalBatch& batch) {
   losses_by_position_.assign(batch.samples.size(), 0.0);
   std::size_t computed = 0;
   for (const Positions& positions : batch.of_rank(context_.ranks.rank())) {

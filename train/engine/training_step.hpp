@@ -61,9 +61,9 @@ class TrainingStep {
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
   /// Runs a step, and makes the first micro-batch of the next one while the backward pass runs. If the loss or the
-  /// gradient is not finite, nothing is updated: the result says so and the parameters are unchanged. Returns when all
-  /// launched work has finished. Collective. All ranks get the same result except for its parts. The loss has the same
-  /// bits for any number of ranks if the losses of the samples do.
+  /// gradient is not finite, nothing is updated: the result says so and the parameters are unchanged. Returns when the
+  /// update is launched; a device may still run it. Collective. All ranks get the same result except for its parts. The
+  /// loss has the same bits for any number of ranks if the losses of the samples do.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
 
  private:
@@ -87,7 +87,7 @@ class TrainingStep {
   void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
   void update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch, double norm);
   void update_state(const ExecutionSpace& space, const GlobalBatch& batch);
-  double sum_losses(const ExecutionSpace& space, const GlobalBatch& batch);
+  double sum_losses(const GlobalBatch& batch);
 
   StepContext context_;
   StepSettings settings_;
@@ -99,7 +99,7 @@ class TrainingStep {
   std::vector<std::uint32_t> ids_;    ///< their positions in the global batch
   /// (largest batch + 1) Losses of this rank's samples in the order of computation; the last is for a dummy.
   Vector<float> losses_;
-  HostVector<float> host_losses_;
+  PinnedVector<float> host_losses_;
   std::vector<double> losses_by_position_;
 };
 

@@ -32,7 +32,7 @@ void MetricsFile::step(const StepReport& report) {
   }
   line["data_seconds"] = report.parts.data;
   if (report.parts.exchange) line["exchange_seconds"] = *report.parts.exchange;
-  line["update_seconds"] = report.parts.update;
+  if (report.parts.update) line["update_seconds"] = *report.parts.update;
   append(std::move(line));
 }
 

@@ -13,7 +13,7 @@ namespace mylos::train {
 /// Writes metrics.jsonl, one JSON object per line. A step has {kind, step, epoch, loss, gradient_norm, learning_rate,
 /// sequences, tokens, seconds, tokens_per_second, memory, sent (bytes)}; runs that count other work (WorkKind) use
 /// other names for sequences, tokens and tokens_per_second. Runs with an adaptive loss scale add {loss_scale, skipped}.
-/// StepParts are {data_seconds, exchange_seconds (if known), update_seconds}. An evaluation has {kind, step, every
+/// StepParts are {data_seconds, and if known exchange_seconds and update_seconds}. An evaluation has {kind, step, every
 /// metric, seconds, best}, a completed checkpoint {kind, step, checkpoint (its name), bytes, seconds}. Each line ends
 /// with {time}, the time of writing. Numbers that are not finite are null. Errors: those of LogFile.
 class MetricsFile final : public Reporter {

@@ -90,12 +90,15 @@ TEST(MetricsFile, WritesACheckpointThatWasWritten) {
             "\n");
 }
 
-TEST(MetricsFile, SaysNothingOfWaitsThatNobodyKnows) {
+TEST(MetricsFile, SaysNothingOfTimesThatNobodyKnows) {
   const tests::TemporaryDirectory directory;
   StepReport unknown = report;
   unknown.parts.exchange.reset();
+  unknown.parts.update.reset();
   MetricsFile(directory / "metrics.jsonl").step(unknown);
-  EXPECT_FALSE(lines_of(directory / "metrics.jsonl")[0].contains("exchange_seconds"));
+  for (const char* name : {"exchange_seconds", "update_seconds"}) {
+    EXPECT_FALSE(lines_of(directory / "metrics.jsonl")[0].contains(name)) << name;
+  }
 }
 
 TEST(MetricsFile, HasTheLossScaleWhereOneAdapts) {
