@@ -30,7 +30,7 @@ struct StepReport {
   std::size_t tokens = 0;     ///< rows of all samples, without padding, named by RunStart::work
   double seconds = 0.0;
   double flops = 0.0;                     ///< operations of the step on all ranks, by formula
-  std::size_t memory = 0;                 ///< peak resident bytes of this process
+  std::size_t memory = 0;                 ///< peak resident bytes of this process, at most 20 steps ago
   std::uint64_t sent = 0;                 ///< bytes that this rank sent to other ranks in the step
   std::optional<double> loss_scale = {};  ///< loss scale of the step, if the run adapts one
   bool skipped = false;                   ///< no update, because the gradient was not finite with this loss scale

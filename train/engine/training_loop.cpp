@@ -95,12 +95,19 @@ void TrainingLoop::agree() {
   save_before_failing([this] { requested_ = reports_.agree(own_signal()); });
 }
 
+/// Returns whether the memory is read after a step: every 20 steps, because the driver of a device takes long to
+/// answer, and after the first and the last step.
+bool TrainingLoop::is_memory_read(std::size_t index) const {
+  return (index + 1) % 20 == 0 || index == first_step_ || index + 1 == run_.steps;
+}
+
 /// Runs one step and saves the checkpoint that is due after it.
 void TrainingLoop::train() {
   const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
   const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
   const StepResult result = run_.step->run(run_.space, progress);
+  if (is_memory_read(index)) memory_ = peak_resident_memory();
   const bool adapts = progress_.loss_scale.adapts(), taken = take(progress, result);
   const StepReport report = {
       .step = index + 1,
@@ -112,7 +119,7 @@ void TrainingLoop::train() {
       .tokens = result.tokens,
       .seconds = seconds_since(begin),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
-      .memory = peak_resident_memory(),
+      .memory = memory_,
       .sent = state_.sent.since_last(),
       .loss_scale = adapts ? std::optional(progress.loss_scale) : std::nullopt,
       .skipped = !taken,

@@ -60,6 +60,7 @@ class TrainingLoop {
   bool is_out_of_time() const;
   int own_signal() const;
   void agree();
+  bool is_memory_read(std::size_t index) const;
   void train();
   bool take(const StepProgress& progress, const StepResult& result);
   void evaluate();
@@ -79,8 +80,9 @@ class TrainingLoop {
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  int requested_ = 0;   ///< the signal that all ranks agreed on, or 0
-  int stopped_by_ = 0;  ///< the signal that ended the loop, or 0
+  std::size_t memory_ = 0;  ///< the last reading of the resident memory
+  int requested_ = 0;       ///< the signal that all ranks agreed on, or 0
+  int stopped_by_ = 0;      ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;
 };

@@ -8,6 +8,7 @@
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/temporary.hpp"
+#include "train/engine/memory.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/monitor/metrics_file.hpp"
 #include "train/monitor/metrics_reader.hpp"
@@ -290,6 +291,33 @@ TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
   EXPECT_EQ(last_step(config_.output), 8u);
   EXPECT_EQ(rows_of(config_.output), whole_rows());
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+/// A batch takes memory for a moment, after the first reading.
+TEST_F(TrainingLoop, MemoryIsReadEvery20Steps) {
+  if (!runs_on_host) GTEST_SKIP() << "the memory of the host is not that of the run";
+  if (!train::reset_peak_resident_memory()) GTEST_SKIP() << "this system does not let a process reset its peak";
+  config_.steps = 44;
+  config_.evaluate_every = 100;
+  config_.evaluate_on_start = false;
+  const std::size_t taken = std::size_t{64} << 20;
+  std::size_t batches = 0;
+  volatile char last = 0;
+  start({.on_training_batch = [&] {
+    if (++batches == 10 || batches == 30) last = std::vector<char>(taken * batches / 10, 'x').back();
+  }});
+  std::vector<double> memory;
+  train::MetricsReader(config_.output / "metrics.jsonl").read([&](json&& row) {
+    if (row["kind"] == "step") memory.push_back(row["memory"].get<double>());
+  });
+  ASSERT_EQ(memory.size(), 44u);
+  for (std::size_t i = 1; i < memory.size(); ++i) {
+    if (i == 19 || i == 39) {
+      EXPECT_GT(memory[i], memory[i - 1] + 0.5 * static_cast<double>(taken)) << "step " << i + 1;
+    } else if (i != 43) {
+      EXPECT_EQ(memory[i], memory[i - 1]) << "step " << i + 1;
+    }
+  }
 }
 
 TEST_F(TrainingLoop, RowsOfAnImageTaskCountImages) {
