@@ -92,7 +92,7 @@ void note_state(ReportedRun& run) {
   const train::RunRecord& record = run.record;
   if (!record.problem.empty()) {
     run.missing.push_back(
-        fmt::format("{}. What the run was told, and how far it was to go, is not known.", record.problem));
+        fmt::format("{}. The options of the run and its number of steps are not known.", record.problem));
   } else if (!record.finished) {
     run.missing.push_back(fmt::format("The run is not finished: {}; its files were last written {} ago.",
                                       progress_text(record), duration_text(record.age)));

@@ -188,7 +188,7 @@ std::string differences_html(const std::vector<ReportedRun>& runs) {
   }
   const bool is_known = std::ranges::all_of(runs, [](const ReportedRun& run) { return run.record.problem.empty(); });
   if (table.empty() && !is_known) return {};
-  if (table.empty()) return text_element("p", "", "The runs were told the same, and chose the same.");
+  if (table.empty()) return text_element("p", "", "The runs had the same options and resolved the same defaults.");
   return table.html();
 }
 

@@ -103,8 +103,8 @@ std::string stop_advice(const Environment& environment) {
   switch (launcher_kind(environment)) {
     case LauncherKind::open_mpi:
       return fmt::format(
-          "send mpirun SIGUSR1, which it passes on; on SIGTERM and Ctrl-C it kills its ranks, {:g} s after it told "
-          "them",
+          "send mpirun SIGUSR1, which it passes on; on SIGTERM and Ctrl-C it kills its ranks, {:g} s after it "
+          "signalled them",
           kill_delay(environment));
     case LauncherKind::hydra:
       return "send mpiexec SIGUSR1, SIGTERM or Ctrl-C, which it passes on; on a second Ctrl-C it kills its ranks";
@@ -121,7 +121,7 @@ std::string stop_advice(const Environment& environment) {
 std::string termination_notice(const Environment& environment) {
   if (launcher_kind(environment) != LauncherKind::open_mpi) return "";
   return fmt::format(
-      "told to end: saves at the end of this step, but mpirun kills its ranks {:g} s after SIGTERM or Ctrl-C, whether "
+      "signalled to end: saves at the end of this step, but mpirun kills its ranks {:g} s after SIGTERM or Ctrl-C, whether "
       "they have saved or not; next time send SIGUSR1 to mpirun, which lets them save",
       kill_delay(environment));
 }

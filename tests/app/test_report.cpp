@@ -200,7 +200,7 @@ TEST_F(Report, DifferencesAreThoseOfWholeValues) {
               AllOf(HasSubstr("&quot;one&quot;]</td>"), HasSubstr("&quot;two&quot;]</td>"),
                     HasSubstr("<th scope=\"row\">gemm.default (resolved)</th><td>onednn</td><td>kokkos-kernels</td>")));
   write(other, "one", "onednn");
-  EXPECT_THAT(page_of({run_, other}), HasSubstr("The runs were told the same, and chose the same."));
+  EXPECT_THAT(page_of({run_, other}), HasSubstr("The runs had the same options and resolved the same defaults."));
 }
 
 TEST_F(Report, WithoutRunJsonShowsTheOtherFiles) {

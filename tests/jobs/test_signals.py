@@ -182,7 +182,7 @@ def check_bare_launcher(desk, words, is_open_mpi):
         log.seek(0)
         text = log.read()
         found = {file.name for file in (output / "checkpoints").glob("step-*.h5")}
-        announced = text.count("mylos: told to end: ")
+        announced = text.count("mylos: signalled to end: ")
         print(f"{number.name}: exit code {code}, {'saved' if found != saved else 'nothing saved'}")
         if number == signal.SIGUSR1:
             expect(found != saved and not list((output / "checkpoints").glob("*.tmp")), text)
