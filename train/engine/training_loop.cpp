@@ -59,11 +59,13 @@ TrainingLoop::TrainingLoop(const RunSetup& run, RunState& state, AgreedReports& 
 RunResult TrainingLoop::run() {
   const double earlier_seconds = progress_.training_seconds;
   agree();
+  begin_ = Clock::now();
   while (!is_complete() && stopped_by_ == 0) {
     if (requested_ != 0) {
       stop();
     } else if (progress_.evaluation_due) {
       evaluate();
+      begin_ = Clock::now();
     } else {
       train();
     }
@@ -101,9 +103,15 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
   return (index + 1) % 20 == 0 || index == first_step_ || index + 1 == run_.steps;
 }
 
+/// Returns the seconds from the end of the previous step to now, the end of this one. The time between two steps counts,
+/// because an agreement may wait for exchanges of the step before it.
+double TrainingLoop::end_of_step() {
+  const Clock::time_point begin = std::exchange(begin_, Clock::now());
+  return std::chrono::duration<double>(begin_ - begin).count();
+}
+
 /// Runs one step and saves the checkpoint that is due after it.
 void TrainingLoop::train() {
-  const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
   const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
   const StepResult result = run_.step->run(run_.space, progress);
@@ -117,7 +125,7 @@ void TrainingLoop::train() {
       .learning_rate = progress.learning_rate,
       .sequences = result.sequences,
       .tokens = result.tokens,
-      .seconds = seconds_since(begin),
+      .seconds = end_of_step(),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = memory_,
       .sent = state_.sent.since_last(),
@@ -129,7 +137,10 @@ void TrainingLoop::train() {
   progress_.evaluation_due = is_evaluated(run_, report.step);
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
   agree();
-  if (state_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
+  if (state_.checkpoints.due(progress_.steps)) {
+    progress_.steps == run_.steps ? save_complete() : save();
+    begin_ = Clock::now();
+  }
 }
 
 /// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale
