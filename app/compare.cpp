@@ -45,7 +45,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
-  std::vector<std::string> words = launcher_words(arguments.launcher, setting.ranks);
+  std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting.ranks);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const std::string& word :
        {program, std::string("train"), std::string("--config"), config.string(), std::string("--mode"), setting.mode,
@@ -69,7 +69,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
 
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   std::vector<ComparedSetting> settings;
-  for (const std::size_t ranks : arguments.ranks) {
+  for (const std::size_t ranks : arguments.compare.ranks) {
     for (const std::string& mode : arguments.modes) settings.push_back({mode, ranks, {}, {}});
   }
   return settings;

@@ -28,6 +28,12 @@ struct TrainArguments {
   bool bf16 = false, fp16 = false;    ///< Trainer's names for precisions
 };
 
+/// Options that only compare reads.
+struct CompareArguments {
+  std::string launcher = "mpirun -n {n}";      ///< command that starts a program on {n} ranks
+  std::vector<std::size_t> ranks = {1, 2, 4};  ///< numbers of ranks that are compared
+};
+
 /// Options that only ask reads.
 struct AskArguments {
   std::filesystem::path context;  ///< text that ask answers questions about
@@ -103,11 +109,10 @@ struct Arguments {
   std::size_t repeats = 5;            ///< bench, compare: timings per measurement, whose median is reported
   std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients",
                                     "sharded"};  ///< compare; bench batch has its own default
-  std::string launcher = "mpirun -n {n}";        ///< compare: command that starts a program on {n} ranks
-  std::vector<std::size_t> ranks = {1, 2, 4};    ///< compare
 
   // Options of one command.
   TrainArguments train;
+  CompareArguments compare;
   AskArguments ask;
   TokenizeArguments tokenize;
   BenchArguments bench;

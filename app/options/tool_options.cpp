@@ -77,7 +77,7 @@ Option ranks_option() {
       if (!count) return false;
       ranks.push_back(*count);
     }
-    arguments.ranks = std::move(ranks);
+    arguments.compare.ranks = std::move(ranks);
     return true;
   };
   return option;
@@ -89,7 +89,7 @@ Option launcher_option() {
   option.expects = "a command with {n} in it";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (text.find("{n}") == std::string_view::npos) return false;
-    arguments.launcher = text;
+    arguments.compare.launcher = text;
     return true;
   };
   return option;
