@@ -21,18 +21,18 @@ namespace mylos::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the value as JSON; a string that holds a JSON object becomes that object.
-Json to_json(const parallel::CheckpointRecord::Value& value) {
+OrderedJson to_json(const parallel::CheckpointRecord::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
-  if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
-  Json parsed = try_parse_ordered_json(*text);
-  return parsed.is_object() ? parsed : Json(*text);
+  if (text == nullptr) return std::visit([](const auto& typed) { return OrderedJson(typed); }, value);
+  OrderedJson parsed = try_parse_ordered_json(*text);
+  return parsed.is_object() ? parsed : OrderedJson(*text);
 }
 
-Json describe_record(const parallel::CheckpointRecord& record) {
-  Json members = Json::object();
+OrderedJson describe_record(const parallel::CheckpointRecord& record) {
+  OrderedJson members = OrderedJson::object();
   for (const auto& [name, value] : record.members()) members[name] = to_json(value);
   return members;
 }
@@ -43,7 +43,7 @@ struct ListedCheckpoint {
   std::optional<std::uintmax_t> bytes;
   bool latest = false;
   std::string error = {};
-  Json record = {};
+  OrderedJson record = {};
 };
 
 std::optional<std::uintmax_t> size_of(const fs::path& file) {
@@ -69,7 +69,7 @@ std::vector<ListedCheckpoint> list(const fs::path& path) {
   return listed;
 }
 
-std::string epoch_text(const Json& record) {
+std::string epoch_text(const OrderedJson& record) {
   if (!record.is_object() || !record.contains("epoch") || !record["epoch"].is_number()) return "?";
   return fmt::format("{:.2f}", record["epoch"].get<double>());
 }
@@ -77,13 +77,13 @@ std::string epoch_text(const Json& record) {
 int list_directory(const Arguments& arguments) {
   const std::vector<ListedCheckpoint> listed = list(arguments.positional[1]);
   if (arguments.json) {
-    Json rows = Json::array();
+    OrderedJson rows = OrderedJson::array();
     for (const ListedCheckpoint& row : listed) {
       rows.push_back({{"step", row.entry.step},
                       {"file", row.entry.file.string()},
-                      {"bytes", row.bytes ? Json(*row.bytes) : Json()},
+                      {"bytes", row.bytes ? OrderedJson(*row.bytes) : OrderedJson()},
                       {"latest", row.latest},
-                      {"error", row.error.empty() ? Json() : Json(row.error)},
+                      {"error", row.error.empty() ? OrderedJson() : OrderedJson(row.error)},
                       {"run", row.record}});
     }
     print_indented_json(rows);
@@ -101,7 +101,7 @@ int list_directory(const Arguments& arguments) {
 
 /// Prints one line per value: "name  value". Members of objects, also of objects in a list, have their own lines, named
 /// by keys and indices joined with dots ("configuration.resolved.steps").
-void print_members(const std::string& name, const Json& value) {
+void print_members(const std::string& name, const OrderedJson& value) {
   const bool has_objects = value.is_array() && !value.empty() && value.front().is_object();
   if (value.is_object() && !value.empty()) {
     for (const auto& [key, member] : value.items()) {
@@ -118,9 +118,9 @@ void print_members(const std::string& name, const Json& value) {
 int show(const Arguments& arguments) {
   const fs::path file = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(file);
-  const Json record = describe_record(index.record);
+  const OrderedJson record = describe_record(index.record);
   if (arguments.json) {
-    Json tensors = Json::array();
+    OrderedJson tensors = OrderedJson::array();
     for (const auto& tensor : index.datasets) {
       tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
     }
@@ -148,7 +148,7 @@ std::vector<fs::path> files_of(const std::string& path) {
 }
 
 int verify(const Arguments& arguments) {
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   bool all_right = true;
   for (const fs::path& file : files_of(arguments.positional[1])) {
     std::uint64_t bytes = 0;
@@ -162,7 +162,7 @@ int verify(const Arguments& arguments) {
     rows.push_back({{"file", file.string()},
                     {"right", error.empty()},
                     {"bytes", bytes},
-                    {"error", error.empty() ? Json() : Json(error)}});
+                    {"error", error.empty() ? OrderedJson() : OrderedJson(error)}});
     if (!error.empty()) log_line("mylos: error: " + error);
     if (error.empty() && !arguments.json) {
       print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), bytes_text(bytes)));

@@ -23,7 +23,7 @@ namespace mylos::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the words of the launcher, with {n} replaced by the number of ranks.
 std::vector<std::string> launcher_words(const std::string& launcher, std::size_t ranks) {
@@ -77,8 +77,8 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
 
 /// Returns the settings of every run. A batch per rank is kept as such, because the runs have different numbers of
 /// ranks.
-Json common_settings(const Arguments& arguments) {
-  Json settings = settings_json(*find_command("train"), arguments);
+OrderedJson common_settings(const Arguments& arguments) {
+  OrderedJson settings = settings_json(*find_command("train"), arguments);
   settings[program_key] = program_json();
   // Checkpoints would only disturb the timing, and these runs are never resumed.
   const bool is_told = arguments.sources.was_given("checkpoint-every") || arguments.sources.was_given("save-strategy");
@@ -92,14 +92,14 @@ Json common_settings(const Arguments& arguments) {
 
 /// Returns whether `common_settings` made the file; a run.json of a run also has a state.
 bool is_settings_file(const std::filesystem::path& file) {
-  const Json settings = try_parse_ordered_json(read_text(file));
+  const OrderedJson settings = try_parse_ordered_json(read_text(file));
   return settings.is_object() && settings.contains(program_key) &&
          !settings.contains(train::OutputDirectory::state_key);
 }
 
 bool is_comparison_file(const std::filesystem::path& file) {
-  const Json lines = try_parse_ordered_json(read_text(file));
-  return lines.is_array() && std::ranges::all_of(lines, [](const Json& line) {
+  const OrderedJson lines = try_parse_ordered_json(read_text(file));
+  return lines.is_array() && std::ranges::all_of(lines, [](const OrderedJson& line) {
            return line.is_object() && line.contains("mode") && line.contains("ranks");
          });
 }
@@ -119,7 +119,7 @@ int run_compare(const Arguments& arguments) {
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }
-  const Json lines = comparison_json(settings);
+  const OrderedJson lines = comparison_json(settings);
   write_text(table, lines.dump(2) + "\n");
   print(arguments.json ? lines.dump() + "\n" : comparison_table(settings));
   const bool all_ran =

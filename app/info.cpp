@@ -15,42 +15,44 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json version_or_null(const std::string& version) { return version.empty() ? Json(nullptr) : Json(version); }
+OrderedJson version_or_null(const std::string& version) {
+  return version.empty() ? OrderedJson(nullptr) : OrderedJson(version);
+}
 
 /// Returns {"cudnn": "cuDNN cannot be loaded (...); ..."}: the providers of this build that cannot be used here, and
 /// why.
-Json missing_providers() {
-  Json missing = Json::object();
+OrderedJson missing_providers() {
+  OrderedJson missing = OrderedJson::object();
   for (const std::string& name : built_gemm_providers()) {
     if (const std::string obstacle = gemm_provider_obstacle(name); !obstacle.empty()) missing[name] = obstacle;
   }
   return missing;
 }
 
-Json describe_build() {
+OrderedJson describe_build() {
   const BuildInfo build = build_info();
-  Json info = {{"version", build.version},
-               {"commit", build.commit},
-               {"compiler", build.compiler},
-               {"build_type", build.build_type},
-               {"kokkos", build.kokkos},
-               {"kokkos_backend", ExecutionSpace::name()},
-               {"kokkos_kernels", version_or_null(build.kokkos_kernels)},
-               {"gemm_providers", gemm_providers()},
-               {"onednn", version_or_null(build.onednn)},
-               {"mpi", version_or_null(build.mpi)},
-               {"hdf5", version_or_null(build.hdf5)},
-               {"cpu_features_built", built_cpu_feature_names()},
-               {"cpu_features_present", present_cpu_feature_names()},
-               {"cpus", usable_cpus()},
-               {"threads", default_threads()}};
-  if (const Json missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
+  OrderedJson info = {{"version", build.version},
+                      {"commit", build.commit},
+                      {"compiler", build.compiler},
+                      {"build_type", build.build_type},
+                      {"kokkos", build.kokkos},
+                      {"kokkos_backend", ExecutionSpace::name()},
+                      {"kokkos_kernels", version_or_null(build.kokkos_kernels)},
+                      {"gemm_providers", gemm_providers()},
+                      {"onednn", version_or_null(build.onednn)},
+                      {"mpi", version_or_null(build.mpi)},
+                      {"hdf5", version_or_null(build.hdf5)},
+                      {"cpu_features_built", built_cpu_feature_names()},
+                      {"cpu_features_present", present_cpu_feature_names()},
+                      {"cpus", usable_cpus()},
+                      {"threads", default_threads()}};
+  if (const OrderedJson missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
   return info;
 }
 
-std::string text_of(const Json& value) {
+std::string text_of(const OrderedJson& value) {
   if (value.is_null()) return "not in this build";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_object()) {
@@ -68,7 +70,7 @@ std::string text_of(const Json& value) {
 }  // namespace
 
 int run_info(const Arguments& arguments) {
-  const Json info = describe_build();
+  const OrderedJson info = describe_build();
   if (arguments.json) {
     print_indented_json(info);
     return 0;

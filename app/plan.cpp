@@ -24,7 +24,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using parallel::ModeKind;
 
 std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
@@ -81,21 +81,21 @@ double walltime_of(const train::ModePlan& plan) {
 }
 
 /// Returns {"none": 24, "attention": 28, "layer": 200}.
-Json largest_json(const train::ModePlan& plan) {
-  Json largest = Json::object();
+OrderedJson largest_json(const train::ModePlan& plan) {
+  OrderedJson largest = OrderedJson::object();
   for (const auto& [recompute, samples] : plan.largest_of_each) {
     largest[std::string(nn::to_string(recompute))] = samples;
   }
   return largest;
 }
 
-Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
+OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
   const train::MemoryPlan& memory = plan.memory;
-  Json efficiency;
+  OrderedJson efficiency;
   for (const auto& [count, share] : plan.efficiency) efficiency[std::to_string(count)] = share;
   return {{"mode", to_string(plan.mode)},
           {"fits", plan.fits},
-          {"obstacle", plan.fits ? Json(nullptr) : Json(plan.obstacle)},
+          {"obstacle", plan.fits ? OrderedJson(nullptr) : OrderedJson(plan.obstacle)},
           {"memory",
            {{"peak", memory.peak()},
             {"program", memory.program},
@@ -130,22 +130,23 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
 void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const std::vector<train::ModePlan>& plans) {
   const train::ModePlan* best = run.trains ? recommended(plans) : nullptr;
-  Json modes = Json::array();
+  OrderedJson modes = OrderedJson::array();
   for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan, run.work));
-  const Json result = {{"model", run.name},
-                       {"data", run.data},
-                       {"gpu", target.machine.name},
-                       {"compared", target.machine.is_compared},
-                       {"gpus", target.ranks.ranks},
-                       {"nodes", target.ranks.nodes},
-                       {"memory", target.machine.memory},
-                       {"precision", to_string(arguments.run.engine.precision)},
-                       {"batch", arguments.run.task.batch},
-                       {"rate", target.rate.origin},
-                       {"flops_per_second", target.rate.flops},
-                       {"bytes_per_second", target.rate.bandwidth},
-                       {"modes", modes},
-                       {"recommended", best == nullptr ? Json(nullptr) : Json(run_line(arguments, run, *best))}};
+  const OrderedJson result = {
+      {"model", run.name},
+      {"data", run.data},
+      {"gpu", target.machine.name},
+      {"compared", target.machine.is_compared},
+      {"gpus", target.ranks.ranks},
+      {"nodes", target.ranks.nodes},
+      {"memory", target.machine.memory},
+      {"precision", to_string(arguments.run.engine.precision)},
+      {"batch", arguments.run.task.batch},
+      {"rate", target.rate.origin},
+      {"flops_per_second", target.rate.flops},
+      {"bytes_per_second", target.rate.bandwidth},
+      {"modes", modes},
+      {"recommended", best == nullptr ? OrderedJson(nullptr) : OrderedJson(run_line(arguments, run, *best))}};
   print_indented_json(result);
 }
 

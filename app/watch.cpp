@@ -24,7 +24,7 @@ namespace mylos::app {
 namespace {
 
 using nlohmann::json;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the member if it is a count. Returns `otherwise` if it is missing or has another type, as in files of
 /// another version.
@@ -130,7 +130,7 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
   return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), seconds_since_1970());
 }
 
-Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
+OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
   const auto joules = gpus.joules();
   return {{"run", run.directory.string()},
           {"finished", run.finished},

@@ -25,7 +25,7 @@
 namespace mylos::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Shape {
   std::string name;
@@ -148,13 +148,13 @@ struct Case {
 };
 
 /// Counts the minimum number of matrix products per pass: two forward, five backward.
-Json pass_row(double seconds, double products, const Shape& shape, double pairs) {
+OrderedJson pass_row(double seconds, double products, const Shape& shape, double pairs) {
   const double flops = 2.0 * products * pairs * static_cast<double>(shape.heads * shape.head_size);
   return {{"seconds", seconds}, {"gflops", 1e-9 * flops / seconds}};
 }
 
 template <class T>
-Json measure(const Shape& shape, const Case& of, std::size_t repeats) {
+OrderedJson measure(const Shape& shape, const Case& of, std::size_t repeats) {
   const Problem<T> problem(shape, of.kernel, of.dropout);
   check(problem);
   const double forward = seconds_of(repeats, [&] { problem.forward(); });
@@ -173,7 +173,7 @@ Json measure(const Shape& shape, const Case& of, std::size_t repeats) {
           {"product_gflops", 1e-9 * product_rate()}};
 }
 
-void print_row(const Json& row) {
+void print_row(const OrderedJson& row) {
   std::string line =
       fmt::format("{}/{}/{}/dropout={:.2g}: ", row["shape"].get<std::string>(), row["kernel"].get<std::string>(),
                   row["precision"].get<std::string>(), row["dropout"].get<double>());
@@ -240,7 +240,7 @@ void run(int argc, char** argv) {
   for (const Shape& shape : measured) cases_of(options, shape);  // report unsupported shapes before timing
   const app::ComputeScope compute;
   if (!options.json()) app::print_bench_context();
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const Shape& shape : measured) {
     for (const Case& one : cases_of(options, shape)) {
       app::check_precision(one.precision, false);
@@ -248,7 +248,7 @@ void run(int argc, char** argv) {
       if (!options.json()) print_row(rows.back());
     }
   }
-  if (options.json()) print(Json{{"context", app::bench_context()}, {"attention", rows}}.dump(2) + "\n");
+  if (options.json()) print(OrderedJson{{"context", app::bench_context()}, {"attention", rows}}.dump(2) + "\n");
 }
 
 }  // namespace

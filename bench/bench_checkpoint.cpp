@@ -20,7 +20,7 @@ namespace mylos {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr nn::BertShape bert_base = {.vocabulary = 30522,
                                      .hidden = 768,
@@ -97,8 +97,8 @@ class Arrays {
   parallel::CheckpointArrays arrays_;
 };
 
-Json tensors_of(const ParameterTable& table) {
-  Json tensors = Json::array();
+OrderedJson tensors_of(const ParameterTable& table) {
+  OrderedJson tensors = OrderedJson::array();
   for (const ParameterTensor& row : table.tensors()) tensors.push_back({row.name, row.shape});
   return tensors;
 }
@@ -118,14 +118,14 @@ void run(parallel::Communicator& world, const fs::path& directory) {
   parallel::on_every_rank(world, [&] { ensure(arrays.differing() == 0, "other values came back"); });
   if (world.rank() != 0) return;
   const app::BuildInfo build = app::build_info();
-  const Json result = {{"bytes", saved.bytes},
-                       {"ranks", world.size()},
-                       {"save", saved.seconds},
-                       {"load", loading.count()},
-                       {"commit", build.commit},
-                       {"build_type", build.build_type},
-                       {"device", ExecutionSpace::name()},
-                       {"tensors", tensors_of(model->table())}};
+  const OrderedJson result = {{"bytes", saved.bytes},
+                              {"ranks", world.size()},
+                              {"save", saved.seconds},
+                              {"load", loading.count()},
+                              {"commit", build.commit},
+                              {"build_type", build.build_type},
+                              {"device", ExecutionSpace::name()},
+                              {"tensors", tensors_of(model->table())}};
   std::puts(result.dump().c_str());
 }
 

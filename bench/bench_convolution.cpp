@@ -17,7 +17,7 @@
 namespace mylos::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using nn::ConvolutionProducts;
 
 void add(std::vector<ConvolutionProducts>& layers, const std::string& name, const ConvolutionShape& shape,
@@ -90,17 +90,17 @@ std::size_t fastest_of(const app::ProductRates& rates) {
   return best;
 }
 
-Json row_of(const app::ProductRates& rates, const std::vector<std::string>& providers) {
-  Json row{{"convolution", rates.product.name},
-           {"count", rates.product.count},
-           {"precision", to_string(rates.product.input)},
-           {"gflop", 1e-9 * rates.product.flops()}};
+OrderedJson row_of(const app::ProductRates& rates, const std::vector<std::string>& providers) {
+  OrderedJson row{{"convolution", rates.product.name},
+                  {"count", rates.product.count},
+                  {"precision", to_string(rates.product.input)},
+                  {"gflop", 1e-9 * rates.product.flops()}};
   for (std::size_t i = 0; i < providers.size(); ++i) row["gflops"][providers[i]] = 1e-9 * best_rate(rates, i);
   row["fastest"] = providers[fastest_of(rates)];
   return row;
 }
 
-void print_row(const Json& row) {
+void print_row(const OrderedJson& row) {
   std::string line = fmt::format("{:34} x{} {:9} {:8.2f} GFLOP", row["convolution"].get<std::string>(),
                                  row["count"].dump(), row["precision"].get<std::string>(), row["gflop"].get<double>());
   for (const auto& [provider, rate] : row["gflops"].items()) {
@@ -111,12 +111,12 @@ void print_row(const Json& row) {
 
 /// Returns the images per second over all convolutions of a pass, with each provider and with the fastest one for each
 /// convolution.
-Json images_per_second(const std::vector<app::ProductRates>& all, const std::vector<std::string>& providers,
-                       std::size_t images) {
+OrderedJson images_per_second(const std::vector<app::ProductRates>& all, const std::vector<std::string>& providers,
+                              std::size_t images) {
   double flops = 0.0;
   for (const app::ProductRates& one : all) flops += static_cast<double>(one.product.count) * one.product.flops();
   const auto of = [&](double rate) { return static_cast<double>(images) * rate / flops; };
-  Json rates;
+  OrderedJson rates;
   for (std::size_t i = 0; i < providers.size(); ++i) {
     rates[providers[i]] =
         of(app::combined_rate(all, [i](const app::ProductRates& each) { return best_rate(each, i); }));
@@ -135,7 +135,7 @@ void run(int argc, char** argv) {
   const app::ComputeScope compute;
   if (!options.json()) app::print_bench_context();
   app::ProductTimer timer(exact_gemm_providers());
-  Json rows = Json::array(), totals = Json::array();
+  OrderedJson rows = OrderedJson::array(), totals = OrderedJson::array();
   for (const Precision precision : precisions) {
     app::check_precision(precision, false);
     std::vector<app::ProductRates> all;
@@ -152,11 +152,11 @@ void run(int argc, char** argv) {
     if (!options.json()) print(totals.back().dump() + "\n");
   }
   if (!options.json()) return;
-  print(Json{{"context", app::bench_context()},
-             {"model", model},
-             {"images", images},
-             {"convolutions", rows},
-             {"passes", totals}}
+  print(OrderedJson{{"context", app::bench_context()},
+                    {"model", model},
+                    {"images", images},
+                    {"convolutions", rows},
+                    {"passes", totals}}
             .dump(2) +
         "\n");
 }

@@ -26,7 +26,7 @@
 namespace mylos::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t checked_tokens = 4;
@@ -176,7 +176,8 @@ struct Setting {
   std::size_t prompt, tokens, rounds;
 };
 
-Json measure(Model& model, app::MemoryBandwidth& memory, const Setting& of, Precision precision, std::size_t rows) {
+OrderedJson measure(Model& model, app::MemoryBandwidth& memory, const Setting& of, Precision precision,
+                    std::size_t rows) {
   const nn::DecoderShape sizes{rows, of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2, of.prompt};
   const auto prompts = random_prompts(of.shape, rows, of.prompt);
   check(model, sizes, precision, prompts);
@@ -205,7 +206,7 @@ Json measure(Model& model, app::MemoryBandwidth& memory, const Setting& of, Prec
           {"shares", shares}};
 }
 
-void print_generation(const Json& row) {
+void print_generation(const OrderedJson& row) {
   const auto [least, most] = std::ranges::minmax(row["shares"].get<std::vector<double>>());
   print(fmt::format(
       "{}/rows={}: {:.4g} ms a step, {:.1f} tokens/s; {:.0f} MB of weights at {:.1f} GB/s take {:.4g} ms: "
@@ -227,7 +228,7 @@ void run(int argc, char** argv) {
   nn::check_shape(of.shape);
   const app::ComputeScope compute;
   app::MemoryBandwidth memory;
-  std::vector<Json> rows;
+  std::vector<OrderedJson> rows;
   for (const Precision precision : precisions) {
     Model model(of.shape, precision);
     for (const std::size_t count : counts) {
@@ -236,7 +237,7 @@ void run(int argc, char** argv) {
       flush_output();
     }
   }
-  if (options.json()) print(Json{{"context", app::bench_context()}, {"generation", rows}}.dump(2) + "\n");
+  if (options.json()) print(OrderedJson{{"context", app::bench_context()}, {"generation", rows}}.dump(2) + "\n");
 }
 
 }  // namespace

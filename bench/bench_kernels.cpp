@@ -19,7 +19,7 @@
 namespace mylos::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace tools = Kokkos::Tools::Experimental;
 
 constexpr double megabyte = 1e6;
@@ -78,7 +78,7 @@ struct Settings {
   bool json = false;
 };
 
-void print_row(const Json& row) {
+void print_row(const OrderedJson& row) {
   print(fmt::format("{:20} {:9} {:10.2f} MB {:10.2f} us {:8.1f} GB/s {:6.1f} % of a copy {:10.2f} us over\n",
                     row["kernel"].get<std::string>(), row["precision"].get<std::string>(),
                     row["bytes"].get<double>() / megabyte, 1e6 * row["seconds"].get<double>(),
@@ -121,12 +121,12 @@ class KernelBench {
     }
   }
 
-  Json json() const { return {{"context", app::bench_context()}, {"copies", copies_}, {"kernels", rows_}}; }
+  OrderedJson json() const { return {{"context", app::bench_context()}, {"copies", copies_}, {"kernels", rows_}}; }
 
  private:
   const Settings& settings_;
   double memory_ = 0.0;  ///< bytes per second of the largest copy
-  Json copies_ = Json::array(), rows_ = Json::array();
+  OrderedJson copies_ = OrderedJson::array(), rows_ = OrderedJson::array();
 };
 
 /// Errors: UsageError if there is no such kernel.

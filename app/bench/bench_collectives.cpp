@@ -22,7 +22,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest = std::size_t{4} << 10, largest = std::size_t{64} << 20;
@@ -107,8 +107,7 @@ class CollectiveTimer {
     if (collective.sums && !collective.gathers && !is_mine) return;  // reduce_scatter leaves these values undefined
     const float expected = collective.sums ? sum_of(ranks_.size(), i) : value_of(i / part_, i);
     if (value != expected) {  // formatted only here, because arrays are long
-      throw std::runtime_error(
-          fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
+      throw std::runtime_error(fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
     }
   }
 
@@ -158,12 +157,12 @@ TimedCollective timed_collective(const Collective& collective, parallel::Launch&
   return timed;
 }
 
-Json collective_json(const TimedCollective& timed) {
-  Json row{{"operation", timed.operation},
-           {"bytes", timed.bytes},
-           {"seconds", timed.seconds},
-           {"algorithm_bandwidth", timed.algorithm},
-           {"bus_bandwidth", timed.bus}};
+OrderedJson collective_json(const TimedCollective& timed) {
+  OrderedJson row{{"operation", timed.operation},
+                  {"bytes", timed.bytes},
+                  {"seconds", timed.seconds},
+                  {"algorithm_bandwidth", timed.algorithm},
+                  {"bus_bandwidth", timed.bus}};
   if (timed.share_of_memory) row["share_of_memory"] = *timed.share_of_memory;
   return row;
 }
@@ -205,7 +204,7 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
     }
   }
   if (tells && arguments.json) {
-    Json rows = Json::array();
+    OrderedJson rows = OrderedJson::array();
     for (const TimedCollective& each : timed) rows.push_back(collective_json(each));
     print_indented_json({{"context", bench_context(launch.threads())},
                          {"ranks", ranks.size()},

@@ -14,7 +14,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the model of --model or --shapes. Errors: UsageError if neither names one.
 std::string model_name(const Arguments& arguments) {
@@ -45,7 +45,7 @@ std::vector<ProviderRate> rates_of(const ProductRates& rates, const std::vector<
   return all;
 }
 
-Json rate_json(const ProviderRate& rate) {
+OrderedJson rate_json(const ProviderRate& rate) {
   const GemmProduct& product = rate.product;
   return {{"product", product.name},
           {"calls", static_cast<double>(product.count)},
@@ -92,7 +92,7 @@ int bench_gemm(const Arguments& arguments) {
                       arguments.repeats));
   }
   std::vector<ProductRates> products;
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const GemmProduct& product : training_products(*network, arguments.bench.tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const ProviderRate& rate : rates_of(products.back(), timer.providers())) {
@@ -105,9 +105,10 @@ int bench_gemm(const Arguments& arguments) {
   }
   const auto rates = combined_rates(products, timer.providers());
   if (arguments.json) {
-    Json gflops;
+    OrderedJson gflops;
     for (const auto& [provider, rate] : rates) gflops[provider] = rate;
-    print(Json{{"context", bench_context()}, {"model", name}, {"products", rows}, {"gflops", gflops}}.dump(2) + "\n");
+    print(OrderedJson{{"context", bench_context()}, {"model", name}, {"products", rows}, {"gflops", gflops}}.dump(2) +
+          "\n");
     return 0;
   }
   for (const auto& [provider, rate] : rates) {

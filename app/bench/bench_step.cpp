@@ -25,7 +25,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Timings of each product and provider after each step.
 constexpr std::size_t timings_a_step = 2;
@@ -116,7 +116,7 @@ class StepBench final : public train::Reporter {
   double flops() const;
   Ceilings ceilings() const;
   Breakdown breakdown() const { return make_breakdown(training_products(task_.model(), 1), profiled_, ceilings()); }
-  Json product_json(const ProductRates& rates) const;
+  OrderedJson product_json(const ProductRates& rates) const;
   void print_json() const;
   void print_text() const;
 
@@ -186,9 +186,9 @@ Ceilings StepBench::ceilings() const {
   return ceilings;
 }
 
-Json StepBench::product_json(const ProductRates& rates) const {
+OrderedJson StepBench::product_json(const ProductRates& rates) const {
   const std::size_t fastest = rates.fastest();
-  Json gflops;
+  OrderedJson gflops;
   for (std::size_t i = 0; i < timer_.providers().size(); ++i) gflops[timer_.providers()[i]] = 1e-9 * rates.rate(i);
   return {{"product", rates.product.name},
           {"calls", static_cast<double>(rates.product.count)},
@@ -197,23 +197,24 @@ Json StepBench::product_json(const ProductRates& rates) const {
 }
 
 void StepBench::print_json() const {
-  Json products = Json::array();
+  OrderedJson products = OrderedJson::array();
   for (const ProductRates& rates : products_) products.push_back(product_json(rates));
   const double ceiling = ceiling_rate(products_);
-  Json result = {{"context", bench_context()},
-                 {"model", arguments_.model},
-                 {"batch", arguments_.run.task.batch},
-                 {"precision", to_string(precision())},
-                 {"provider", gemm_},
-                 {task_.work().name,
-                  typical([&](const auto& step) { return task_.work().count(static_cast<double>(step.tokens)); })},
-                 {"seconds", typical([](const auto& step) { return step.seconds; })},
-                 {train::rate_key(task_.work().name), work_per_second()},
-                 {"gflops", 1e-9 * flops()},
-                 {"gemm_gflops", 1e-9 * ceiling},
-                 {"share_of_gemm", flops() / ceiling},
-                 {"products", products},
-                 {"calibration", to_json(calibration())}};
+  OrderedJson result = {{"context", bench_context()},
+                        {"model", arguments_.model},
+                        {"batch", arguments_.run.task.batch},
+                        {"precision", to_string(precision())},
+                        {"provider", gemm_},
+                        {task_.work().name, typical([&](const auto& step) {
+                           return task_.work().count(static_cast<double>(step.tokens));
+                         })},
+                        {"seconds", typical([](const auto& step) { return step.seconds; })},
+                        {train::rate_key(task_.work().name), work_per_second()},
+                        {"gflops", 1e-9 * flops()},
+                        {"gemm_gflops", 1e-9 * ceiling},
+                        {"share_of_gemm", flops() / ceiling},
+                        {"products", products},
+                        {"calibration", to_json(calibration())}};
   if (arguments_.bench.breakdown) {
     result[breakdown_key] = to_json(breakdown(), ceilings());
   }

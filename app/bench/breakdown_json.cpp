@@ -5,7 +5,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double giga = 1e9;
 
@@ -21,40 +21,40 @@ constexpr const char* byte_rate_key = "gbytes_per_second";
 constexpr const char* roofline_key = "share_of_roofline";
 constexpr const char* kernels_key = "kernels";
 
-Json optional_json(const std::optional<double>& value, double unit = 1.0) {
-  return value ? Json(*value / unit) : Json(nullptr);
+OrderedJson optional_json(const std::optional<double>& value, double unit = 1.0) {
+  return value ? OrderedJson(*value / unit) : OrderedJson(nullptr);
 }
 
-Json row_json(const BreakdownRow& row) {
+OrderedJson row_json(const BreakdownRow& row) {
   return {{name_key, row.name},
           {calls_key, row.calls},
           {seconds_key, row.seconds},
           {share_key, row.share},
-          {flops_key, row.work ? Json(row.work->flops) : Json(nullptr)},
-          {bytes_key, row.work ? Json(row.work->bytes) : Json(nullptr)},
+          {flops_key, row.work ? OrderedJson(row.work->flops) : OrderedJson(nullptr)},
+          {bytes_key, row.work ? OrderedJson(row.work->bytes) : OrderedJson(nullptr)},
           {flop_rate_key, optional_json(row.flops, giga)},
           {byte_rate_key, optional_json(row.bytes, giga)},
           {roofline_key, optional_json(row.roofline)}};
 }
 
-Json rows_json(const std::vector<BreakdownRow>& rows) {
-  Json all = Json::array();
+OrderedJson rows_json(const std::vector<BreakdownRow>& rows) {
+  OrderedJson all = OrderedJson::array();
   for (const BreakdownRow& row : rows) all.push_back(row_json(row));
   return all;
 }
 
-double number(const mylos::Json& row, const char* key, const JsonLocation& location) {
+double number(const mylos::OrderedJson& row, const char* key, const JsonLocation& location) {
   return as_number(member(row, key, location), JsonLocation(location, key));
 }
 
 /// Returns nullopt for null, which stands for a figure without a formula.
-std::optional<double> optional_number(const mylos::Json& row, const char* key, const JsonLocation& location,
+std::optional<double> optional_number(const mylos::OrderedJson& row, const char* key, const JsonLocation& location,
                                       double unit = 1.0) {
   if (member(row, key, location).is_null()) return std::nullopt;
   return number(row, key, location) * unit;
 }
 
-BreakdownRow read_row(const mylos::Json& row, const JsonLocation& location) {
+BreakdownRow read_row(const mylos::OrderedJson& row, const JsonLocation& location) {
   const auto flops = optional_number(row, flops_key, location), bytes = optional_number(row, bytes_key, location);
   return {.name = string_member(row, name_key, location),
           .calls = number(row, calls_key, location),
@@ -68,7 +68,7 @@ BreakdownRow read_row(const mylos::Json& row, const JsonLocation& location) {
 
 }  // namespace
 
-Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
+OrderedJson to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
   return {{"gflops_ceiling", ceilings.flops / giga},
           {"gbytes_per_second_ceiling", ceilings.bandwidth / giga},
           {"seconds", breakdown.seconds},
@@ -80,7 +80,7 @@ Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
 
 std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
   const JsonLocation top(name), location(top, breakdown_key), list(location, kernels_key);
-  const mylos::Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, location);
+  const mylos::OrderedJson& rows = list_member(member(printed, breakdown_key, top), kernels_key, location);
   std::vector<BreakdownRow> all;
   for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonLocation(list, i)));
   return all;

@@ -14,7 +14,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using parallel::CheckpointDataset;
 
 struct OpenCheckpoint {
@@ -92,14 +92,14 @@ std::vector<TensorDifference> compare(const OpenCheckpoint& a, const OpenCheckpo
 }
 
 void print_json(const std::vector<TensorDifference>& differences) {
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const TensorDifference& row : differences) {
     rows.push_back({{"name", row.name},
                     {"equal", row.equal()},
-                    {"difference", row.other.empty() ? Json() : Json(row.other)},
+                    {"difference", row.other.empty() ? OrderedJson() : OrderedJson(row.other)},
                     {"elements", row.size},
                     {"differing", row.differing},
-                    {"largest", std::isfinite(row.largest) ? Json(row.largest) : Json()}});
+                    {"largest", std::isfinite(row.largest) ? OrderedJson(row.largest) : OrderedJson()}});
   }
   print_indented_json(rows);
 }

@@ -19,7 +19,7 @@ namespace mylos::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char *model_group = "/model/", *state_group = "/state/";
 
@@ -29,21 +29,22 @@ bool is_model_directory(const fs::path& path) {
 }
 
 /// Returns the run.json of the run that wrote the checkpoint; null if the checkpoint has none.
-Json recorded_configuration(const parallel::CheckpointRecord& record) {
+OrderedJson recorded_configuration(const parallel::CheckpointRecord& record) {
   if (!record.has("configuration")) return {};
   return try_parse_ordered_json(record.text("configuration"));
 }
 
 /// Returns the `resolved` object of the configuration in a checkpoint; null if there is none.
-Json recorded_resolved(const parallel::CheckpointRecord& record) {
-  const Json configuration = recorded_configuration(record);
-  const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
-  return resolved.is_object() ? resolved : Json();
+OrderedJson recorded_resolved(const parallel::CheckpointRecord& record) {
+  const OrderedJson configuration = recorded_configuration(record);
+  const OrderedJson resolved =
+      configuration.is_object() ? configuration.value("resolved", OrderedJson()) : OrderedJson();
+  return resolved.is_object() ? resolved : OrderedJson();
 }
 
 /// Returns the model that the run started from, according to its configuration.
 std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
-  const Json resolved = recorded_resolved(record);
+  const OrderedJson resolved = recorded_resolved(record);
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());
 }
@@ -124,8 +125,9 @@ tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::Checkp
   if (record.has("precision")) {
     run.engine.precision = parse_precision(record.text("precision")).value_or(run.engine.precision);
   }
-  const Json configuration = recorded_configuration(record);
-  const Json exported = configuration.is_object() ? configuration.value("export-precision", Json()) : Json();
+  const OrderedJson configuration = recorded_configuration(record);
+  const OrderedJson exported =
+      configuration.is_object() ? configuration.value("export-precision", OrderedJson()) : OrderedJson();
   if (!run.task.export_precision && exported.is_string()) {
     run.task.export_precision = parse_precision(exported.get<std::string>());
   }

@@ -25,11 +25,11 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json parse_object(const std::filesystem::path& file) {
+OrderedJson parse_object(const std::filesystem::path& file) {
   const std::string text = read_text_file(file);
-  Json parsed = try_parse_ordered_json(text);
+  OrderedJson parsed = try_parse_ordered_json(text);
   if (parsed.is_discarded())
     throw UsageError(fmt::format("--config {}: not JSON, or nested too deeply", file.string()));
   if (!parsed.is_object()) throw UsageError(fmt::format("--config {}: not a JSON object", file.string()));
@@ -37,10 +37,10 @@ Json parse_object(const std::filesystem::path& file) {
 }
 
 /// Returns the value for a message.
-std::string value_text(const Json& value) { return value.is_null() ? "unset" : plain_text(value); }
+std::string value_text(const OrderedJson& value) { return value.is_null() ? "unset" : plain_text(value); }
 
 /// Returns the value as it would be typed. Errors: UsageError if it is a list or an object.
-std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
+std::string typed_value(const OrderedJson& value, const std::string& key, const std::filesystem::path& file) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_structured()) {
     throw UsageError(fmt::format("{}: key {}: expected a number, a string, true or false", file.string(), key));
@@ -71,7 +71,7 @@ const Option* option_of_key(const std::string& key, const Command& command, cons
 }
 
 /// Accepts a key that names a peer option without an effect here. Errors: UsageError if it would have one.
-void read_peer_option(const tasks::PeerOption& option, const std::string& key, const Json& value,
+void read_peer_option(const tasks::PeerOption& option, const std::string& key, const OrderedJson& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
   const std::string text = plain_text(value);
@@ -79,8 +79,8 @@ void read_peer_option(const tasks::PeerOption& option, const std::string& key, c
   arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), printable(key)), text));
 }
 
-void read_key(const std::string& key, const Json& value, const Command& command, const std::filesystem::path& file,
-              Arguments& arguments) {
+void read_key(const std::string& key, const OrderedJson& value, const Command& command,
+              const std::filesystem::path& file, Arguments& arguments) {
   const Option* option = option_of_key(key, command, *arguments.task);
   if (option == nullptr) {
     const tasks::PeerOption* peer = find_peer_option(normalized_name(key), *arguments.task);
@@ -93,19 +93,19 @@ void read_key(const std::string& key, const Json& value, const Command& command,
 }
 
 /// Reads the recorded run's choice of GEMM providers.
-void read_gemm(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
+void read_gemm(const OrderedJson& resolved, const std::filesystem::path& file, Arguments& arguments) {
   if (!resolved.is_object() || !resolved.contains("gemm")) return;
   arguments.run.engine.gemm.recorded =
       train::parse_gemm_choice(resolved["gemm"], fmt::format("{}: {}.gemm", file.string(), resolved_key));
 }
 
 /// Reads the recorded run's layout, if it ran in the same execution space as this build.
-void read_layout(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
+void read_layout(const OrderedJson& resolved, const std::filesystem::path& file, Arguments& arguments) {
   const auto has = [&](const char* key) { return resolved.contains(key); };
   if (!resolved.is_object() || !has("ranks") || !has("micro-batch") || !has("mode") || !has("device")) return;
   if (!has("execution") || resolved["execution"] != ExecutionSpace::name()) return;
   const auto count = [&](const char* key) {
-    const Json& value = resolved[key];
+    const OrderedJson& value = resolved[key];
     ensure(value.is_number_unsigned() && value > 0, fmt::format("{}: {}.{}: expected a whole number from 1 on, not {}",
                                                                 file.string(), resolved_key, key, value.dump()));
     return value.get<std::size_t>();
@@ -124,10 +124,12 @@ constexpr std::array layout_options = {
     "mode", "shard-size", "precision", "recompute", "micro-batch", "micro-tokens", "gradient-accumulation-steps"};
 
 /// Returns whether two settings name the same file or directory, possibly through links.
-bool is_same_file(const Json& one, const Json& other) {
-  const auto is_path = [](const Json& value) { return value.is_string() && value.get<std::string>().starts_with('/'); };
+bool is_same_file(const OrderedJson& one, const OrderedJson& other) {
+  const auto is_path = [](const OrderedJson& value) {
+    return value.is_string() && value.get<std::string>().starts_with('/');
+  };
   if (!is_path(one) || !is_path(other)) return false;
-  const auto canonical = [](const Json& value) {
+  const auto canonical = [](const OrderedJson& value) {
     std::error_code unreadable;  // then the path is compared as written
     return std::filesystem::weakly_canonical(value.get<std::string>(), unreadable);
   };
@@ -137,27 +139,27 @@ bool is_same_file(const Json& one, const Json& other) {
 
 /// Returns whether an option of the run in `saved` had the default of its version. Older versions did not list changed
 /// options; they recorded defaults without a value as null, and for other values it is unknown.
-bool had_default(const Json& saved, const std::string& name) {
+bool had_default(const OrderedJson& saved, const std::string& name) {
   if (saved[name].is_null()) return true;
-  const Json program = saved.value(program_key, Json::object());
+  const OrderedJson program = saved.value(program_key, OrderedJson::object());
   if (!program.is_object() || !program.contains(changed_key)) return false;
-  return std::ranges::none_of(program[changed_key], [&](const Json& each) { return each == name; });
+  return std::ranges::none_of(program[changed_key], [&](const OrderedJson& each) { return each == name; });
 }
 
 }  // namespace
 
-Json settings_json(const Command& command, const Arguments& arguments) {
-  Json settings = Json::object();
+OrderedJson settings_json(const Command& command, const Arguments& arguments) {
+  OrderedJson settings = OrderedJson::object();
   for (const Option& option : option_table(*arguments.task)) {
     if (option.belongs_to(command.bit) && option.print) settings[option.name] = option.print(arguments);
   }
   return settings;
 }
 
-Json changed_options(const Command& command, const Arguments& arguments) {
-  const Json settings = settings_json(command, arguments);
-  const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
-  Json names = Json::array();
+OrderedJson changed_options(const Command& command, const Arguments& arguments) {
+  const OrderedJson settings = settings_json(command, arguments);
+  const OrderedJson defaults = settings_json(command, default_arguments(command, *arguments.task));
+  OrderedJson names = OrderedJson::array();
   for (const auto& [name, value] : settings.items()) {
     if (defaults[name] != value) names.push_back(name);
   }
@@ -165,7 +167,7 @@ Json changed_options(const Command& command, const Arguments& arguments) {
 }
 
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
-  const Json config = parse_object(file);
+  const OrderedJson config = parse_object(file);
   for (const auto& [key, value] : config.items()) {
     if (key == resolved_key) {
       read_gemm(value, file, arguments);
@@ -176,19 +178,19 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
   }
 }
 
-std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments,
-                                            std::span<const std::string_view> may_differ) {
+std::vector<std::string> differing_settings(const OrderedJson& saved, const Command& command,
+                                            const Arguments& arguments, std::span<const std::string_view> may_differ) {
   std::vector<std::string> differing;
   // Settings of different tasks are not compared. Older versions recorded no task.
   const std::string task(arguments.task->name());
   const std::string before_task = saved.value("task", std::string(tasks::default_task_kind().name()));
   if (before_task != task) return {fmt::format("task {}, now {}", before_task, task)};
-  const Json settings = settings_json(command, arguments);
-  const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
+  const OrderedJson settings = settings_json(command, arguments);
+  const OrderedJson defaults = settings_json(command, default_arguments(command, *arguments.task));
   for (const auto& [name, value] : settings.items()) {
     // A version without this option behaved like its default.
     if (name == "output" || (!saved.contains(name) && !saved.contains(program_key))) continue;
-    const Json& before = saved.contains(name) ? saved[name] : defaults[name];
+    const OrderedJson& before = saved.contains(name) ? saved[name] : defaults[name];
     if (before == value) continue;
     if (std::ranges::find(may_differ, name) != may_differ.end()) continue;
     if (value == defaults[name] && had_default(saved, name)) continue;
@@ -198,9 +200,9 @@ std::vector<std::string> differing_settings(const Json& saved, const Command& co
   return differing;
 }
 
-void take_recorded_choices(const Json& saved, const std::filesystem::path& file, Arguments& arguments) {
+void take_recorded_choices(const OrderedJson& saved, const std::filesystem::path& file, Arguments& arguments) {
   if (!saved.contains(resolved_key)) return;
-  const Json& resolved = saved[resolved_key];
+  const OrderedJson& resolved = saved[resolved_key];
   train::GemmConfig& gemm = arguments.run.engine.gemm;
   const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
   if (!arguments.sources.was_given("gemm") && was_tf32 == gemm.tf32) {
@@ -209,8 +211,10 @@ void take_recorded_choices(const Json& saved, const std::filesystem::path& file,
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
   }
   arguments.run.engine.recorded_layout.reset();
-  const Json settings = settings_json(*find_command("train"), arguments);
-  const auto is_as_saved = [&](const char* name) { return saved.value(name, Json()) == settings.value(name, Json()); };
+  const OrderedJson settings = settings_json(*find_command("train"), arguments);
+  const auto is_as_saved = [&](const char* name) {
+    return saved.value(name, OrderedJson()) == settings.value(name, OrderedJson());
+  };
   if (std::ranges::all_of(layout_options, is_as_saved)) read_layout(resolved, file, arguments);
 }
 

@@ -15,7 +15,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the value of the last option called `name` or by one of its aliases, also of a single task; empty if absent.
 std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
@@ -35,18 +35,18 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
 }
 
 /// Returns the members of a configuration; an empty object if it cannot be read.
-Json read_settings(const std::string& file) {
+OrderedJson read_settings(const std::string& file) {
   std::error_code unreadable;
-  if (file.empty() || !std::filesystem::is_regular_file(file, unreadable)) return Json::object();
+  if (file.empty() || !std::filesystem::is_regular_file(file, unreadable)) return OrderedJson::object();
   try {
-    Json settings = try_parse_ordered_json(read_text(file));
-    return settings.is_object() ? settings : Json::object();
+    OrderedJson settings = try_parse_ordered_json(read_text(file));
+    return settings.is_object() ? settings : OrderedJson::object();
   } catch (const std::runtime_error&) {
-    return Json::object();
+    return OrderedJson::object();
   }
 }
 
-std::string text_member(const Json& object, std::string_view name) {
+std::string text_member(const OrderedJson& object, std::string_view name) {
   const Option& option = *find_option(name);
   for (const auto& [key, value] : object.items()) {
     if (value.is_string() && option.is_called(normalized_name(key))) return value.get<std::string>();
@@ -76,7 +76,7 @@ const tasks::TaskKind& choose_task(const Command& command, std::span<const std::
     require(only != nullptr, "choose_task: a command of a task that is not in the table");
     return *only;
   }
-  const Json settings = read_settings(typed_value_of(words, "config"));
+  const OrderedJson settings = read_settings(typed_value_of(words, "config"));
   for (const std::string& name : {typed_value_of(words, "task"), text_member(settings, "task")}) {
     const tasks::TaskKind* named = tasks::find_task_kind(name);
     if (named != nullptr) return *named;

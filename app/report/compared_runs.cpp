@@ -14,7 +14,7 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view percent = "%";
 constexpr std::size_t least_rate_width = 9, least_metric_width = 7;  // columns of text
@@ -81,8 +81,8 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
   return line;
 }
 
-Json line_json(const ComparisonLine& line) {
-  Json object = {{"mode", line.mode}, {"ranks", line.ranks}};
+OrderedJson line_json(const ComparisonLine& line) {
+  OrderedJson object = {{"mode", line.mode}, {"ranks", line.ranks}};
   if (line.repeats == 0) {
     object["failure"] = line.failure;
     return object;
@@ -129,7 +129,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
   std::vector<double> rates;
   double work = 0.0;
-  for (const mylos::Json& step : record.steps) {
+  for (const mylos::OrderedJson& step : record.steps) {
     const double seconds = train::number_of(step, "seconds"), done = train::number_of(step, run.work.c_str());
     run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
@@ -144,7 +144,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   for (const train::MetricKind& kind : run.kinds) {
     const char* const name = kind.name.c_str();
     const auto last = std::ranges::find_if(record.evaluations.rbegin(), record.evaluations.rend(),
-                                           [name](const mylos::Json& row) { return row.contains(name); });
+                                           [name](const mylos::OrderedJson& row) { return row.contains(name); });
     if (last != record.evaluations.rend()) run.metrics.emplace_back(kind.name, train::number_of(*last, name));
   }
   return run;
@@ -198,8 +198,8 @@ std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>&
   return lines;
 }
 
-Json comparison_json(const std::vector<ComparedSetting>& settings) {
-  Json lines = Json::array();
+OrderedJson comparison_json(const std::vector<ComparedSetting>& settings) {
+  OrderedJson lines = OrderedJson::array();
   for (const ComparisonLine& line : comparison_lines(settings)) lines.push_back(line_json(line));
   return lines;
 }

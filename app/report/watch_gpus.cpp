@@ -14,7 +14,7 @@ namespace {
 
 using Gpus = train::GpuFollower::Gpus;
 using Gpu = train::GpuFollower::Gpu;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t most_lines = 16;
 constexpr double silent_seconds = 180.0;  // three times the longest interval between samples
@@ -70,7 +70,7 @@ std::string spread_line(const char* name, const std::string& of, const Spread& s
                         spread_text(spread.memory, 2, "GiB"), spread_text(spread.power, 0, "W")));
 }
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+OrderedJson or_null(const std::optional<double>& value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
 }  // namespace
 
@@ -98,8 +98,8 @@ std::string gpu_lines(const Gpus& gpus, double now) {
   return text;
 }
 
-Json gpus_json(const Gpus& gpus) {
-  Json all = Json::array();
+OrderedJson gpus_json(const Gpus& gpus) {
+  OrderedJson all = OrderedJson::array();
   for (const auto& [position, gpu] : gpus) {
     all.push_back({{"node", position.first},
                    {"index", position.second},

@@ -13,7 +13,7 @@ namespace mylos::app {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::array written_names = {EvaluationDirectory::record_file, "predictions.json", "predictions.jsonl",
                                       "nbest_predictions.json",         "null_odds.json",   "results.json"};
@@ -22,7 +22,7 @@ bool is_evaluation(const fs::path& path) {
   std::error_code unreadable;  // then it is not an evaluation
   const fs::path file = path / EvaluationDirectory::record_file;
   if (!fs::is_regular_file(file, unreadable)) return false;
-  const Json record = try_parse_ordered_json(read_text(file));
+  const OrderedJson record = try_parse_ordered_json(read_text(file));
   return record.is_object() && record.contains(program_key) && record[program_key].is_object();
 }
 
@@ -58,8 +58,8 @@ EvaluationDirectory::~EvaluationDirectory() {
   for (const fs::path& each : made_) fs::remove(each, ignored);
 }
 
-void EvaluationDirectory::begin(const Json& record) const {
-  write_text(path_ / record_file, record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+void EvaluationDirectory::begin(const OrderedJson& record) const {
+  write_text(path_ / record_file, record.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
 }
 
 }  // namespace mylos::app

@@ -21,25 +21,25 @@ namespace mylos::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using parallel::CheckpointRecord;
 
 /// Serialises names and values of metrics, with null for NaN and infinity.
 std::string metrics_json(const Metrics& metrics) {
-  Json rows = Json::array();
+  OrderedJson rows = OrderedJson::array();
   for (const auto& [name, value] : metrics) rows.push_back({name, value});
   return rows.dump();
 }
 
 Metrics parse_metrics(const std::string& text, const fs::path& file) {
-  const Json rows = try_parse_ordered_json(text);
+  const OrderedJson rows = try_parse_ordered_json(text);
   Metrics metrics;
-  const auto is_row = [](const Json& row) {
+  const auto is_row = [](const OrderedJson& row) {
     return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());
   };
   ensure(rows.is_array() && std::ranges::all_of(rows, is_row),
          fmt::format("{}: /run/best_metrics is no list of metrics", file.string()));
-  for (const Json& row : rows) {
+  for (const OrderedJson& row : rows) {
     const double value = row[1].is_null() ? std::numeric_limits<double>::quiet_NaN() : row[1].get<double>();
     metrics.emplace_back(row[0].get<std::string>(), value);
   }

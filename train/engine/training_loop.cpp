@@ -103,13 +103,6 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
   return (index + 1) % 20 == 0 || index == first_step_ || index + 1 == run_.steps;
 }
 
-/// Returns the seconds from the end of the previous step to now, the end of this one. The time between two steps counts,
-/// because an agreement may wait for exchanges of the step before it.
-double TrainingLoop::end_of_step() {
-  const Clock::time_point begin = std::exchange(begin_, Clock::now());
-  return std::chrono::duration<double>(begin_ - begin).count();
-}
-
 /// Runs one step and saves the checkpoint that is due after it.
 void TrainingLoop::train() {
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
@@ -125,7 +118,7 @@ void TrainingLoop::train() {
       .learning_rate = progress.learning_rate,
       .sequences = result.sequences,
       .tokens = result.tokens,
-      .seconds = end_of_step(),
+      .seconds = seconds_since(begin_),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = memory_,
       .sent = state_.sent.since_last(),
@@ -136,6 +129,7 @@ void TrainingLoop::train() {
   progress_.training_seconds += report.seconds;
   progress_.evaluation_due = is_evaluated(run_, report.step);
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
+  begin_ = Clock::now();  // the agreement may wait for exchanges of this step, and is part of the next one
   agree();
   if (state_.checkpoints.due(progress_.steps)) {
     progress_.steps == run_.steps ? save_complete() : save();

@@ -62,7 +62,6 @@ class TrainingLoop {
   int own_signal() const;
   void agree();
   bool is_memory_read(std::size_t index) const;
-  double end_of_step();
   void train();
   bool take(const StepProgress& progress, const StepResult& result);
   void evaluate();
@@ -82,10 +81,10 @@ class TrainingLoop {
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  std::chrono::steady_clock::time_point begin_;  ///< end of the previous step, evaluation or checkpoint
-  std::size_t memory_ = 0;  ///< the last reading of the resident memory
-  int requested_ = 0;       ///< the signal that all ranks agreed on, or 0
-  int stopped_by_ = 0;      ///< the signal that ended the loop, or 0
+  std::chrono::steady_clock::time_point begin_;  ///< of the step, with the agreement before it
+  std::size_t memory_ = 0;                       ///< the last reading of the resident memory
+  int requested_ = 0;                            ///< the signal that all ranks agreed on, or 0
+  int stopped_by_ = 0;                           ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;
 };

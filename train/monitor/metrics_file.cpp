@@ -10,16 +10,16 @@
 
 namespace mylos::train {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void MetricsFile::step(const StepReport& report) {
-  Json line = {{"kind", step_kind},
-               {"step", report.step},
-               {"epoch", report.epoch},
-               {"loss", report.loss},
-               {"gradient_norm", report.gradient_norm},
-               {"learning_rate", report.learning_rate},
-               {work_.samples, report.sequences}};
+  OrderedJson line = {{"kind", step_kind},
+                      {"step", report.step},
+                      {"epoch", report.epoch},
+                      {"loss", report.loss},
+                      {"gradient_norm", report.gradient_norm},
+                      {"learning_rate", report.learning_rate},
+                      {work_.samples, report.sequences}};
   const std::size_t work = work_.count(report.tokens);
   line[work_.name] = work;
   line["seconds"] = report.seconds;
@@ -37,7 +37,7 @@ void MetricsFile::step(const StepReport& report) {
 }
 
 void MetricsFile::evaluation(const EvaluationReport& report) {
-  Json line = {{"kind", evaluation_kind}, {"step", report.step}};
+  OrderedJson line = {{"kind", evaluation_kind}, {"step", report.step}};
   for (const auto& [name, value] : report.metrics) line[name] = value;
   line["seconds"] = report.seconds;
   line["best"] = report.best;

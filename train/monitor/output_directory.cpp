@@ -17,7 +17,7 @@ namespace mylos::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void make_directory(const fs::path& path) {
   std::error_code code;
@@ -41,11 +41,13 @@ void take_and_give_back(const fs::path& file, std::size_t bytes) {
   fs::remove(file, absent);
 }
 
-std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string one_line(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
 
 /// Appends `value` with one line per member of an object. An array without objects and arrays takes one line, so that a
 /// thousand label names do not take a thousand lines.
-void append_json(std::string& text, const Json& value, std::size_t indent) {
+void append_json(std::string& text, const OrderedJson& value, std::size_t indent) {
   const bool is_open = !value.empty() && (value.is_object() || (value.is_array() && value.front().is_structured()));
   if (!is_open) {
     text += one_line(value);
@@ -97,11 +99,11 @@ void OutputDirectory::check_space(std::size_t bytes) const {
   }
 }
 
-void OutputDirectory::begin(Json run) {
+void OutputDirectory::begin(OrderedJson run) {
   require(!finished(), "OutputDirectory::begin: a finished run is there");
   require(run.is_object(), "OutputDirectory::begin: run is no JSON object");
   run_ = std::move(run);
-  run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? Json() : Json(rules_.job)}};
+  run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};
   if (!start_.goes_on) clear();
   write_run();
 }

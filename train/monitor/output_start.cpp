@@ -19,10 +19,10 @@ namespace mylos::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct ExistingRun {
-  Json run;  ///< contents of run.json
+  OrderedJson run;  ///< contents of run.json
   bool finished = false;
   bool clearing = false;  ///< killed while it removed the files of an earlier run
   std::string job;
@@ -39,10 +39,10 @@ std::optional<ExistingRun> existing_run(const fs::path& path) {
                                     "another directory",
                                     run_file_name));
   }
-  Json run = try_parse_ordered_json(read_text(path / run_file_name));
-  const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
+  OrderedJson run = try_parse_ordered_json(read_text(path / run_file_name));
+  const OrderedJson state = run.is_object() ? run.value(OutputDirectory::state_key, OrderedJson()) : OrderedJson();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
-  const Json job = state.value("slurm_job", Json());
+  const OrderedJson job = state.value("slurm_job", OrderedJson());
   return ExistingRun{std::move(run), state["finished"].get<bool>(), state.contains(OutputDirectory::clearing_key),
                      job.is_string() ? job.get<std::string>() : std::string()};
 }

@@ -244,29 +244,29 @@ TEST_F(ConfigFile, AnotherNameOfAFileIsNoDifference) {
 }
 
 TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
-  using Json = nlohmann::ordered_json;
+  using OrderedJson = nlohmann::ordered_json;
   const auto parse_words = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
     return parse_arguments(train_, words);
   };
   const Arguments plain = parse_words({}), seeded = parse_words({"--seed=7"});
-  const auto differing = [&](const Json& saved, const Arguments& now) {
+  const auto differing = [&](const OrderedJson& saved, const Arguments& now) {
     return differing_settings(saved, train_, now);
   };
-  EXPECT_EQ(changed_options(train_, seeded), Json({"model", "train", "output", "seed"}));
+  EXPECT_EQ(changed_options(train_, seeded), OrderedJson({"model", "train", "output", "seed"}));
   // From a version with other defaults, in which batch was set and seed was not.
-  const Json saved = {{"model", "m"},
-                      {"train", settings_json(train_, plain)["train"]},
-                      {"batch", 8},
-                      {"seed", 1},
-                      {"program", {{"changed", {"batch"}}}}};
+  const OrderedJson saved = {{"model", "m"},
+                             {"train", settings_json(train_, plain)["train"]},
+                             {"batch", 8},
+                             {"seed", 1},
+                             {"program", {{"changed", {"batch"}}}}};
   EXPECT_EQ(differing(saved, plain), std::vector<std::string>{"batch 8, now 12"});
   EXPECT_EQ(differing(saved, seeded), (std::vector<std::string>{"batch 8, now 12", "seed 1, now 7"}));
   // A version without this option used its default.
   EXPECT_EQ(differing(saved, parse_words({"--batch=8", "--decay-all"})),
             std::vector<std::string>{"decay-all false, now true"});
   // From a version that did not record such a list: only unset options are known to be defaults.
-  const Json older = {{"seed", 1}, {"checkpoint-every", nullptr}};
+  const OrderedJson older = {{"seed", 1}, {"checkpoint-every", nullptr}};
   EXPECT_EQ(differing(older, plain), std::vector<std::string>{"seed 1, now 42"});
   EXPECT_EQ(differing(older, parse_words({"--checkpoint-every=5", "--seed=1"})),
             std::vector<std::string>{"checkpoint-every unset, now 5"});

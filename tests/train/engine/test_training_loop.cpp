@@ -19,13 +19,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <random>
-#include <thread>
 #include <utility>
 
 namespace mylos::small_models {
@@ -321,28 +318,6 @@ TEST_F(TrainingLoop, MemoryIsReadEvery20Steps) {
       EXPECT_EQ(memory[i], memory[i - 1]) << "step " << i + 1;
     }
   }
-}
-
-/// Takes its time after each step.
-struct SlowReporter : train::Reporter {
-  static constexpr std::chrono::milliseconds delay{30};
-
-  void step(const train::StepReport& report) override {
-    seconds.push_back(report.seconds);
-    std::this_thread::sleep_for(delay);
-  }
-  std::vector<double> seconds;
-};
-
-TEST_F(TrainingLoop, TheTimeBetweenTwoStepsCounts) {
-  config_.evaluate_every = 5;  // the evaluation follows step 5, and a checkpoint step 6
-  SpanTask spans(spans_);
-  SlowReporter reporter;
-  const train::RunResult result = train::Trainer(config_, spans).run({&reporter});
-  ASSERT_EQ(reporter.seconds.size(), 8u);
-  const double delay = std::chrono::duration<double>(SlowReporter::delay).count();
-  for (const std::size_t after : {1u, 2u, 3u, 4u, 7u}) EXPECT_GE(reporter.seconds[after], delay) << after;
-  EXPECT_DOUBLE_EQ(result.training_seconds, std::accumulate(reporter.seconds.begin(), reporter.seconds.end(), 0.0));
 }
 
 TEST_F(TrainingLoop, RowsOfAnImageTaskCountImages) {

@@ -12,7 +12,7 @@
 namespace mylos::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const StepReport report = {.step = 3,
                            .epoch = 0.75,
@@ -28,10 +28,10 @@ const StepReport report = {.step = 3,
 
 double no_clock() { return 1000.5; }
 
-std::vector<Json> lines_of(const std::filesystem::path& path) {
+std::vector<OrderedJson> lines_of(const std::filesystem::path& path) {
   std::istringstream text(tests::read_file(path));
-  std::vector<Json> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  std::vector<OrderedJson> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(OrderedJson::parse(line));
   return lines;
 }
 
@@ -61,7 +61,7 @@ TEST(MetricsFile, NamesTheWorkThatTheRunCounts) {
   EXPECT_EQ(lines[0].at("images"), 60);
   EXPECT_EQ(lines[0].at("images_per_second"), 40.0);
   EXPECT_EQ(lines[1].at("images"), 12) << "each sample is an image";
-  for (const Json& line : lines) {
+  for (const OrderedJson& line : lines) {
     EXPECT_TRUE(is_step_row(line));
     for (const char* name : {"tokens", "tokens_per_second", "sequences"}) EXPECT_FALSE(line.contains(name)) << name;
   }
@@ -109,7 +109,7 @@ TEST(MetricsFile, HasTheLossScaleWhereOneAdapts) {
   skipped.skipped = true;
   skipped.gradient_norm = std::numeric_limits<double>::infinity();
   file.step(skipped);
-  const Json line = lines_of(directory / "metrics.jsonl")[0];
+  const OrderedJson line = lines_of(directory / "metrics.jsonl")[0];
   EXPECT_EQ(line.at("loss_scale"), 65536.0);
   EXPECT_EQ(line.at("skipped"), true);
   EXPECT_TRUE(line.at("gradient_norm").is_null());
@@ -131,7 +131,7 @@ TEST(MetricsFile, StaysJsonWhereANumberIsNot) {
 }
 
 TEST(MetricsFile, LinesAreToldByTheirKindAndOldOnesByWhatTheyHave) {
-  const auto kinds_of = [](const Json& row) {
+  const auto kinds_of = [](const OrderedJson& row) {
     return std::vector<bool>{is_step_row(row), is_evaluation_row(row), is_checkpoint_row(row)};
   };
   using Kinds = std::vector<bool>;

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const OutputRules plain = {};
 const OutputRules overwrite = {.overwrite = true};
@@ -48,7 +48,7 @@ class OutputDirectoryTest : public testing::Test {
     return names;
   }
 
-  Json run_json() const { return Json::parse(tests::read_file(path_ / "run.json")); }
+  OrderedJson run_json() const { return OrderedJson::parse(tests::read_file(path_ / "run.json")); }
 
   tests::TemporaryDirectory directory_;
   std::filesystem::path path_ = directory_ / "runs/first";
@@ -74,7 +74,7 @@ TEST_F(OutputDirectoryTest, TakesOneThatWasLeftBeforeTheRunBegan) {
   tests::write_file(path_ / "run.json.partial-0badcafe", "{");
   tests::write_file(path_ / ".probe", "");
   OutputDirectory output(path_, plain);
-  output.begin(Json::object());
+  output.begin(OrderedJson::object());
   EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
 }
 
@@ -85,7 +85,7 @@ TEST_F(OutputDirectoryTest, LeavesAFinishedRunAloneAndGivesItsResults) {
   EXPECT_TRUE(output.finished());
   EXPECT_EQ(output.results(), "{\"f1\": 50}\n");
   EXPECT_EQ(names(), before);
-  EXPECT_THAT(tests::error_of([&] { output.begin(Json::object()); }), HasSubstr("a finished run is there"));
+  EXPECT_THAT(tests::error_of([&] { output.begin(OrderedJson::object()); }), HasSubstr("a finished run is there"));
 }
 
 TEST_F(OutputDirectoryTest, GivesTheDifferencesFromAFinishedRun) {
@@ -273,7 +273,7 @@ TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
   ASSERT_GE(other, 0);
   if (other == 0) {
     OutputDirectory output(path_, plain);
-    output.begin(Json::object());
+    output.begin(OrderedJson::object());
     char byte = 'x';
     const bool reported = ::write(ready[1], &byte, 1) == 1 && ::read(done[0], &byte, 1) == 1;
     ::_exit(reported ? 0 : 1);
@@ -400,7 +400,7 @@ TEST_F(OutputDirectoryTest, NamesTheFileWhereRunJsonDoesNotFit) {
 TEST_F(OutputDirectoryTest, FinishNeedsARunThatBegan) {
   OutputDirectory output(path_, plain);
   EXPECT_THAT(tests::error_of([&] { output.finish(); }), HasSubstr("did not begin"));
-  EXPECT_THAT(tests::error_of([&] { output.begin(Json::array()); }), HasSubstr("no JSON object"));
+  EXPECT_THAT(tests::error_of([&] { output.begin(OrderedJson::array()); }), HasSubstr("no JSON object"));
 }
 
 }  // namespace
