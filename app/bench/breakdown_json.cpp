@@ -43,18 +43,18 @@ OrderedJson rows_json(const std::vector<BreakdownRow>& rows) {
   return all;
 }
 
-double number(const mylos::OrderedJson& row, const char* key, const JsonLocation& location) {
+double number(const Json& row, const char* key, const JsonLocation& location) {
   return as_number(member(row, key, location), JsonLocation(location, key));
 }
 
 /// Returns nullopt for null, which stands for a figure without a formula.
-std::optional<double> optional_number(const mylos::OrderedJson& row, const char* key, const JsonLocation& location,
+std::optional<double> optional_number(const Json& row, const char* key, const JsonLocation& location,
                                       double unit = 1.0) {
   if (member(row, key, location).is_null()) return std::nullopt;
   return number(row, key, location) * unit;
 }
 
-BreakdownRow read_row(const mylos::OrderedJson& row, const JsonLocation& location) {
+BreakdownRow read_row(const Json& row, const JsonLocation& location) {
   const auto flops = optional_number(row, flops_key, location), bytes = optional_number(row, bytes_key, location);
   return {.name = string_member(row, name_key, location),
           .calls = number(row, calls_key, location),
@@ -80,7 +80,7 @@ OrderedJson to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
 
 std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
   const JsonLocation top(name), location(top, breakdown_key), list(location, kernels_key);
-  const mylos::OrderedJson& rows = list_member(member(printed, breakdown_key, top), kernels_key, location);
+  const Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, location);
   std::vector<BreakdownRow> all;
   for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonLocation(list, i)));
   return all;

@@ -129,7 +129,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
   std::vector<double> rates;
   double work = 0.0;
-  for (const mylos::OrderedJson& step : record.steps) {
+  for (const Json& step : record.steps) {
     const double seconds = train::number_of(step, "seconds"), done = train::number_of(step, run.work.c_str());
     run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
@@ -144,7 +144,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   for (const train::MetricKind& kind : run.kinds) {
     const char* const name = kind.name.c_str();
     const auto last = std::ranges::find_if(record.evaluations.rbegin(), record.evaluations.rend(),
-                                           [name](const mylos::OrderedJson& row) { return row.contains(name); });
+                                           [name](const Json& row) { return row.contains(name); });
     if (last != record.evaluations.rend()) run.metrics.emplace_back(kind.name, train::number_of(*last, name));
   }
   return run;
