@@ -2,6 +2,7 @@
 
 #include "parallel/communicator/image_memory.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
+#include "parallel/sharding/unit_slots.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -15,7 +16,7 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+constexpr std::size_t no_unit = static_cast<std::size_t>(-1);
 
 /// Operations under way and their images, as MpiCommunicator and PendingResults have them.
 class ReplayedOperations {
@@ -47,7 +48,7 @@ class ReplayedOperations {
 
 using Operation = ReplayedOperations::Operation;
 
-/// What the parts of a replay share.
+/// The settings and operations of a replay, used by all its classes.
 struct Replay {
   const ImageSettings& settings;
   const ParameterTable& table;
@@ -110,73 +111,36 @@ class ReplayedWholeValues final : public ReplayedValues {
 /// ParameterGatherer.
 class ReplayedGatherer final : public ReplayedValues {
  public:
-  explicit ReplayedGatherer(Replay& replay) : replay_(replay), slots_(units_at_once(replay.table)) {}
+  explicit ReplayedGatherer(Replay& replay) : replay_(replay), slots_(replay.table), gathered_(slots_.size()) {}
 
   void sync() override {
-    for (Slot& slot : slots_) {
-      if (slot.unit != nobody) replay_.operations.drop(slot.gathered);
-      slot.unit = nobody;
-    }
+    slots_.clear([this](std::size_t slot) { replay_.operations.drop(gathered_[slot].own); });
     prefetch();
   }
   void acquire(std::size_t unit) override {
-    for (const std::size_t needed : replay_.needed_by(unit)) {
-      Slot* slot = find(needed);
-      if (slot == nullptr) slot = gather(needed);
-      ++slot->users;
-      slot->used = ++clock_;
-    }
-    if (last_ != nobody) followed_[{before_, last_}] = unit;
-    before_ = std::exchange(last_, unit);
+    const UnitSlots::Choice choice = slots_.acquire(unit, discard_);
+    gather(choice.to_gather);
     prefetch();
-    for (const std::size_t needed : replay_.needed_by(unit)) replay_.operations.wait(find(needed)->gathered);
+    for (const std::size_t slot : choice.held) replay_.operations.wait(gathered_[slot].last);
   }
-  void release(std::size_t unit) override {
-    for (const std::size_t needed : replay_.needed_by(unit)) --find(needed)->users;
-  }
+  void release(std::size_t unit) override { slots_.release(unit); }
 
  private:
-  struct Slot {
-    std::size_t unit = nobody;
-    Operation gathered = 0;
-    std::size_t users = 0, used = 0;
+  /// Units that are gathered together are waited for together.
+  struct Gathered {
+    Operation own = 0, last = 0;
   };
 
-  Slot* find(std::size_t unit) {
-    const auto found = std::ranges::find(slots_, unit, &Slot::unit);
-    return found == slots_.end() ? nullptr : &*found;
+  void gather(const std::vector<std::size_t>& slots) {
+    for (const std::size_t slot : slots) gathered_[slot].own = replay_.gather_values(slots_.unit_in(slot));
+    for (const std::size_t slot : slots) gathered_[slot].last = gathered_[slots.back()].own;
   }
-  /// Returns the least recently used slot without users; null if there is none.
-  Slot* free_slot() {
-    Slot* chosen = nullptr;
-    for (Slot& slot : slots_) {
-      if (slot.users == 0 && (chosen == nullptr || slot.used < chosen->used)) chosen = &slot;
-    }
-    return chosen;
-  }
-  Slot* gather(std::size_t unit) {
-    Slot* const slot = free_slot();
-    if (slot->unit != nobody) replay_.operations.drop(slot->gathered);
-    *slot = {.unit = unit, .gathered = replay_.gather_values(unit), .users = 0, .used = ++clock_};
-    return slot;
-  }
-  void prefetch() {
-    const auto known = followed_.find({before_, last_});
-    const std::size_t next = known != followed_.end() ? known->second : last_ + 1;
-    if (next >= replay_.units()) return;
-    for (const std::size_t needed : replay_.needed_by(next)) {
-      if (Slot* const slot = find(needed)) {
-        slot->used = ++clock_;
-      } else if (free_slot() != nullptr) {
-        gather(needed);
-      }
-    }
-  }
+  void prefetch() { gather(slots_.prefetch(discard_).to_gather); }
 
   Replay& replay_;
-  std::vector<Slot> slots_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;
-  std::size_t before_ = nobody, last_ = nobody, clock_ = 0;
+  UnitSlots slots_;
+  std::vector<Gathered> gathered_;  ///< by slot
+  UnitSlots::Discard discard_ = [this](std::size_t slot) { replay_.operations.wait(gathered_[slot].last); };
 };
 
 class ReplayedGradients {
@@ -226,14 +190,14 @@ class ReplayedSlicedGradients final : public ReplayedGradients {
   void take(std::size_t unit) override {
     const auto is_written = [&](const Slot& slot) { return slot.unit == unit && !slot.summing; };
     if (std::ranges::any_of(slots_, is_written)) return;
-    const auto free = std::ranges::find(slots_, nobody, &Slot::unit);
+    const auto free = std::ranges::find(slots_, no_unit, &Slot::unit);
     Slot& slot = free != slots_.end() ? *free : *oldest_sum(nullptr);
     accumulate(slot);
     slot.unit = unit;
   }
   void ready(std::size_t unit) override {
     Slot& slot = *std::ranges::find_if(slots_, [&](const Slot& each) { return each.unit == unit && !each.summing; });
-    finish_replicas(std::exchange(slot.lent, nobody));
+    finish_replicas(std::exchange(slot.lent, no_unit));
     slot.summing = true;
     slot.last = is_last_;
     slot.summed = replay_.scatter_gradients(unit);
@@ -242,12 +206,12 @@ class ReplayedSlicedGradients final : public ReplayedGradients {
   void finish() override {
     accumulate_all(nullptr);
     for (std::size_t unit = 0; unit < replica_sums_.size(); ++unit) finish_replicas(unit);
-    for (Slot& slot : slots_) slot.lent = nobody;
+    for (Slot& slot : slots_) slot.lent = no_unit;
   }
 
  private:
   struct Slot {
-    std::size_t unit = nobody, lent = nobody;
+    std::size_t unit = no_unit, lent = no_unit;
     bool summing = false, last = false;
     Operation summed = 0;
   };
@@ -267,14 +231,14 @@ class ReplayedSlicedGradients final : public ReplayedGradients {
       const bool rounds = replay_.settings.mode.bfloat16_gradients && replay_.settings.replicas > 1;
       if (rounds) slot.lent = slot.unit;
     }
-    slot.unit = nobody;
+    slot.unit = no_unit;
     slot.summing = false;
   }
   void accumulate_all(const Slot* but) {
     while (Slot* const slot = oldest_sum(but)) accumulate(*slot);
   }
   void finish_replicas(std::size_t unit) {
-    if (unit == nobody || !replica_sums_[unit]) return;
+    if (unit == no_unit || !replica_sums_[unit]) return;
     replay_.operations.wait(*std::exchange(replica_sums_[unit], std::nullopt));
   }
 

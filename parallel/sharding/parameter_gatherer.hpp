@@ -2,10 +2,9 @@
 
 #include "core/parameter_store.hpp"
 #include "parallel/communicator/communicator.hpp"
+#include "parallel/sharding/unit_slots.hpp"
 
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 /// Gathers units of which each rank holds a slice before they are used. The next unit is gathered while the current one
@@ -40,22 +39,15 @@ class ParameterGatherer {
   void release(std::size_t unit);
 
  private:
-  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
-
   /// Memory for one whole unit.
-  struct Slot {
-    Vector<std::byte> memory;
-    std::size_t unit = nobody;
-    Event gathered;         ///< of all units that were gathered together
-    std::size_t users = 0;  ///< acquired and not yet released
-    std::size_t used = 0;   ///< time of the last acquisition or prefetch, by clock_
+  struct Memory {
+    Vector<std::byte> bytes;
+    Event gathered;  ///< of all units that were gathered together
   };
 
-  std::vector<std::size_t> needed_by(std::size_t unit) const;
-  Slot* find(std::size_t unit);
-  std::vector<Slot*> hold(const ExecutionSpace& space, std::size_t unit);
-  Slot* take_slot(const ExecutionSpace& space, std::size_t unit);
-  void gather(const ExecutionSpace& space, std::span<Slot* const> slots);
+  Vector<std::byte> whole(std::size_t slot) const;
+  UnitSlots::Discard discard(const ExecutionSpace& space);
+  void gather(const ExecutionSpace& space, std::span<const std::size_t> slots);
   /// Returns this rank's slice of a unit in the store's precision. If rounding is needed, the slice is stored in
   /// `whole`.
   Vector<std::byte> own_slice(const ExecutionSpace& space, std::size_t unit, const Vector<std::byte>& whole) const;
@@ -63,10 +55,8 @@ class ParameterGatherer {
   Communicator& ranks_;
   ParameterStore& store_;
   std::vector<Vector<float>> master_weights_;
-  std::vector<Slot> slots_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;  ///< (before, unit) -> next unit
-  std::size_t before_ = nobody, last_ = nobody;                          ///< the last two acquired units
-  std::size_t clock_ = 0;
+  UnitSlots slots_;
+  std::vector<Memory> memory_;  ///< by slot
 };
 
 }  // namespace mylos::parallel

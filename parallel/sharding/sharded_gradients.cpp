@@ -46,7 +46,7 @@ void ShardedGradients::begin_step(const ExecutionSpace& space) {
 void ShardedGradients::begin_micro_batch(bool last) { is_last_ = last; }
 
 Vector<float> ShardedGradients::take(std::size_t unit) {
-  const auto free = std::ranges::find(slots_, nobody, &Slot::unit);
+  const auto free = std::ranges::find(slots_, no_unit, &Slot::unit);
   Slot* const slot = free != slots_.end() ? &*free : oldest_sum(nullptr);
   require(slot != nullptr, fmt::format("sharded gradients: more than {} units are written at once", slots_.size()));
   accumulate(space_, *slot);
@@ -84,8 +84,8 @@ Buffer ShardedGradients::rounded_if_exchanged(Slot& slot) {
   const std::size_t capacity = store_.capacity(slot.unit);
   const Vector<float> gradients = slice(slot.memory, 0, capacity);
   if (slot.rounded.extent(0) == 0) return buffer_of(gradients);
-  if (slot.lent != nobody) replicas_.finish(space_, slot.lent);
-  slot.lent = nobody;
+  if (slot.lent != no_unit) replicas_.finish(space_, slot.lent);
+  slot.lent = no_unit;
   const Vector<bfloat16> rounded = slice(slot.rounded, 0, capacity);
   convert<float, bfloat16>(space_, gradients, rounded);
   return buffer_of(rounded);
@@ -113,7 +113,7 @@ void ShardedGradients::accumulate(const ExecutionSpace& space, Slot& slot) {
   }
   has_begun_[slot.unit] = true;
   if (slot.last) sum_replicas(space, slot);
-  slot.unit = nobody;
+  slot.unit = no_unit;
   slot.summing = false;
 }
 
@@ -132,7 +132,7 @@ void ShardedGradients::finish(const ExecutionSpace& space) {
   accumulate_all(space, nullptr);
   const TraceSpan span(TraceLane::waiting, "sums of", "gradients over all groups");
   replicas_.finish(space);
-  for (Slot& slot : slots_) slot.lent = nobody;
+  for (Slot& slot : slots_) slot.lent = no_unit;
 }
 
 }  // namespace mylos::parallel

@@ -33,13 +33,13 @@ class ShardedGradients {
   void finish(const ExecutionSpace& space);
 
  private:
-  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+  static constexpr std::size_t no_unit = static_cast<std::size_t>(-1);
 
   struct Slot {
     Vector<float> memory;
-    Vector<bfloat16> rounded;   ///< empty unless gradients are exchanged in bfloat16
-    std::size_t unit = nobody;  ///< unit being written or summed
-    std::size_t lent = nobody;  ///< unit whose slice is being exchanged in `rounded` between groups
+    Vector<bfloat16> rounded;    ///< empty unless gradients are exchanged in bfloat16
+    std::size_t unit = no_unit;  ///< unit being written or summed
+    std::size_t lent = no_unit;  ///< unit whose slice is being exchanged in `rounded` between groups
     bool summing = false;
     bool last = false;      ///< true if the sum is of the step's last micro-batch
     std::size_t order = 0;  ///< sequence number of the sum
