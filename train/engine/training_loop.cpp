@@ -59,13 +59,11 @@ TrainingLoop::TrainingLoop(const RunSetup& run, RunState& state, AgreedReports& 
 RunResult TrainingLoop::run() {
   const double earlier_seconds = progress_.training_seconds;
   agree();
-  begin_ = Clock::now();
   while (!is_complete() && stopped_by_ == 0) {
     if (requested_ != 0) {
       stop();
     } else if (progress_.evaluation_due) {
       evaluate();
-      begin_ = Clock::now();
     } else {
       train();
     }
@@ -105,6 +103,7 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
 
 /// Runs one step and saves the checkpoint that is due after it.
 void TrainingLoop::train() {
+  const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
   const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
   const StepResult result = run_.step->run(run_.space, progress);
@@ -118,7 +117,7 @@ void TrainingLoop::train() {
       .learning_rate = progress.learning_rate,
       .sequences = result.sequences,
       .tokens = result.tokens,
-      .seconds = seconds_since(begin_),
+      .seconds = agreement_seconds_ + seconds_since(begin),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = memory_,
       .sent = state_.sent.since_last(),
@@ -129,12 +128,10 @@ void TrainingLoop::train() {
   progress_.training_seconds += report.seconds;
   progress_.evaluation_due = is_evaluated(run_, report.step);
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
-  begin_ = Clock::now();  // the agreement may wait for exchanges of this step, and is part of the next one
+  const Clock::time_point agreeing = Clock::now();
   agree();
-  if (state_.checkpoints.due(progress_.steps)) {
-    progress_.steps == run_.steps ? save_complete() : save();
-    begin_ = Clock::now();
-  }
+  agreement_seconds_ = seconds_since(agreeing);
+  if (state_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
 }
 
 /// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale

@@ -9,7 +9,6 @@
 #include "train/engine/run_checkpoints.hpp"
 #include "train/engine/run_setup.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,10 +80,12 @@ class TrainingLoop {
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  std::chrono::steady_clock::time_point begin_;  ///< of the step, with the agreement before it
-  std::size_t memory_ = 0;                       ///< the last reading of the resident memory
-  int requested_ = 0;                            ///< the signal that all ranks agreed on, or 0
-  int stopped_by_ = 0;                           ///< the signal that ended the loop, or 0
+  /// Duration of the agreement after the previous step. It may wait for exchanges of that step, and counts as part of
+  /// the next one.
+  double agreement_seconds_ = 0.0;
+  std::size_t memory_ = 0;  ///< the last reading of the resident memory
+  int requested_ = 0;       ///< the signal that all ranks agreed on, or 0
+  int stopped_by_ = 0;      ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;
 };
