@@ -7,16 +7,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <sstream>
-#include <thread>
 
 /// The program started by mpirun behaves like a single process.
 namespace mylos::tests {
@@ -261,16 +258,6 @@ TEST_F(ImagesOfTheFirstRank, MustBeThoseOfTheOtherRank) {
   write_small_digits(elsewhere_ / train_.filename(), 13, 12);
   family_.write_data(elsewhere_ / dev_.filename());
   expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: the checksum of --train's data is ");
-}
-
-/// Opens a pipe for writing as soon as a process reads from it; returns -1 if none does within a minute.
-int open_when_read(const fs::path& pipe) {
-  for (int looks = 0; looks < 3000; ++looks) {
-    const int descriptor = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor >= 0) return descriptor;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return -1;
 }
 
 /// The first rank waits for the content of a pipe, and the others wait for the data.

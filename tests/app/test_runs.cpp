@@ -1,7 +1,6 @@
 #include "tests/app/family.hpp"
 #include "tests/app/tiny_run.hpp"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,10 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <sstream>
-#include <thread>
 
 /// Training, evaluation and questions through the program, on a generated model and data.
 namespace mylos::tests {
@@ -277,16 +274,6 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
   EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
 }
 
-/// Waits until a program reads the pipe at `path`. Returns the write end, or -1 if no reader appeared.
-int await_reader(const fs::path& path) {
-  for (int i = 0; i < 600; ++i) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor >= 0) return descriptor;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return -1;
-}
-
 /// Processes that no launcher started would otherwise share a session directory of Open MPI, and remove it under each
 /// other. Here none can be created.
 TEST_F(Runs, NeedNoSessionDirectoryOfMpi) {
@@ -302,7 +289,7 @@ TEST_F(Runs, SignalsEndLoadingAtOnce) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
     RunningProgram program(train_words(run_, {"--steps", "2", "--train", pipe}));
-    const int writer = await_reader(pipe);
+    const int writer = open_when_read(pipe);
     ASSERT_GE(writer, 0);
     program.send(signal);
     const ProgramRun run = program.wait();

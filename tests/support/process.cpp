@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 extern char** environ;
 
@@ -105,6 +107,15 @@ std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, s
   std::vector<std::string> command = {program().string()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return shell(script, command);
+}
+
+int open_when_read(const std::filesystem::path& pipe) {
+  for (int looks = 0; looks < 3000; ++looks) {
+    const int descriptor = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0) return descriptor;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return -1;
 }
 
 }  // namespace mylos::tests

@@ -50,4 +50,7 @@ ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::strin
 std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, std::size_t kibibytes,
                                             const std::string& script, const std::vector<std::string>& arguments);
 
+/// Opens a pipe for writing as soon as a process reads from it; returns -1 if none does within a minute.
+int open_when_read(const std::filesystem::path& pipe);
+
 }  // namespace mylos::tests
