@@ -161,7 +161,7 @@ def train(nodes, data, mbit, case, found):
     counts.ended.set()
     counts.join()
     steps = steps_of(output)
-    # The seconds that a step reports leave out what happens between steps.
+    # The time from the end of a step to the end of the next also includes the reports, which the reported seconds leave out.
     found.add(case, mbit, statistics.median(step["time"] - before["time"] for before, step in zip(steps[WARM_UP - 1 :], steps[WARM_UP:])))
     found.add(("reported", case), mbit, statistics.median(step["seconds"] for step in steps[WARM_UP:]))
     found.add("compute", mbit, compute_seconds(trace))
@@ -180,12 +180,12 @@ def train(nodes, data, mbit, case, found):
     shutil.rmtree(output)
 
 
-def check_run(case, mbit, steps, told, found):
+def check_run(case, mbit, steps, run, found):
     reference = found.losses.setdefault(case.micro_batches, [step["loss"] for step in steps])
     near = len(steps) == STEPS and all(abs(step["loss"] - loss) <= NEAR for step, loss in zip(steps, reference))
     found.check(near, f"{case} at {mbit} Mbit/s: losses differ from those of the first run")
     expected = NODES if case.knows else RANKS
-    found.check(told["resolved"]["nodes"] == expected, f"{case}: {told['resolved']['nodes']} nodes were found, not {expected}")
+    found.check(run["resolved"]["nodes"] == expected, f"{case}: {run['resolved']['nodes']} nodes were found, not {expected}")
 
 
 def mode_words(case):
@@ -242,12 +242,12 @@ def step_table(rates, plans, found):
     rows = []
     for mbit in rates:
         for case in CASES:
-            hybrid, told = Case("hybrid", case.micro_batches), plans.get((case, mbit))
-            share = told and told["step_seconds"] / plans[hybrid, mbit]["step_seconds"]
+            hybrid, planned = Case("hybrid", case.micro_batches), plans.get((case, mbit))
+            share = planned and planned["step_seconds"] / plans[hybrid, mbit]["step_seconds"]
             # A node of the plan sends what one rank sends: its ranks forward different parts. In hybrid, only sums leave the node.
-            sends = told and case.mode != "hybrid" and told["sent_bytes"] / 1e6
+            sends = planned and case.mode != "hybrid" and planned["sent_bytes"] / 1e6
             rows.append([str(mbit), str(case), f"{found.median(case, mbit):.2f}", f"{found.median(('reported', case), mbit):.2f}",
-                         f"{told['step_seconds']:.2f}" if told else "", found.ratio(case, hybrid, mbit), f"{share:.2f}" if told else "",
+                         f"{planned['step_seconds']:.2f}" if planned else "", found.ratio(case, hybrid, mbit), f"{share:.2f}" if planned else "",
                          f"{found.median(('bytes', case), mbit) / 1e6:.1f}", f"{node_sends(case) / 1e6:.1f}", f"{sends:.1f}" if sends else ""])
     return results.markdown(head, rows)
 

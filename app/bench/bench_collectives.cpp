@@ -15,7 +15,6 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -107,7 +106,7 @@ class CollectiveTimer {
     if (collective.sums && !collective.gathers && !is_mine) return;  // reduce_scatter leaves these values undefined
     const float expected = collective.sums ? sum_of(ranks_.size(), i) : value_of(i / part_, i);
     if (value != expected) {  // formatted only here, because arrays are long
-      throw std::runtime_error(fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
+      fail(fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
     }
   }
 

@@ -112,8 +112,8 @@ Shape shape_of(const GemmProduct& product) {
 class OneDnnGemm : public GemmProvider {
  public:
   explicit OneDnnGemm(Weights weights) : weights_(weights) {
-    // oneDNN's own cache would duplicate products_. Who sets this variable of oneDNN keeps it, as tests do, which make
-    // many providers of the same products in a process.
+    // oneDNN's own cache would duplicate products_. Tests keep it with this variable of oneDNN, to share generated code
+    // between the providers that they make.
     if (std::getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY") == nullptr) dnnl::set_primitive_cache_capacity(0);
   }
   std::string_view name() const override;

@@ -89,7 +89,7 @@ Step all_gather_call(const std::shared_ptr<NcclLink>& link, const Buffer& mine, 
 const Buffer& whole_of(const NamedArray& array) { return array.data; }
 const Buffer& whole_of(const NamedParts& parts) { return parts.all; }
 
-/// Returns the steps of a call, of which there are none if it is null.
+/// Returns `call` as the only step; no steps if it is null.
 Steps steps_of(Step call) {
   Steps steps;
   if (call) steps.push_back(std::move(call));
