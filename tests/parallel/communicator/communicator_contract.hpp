@@ -2,6 +2,7 @@
 
 #include "parallel/communicator/communicator.hpp"
 #include "tests/support/arrays.hpp"
+#include "tests/support/rank_values.hpp"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +50,7 @@ template <class T>
 std::vector<T> values_of(std::size_t rank, std::size_t count, std::uint64_t seed) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const RandomWords words = philox(seed, i, rank);
+    const RandomWords words = tests::mixed_words(seed, i, rank);
     // At most 24 significant bits and exact steps, so that the reference is independent of the compiler.
     const float value = static_cast<float>(static_cast<std::int32_t>(words.word[0]) >> 8) /
                         static_cast<float>(1u << words.word[1] % 16);

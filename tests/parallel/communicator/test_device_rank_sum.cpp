@@ -1,7 +1,7 @@
 #include "parallel/communicator/device_rank_sum.hpp"
 
-#include "core/random.hpp"
 #include "parallel/communicator/rank_sum.hpp"
+#include "tests/support/rank_values.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ template <class T>
 std::vector<T> values_of(std::size_t rank, std::size_t count) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const RandomWords words = philox(11, i, rank);
+    const RandomWords words = tests::mixed_words(11, i, rank);
     const auto word = static_cast<std::int32_t>(words.word[0]);
     if constexpr (std::is_same_v<T, std::int64_t>) {
       values[i] = static_cast<std::int64_t>(word) << words.word[1] % 32;  // sums beyond 2^63 wrap around

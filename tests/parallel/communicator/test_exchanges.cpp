@@ -2,11 +2,11 @@
 
 #include "parallel/communicator/counting_transport.hpp"
 #include "parallel/communicator/rank_sum.hpp"
+#include "tests/support/rank_values.hpp"
 
 #include <gmock/gmock.h>
 
 #include <bit>
-#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -20,15 +20,10 @@ std::vector<std::size_t> nodes_of(std::size_t ranks, std::size_t ranks_of_node) 
   return nodes;
 }
 
-/// Magnitudes differ between ranks, so that another order of summation changes bits.
-float value_of(std::size_t rank, std::size_t i) {
-  return std::sin(static_cast<float>(rank * 7919 + i)) * static_cast<float>(1u << (rank % 12));
-}
-
 struct Values {
   Values(std::size_t ranks, std::size_t count) : of(ranks, std::vector<float>(count)) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      for (std::size_t i = 0; i < count; ++i) of[rank][i] = value_of(rank, i);
+      for (std::size_t i = 0; i < count; ++i) of[rank][i] = tests::value_of_rank(rank, i);
     }
   }
   std::vector<float> tree_sum() const {

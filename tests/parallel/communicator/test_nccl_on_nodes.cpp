@@ -1,8 +1,8 @@
-#include "core/random.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/counting_transport.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
+#include "tests/support/rank_values.hpp"
 
 #include <gmock/gmock.h>
 
@@ -24,7 +24,7 @@ template <class T>
 Vector<T> values_of(std::size_t rank, std::size_t count) {
   Vector<T> values = uninitialized<T>("test::values", count);
   for (std::size_t i = 0; i < count; ++i) {
-    const RandomWords words = philox(17, i, rank);
+    const RandomWords words = tests::mixed_words(17, i, rank);
     values[i] = static_cast<T>(static_cast<float>(static_cast<std::int32_t>(words.word[0])) /
                                static_cast<float>(1u << words.word[1] % 16));
   }

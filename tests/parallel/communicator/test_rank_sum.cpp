@@ -1,10 +1,10 @@
 #include "parallel/communicator/rank_sum.hpp"
 
+#include "tests/support/rank_values.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,7 +49,7 @@ TEST(RankSum, IsABalancedTreeForAnyNumberOfRanks) {
     std::vector<const void*> parts;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       for (std::size_t i = 0; i < count; ++i) {
-        arrays[rank][i] = std::sin(static_cast<float>(rank * 7919 + i)) * static_cast<float>(1u << (rank % 12));
+        arrays[rank][i] = tests::value_of_rank(rank, i);
       }
       parts.push_back(arrays[rank].data());
     }

@@ -1,10 +1,10 @@
 #include "parallel/communicator/counting_transport.hpp"
 #include "parallel/communicator/rank_sum.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
+#include "tests/support/rank_values.hpp"
 
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -15,15 +15,11 @@ namespace {
 
 std::size_t world_size() { return tests::launch().world().size(); }
 
-float value_of(std::size_t rank, std::size_t i) {
-  return std::sin(static_cast<float>(rank * 7919 + i)) * static_cast<float>(1u << (rank % 12));
-}
-
 std::vector<float> tree_sum(std::size_t count) {
   std::vector<std::vector<float>> arrays(world_size(), std::vector<float>(count));
   std::vector<const void*> parts;
   for (std::size_t rank = 0; rank < arrays.size(); ++rank) {
-    for (std::size_t i = 0; i < count; ++i) arrays[rank][i] = value_of(rank, i);
+    for (std::size_t i = 0; i < count; ++i) arrays[rank][i] = tests::value_of_rank(rank, i);
     parts.push_back(arrays[rank].data());
   }
   std::vector<float> sums(count);
@@ -62,7 +58,7 @@ TEST(RanksOnNodes, SumAndGatherAsPromisedAndSendWhatIsCounted) {
         const std::vector<float> expected = tree_sum(count);
         const bool same_bits = order == SumOrder::ranks || NodeMap(nodes).keeps_tree() || count * 4 <= 65536;
         std::vector<float> data(count), mine(part), gathered(count);
-        for (std::size_t i = 0; i < count; ++i) data[i] = value_of(rank, i);
+        for (std::size_t i = 0; i < count; ++i) data[i] = tests::value_of_rank(rank, i);
         std::byte* const all = reinterpret_cast<std::byte*>(data.data());
         expect_counts(
             on_nodes, "reduce-scatter",
