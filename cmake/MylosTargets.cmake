@@ -4,7 +4,7 @@ include(GoogleTest)
 
 # The flags of tests beyond mylos::options. Most of the compile time is spent on GoogleTest's macros, no test measures
 # its own speed, and sanitizers examine the library. The last -O on the command line takes effect. Tests whose host twins
-# compute for long use mylos_optimized_test_options.
+# compute for long, and tests on several ranks, use mylos_optimized_test_options.
 add_library(mylos_test_options INTERFACE)
 add_library(mylos_optimized_test_options INTERFACE)
 if(MYLOS_ENABLE_SANITIZERS)
@@ -93,7 +93,7 @@ function(mylos_mpi_tests name)
     set(arg_RANKS 1 2 3 4)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_test_options)
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_optimized_test_options)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   foreach(ranks IN LISTS arg_RANKS)
     mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT}
@@ -117,10 +117,10 @@ function(mylos_mpi_test test name ranks timeout)
   math(EXPR last "${timeout} + 30")
   add_test(NAME ${test} COMMAND timeout --kill-after=10 ${timeout} ${launcher} $<TARGET_FILE:test_${name}>
                                 ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
-  # Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores,
-  # because several tests may run at once. Leaks within MPI are not ours.
+  # Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores, and give
+  # up theirs while they wait, because several tests may run at once. Leaks within MPI are not ours.
   set_tests_properties(
     ${test}
     PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
-               "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${mylos_test_cache};${arg_ENVIRONMENT}")
+               "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_mpi_yield_when_idle=1;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${mylos_test_cache};${arg_ENVIRONMENT}")
 endfunction()
