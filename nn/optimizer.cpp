@@ -171,7 +171,6 @@ GradientNorm::GradientNorm(const ParameterTable& table, std::span<const Paramete
     blocks += norm_blocks(whole.begin, whole.end);
   }
   sums_ = Vector<double>("mylos::GradientNorm::sums", blocks);
-  host_sums_ = PinnedVector<double>("mylos::GradientNorm::host_sums", blocks);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.sums =
@@ -179,11 +178,9 @@ GradientNorm::GradientNorm(const ParameterTable& table, std::span<const Paramete
   }
 }
 
-std::span<const double> GradientNorm::block_sums(const ExecutionSpace& space) const {
+ConstVector<double> GradientNorm::block_sums(const ExecutionSpace& space) const {
   for (const Part& part : parts_) block_squared_sums(space, part.gradient, part.begin, part.sums);
-  Kokkos::deep_copy(space, host_sums_, sums_);
-  space.fence("mylos::GradientNorm::block_sums");
-  return {host_sums_.data(), host_sums_.size()};
+  return sums_;
 }
 
 }  // namespace mylos::nn

@@ -61,9 +61,9 @@ std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTabl
 class GradientNorm {
  public:
   GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices);
-  /// Returns the sum of squares of each block of each slice, in order; zero for blocks without trainable elements.
-  /// Valid until the next call. Waits for everything launched on `space`.
-  std::span<const double> block_sums(const ExecutionSpace& space) const;
+  /// Computes the sum of squares of each block of each slice, in order; zero for blocks without trainable elements.
+  /// The result is valid until the next call.
+  ConstVector<double> block_sums(const ExecutionSpace& space) const;
 
  private:
   /// The trainable part of a slice.
@@ -75,7 +75,6 @@ class GradientNorm {
 
   std::vector<Part> parts_;
   Vector<double> sums_;
-  PinnedVector<double> host_sums_;
 };
 
 }  // namespace mylos::nn

@@ -38,6 +38,25 @@ struct SquaredBlock {
   }
 };
 
+struct SumInOrder {
+  ConstVector<double> values;
+  Vector<double> sum;
+
+  void operator()(const HostTeam&, std::size_t) const {
+    double all = 0.0;
+    for (std::size_t i = 0; i < values.size(); ++i) all += values(i);
+    sum(0) = all;
+  }
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
+    const auto threads = static_cast<std::size_t>(team.team_size());
+    double all = 0.0;
+    for (auto i = static_cast<std::size_t>(team.team_rank()); i < values.size(); i += threads) all += values(i);
+    team.team_reduce(Kokkos::Sum<double>(all));
+    sum(0) = all;
+  }
+};
+
 }  // namespace
 
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
@@ -122,6 +141,12 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
           fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
   for_each_row(with_work("mylos::optimizer::squared_sums", work_of(x.size(), 2.0, sizeof(float))), space, blocks,
                SquaredBlock{x, begin, sums}, {.threads = team_size_for(space, 1)});
+}
+
+void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum) {
+  require(sum.size() == 1, fmt::format("sum of {} values: room for {} sums", values.size(), sum.size()));
+  for_each_row(with_work("mylos::optimizer::sum_in_order", work_of(values.size(), 1.0, sizeof(double))), space, 1,
+               SumInOrder{values, sum}, {.threads = team_size_for(space, values.size())});
 }
 
 }  // namespace mylos

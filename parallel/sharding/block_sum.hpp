@@ -4,7 +4,7 @@
 #include "parallel/communicator/communicator.hpp"
 
 #include <cstddef>
-#include <span>
+#include <optional>
 #include <vector>
 
 namespace mylos::parallel {
@@ -18,8 +18,33 @@ std::vector<BlockSubtree> whole_subtrees(std::size_t begin, std::size_t end);
 
 /// Sums values over all ranks, one value for each block of each rank's slices (ShardingStrategy::sum_of_blocks). Each
 /// unit is summed as a balanced binary tree over its blocks, regardless of how slices are cut; then units are added in
-/// order. A rank sums its complete subtrees and sends only these sums. Collective; the result has the same bits on
-/// every rank and for any number of ranks.
-double tree_sum_of_blocks(Communicator& ranks, const ParameterTable& table, std::span<const double> values);
+/// order. A rank sums its complete subtrees and sends only these sums. All sums are computed on the device.
+class TreeBlockSum {
+ public:
+  /// `ranks` must outlive this object.
+  TreeBlockSum(Communicator& ranks, const ParameterTable& table);
+
+  /// sum (1) = the sum of `values` over all ranks. Collective; the result has the same bits on every rank and for any
+  /// number of ranks.
+  void operator()(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum) const;
+
+  /// Elements [first, first + size) of a rank's values, which form a complete subtree.
+  struct Subtree {
+    std::size_t first = 0, size = 1;
+  };
+  /// Adds the sum at index `right` to that at `left`.
+  struct Addition {
+    std::size_t left = 0, right = 0;
+  };
+
+ private:
+  Communicator& ranks_;
+  std::size_t most_ = 0;            ///< subtrees of the rank that has most
+  Vector<Subtree> subtrees_;        ///< of this rank
+  Vector<double> values_;           ///< a copy of the values, whose subtrees are summed in place
+  Vector<double> sums_;             ///< (ranks, most_) sums of all subtrees
+  Vector<Addition> additions_;      ///< of these sums, in order
+  std::optional<std::size_t> all_;  ///< index of the total among them; nullopt if there are none
+};
 
 }  // namespace mylos::parallel

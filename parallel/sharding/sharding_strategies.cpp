@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/kernels/optimizer.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
 #include "parallel/sharding/block_sum.hpp"
@@ -24,7 +25,8 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   UnitHooks& hooks() override { return *this; }
   std::span<const ParameterSlice> slices() const override { return slices_; }
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
-  double sum_of_blocks(std::span<const double> values) override;
+  void sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
+                     const Vector<double>& sum) override;
   void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
   void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) override;
   TensorRange owned_range(std::size_t tensor) const override;
@@ -34,13 +36,10 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
 
  protected:
   SlicedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : mesh_(mesh),
-        ranks_(mesh.shard()),
-        store_(store),
-        tree_sums_(settings.tree_sums),
-        acquired_(store.table().units().size()) {
+      : mesh_(mesh), ranks_(mesh.shard()), store_(store), acquired_(store.table().units().size()) {
     require(store.layout().shards == ranks_.size(),
             fmt::format("sharding strategy: a store of {} shards for {} ranks", store.layout().shards, ranks_.size()));
+    if (settings.tree_sums) tree_sum_.emplace(ranks_, store.table());
   }
 
   void add_slice(std::size_t unit, const Vector<float>& master, const Vector<float>& gradient) {
@@ -97,7 +96,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   }
   void gradients_ready(std::size_t unit) final { reduce_gradients(unit); }
 
-  bool tree_sums_;
+  std::optional<TreeBlockSum> tree_sum_;            ///< set if sums are trees
   std::vector<Trace::Clock::time_point> acquired_;  ///< time of each unit's last acquisition
 };
 
@@ -111,12 +110,11 @@ UnitRange SlicedStrategy::saved_range(std::size_t unit, std::size_t rank) const 
   return {bounded(copy * share), bounded((copy + 1) * share)};
 }
 
-double SlicedStrategy::sum_of_blocks(std::span<const double> values) {
-  if (tree_sums_) return tree_sum_of_blocks(ranks_, store_.table(), values);
-  double sum = 0.0;
-  for (const double value : values) sum += value;
-  ranks_.all_reduce({}, {&sum, 1, ElementType::float64, MemoryKind::host}, "norm of the gradients").wait({});
-  return sum;
+void SlicedStrategy::sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
+                                   const Vector<double>& sum) {
+  if (tree_sum_) return (*tree_sum_)(space, values, sum);
+  sum_in_order(space, values, sum);
+  ranks_.all_reduce(space, {sum.data(), sum.size(), ElementType::float64}, "norm of the gradients").wait(space);
 }
 
 template <class Use>

@@ -57,11 +57,12 @@ class ShardingStrategy {
   virtual void begin_micro_batch(bool last) = 0;
   /// Returns when the gradient of every slice is summed over ranks and micro-batches.
   virtual void finish_gradients(const ExecutionSpace& space) = 0;
-  /// Returns the sum of `values` over all ranks. Each rank passes one value for each block of slice_block elements of
-  /// its slices. Each rank adds its values in order, and the ranks' sums are added in the order of Communicator. With
-  /// tree_sums the sum is a balanced tree over the blocks of each unit instead, which has the same bits for any mode
-  /// and number of ranks.
-  virtual double sum_of_blocks(std::span<const double> values) = 0;
+  /// sum (1) = the sum of `values` over all ranks. Each rank passes one value for each block of slice_block elements of
+  /// its slices. Each rank adds its values in order (see sum_in_order), and the ranks' sums are added in the order of
+  /// Communicator. With tree_sums the sum is a balanced tree over the blocks of each unit instead, which has the same
+  /// bits for any mode and number of ranks.
+  virtual void sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
+                             const Vector<double>& sum) = 0;
   /// Updates the store's values, in the compute type, from the master weights. Other ranks may read a unit's master
   /// weights until the unit has been acquired, so they must not change before that.
   virtual void sync_parameters(const ExecutionSpace& space) = 0;

@@ -131,7 +131,9 @@ void run_losses_and_updates(const LabelArrays& a) {
   cross_entropy<float>(a.space, classes, labels, 1.0f, losses, dclasses);
   adamw_update(a.space, {}, a.sums, values, m, v);
   sgd_update(a.space, {}, a.sums, values, m);
-  block_squared_sums(a.space, a.sums, 0, Vector<double>("test::blocks", 1));
+  const Vector<double> blocks("test::blocks", 1);
+  block_squared_sums(a.space, a.sums, 0, blocks);
+  sum_in_order(a.space, blocks, Vector<double>("test::sum", 1));
 }
 
 void run_images(const LabelArrays& a) {

@@ -207,7 +207,7 @@ TEST(Optimizer, GradientNormIsTheSumOfSquaresOfTrainableRows) {
     }
     const GradientNorm norm(table, slices.slices);
     const auto squared = [&] {
-      const std::span<const double> sums = norm.block_sums(ExecutionSpace());
+      const Values sums = host_values(norm.block_sums(ExecutionSpace()));
       return std::accumulate(sums.begin(), sums.end(), 0.0);
     };
     EXPECT_NEAR(squared(), expected, 1e-12 * expected);

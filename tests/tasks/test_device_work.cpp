@@ -179,12 +179,25 @@ void for_each_step(const std::function<void(const std::string& model, const Devi
   }
 }
 
-/// For the sums of the gradient norm; the losses are copied before.
+/// For the losses and the sum of squares of the gradient, which are copied before.
 TEST(DeviceWork, TheHostWaitsOnceAStep) {
   for_each_step([](const std::string&, const DeviceWork& work) {
-    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::GradientNorm::block_sums"));
-    EXPECT_LT(work.find("mylos::TrainingStep::host_losses"), work.find("mylos::GradientNorm::block_sums"));
-    EXPECT_LT(work.find("mylos::GradientNorm::host_sums"), work.find("mylos::GradientNorm::block_sums"));
+    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::reduce"));
+    const std::size_t wait = work.find("mylos::TrainingStep::reduce", work.find("mylos::TrainingStep::reduce") + 1);
+    for (const char* copied : {"mylos::TrainingStep::host_losses", "mylos::TrainingStep::host_squares"}) {
+      EXPECT_LT(work.find(copied), wait) << copied;
+    }
+  });
+}
+
+/// The sums of the gradient's blocks are added on the device: 8 bytes for each 1024 parameters stay there.
+TEST(DeviceWork, OnlyLossesAndOneSumAreCopiedToTheHost) {
+  for_each_step([](const std::string&, const DeviceWork& work) {
+    std::uint64_t bytes = 0;
+    for (const DeviceWork::Entry& entry : work.entries()) {
+      if (entry.kind == Kind::copy && entry.label.find("::host_") != std::string::npos) bytes += entry.bytes;
+    }
+    EXPECT_EQ(bytes, (samples + 1) * sizeof(float) + sizeof(double));
   });
 }
 

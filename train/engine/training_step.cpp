@@ -18,7 +18,9 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       observed_(context.store, context.ranks),
       batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
-      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
+      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1),
+      squares_("mylos::TrainingStep::squares", 1),
+      host_squares_("mylos::TrainingStep::host_squares", 1) {}
 
 StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& progress) {
   StepResult result;
@@ -137,10 +139,12 @@ void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch,
                           StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
+  context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
   Kokkos::deep_copy(space, host_losses_, losses_);
-  const std::span<const double> squares = norm_.block_sums(space);  // the only wait of a step, also for the losses
+  Kokkos::deep_copy(space, host_squares_, squares_);
+  space.fence("mylos::TrainingStep::reduce");  // the only wait of a step
   result.loss = sum_losses(batch) / batch.weight;
-  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(squares)) / loss_scale;
+  result.gradient_norm = std::sqrt(host_squares_(0)) / loss_scale;
 }
 
 void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,

@@ -101,6 +101,8 @@ class TrainingStep {
   Vector<float> losses_;
   PinnedVector<float> host_losses_;
   std::vector<double> losses_by_position_;
+  Vector<double> squares_;  ///< (1) sum of the squares of the gradient
+  PinnedVector<double> host_squares_;
 };
 
 /// Returns whether loss and gradient norm are finite.

@@ -159,6 +159,25 @@ TEST(BlockSquaredSums, ABlockThatACutSplitsIsTheSumOfItsParts) {
   expect_near(host_values(sums), expected, 1e-9, "cut within a block");
 }
 
+/// A host adds in order. Teams add in another order, which is the same in every run.
+TEST(SumInOrder, IsTheSumOfTheValuesInOrder) {
+  for (const std::size_t n : {0u, 1u, 31u, 4097u, 100000u}) {
+    Values values = random_values(n, 3, 2.0);
+    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(std::exp2(20.0 * values[i]));
+    double expected = 0.0;
+    for (const double value : values) expected += value;
+    const auto x = device_vector<double>(values);
+    const Vector<double> sum("test::sum", 1), again("test::again", 1);
+    sum_in_order(ExecutionSpace(), x, sum);
+    sum_in_order(ExecutionSpace(), x, again);
+    expect_near(host_values(sum), {expected}, 1e-12, fmt::format("{} values", n));
+    if (!kernels_in_teams) {
+      EXPECT_EQ(host_values(sum), Values{expected});
+    }
+    EXPECT_TRUE(same_bits(sum, again));
+  }
+}
+
 TEST(OptimizerErrors, ShowBothSides) {
   const Vector<float> three("test::three", 3), four("test::four", 4);
   const Vector<double> sums("test::sums", 2);
@@ -172,6 +191,7 @@ TEST(OptimizerErrors, ShowBothSides) {
               HasSubstr("SGD: an update with Nesterov momentum cannot be undone without its gradient"));
   EXPECT_THAT(error_of([&] { block_squared_sums({}, four, 0, sums); }),
               HasSubstr("squared sums of 4 elements: 1 blocks, room for 2"));
+  EXPECT_THAT(error_of([&] { sum_in_order({}, sums, sums); }), HasSubstr("sum of 2 values: room for 2 sums"));
 }
 
 }  // namespace

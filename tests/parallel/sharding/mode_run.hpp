@@ -118,7 +118,9 @@ class ModeRun {
           << table_.units()[part.unit].name;
     }
     const nn::GradientNorm norm(table_, mode_->slices());
-    EXPECT_EQ(mode_->sum_of_blocks(norm.block_sums(space_)), squares);
+    const Vector<double> sum("test::sum", 1);
+    mode_->sum_of_blocks(space_, norm.block_sums(space_), sum);
+    EXPECT_EQ(host_values(sum), Values{squares});
   }
 
   /// Adds 1 to the master weights, as an optimizer would.

@@ -1,10 +1,14 @@
 #include "parallel/sharding/block_sum.hpp"
 
+#include "tests/support/arrays.hpp"
 #include "tests/support/launch.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <span>
 #include <vector>
 
 namespace mylos::parallel {
@@ -36,15 +40,53 @@ std::vector<double> values_of(const ParameterTable& table, std::size_t rank, std
   return values;
 }
 
+double tree_sum(Communicator& ranks, const ParameterTable& table) {
+  const ExecutionSpace space;
+  const std::vector<double> own = values_of(table, ranks.rank(), ranks.size());
+  const Vector<double> values("test::values", own.size());
+  const auto host = Kokkos::create_mirror_view(values);
+  std::ranges::copy(own, host.data());
+  Kokkos::deep_copy(values, host);
+  const TreeBlockSum add(ranks, table);
+  const Vector<double> sum("test::sum", 1);
+  double total = 0.0;
+  for (int turn = 0; turn < 2; ++turn) {  // the second one must not find sums of the first
+    add(space, values, sum);
+    total = tests::host_values(sum)[0];
+  }
+  return total;
+}
+
+/// Returns the sum of values [begin, begin + size) as a balanced tree; `size` is a power of two, and values beyond the
+/// end are left out.
+double balanced_sum(std::span<const double> values, std::size_t begin, std::size_t size) {
+  if (size == 1) return values[begin];
+  const double left = balanced_sum(values, begin, size / 2);
+  return begin + size / 2 < values.size() ? left + balanced_sum(values, begin + size / 2, size / 2) : left;
+}
+
+/// The sum of the trees of all units.
+double expected_sum(const ParameterTable& table) {
+  const std::vector<double> values = values_of(table, 0, 1);
+  std::size_t first = 0;
+  double sum = 0.0;
+  for (const ParameterUnit& unit : table.units()) {
+    const std::size_t blocks = (unit.size + slice_block - 1) / slice_block;
+    sum += balanced_sum(std::span(values).subspan(first, blocks), 0, std::bit_ceil(blocks));
+    first += (shard_size(unit.size, 1) + slice_block - 1) / slice_block;
+  }
+  return sum;
+}
+
 TEST(BlockSum, HasTheSameBitsOnAnyNumberOfRanks) {
   const ParameterTable table = uneven_table();
-  Communicator& ranks = tests::launch().world();
-  const auto self = make_self_communicator();
-  const double alone = tree_sum_of_blocks(*self, table, values_of(table, 0, 1));
-  EXPECT_EQ(tree_sum_of_blocks(ranks, table, values_of(table, ranks.rank(), ranks.size())), alone);
+  const double expected = expected_sum(table);
+  EXPECT_EQ(tree_sum(*make_self_communicator(), table), expected);
+  EXPECT_EQ(tree_sum(tests::launch().world(), table), expected);
   double in_order = 0.0;
   for (const double value : values_of(table, 0, 1)) in_order += value;
-  EXPECT_NEAR(alone, in_order, 1e-9 * in_order);
+  EXPECT_NE(expected, in_order) << "the test would not notice another order";
+  EXPECT_NEAR(expected, in_order, 1e-9 * in_order);
 }
 
 TEST(BlockSum, WholeSubtreesCoverARangeAndAreFew) {
