@@ -17,7 +17,10 @@ class Update final : public KernelCase {
         first_("mylos::bench::first_moment", size_),
         second_("mylos::bench::second_moment", size_),
         values_(empty_matrix<T>(size_ / norm_block, norm_block)),
-        sums_("mylos::bench::norm", size_ / norm_block) {}
+        sums_("mylos::bench::norm", size_ / norm_block),
+        control_("mylos::bench::control", 1) {
+    Kokkos::deep_copy(control_, UpdateControl{gradient_scale, 0});
+  }
 
   /// The norm reads the gradient. The update reads gradient, master weights and moments, and writes all but the
   /// gradient.
@@ -26,13 +29,13 @@ class Update final : public KernelCase {
   }
   void launch(const ExecutionSpace& space) const override {
     block_squared_sums(space, gradient_.memory, 0, sums_);
-    adamw_update(space, settings, gradient_.memory, master_.memory, first_, second_);
+    adamw_update(space, settings, control_, gradient_.memory, master_.memory, first_, second_);
     if constexpr (!is_float) convert<float, T>(space, master_.memory, values_.memory);
   }
   void check() const override {
     const auto updated = [this](std::size_t row, std::size_t i) {
       const std::size_t at = row * norm_block + i;
-      const double g = value(1, at) * static_cast<double>(settings.gradient_scale), w = value(2, at);
+      const double g = value(1, at) * gradient_scale, w = value(2, at);
       // In the first step, the bias-corrected moments are g and g^2.
       return w - settings.learning_rate * (g / (std::abs(g) + settings.epsilon) + settings.weight_decay * w);
     };
@@ -51,16 +54,15 @@ class Update final : public KernelCase {
 
  private:
   static constexpr bool is_float = precision_of<T> == Precision::float32;
-  static constexpr AdamWSettings settings = {.learning_rate = 1e-2f,
-                                             .weight_decay = 0.01f,
-                                             .bias_correction1 = 0.1,
-                                             .bias_correction2 = 0.001,
-                                             .gradient_scale = 0.5f};
+  static constexpr AdamWSettings settings = {
+      .learning_rate = 1e-2f, .weight_decay = 0.01f, .bias_correction1 = 0.1, .bias_correction2 = 0.001};
+  static constexpr double gradient_scale = 0.5;
   std::size_t size_;
   OwnMatrix<float> gradient_, master_;
   Vector<float> first_, second_;
   OwnMatrix<T> values_;
   Vector<double> sums_;
+  Vector<UpdateControl> control_;
 };
 
 }  // namespace

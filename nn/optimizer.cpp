@@ -1,7 +1,5 @@
 #include "nn/optimizer.hpp"
 
-#include "core/kernels/optimizer.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,10 +86,11 @@ class AdamW final : public SlicedOptimizer {
   AdamW(const AdamWConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
       : SlicedOptimizer({"m", "v"}, table, slices), config_(config) {}
 
-  void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
+  void update(const ExecutionSpace& space, const UpdateSettings& settings,
+              const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
-      adamw_update(space, kernel_settings(settings, part.group), gradient(part), master(part), slot_of(0, part),
-                   slot_of(1, part));
+      adamw_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part),
+                   slot_of(0, part), slot_of(1, part));
     }
   }
 
@@ -111,8 +110,7 @@ class AdamW final : public SlicedOptimizer {
             .epsilon = static_cast<float>(config_.epsilon),
             .weight_decay = decay_of(config_, group),
             .bias_correction1 = 1.0 - std::pow(config_.beta1, exponent),
-            .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent),
-            .gradient_scale = settings.gradient_scale};
+            .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent)};
   }
 
   AdamWConfig config_;
@@ -123,9 +121,10 @@ class Sgd final : public SlicedOptimizer {
   Sgd(const SgdConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
       : SlicedOptimizer({"momentum"}, table, slices), config_(config) {}
 
-  void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
+  void update(const ExecutionSpace& space, const UpdateSettings& settings,
+              const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
-      sgd_update(space, kernel_settings(settings, part.group), gradient(part), master(part), slot_of(0, part));
+      sgd_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part), slot_of(0, part));
     }
   }
 
@@ -142,7 +141,6 @@ class Sgd final : public SlicedOptimizer {
     return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
             .momentum = static_cast<float>(config_.momentum),
             .weight_decay = decay_of(config_, group),
-            .gradient_scale = settings.gradient_scale,
             .nesterov = config_.nesterov};
   }
 

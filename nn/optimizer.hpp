@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/optimizer.hpp"
 #include "core/parameter_store.hpp"
 
 #include <memory>
@@ -14,7 +15,6 @@ namespace mylos::nn {
 struct UpdateSettings {
   std::size_t step = 0;  ///< number of previous updates
   float learning_rate = 0.0f;
-  float gradient_scale = 1.0f;  ///< factor on the gradients, for clipping and for undoing a loss scale
 };
 
 /// An optimizer for a fixed list of slices. It holds its state in slots, one float vector per slice and slot.
@@ -26,8 +26,10 @@ class Optimizer {
   virtual std::vector<std::string> slot_names() const = 0;
   /// Slot `slot` of slice `slice`, with the slice's elements in order.
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
-  /// Updates the master weights of all slices, except tensors that are not trainable.
-  virtual void update(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
+  /// Updates the master weights of all slices, except tensors that are not trainable. Scales the gradient, and skips
+  /// the update, as `control` (1) says on the device.
+  virtual void update(const ExecutionSpace& space, const UpdateSettings& settings,
+                      const ConstVector<UpdateControl>& control) = 0;
   /// Undoes the last update, made with `settings`, in the master weights, up to rounding. The slots are not restored,
   /// so this must be the last call of a run. Returns false and changes nothing if the slots do not determine the
   /// update, as with Nesterov momentum.

@@ -16,6 +16,61 @@ void check_sizes(std::string_view what, std::size_t gradient, std::size_t value,
           fmt::format("{}: {} gradients for {} values and {} elements of state", what, gradient, value, slot));
 }
 
+/// The body of an update with its scale.
+template <class Body>
+struct ScaledBody {
+  Body body;
+  float scale;
+
+  template <class... Elements>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Elements&... elements) const {
+    body(scale, elements...);
+  }
+};
+
+template <class Body, class... Arrays>
+struct ControlledUpdate {
+  Body body;
+  ConstVector<UpdateControl> control;
+  std::size_t n;
+  ArrayList<Arrays...> arrays;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
+    const UpdateControl now = control(0);
+    if (now.skips != 0) return;
+    const std::size_t begin = block * flat_block, count = n - begin < flat_block ? n - begin : flat_block;
+    const ScaledBody<Body> each{body, static_cast<float>(now.gradient_scale)};
+    arrays.apply([&](const Arrays&... all) { team_map(team, count, each, from_element(all, begin)...); });
+  }
+};
+
+/// Calls body(scale, element of each array ...) like for_each_element, unless the update is skipped.
+template <class Body, class... Arrays>
+void update_elements(const std::string& label, const ExecutionSpace& space, const ConstVector<UpdateControl>& control,
+                     std::size_t n, const Body& body, const Arrays&... arrays) {
+  for_each_row(label, space, (n + flat_block - 1) / flat_block,
+               ControlledUpdate<Body, Arrays...>{body, control, n, ArrayList<Arrays...>(arrays...)});
+}
+
+struct Decision {
+  DecisionSettings settings;
+  ConstVector<double> squares, losses;
+  Vector<UpdateControl> control;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
+    const double* const loss = losses.data();
+    const double sum = team_sum<double>(team, losses.size(), [=](std::size_t i) { return loss[i]; });
+    const double norm = Kokkos::sqrt(squares(0)) / settings.loss_scale;
+    const bool is_finite = Kokkos::isfinite(norm) && Kokkos::isfinite(sum / settings.weight);
+    // The constant is from PyTorch's clip_grad_norm_.
+    const double factor = settings.clip > 0.0 ? settings.clip / (norm + 1e-6) : 1.0;
+    const double clip = factor < 1.0 ? factor : 1.0;
+    control(0) = {static_cast<double>(static_cast<float>(clip / settings.loss_scale)), is_finite ? 0 : 1};
+  }
+};
+
 struct SquaredBlock {
   ConstVector<float> x;
   std::size_t first;  ///< first element of x in the unit
@@ -59,8 +114,17 @@ struct SumInOrder {
 
 }  // namespace
 
-void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
-                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment) {
+void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
+                   const ConstVector<double>& losses, const Vector<UpdateControl>& control) {
+  require(squares.size() == 1 && control.size() == 1,
+          fmt::format("decision on an update: {} sums of squares, room for {}", squares.size(), control.size()));
+  for_each_row(with_work("mylos::optimizer::decide", work_of(losses.size(), 1.0, sizeof(double))), space, 1,
+               Decision{settings, squares, losses, control}, {.threads = team_size_for(space, losses.size())});
+}
+
+void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
+                  const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
+                  const Vector<float>& second_moment) {
   check_sizes("AdamW", gradient.size(), value.size(), first_moment.size());
   check_sizes("AdamW", gradient.size(), value.size(), second_moment.size());
   const AdamWSettings& s = settings;
@@ -72,10 +136,11 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
   const auto inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2));
   const auto beta1 = static_cast<float>(s.beta1), beta2 = static_cast<float>(s.beta2);
   const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
-  const float scale = s.gradient_scale, epsilon = s.epsilon;
-  for_each_element(
-      with_work("mylos::optimizer::adamw", work_of(value.size(), 15.0, 7.0 * sizeof(float))), space, value.size(),
-      KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& mean, float& square) {
+  const float epsilon = s.epsilon;
+  update_elements(
+      with_work("mylos::optimizer::adamw", work_of(value.size(), 15.0, 7.0 * sizeof(float))), space, control,
+      value.size(),
+      KOKKOS_LAMBDA(float scale, const float& gradient_of_weight, float& weight, float& mean, float& square) {
         const float scaled = gradient_of_weight * scale;
         const float m = beta1 * mean + rest1 * scaled;
         const float v = beta2 * square + rest2 * scaled * scaled;
@@ -104,17 +169,17 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
       first, second, w);
 }
 
-void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
-                const Vector<float>& value, const Vector<float>& momentum) {
+void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
+                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum) {
   check_sizes("SGD", gradient.size(), value.size(), momentum.size());
   const SgdSettings s = settings;
   const float* const g = gradient.data();
   float *const w = value.data(), *const slot = momentum.data();
-  for_each_element(
+  update_elements(
       with_work("mylos::optimizer::sgd", work_of(value.size(), s.nesterov ? 9.0 : 7.0, 5.0 * sizeof(float))), space,
-      value.size(),
-      KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& slot_of_weight) {
-        const float decayed = gradient_of_weight * s.gradient_scale + s.weight_decay * weight;
+      control, value.size(),
+      KOKKOS_LAMBDA(float scale, const float& gradient_of_weight, float& weight, float& slot_of_weight) {
+        const float decayed = gradient_of_weight * scale + s.weight_decay * weight;
         const float b = s.momentum * slot_of_weight + decayed;
         slot_of_weight = b;
         weight -= s.learning_rate * (s.nesterov ? decayed + s.momentum * b : b);

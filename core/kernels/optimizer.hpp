@@ -3,9 +3,28 @@
 #include "core/device.hpp"
 #include "core/parameters.hpp"
 
+#include <cstdint>
+
 /// Optimizer updates over flat slices, in one pass each, and the norm for gradient clipping. Elementwise: results do
 /// not depend on how slices are cut.
 namespace mylos {
+
+/// What an update reads on the device, so that the host need not know it. Its members are no floats, so that compilers
+/// see that writing weights does not change them.
+struct UpdateControl {
+  double gradient_scale = 1.0;  ///< factor on the gradients, for clipping and for undoing a loss scale; a float
+  std::int64_t skips = 0;       ///< if not 0, the update changes nothing
+};
+
+struct DecisionSettings {
+  double clip = 0.0;        ///< largest norm of the gradient; 0: any
+  double loss_scale = 1.0;  ///< by which the gradient is too large
+  double weight = 1.0;      ///< divisor of the sum of losses
+};
+/// Decides on an update: control (1) = the gradient's scale by the sum of its squares (1), and whether to skip the
+/// update because the norm, or the sum of the losses over their weight, is not finite.
+void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
+                   const ConstVector<double>& losses, const Vector<UpdateControl>& control);
 
 /// Loshchilov, Hutter 2019, with bias correction: w -= learning_rate (m^ / (sqrt(v^) + epsilon) + weight_decay w).
 struct AdamWSettings {
@@ -14,10 +33,10 @@ struct AdamWSettings {
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;
   double bias_correction1 = 1.0, bias_correction2 = 1.0;  ///< 1 - beta^step
-  float gradient_scale = 1.0f;                            ///< from clipping
 };
-void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
-                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment);
+void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
+                  const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
+                  const Vector<float>& second_moment);
 
 /// Undoes the last update, which left these moments, up to the rounding error of the larger of the weights before and
 /// after it. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not restored.
@@ -29,11 +48,10 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
 struct SgdSettings {
   float learning_rate = 0.0f;
   float momentum = 0.9f, weight_decay = 0.0f;
-  float gradient_scale = 1.0f;
   bool nesterov = false;
 };
-void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
-                const Vector<float>& value, const Vector<float>& momentum);
+void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
+                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum);
 
 /// Undoes the last update, which left this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
 /// momentum, whose updates contain the gradient: it cannot be computed from the momentum alone.

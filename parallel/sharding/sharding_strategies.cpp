@@ -27,6 +27,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
   void sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
                      const Vector<double>& sum) override;
+  void join_values(const ExecutionSpace& space, const Vector<double>& values, const std::string& what) override;
   void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
   void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) override;
   TensorRange owned_range(std::size_t tensor) const override;
@@ -115,6 +116,12 @@ void SlicedStrategy::sum_of_blocks(const ExecutionSpace& space, const ConstVecto
   if (tree_sum_) return (*tree_sum_)(space, values, sum);
   sum_in_order(space, values, sum);
   ranks_.all_reduce(space, {sum.data(), sum.size(), ElementType::float64}, "norm of the gradients").wait(space);
+}
+
+void SlicedStrategy::join_values(const ExecutionSpace& space, const Vector<double>& values, const std::string& what) {
+  const Buffer data{values.data(), values.size(), ElementType::float64};
+  ranks_.all_reduce(space, data, what).wait(space);
+  mesh_.replicate().all_reduce(space, data, what).wait(space);
 }
 
 template <class Use>

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 /// How parameters, gradients and optimizer state are distributed over ranks. The trainer uses only this interface.
@@ -63,6 +64,9 @@ class ShardingStrategy {
   /// bits for any mode and number of ranks.
   virtual void sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
                              const Vector<double>& sum) = 0;
+  /// values = their sum over all ranks, in groups that the mode uses anyway. For sums that are exact in any order: each
+  /// value is zero on all ranks but one.
+  virtual void join_values(const ExecutionSpace& space, const Vector<double>& values, const std::string& what) = 0;
   /// Updates the store's values, in the compute type, from the master weights. Other ranks may read a unit's master
   /// weights until the unit has been acquired, so they must not change before that.
   virtual void sync_parameters(const ExecutionSpace& space) = 0;

@@ -129,11 +129,13 @@ void run_losses_and_updates(const LabelArrays& a) {
   const Vector<float> losses("test::losses", 2), m("test::m", 8), v("test::v", 8), values("test::values", 8);
   span_cross_entropy<float>(a.space, a.batch.sample_starts(), logits, labels, labels, 1.0f, losses, dlogits);
   cross_entropy<float>(a.space, classes, labels, 1.0f, losses, dclasses);
-  adamw_update(a.space, {}, a.sums, values, m, v);
-  sgd_update(a.space, {}, a.sums, values, m);
+  const Vector<UpdateControl> control("test::control", 1);
+  adamw_update(a.space, {}, control, a.sums, values, m, v);
+  sgd_update(a.space, {}, control, a.sums, values, m);
   const Vector<double> blocks("test::blocks", 1);
   block_squared_sums(a.space, a.sums, 0, blocks);
   sum_in_order(a.space, blocks, Vector<double>("test::sum", 1));
+  decide_update(a.space, {}, blocks, blocks, control);
 }
 
 void run_images(const LabelArrays& a) {

@@ -274,13 +274,15 @@ TYPED_TEST(WorkOf, LossesTakeExponentialsTwiceForGradients) {
 TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
   const ExecutionSpace space;
   const Vector<float> g("g", 1000), w("w", 1000), m("m", 1000), v("v", 1000);
-  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, g, w, m, v); }),
+  const Vector<UpdateControl> control("control", 1);
+  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, control, g, w, m, v); }),
             (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v)}));
   EXPECT_EQ(reported("mylos::optimizer::adamw_revert", [&] { adamw_revert(space, {}, m, v, w); }),
             (Work{7.0 * 1000, bytes_of_arrays(m, v, w, w)}));
-  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, g, w, m); }),
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m); }),
             (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m)}));
-  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {.nesterov = true}, g, w, m); }).flops, 9000.0);
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {.nesterov = true}, control, g, w, m); }).flops,
+            9000.0);
   EXPECT_EQ(reported("mylos::optimizer::sgd_revert", [&] { sgd_revert(space, {}, m, w); }),
             (Work{2.0 * 1000, bytes_of_arrays(m, w, w)}));
   const Vector<double> sums("sums", norm_blocks(0, 1000));

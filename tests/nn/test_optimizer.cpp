@@ -1,7 +1,7 @@
 #include "nn/optimizer.hpp"
 
-#include "core/kernels/optimizer.hpp"
 #include "tests/support/arrays.hpp"
+#include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ struct Slices {
 };
 
 UpdateSettings settings_of(std::size_t step) {
-  return {.step = step, .learning_rate = 0.01f / static_cast<float>(step + 1), .gradient_scale = 0.5f};
+  return {.step = step, .learning_rate = 0.01f / static_cast<float>(step + 1)};
 }
 
 /// Computes one element's history under an update rule, in double: rule(value, gradient, slots, step).
@@ -83,7 +83,7 @@ void expect_history(const Make& make, const Rule& rule, bool decay_all = false) 
     const auto optimizer = make(table, slices.slices);
     for (std::size_t step = 0; step < steps; ++step) {
       slices.set_gradients(step);
-      optimizer->update(ExecutionSpace(), settings_of(step));
+      optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
     }
     for (const char* name : {"decayed", "bias", "slow", "frozen"}) {
       const std::size_t row = table.find(name);
@@ -146,7 +146,7 @@ void expect_reverted(const Make& make) {
     slices.set_gradients(step);
     std::vector<Values> before;
     for (const Vector<float>& master : slices.master_weights) before.push_back(host_values(master));
-    optimizer->update(ExecutionSpace(), settings_of(step));
+    optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
     if (step + 1 < steps) continue;
     EXPECT_TRUE(optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate}));
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -169,10 +169,34 @@ TEST(Optimizer, RevertLeavesANesterovUpdateAsItIs) {
   Slices slices(table, true);
   const auto optimizer = make_sgd({.momentum = 0.7, .nesterov = true}, table, slices.slices);
   slices.set_gradients(0);
-  optimizer->update(ExecutionSpace(), settings_of(0));
+  optimizer->update(ExecutionSpace(), settings_of(0), update_control(0.5));
   const Values updated = host_values(slices.master_weights[0]);
   EXPECT_FALSE(optimizer->revert(ExecutionSpace(), {.step = 0, .learning_rate = settings_of(0).learning_rate}));
   EXPECT_EQ(host_values(slices.master_weights[0]), updated);
+}
+
+TEST(Optimizer, AnUpdateThatIsSkippedChangesNothing) {
+  const ParameterTable table = two_units();
+  for (const bool is_adamw : {false, true}) {
+    Slices slices(table, true);
+    const auto optimizer =
+        is_adamw ? make_adamw({.weight_decay = 0.1}, table, slices.slices) : make_sgd({}, table, slices.slices);
+    slices.set_gradients(0);
+    optimizer->update(ExecutionSpace(), settings_of(0), update_control(0.5));
+    const auto state = [&] {
+      std::vector<Values> all;
+      for (const Vector<float>& master : slices.master_weights) all.push_back(host_values(master));
+      for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot) {
+        for (std::size_t i = 0; i < slices.slices.size(); ++i) all.push_back(host_values(optimizer->slot(slot, i)));
+      }
+      return all;
+    };
+    const std::vector<Values> before = state();
+    optimizer->update(ExecutionSpace(), settings_of(1), update_control(0.5, true));
+    EXPECT_EQ(state(), before);
+    optimizer->update(ExecutionSpace(), settings_of(1), update_control(0.5));
+    EXPECT_NE(state(), before);
+  }
 }
 
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
@@ -183,7 +207,7 @@ TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
   EXPECT_EQ(adamw->slot_names(), (std::vector<std::string>{"m", "v"}));
   EXPECT_EQ(sgd->slot_names(), (std::vector<std::string>{"momentum"}));
   slices.set_gradients(0);
-  sgd->update(ExecutionSpace(), settings_of(0));
+  sgd->update(ExecutionSpace(), settings_of(0), update_control(0.5));
   for (std::size_t i = 0; i < slices.slices.size(); ++i) {
     EXPECT_EQ(adamw->slot(1, i).size(), slices.slices[i].end - slices.slices[i].begin);
   }

@@ -179,14 +179,20 @@ void for_each_step(const std::function<void(const std::string& model, const Devi
   }
 }
 
-/// For the losses and the sum of squares of the gradient, which are copied before.
-TEST(DeviceWork, TheHostWaitsOnceAStep) {
-  for_each_step([](const std::string&, const DeviceWork& work) {
-    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::reduce"));
-    const std::size_t wait = work.find("mylos::TrainingStep::reduce", work.find("mylos::TrainingStep::reduce") + 1);
-    for (const char* copied : {"mylos::TrainingStep::host_losses", "mylos::TrainingStep::host_squares"}) {
-      EXPECT_LT(work.find(copied), wait) << copied;
-    }
+/// For losses and norm, after the update was launched: the device decides on it.
+TEST(DeviceWork, TheHostWaitsOnceAStepAndAfterTheUpdate) {
+  for_each_step([](const std::string& model, const DeviceWork& work) {
+    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::wait"));
+    const std::size_t wait = work.find("mylos::TrainingStep::wait");
+    const std::size_t decided = work.find("mylos::optimizer::decide");
+    const std::size_t copied =
+        std::max(work.find("mylos::TrainingStep::host_losses"), work.find("mylos::TrainingStep::host_squares"));
+    const std::size_t updated =
+        work.find(model == "ResNet-50" ? "mylos::optimizer::sgd" : "mylos::optimizer::adamw", copied);
+    EXPECT_LT(decided, copied);
+    EXPECT_LT(copied, updated) << "the results do not wait for the update";
+    EXPECT_LT(updated, wait);
+    EXPECT_EQ(wait + 1, work.entries().size());
   });
 }
 
@@ -197,7 +203,7 @@ TEST(DeviceWork, OnlyLossesAndOneSumAreCopiedToTheHost) {
     for (const DeviceWork::Entry& entry : work.entries()) {
       if (entry.kind == Kind::copy && entry.label.find("::host_") != std::string::npos) bytes += entry.bytes;
     }
-    EXPECT_EQ(bytes, (samples + 1) * sizeof(float) + sizeof(double));
+    EXPECT_EQ(bytes, (samples + 2) * sizeof(double));
   });
 }
 

@@ -51,7 +51,8 @@ void put_in_order(const ExecutionSpace& space, const ConstMatrix<float>& observe
       });
 }
 
-void update_state(const ExecutionSpace& space, const ConstMatrix<float>& ordered, const ConstVector<float>& weights,
+void update_state(const ExecutionSpace& space, const ConstVector<UpdateControl>& control,
+                  const ConstMatrix<float>& ordered, const ConstVector<float>& weights,
                   const ConstVector<float>& momentum, const Vector<float>& state) {
   const std::size_t samples = weights.size(), columns = ordered.extent(1);
   const float* const rows = ordered.data();
@@ -59,6 +60,7 @@ void update_state(const ExecutionSpace& space, const ConstMatrix<float>& ordered
       with_work("mylos::update_state",
                 work_of(columns, 2.0 * static_cast<double>(samples) + 3, 4.0 * static_cast<double>(samples) + 12)),
       space, columns, KOKKOS_LAMBDA(std::size_t i) {
+        if (control(0).skips != 0) return;
         if (momentum(i) < 0.0f) {
           state(i) += 1.0f;
           return;
@@ -106,7 +108,7 @@ Vector<T> ObservedState::upload(const ExecutionSpace& space, const std::string& 
 }
 
 void ObservedState::update(const ExecutionSpace& space, std::span<const double> weights,
-                           std::span<const std::size_t> positions) {
+                           std::span<const std::size_t> positions, const ConstVector<UpdateControl>& control) {
   if (width_ == 0) return;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<float> parts;
@@ -121,7 +123,8 @@ void ObservedState::update(const ExecutionSpace& space, std::span<const double> 
   }
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     if (table.state_size(unit) == 0) continue;
-    update_state(space, exchanged(space, unit, own, weights.size()), shares, momentum_[unit], store_.unit_state(unit));
+    update_state(space, control, exchanged(space, unit, own, weights.size()), shares, momentum_[unit],
+                 store_.unit_state(unit));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/optimizer.hpp"
 #include "core/parameter_store.hpp"
 #include "parallel/communicator/communicator.hpp"
 
@@ -23,11 +24,12 @@ class ObservedState {
   /// from `first` on in the order of computation. There is room for one dummy sample after the last. Empty if the table
   /// has no state.
   Matrix<float> rows(std::size_t first, std::size_t count) const;
-  /// Updates the state tensors by their rules. `weights[i]` is the weight of sample i in the mean; this rank computed
-  /// the samples at `positions` of the global batch, in this order. Does not wait for a device, but the host must have
-  /// waited for the update before the last one, whose host memory is used again. Collective; afterwards all ranks hold
-  /// the same bits.
-  void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions);
+  /// Updates the state tensors by their rules, unless `control` (1) skips the update. `weights[i]` is the weight of
+  /// sample i in the mean; this rank computed the samples at `positions` of the global batch, in this order. Does not
+  /// wait for a device, but the host must have waited for the update before the last one, whose host memory is used
+  /// again. Collective; afterwards all ranks hold the same bits.
+  void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions,
+              const ConstVector<UpdateControl>& control);
 
   /// Returns the bytes used on a rank that computes `samples` samples of a global batch of `batch`.
   static std::size_t bytes(const ParameterTable& table, std::size_t samples, std::size_t batch);

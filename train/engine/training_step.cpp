@@ -1,6 +1,7 @@
 #include "train/engine/training_step.hpp"
 
-#include "parallel/communicator/agreement.hpp"
+#include "core/kernels/team.hpp"
+#include "core/work.hpp"
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
@@ -10,6 +11,17 @@
 #include <utility>
 
 namespace mylos::train {
+namespace {
+
+/// Writes the losses of a micro-batch to the positions of its samples in the global batch.
+void put_in_batch_order(const ExecutionSpace& space, const ConstVector<float>& losses,
+                        const ConstVector<std::uint32_t>& positions, const Vector<double>& ordered) {
+  for_each_element(
+      with_work("mylos::TrainingStep::put_in_batch_order", work_of(losses.size(), 0, 16)), space, losses.size(),
+      KOKKOS_LAMBDA(std::size_t i) { ordered(positions(i)) = losses(i); });
+}
+
+}  // namespace
 
 TrainingStep::TrainingStep(const StepContext& context, const StepSettings& settings)
     : context_(context),
@@ -18,8 +30,10 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       observed_(context.store, context.ranks),
       batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
-      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1),
+      losses_by_position_("mylos::TrainingStep::losses_by_position", settings.largest_batch + 1),
       squares_("mylos::TrainingStep::squares", 1),
+      control_("mylos::TrainingStep::control", 1),
+      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1),
       host_squares_("mylos::TrainingStep::host_squares", 1) {}
 
 StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& progress) {
@@ -33,14 +47,15 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   const Stopwatch making;
   if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
   if constexpr (runs_on_host) result.parts.data += making.seconds();
-  reduce(space, batch, progress.loss_scale, result);
+  reduce(space, progress, batch);
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
-  if (is_finite(result)) update(space, progress, batch, result.gradient_norm);
+  update(space, progress, batch);
   if constexpr (runs_on_host) {
     result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
+  take_results(progress, batch, result);
   return result;
 }
 
@@ -103,6 +118,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
   std::size_t computed = 0, own_samples = 0;
   for (const Positions& positions : own) own_samples += positions.size();
   observed_.begin_step(own_samples);
+  Kokkos::deep_copy(space, losses_by_position_, 0.0);
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Positions& positions = own[i];
     const Stopwatch making;
@@ -112,8 +128,9 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
     const bool dummy = positions.empty();
     const std::size_t first = dummy ? settings_.largest_batch : computed;
     pass.observed = observed_.rows(dummy ? own_samples : computed, batch_.shape().samples);
-    context_.task.model().train(pass, batch_, dummy ? 0.0f : scale,
-                                slice(losses_, first, first + batch_.shape().samples));
+    const Vector<float> losses = slice(losses_, first, first + batch_.shape().samples);
+    context_.task.model().train(pass, batch_, dummy ? 0.0f : scale, losses);
+    put_in_batch_order(space, losses, batch_.sample_ids(), losses_by_position_);
     computed += positions.size();
   }
 }
@@ -135,26 +152,25 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
   context_.task.assemble(batch.step, samples_, ids_, batch_);
 }
 
-void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale,
-                          StepResult& result) {
+/// Sums gradients, losses and the norm over the ranks, decides on the update, and copies the results to the host; all
+/// of it on the device. Each loss is added to zeros, so the bits do not depend on which rank computed it.
+void TrainingStep::reduce(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
+  const Vector<double> losses = slice(losses_by_position_, 0, batch.samples.size());
   context_.mode.finish_gradients(space);
+  context_.mode.join_values(space, losses, "losses");
   context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
-  Kokkos::deep_copy(space, host_losses_, losses_);
+  const DecisionSettings settings{.clip = settings_.clip, .loss_scale = progress.loss_scale, .weight = batch.weight};
+  decide_update(space, settings, squares_, losses, control_);
+  Kokkos::deep_copy(space, host_losses_, losses_by_position_);
   Kokkos::deep_copy(space, host_squares_, squares_);
-  space.fence("mylos::TrainingStep::reduce");  // the only wait of a step
-  result.loss = sum_losses(batch) / batch.weight;
-  result.gradient_norm = std::sqrt(host_squares_(0)) / loss_scale;
+  results_.set(space);
 }
 
-void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
-                          double norm) {
+void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
-  // The constant is from PyTorch's clip_grad_norm_.
-  const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-  context_.optimizer.update(space, {.step = progress.update,
-                                    .learning_rate = static_cast<float>(progress.learning_rate),
-                                    .gradient_scale = static_cast<float>(clip / progress.loss_scale)});
+  context_.optimizer.update(
+      space, {.step = progress.update, .learning_rate = static_cast<float>(progress.learning_rate)}, control_);
   context_.mode.sync_parameters(space);
   update_state(space, batch);
 }
@@ -167,19 +183,18 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
   for (const Positions& positions : batch.of_rank(context_.ranks.rank())) {
     computed.insert(computed.end(), positions.begin(), positions.end());
   }
-  observed_.update(space, rows, computed);
+  observed_.update(space, rows, computed, control_);
 }
 
-/// Sums the losses that were copied to the host. Each is added to zeros, and then all are summed in batch order, so the
-/// bits do not depend on the assignment.
-double TrainingStep::sum_losses(const GlobalBatch& batch) {
-  losses_by_position_.assign(batch.samples.size(), 0.0);
-  std::size_t computed = 0;
-  for (const Positions& positions : batch.of_rank(context_.ranks.rank())) {
-    for (const std::size_t position : positions) losses_by_position_[position] = host_losses_(computed++);
+/// Waits for the results of `reduce`, and not for the update. Losses are summed in batch order.
+void TrainingStep::take_results(const StepProgress& progress, const GlobalBatch& batch, StepResult& result) const {
+  {
+    const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
+    results_.wait();
   }
-  parallel::sum_in_place(context_.ranks, losses_by_position_);
-  return std::accumulate(losses_by_position_.begin(), losses_by_position_.end(), 0.0);
+  const double* const losses = host_losses_.data();
+  result.loss = std::accumulate(losses, losses + batch.samples.size(), 0.0) / batch.weight;
+  result.gradient_norm = std::sqrt(host_squares_(0)) / progress.loss_scale;
 }
 
 bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }

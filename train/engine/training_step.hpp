@@ -60,10 +60,10 @@ class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs a step, and makes the first micro-batch of the next one while the backward pass runs. If the loss or the
-  /// gradient is not finite, nothing is updated: the result says so and the parameters are unchanged. Returns when the
-  /// update is launched; a device may still run it. Collective. All ranks get the same result except for its parts. The
-  /// loss has the same bits for any number of ranks if the losses of the samples do.
+  /// Runs a step, and makes the first micro-batch of the next one while the backward pass runs. The device decides on
+  /// the update: if the loss or the gradient is not finite, parameters and state tensors are unchanged, and the result
+  /// says so. Returns when the results are known; a device may still run the update. Collective. All ranks get the same
+  /// result except for its parts. The loss has the same bits for any number of ranks if the losses of the samples do.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
 
  private:
@@ -84,10 +84,10 @@ class TrainingStep {
   void accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                   StepParts& parts);
   void assemble(const GlobalBatch& batch, const Positions& positions);
-  void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
-  void update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch, double norm);
+  void reduce(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch);
+  void update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch);
   void update_state(const ExecutionSpace& space, const GlobalBatch& batch);
-  double sum_losses(const GlobalBatch& batch);
+  void take_results(const StepProgress& progress, const GlobalBatch& batch, StepResult& result) const;
 
   StepContext context_;
   StepSettings settings_;
@@ -99,10 +99,12 @@ class TrainingStep {
   std::vector<std::uint32_t> ids_;    ///< their positions in the global batch
   /// (largest batch + 1) Losses of this rank's samples in the order of computation; the last is for a dummy.
   Vector<float> losses_;
-  PinnedVector<float> host_losses_;
-  std::vector<double> losses_by_position_;
-  Vector<double> squares_;  ///< (1) sum of the squares of the gradient
-  PinnedVector<double> host_squares_;
+  /// (largest batch + 1) Losses of all samples by their position in the global batch; one more for a dummy.
+  Vector<double> losses_by_position_;
+  Vector<double> squares_;         ///< (1) sum of the squares of the gradient
+  Vector<UpdateControl> control_;  ///< (1)
+  PinnedVector<double> host_losses_, host_squares_;
+  LaunchMark results_;  ///< when both are on the host
 };
 
 /// Returns whether loss and gradient norm are finite.

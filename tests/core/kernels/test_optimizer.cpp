@@ -2,12 +2,14 @@
 
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace mylos {
 namespace {
@@ -22,8 +24,7 @@ AdamWSettings adamw_settings(int step) {
           .epsilon = 1e-6f,
           .weight_decay = 0.1f,
           .bias_correction1 = 1.0 - std::pow(0.9, step),
-          .bias_correction2 = 1.0 - std::pow(0.999, step),
-          .gradient_scale = 0.5f};
+          .bias_correction2 = 1.0 - std::pow(0.999, step)};
 }
 
 TEST(AdamW, FollowsThePaperOverSeveralSteps) {
@@ -33,7 +34,7 @@ TEST(AdamW, FollowsThePaperOverSeveralSteps) {
     for (int step = 1; step <= 4; ++step) {
       const Values gradient = random_values(n, 10 + static_cast<std::uint64_t>(step));
       const AdamWSettings s = adamw_settings(step);
-      adamw_update(ExecutionSpace(), s, device_vector<float>(gradient), value, first, second);
+      adamw_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, first, second);
       for (std::size_t i = 0; i < n; ++i) {
         const double g = 0.5 * gradient[i];
         m[i] = 0.9 * m[i] + 0.1 * g;
@@ -54,8 +55,8 @@ TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
     const auto value = device_vector<float>(w), slot = device_vector<float>(b);
     for (std::uint64_t step = 1; step <= 4; ++step) {
       const Values gradient = random_values(n, 10 + step);
-      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .gradient_scale = 0.5f};
-      sgd_update(ExecutionSpace(), s, device_vector<float>(gradient), value, slot);
+      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f};
+      sgd_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
       for (std::size_t i = 0; i < n; ++i) {
         b[i] = 0.9 * b[i] + 0.5 * gradient[i] + 0.01 * w[i];
         w[i] -= 0.1 * b[i];
@@ -72,9 +73,8 @@ TEST(Sgd, NesterovFollowsPyTorchOverSeveralSteps) {
     const auto value = device_vector<float>(w), slot = device_vector<float>(b);
     for (std::uint64_t step = 1; step <= 4; ++step) {
       const Values gradient = random_values(n, 10 + step);
-      const SgdSettings s{
-          .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .gradient_scale = 0.5f, .nesterov = true};
-      sgd_update(ExecutionSpace(), s, device_vector<float>(gradient), value, slot);
+      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true};
+      sgd_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
       for (std::size_t i = 0; i < n; ++i) {
         const double g = 0.5 * gradient[i] + 0.01 * w[i];
         b[i] = 0.9 * b[i] + g;
@@ -94,10 +94,10 @@ TEST(AdamW, DoesNotDependOnHowSlicesAreCut) {
   const auto whole = device_vector<float>(start), parts = device_vector<float>(start);
   const Vector<float> m("test::m", n), v("test::v", n), part_m("test::part_m", n), part_v("test::part_v", n);
   const ConstVector<float> dg = g;
-  adamw_update(ExecutionSpace(), adamw_settings(1), dg, whole, m, v);
+  adamw_update(ExecutionSpace(), adamw_settings(1), update_control(0.5), dg, whole, m, v);
   for (std::size_t begin = 0; begin < n; begin += 777) {
     const std::size_t end = std::min(n, begin + 777);
-    adamw_update(one_thread(), adamw_settings(1), slice(dg, begin, end), slice(parts, begin, end),
+    adamw_update(one_thread(), adamw_settings(1), update_control(0.5), slice(dg, begin, end), slice(parts, begin, end),
                  slice(part_m, begin, end), slice(part_v, begin, end));
   }
   EXPECT_TRUE(same_bits(whole, parts));
@@ -178,14 +178,53 @@ TEST(SumInOrder, IsTheSumOfTheValuesInOrder) {
   }
 }
 
+/// Returns what the device decides for a gradient with this sum of squares.
+UpdateControl decision(const DecisionSettings& settings, double squares, const Values& losses) {
+  const Vector<UpdateControl> control("test::control", 1);
+  decide_update(ExecutionSpace(), settings, device_vector<double>({squares}), device_vector<double>(losses), control);
+  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), control);
+  return host(0);
+}
+
+TEST(UpdateDecision, ClipsAsPyTorch) {
+  const double norm = std::sqrt(30.0);
+  for (const double loss_scale : {1.0, 64.0}) {
+    const double squares = 30.0 * loss_scale * loss_scale;
+    const auto scale = [&](double clip) {
+      return decision({.clip = clip, .loss_scale = loss_scale}, squares, {1.0, 2.0}).gradient_scale;
+    };
+    EXPECT_EQ(scale(2.0), static_cast<float>(2.0 / (norm + 1e-6) / loss_scale));
+    EXPECT_EQ(scale(6.0), 1.0 / loss_scale);
+    EXPECT_EQ(scale(0.0), 1.0 / loss_scale) << "no clipping";
+  }
+}
+
+TEST(UpdateDecision, SkipsWhatIsNotFinite) {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const auto skips = [](double squares, const Values& losses, double weight = 1.0) {
+    return decision({.clip = 1.0, .weight = weight}, squares, losses).skips != 0;
+  };
+  EXPECT_FALSE(skips(1.0, {1.0, -2.0, 0.0}));
+  EXPECT_FALSE(skips(0.0, {}));
+  EXPECT_TRUE(skips(infinity, {1.0}));
+  EXPECT_TRUE(skips(nan, {1.0}));
+  Values many(1000, 3e38);
+  EXPECT_FALSE(skips(1.0, many)) << "the sum is beyond float";
+  many[999] = infinity;
+  EXPECT_TRUE(skips(1.0, many));
+  EXPECT_TRUE(skips(1.0, {1.0, nan}));
+  EXPECT_TRUE(skips(1.0, {0.0}, 0.0)) << "a batch without labels";
+  EXPECT_TRUE(skips(1.0, {1.0}, nan));
+}
+
 TEST(OptimizerErrors, ShowBothSides) {
   const Vector<float> three("test::three", 3), four("test::four", 4);
   const Vector<double> sums("test::sums", 2);
-  EXPECT_THAT(error_of([&] { adamw_update({}, {}, three, four, four, four); }),
+  EXPECT_THAT(error_of([&] { adamw_update({}, {}, update_control(), three, four, four, four); }),
               HasSubstr("AdamW: 3 gradients for 4 values and 4 elements of state"));
-  EXPECT_THAT(error_of([&] { adamw_update({}, {}, four, four, four, three); }),
+  EXPECT_THAT(error_of([&] { adamw_update({}, {}, update_control(), four, four, four, three); }),
               HasSubstr("AdamW: 4 gradients for 4 values and 3 elements of state"));
-  EXPECT_THAT(error_of([&] { sgd_update({}, {}, four, four, three); }),
+  EXPECT_THAT(error_of([&] { sgd_update({}, {}, update_control(), four, four, three); }),
               HasSubstr("SGD: 4 gradients for 4 values and 3 elements of state"));
   EXPECT_THAT(error_of([&] { sgd_revert({}, {.nesterov = true}, four, four); }),
               HasSubstr("SGD: an update with Nesterov momentum cannot be undone without its gradient"));

@@ -121,6 +121,20 @@ class ModeRun {
     const Vector<double> sum("test::sum", 1);
     mode_->sum_of_blocks(space_, norm.block_sums(space_), sum);
     EXPECT_EQ(host_values(sum), Values{squares});
+    expect_joined();
+  }
+
+  /// Checks the sum of values of which each rank has its own.
+  void expect_joined() {
+    const std::size_t ranks = mesh_.world().size();
+    Values mine(2 * ranks, 0.0), all;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      all.push_back(1.0f / static_cast<float>(3 + i));
+      if (i % ranks == mesh_.world().rank()) mine[i] = all[i];
+    }
+    const auto values = tests::device_vector<double>(mine);
+    mode_->join_values(space_, values, "test");
+    EXPECT_EQ(host_values(values), all);
   }
 
   /// Adds 1 to the master weights, as an optimizer would.

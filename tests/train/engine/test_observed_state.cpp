@@ -1,8 +1,11 @@
 #include "train/engine/observed_state.hpp"
 
+#include "tests/support/update_control.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace mylos::train {
@@ -54,10 +57,18 @@ TEST_F(ObservedStates, BecomeTheWeightedMeanOfAllSamples) {
   fill(state.rows(0, 2), {1, 10, 7, 100, 4, 40, 7, 400});
   fill(state.rows(2, 1), {8, 80, 7, 800});
   fill(state.rows(3, 1), {1e9f, 1e9f, 1e9f, 1e9f});
-  state.update({}, std::vector<double>{2, 1, 1}, std::vector<std::size_t>{1, 0, 2});
+  state.update({}, std::vector<double>{2, 1, 1}, std::vector<std::size_t>{1, 0, 2}, tests::update_control());
   // Means: (2 * 4 + 1 + 8) / 4 = 4.25, and ten and a hundred times that.
   EXPECT_THAT(host(store.unit_state(0)), ElementsAre(FloatEq(0.9f + 0.425f), FloatEq(0.9f + 4.25f), 2.0f));
   EXPECT_THAT(host(store.unit_state(2)), ElementsAre(FloatEq(0.5f + 212.5f)));
+}
+
+TEST_F(ObservedStates, KeepTheirValuesInAnUpdateThatIsSkipped) {
+  state.begin_step(1);
+  fill(state.rows(0, 1), {1, 10, 7, std::numeric_limits<float>::quiet_NaN()});
+  state.update({}, std::vector<double>{1}, std::vector<std::size_t>{0}, tests::update_control(1.0, true));
+  EXPECT_THAT(host(store.unit_state(0)), ElementsAre(1.0f, 1.0f, 1.0f));
+  EXPECT_THAT(host(store.unit_state(2)), ElementsAre(1.0f));
 }
 
 TEST_F(ObservedStates, DoNotDependOnTheOrderOfComputing) {
@@ -66,7 +77,7 @@ TEST_F(ObservedStates, DoNotDependOnTheOrderOfComputing) {
   const auto run = [&](const std::vector<const std::vector<float>*>& order, const std::vector<std::size_t>& positions) {
     for (std::size_t unit = 0; unit < 3; ++unit) Kokkos::deep_copy(store.unit_state(unit), 1.0f);
     for (std::size_t i = 0; i < 3; ++i) fill(state.rows(i, 1), *order[i]);
-    state.update({}, std::vector<double>{5, 3, 1}, positions);
+    state.update({}, std::vector<double>{5, 3, 1}, positions, tests::update_control());
     std::vector<float> all = host(store.unit_state(0));
     all.push_back(host(store.unit_state(2))[0]);
     return all;
@@ -83,7 +94,7 @@ TEST(ObservedState, OfATableWithoutStateIsNothing) {
   ObservedState state(store, *ranks);
   state.begin_step(4);
   EXPECT_EQ(state.rows(0, 4).size(), 0u);
-  state.update({}, std::vector<double>{1}, std::vector<std::size_t>{0});
+  state.update({}, std::vector<double>{1}, std::vector<std::size_t>{0}, tests::update_control());
   EXPECT_EQ(ObservedState::bytes(table, 4, 8), 0u);
   EXPECT_EQ(ObservedState::bytes(example_table(), 3, 8), (4 * 4 + 8 * 3) * sizeof(float));
 }
