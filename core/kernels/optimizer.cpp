@@ -104,11 +104,8 @@ struct SumInOrder {
   }
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
-    const auto threads = static_cast<std::size_t>(team.team_size());
-    double all = 0.0;
-    for (auto i = static_cast<std::size_t>(team.team_rank()); i < values.size(); i += threads) all += values(i);
-    team.team_reduce(Kokkos::Sum<double>(all));
-    sum(0) = all;
+    const double* const value = values.data();
+    sum(0) = team_sum<double>(team, values.size(), [=](std::size_t i) { return value[i]; });
   }
 };
 

@@ -72,8 +72,8 @@ inline std::size_t norm_blocks(std::size_t begin, std::size_t end) {
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
                         const Vector<double>& sums);
 
-/// sum (1) = the sum of the values, in the same order in every run. A host adds one after the other. On a device, each
-/// thread of a team adds every n-th value; then the threads' sums are added.
+/// sum (1) = the sum of the values, in the same order in every run. A host adds them one after the other; a device uses
+/// the order of team_sum.
 void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum);
 
 }  // namespace mylos
