@@ -135,12 +135,18 @@ std::vector<BlockSubtree> whole_subtrees(std::size_t begin, std::size_t end) {
   return subtrees;
 }
 
-TreeBlockSum::TreeBlockSum(Communicator& ranks, const ParameterTable& table) : ranks_(ranks) {
+std::size_t TreeBlockSum::sums_sent(const ParameterTable& table, std::size_t ranks) {
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    most = std::max(most, for_each_subtree(table, rank, ranks, [](auto...) {}));
+  }
+  return most;
+}
+
+TreeBlockSum::TreeBlockSum(Communicator& ranks, const ParameterTable& table)
+    : ranks_(ranks), most_(sums_sent(table, ranks.size())) {
   std::vector<Subtree> own;
   std::size_t values = 0;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    most_ = std::max(most_, for_each_subtree(table, rank, ranks.size(), [](auto...) {}));
-  }
   for_each_subtree(table, ranks.rank(), ranks.size(),
                    [&](std::size_t, const BlockSubtree& subtree, std::size_t first, std::size_t) {
                      own.push_back({first, subtree.size});

@@ -23,6 +23,8 @@ class TreeBlockSum {
  public:
   /// `ranks` must outlive this object.
   TreeBlockSum(Communicator& ranks, const ParameterTable& table);
+  /// Returns how many sums each of `ranks` ranks sends: the number of subtrees of the rank that has most.
+  static std::size_t sums_sent(const ParameterTable& table, std::size_t ranks);
 
   /// sum (1) = the sum of `values` over all ranks. Collective; the result has the same bits on every rank and for any
   /// number of ranks.
@@ -39,7 +41,7 @@ class TreeBlockSum {
 
  private:
   Communicator& ranks_;
-  std::size_t most_ = 0;            ///< subtrees of the rank that has most
+  std::size_t most_;                ///< sums_sent
   Vector<Subtree> subtrees_;        ///< of this rank
   Vector<double> values_;           ///< a copy of the values, whose subtrees are summed in place
   Vector<double> sums_;             ///< (ranks, most_) sums of all subtrees

@@ -2,6 +2,7 @@
 
 #include "parallel/communicator/image_memory.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
+#include "parallel/sharding/block_sum.hpp"
 #include "parallel/sharding/unit_slots.hpp"
 
 #include <algorithm>
@@ -52,6 +53,7 @@ using Operation = ReplayedOperations::Operation;
 struct Replay {
   const ImageSettings& settings;
   const ParameterTable& table;
+  std::size_t tree_sums = 0;  ///< TreeBlockSum::sums_sent; 0 if sums are no trees
   ReplayedOperations operations = {};
 
   std::size_t units() const { return table.units().size(); }
@@ -65,17 +67,26 @@ struct Replay {
     needed.push_back(unit);
     return needed;
   }
+  /// Submits an operation of a group of ranks. There are no images in a group of one.
+  Operation submit(std::size_t ranks, std::initializer_list<std::size_t> images) {
+    return operations.submit(ranks == 1 ? std::initializer_list<std::size_t>{} : images);
+  }
   Operation gather_values(std::size_t unit) {
-    if (settings.shards == 1) return operations.submit({});
     const std::size_t element = bytes_of(settings.precision);
-    return operations.submit({part(unit) * element, whole(unit) * element});
+    return submit(settings.shards, {part(unit) * element, whole(unit) * element});
   }
   Operation scatter_gradients(std::size_t unit) {
-    if (settings.shards == 1) return operations.submit({});
-    return operations.submit({whole(unit) * gradient_bytes(), part(unit) * sizeof(float)});
+    return submit(settings.shards, {whole(unit) * gradient_bytes(), part(unit) * sizeof(float)});
   }
-  Operation sum_over_replicas(std::size_t elements) {
-    return settings.replicas == 1 ? operations.submit({}) : operations.submit({elements * gradient_bytes()});
+  Operation sum_over_replicas(std::size_t elements) { return submit(settings.replicas, {elements * gradient_bytes()}); }
+  /// SlicedStrategy::join_values and sum_of_blocks, with the losses of a step and the squares of its gradients.
+  void sum_results() {
+    const std::size_t losses = settings.samples * sizeof(double);
+    operations.wait(submit(settings.shards, {losses}));
+    operations.wait(submit(settings.replicas, {losses}));
+    if (tree_sums == 0) return operations.wait(submit(settings.shards, {sizeof(double)}));
+    const std::size_t bytes = tree_sums * sizeof(double);
+    operations.wait(submit(settings.shards, {bytes, settings.shards * bytes}));
   }
 };
 
@@ -271,6 +282,7 @@ class ReplayedRun {
         predict();
       }
       train();
+      replay_.sum_results();
       values_->sync();
       observe();
     }
@@ -313,10 +325,10 @@ class ReplayedRun {
     }
   }
   void observe() {
-    if (replay_.settings.shards * replay_.settings.replicas == 1) return;
+    const std::size_t ranks = replay_.settings.shards * replay_.settings.replicas;
     for (std::size_t unit = 0; unit < replay_.units(); ++unit) {
-      const std::size_t size = replay_.table.state_size(unit) * replay_.settings.observed;
-      if (size > 0) replay_.operations.wait(replay_.operations.submit({size * sizeof(float)}));
+      const std::size_t size = replay_.table.state_size(unit) * replay_.settings.samples;
+      if (size > 0) replay_.operations.wait(replay_.submit(ranks, {size * sizeof(float)}));
     }
   }
   void predict() {
@@ -335,9 +347,10 @@ class ReplayedRun {
 
 std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table) {
   const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // otherwise all ranks take the same
+  const std::size_t tree_sums = settings.mode.tree_sums ? TreeBlockSum::sums_sent(table, settings.shards) : 0;
   std::size_t most = 0;
   for (std::size_t rank = 0; rank < (loads ? settings.shards : 1); ++rank) {
-    Replay replay{.settings = settings, .table = table};
+    Replay replay{.settings = settings, .table = table, .tree_sums = tree_sums};
     most = std::max(most, ReplayedRun(replay).run(rank));
   }
   return most;

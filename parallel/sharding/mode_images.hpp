@@ -14,7 +14,7 @@ struct ImageSettings {
   Precision precision = Precision::float32;
   std::size_t loaded_piece = 0;  ///< elements of a piece in which tensors are passed on to replicas at start; 0: none
   bool evaluates = false;        ///< the run evaluates between steps
-  std::size_t observed = 0;      ///< samples of a step, if their observations are summed for state tensors
+  std::size_t samples = 1;       ///< samples of a step, whose losses and observations are exchanged
 };
 
 /// Returns the most bytes that a rank's ImageMemory takes in a run from its beginning, by replaying the exchanges of a

@@ -187,7 +187,7 @@ std::size_t host_images(const Workload& workload, const TrainConfig& config, std
                                            .precision = config.precision,
                                            .loaded_piece = piece_elements,
                                            .evaluates = evaluates,
-                                           .observed = largest_global_batch(workload.samples, steps)};
+                                           .samples = largest_global_batch(workload.samples, steps)};
     most = std::max(most, parallel::image_bytes(settings, workload.model.table()));
   }
   return most;

@@ -42,6 +42,14 @@ void use_units(ModeRun& run) {
   }
 }
 
+/// Exchanges the losses of a step and the squares of its gradients, as TrainingStep does.
+void sum_results(ModeRun& run, std::size_t samples) {
+  const ExecutionSpace space;
+  run.mode().join_values(space, Vector<double>("test::losses", samples), "losses");
+  const nn::GradientNorm norm(run.table(), run.mode().slices());
+  run.mode().sum_of_blocks(space, norm.block_sums(space), Vector<double>("test::squares", 1));
+}
+
 /// Returns the largest image memory of a rank after a run of the steps that a plan replays.
 std::size_t images_of_run(const ImageSettings& settings) {
   const ParameterTable table = make_four_units();
@@ -55,6 +63,7 @@ std::size_t images_of_run(const ImageSettings& settings) {
       use_units(run);
     }
     run.step(step);
+    sum_results(run, settings.samples);
     run.update();
   }
   const auto bytes = static_cast<std::int64_t>(on_nodes.context.images.size());
@@ -69,7 +78,9 @@ void expect_images(const ModeSettings& mode, Precision precision) {
                                  .replicas = ranks / shards,
                                  .precision = precision,
                                  .loaded_piece = loaded_piece,
-                                 .evaluates = evaluates};
+                                 .evaluates = evaluates,
+                                 // Few losses need a block that nothing else can use; many may use one of gradients.
+                                 .samples = evaluates ? 2000u : 3u};
     EXPECT_EQ(images_of_run(settings), image_bytes(settings, make_four_units())) << evaluates;
   }
 }
@@ -86,11 +97,18 @@ TEST(ModeImages, TakeWhatTheReplaySays) {
     if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       for (const bool bfloat16_gradients : {false, true}) {
-        for (const std::size_t micro_batches : {1, 3}) {
-          SCOPED_TRACE(fmt::format("{} {}, {} micro-batches, {} exchanged", to_string(kind), to_string(precision),
-                                   micro_batches, bfloat16_gradients ? "bfloat16" : "float"));
-          expect_images({.kind = kind, .bfloat16_gradients = bfloat16_gradients, .micro_batches = micro_batches},
-                        precision);
+        for (const bool tree_sums : {false, true}) {
+          if (tree_sums && bfloat16_gradients) continue;
+          for (const std::size_t micro_batches : {1, tree_sums ? 4 : 3}) {
+            SCOPED_TRACE(fmt::format("{} {}, {} micro-batches, {} exchanged, {} sums", to_string(kind),
+                                     to_string(precision), micro_batches, bfloat16_gradients ? "bfloat16" : "float",
+                                     tree_sums ? "tree" : "ordered"));
+            expect_images({.kind = kind,
+                           .bfloat16_gradients = bfloat16_gradients,
+                           .tree_sums = tree_sums,
+                           .micro_batches = micro_batches},
+                          precision);
+          }
         }
       }
     }
@@ -112,11 +130,13 @@ TEST(ModeImages, AreOfAllUnitsOrOfAFew) {
   const auto bytes = [&](ModeKind kind, std::size_t shards) {
     return image_bytes({.mode = {.kind = kind}, .shards = shards, .replicas = ranks / shards}, table);
   };
-  EXPECT_EQ(bytes(ModeKind::replicated, 1), units * unit) << "gradients of all units";
+  constexpr std::size_t loss = sizeof(double);  // of one sample; its image serves the norm
+  EXPECT_EQ(bytes(ModeKind::replicated, 1), units * unit + loss) << "gradients of all units";
   const std::size_t with_slice = unit + unit / ranks;
-  EXPECT_EQ(bytes(ModeKind::sharded_optimizer, ranks), units * with_slice) << "the values' images serve the gradients";
-  EXPECT_EQ(bytes(ModeKind::sharded_gradients, ranks), units * with_slice) << "values of all units";
-  EXPECT_LE(bytes(ModeKind::sharded, ranks), 4 * with_slice);
+  EXPECT_EQ(bytes(ModeKind::sharded_optimizer, ranks), units * with_slice + loss)
+      << "the values' images serve the gradients";
+  EXPECT_EQ(bytes(ModeKind::sharded_gradients, ranks), units * with_slice + loss) << "values of all units";
+  EXPECT_LE(bytes(ModeKind::sharded, ranks), 4 * with_slice + loss);
   EXPECT_GE(bytes(ModeKind::sharded, ranks), 2 * with_slice);
 }
 
@@ -124,8 +144,21 @@ TEST(ModeImages, OfARankAloneAreNone) {
   const ParameterTable table = equal_units(3, slice_block);
   for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                               ModeKind::sharded, ModeKind::hybrid}) {
-    EXPECT_EQ(image_bytes({.mode = {.kind = kind}, .loaded_piece = 100, .observed = 8}, table), 0u);
+    EXPECT_EQ(image_bytes({.mode = {.kind = kind}, .loaded_piece = 100, .samples = 8}, table), 0u);
   }
+}
+
+TEST(ModeImages, IncludeLossesAndTheSumsOfANorm) {
+  const ParameterTable table = equal_units(2, slice_block);
+  ImageSettings settings{.mode = {.kind = ModeKind::sharded_optimizer}, .shards = 2};
+  const std::size_t of_one_sample = image_bytes(settings, table);
+  settings.samples = 100000;
+  // The norm needs a block of its own, because that of the losses is too large for it.
+  EXPECT_EQ(image_bytes(settings, table), of_one_sample + 100000 * sizeof(double));
+  settings.samples = 1;
+  settings.mode.tree_sums = true;
+  // The first rank has the only block of each unit.
+  EXPECT_EQ(image_bytes(settings, table), of_one_sample + (2 + 2 * 2) * sizeof(double));
 }
 
 TEST(ModeImages, IncludeTheLargestPieceThatIsLoaded) {
