@@ -283,8 +283,8 @@ class ReplayedRun {
       }
       train();
       replay_.sum_results();
-      values_->sync();
       observe();
+      values_->sync();
     }
     return replay_.operations.bytes();
   }

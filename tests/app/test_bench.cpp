@@ -82,7 +82,8 @@ TEST_F(BenchStep, TheBreakdownAddsUpToTheStep) {
   for (const json& row : breakdown["host"]) sections.insert(row["name"].get<std::string>());
   EXPECT_THAT(sections, ::testing::ElementsAre("mylos::TrainingStep::assemble", "mylos::TrainingStep::choose_samples",
                                                "mylos::TrainingStep::pass", "mylos::TrainingStep::reduce",
-                                               "mylos::TrainingStep::update"));
+                                               "mylos::TrainingStep::sync_parameters", "mylos::TrainingStep::update",
+                                               "mylos::TrainingStep::wait"));
   const auto accounted = breakdown["accounted"].get<double>();
   EXPECT_GT(accounted, breakdown["in_kernels"].get<double>());
   EXPECT_GE(accounted, 0.95);

@@ -150,7 +150,9 @@ struct ShapedRun {
     return measured.peak();
   }
   train::StepResult run(std::size_t index) {
-    return step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+    const train::StepResult result = step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+    step.sync_parameters(space);
+    return result;
   }
 
   static constexpr BatchShape largest{samples, samples* rows, rows};
@@ -192,7 +194,8 @@ TEST(DeviceWork, TheHostWaitsOnceAStepAndAfterTheUpdate) {
     EXPECT_LT(decided, copied);
     EXPECT_LT(copied, updated) << "the results do not wait for the update";
     EXPECT_LT(updated, wait);
-    EXPECT_EQ(wait + 1, work.entries().size());
+    EXPECT_EQ(work.find("mylos::TrainingStep::sync_parameters"), wait + 1);
+    EXPECT_EQ(wait + 2, work.entries().size()) << "float values are the master weights";
   });
 }
 

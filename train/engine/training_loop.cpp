@@ -117,7 +117,7 @@ void TrainingLoop::train() {
       .learning_rate = progress.learning_rate,
       .sequences = result.sequences,
       .tokens = result.tokens,
-      .seconds = agreement_seconds_ + seconds_since(begin),
+      .seconds = seconds_after_report_ + seconds_since(begin),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = memory_,
       .sent = state_.sent.since_last(),
@@ -128,10 +128,14 @@ void TrainingLoop::train() {
   progress_.training_seconds += report.seconds;
   progress_.evaluation_due = is_evaluated(run_, report.step);
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
-  const Clock::time_point agreeing = Clock::now();
+  const Clock::time_point reported = Clock::now();
+  // Ranks agree first: behind the gathers of sync_parameters, the agreement would keep the next step from beginning
+  // before all units are gathered.
   agree();
-  agreement_seconds_ = seconds_since(agreeing);
-  if (state_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
+  const bool is_saved = state_.checkpoints.due(progress_.steps);
+  if (taken) run_.step->sync_parameters(run_.space);
+  seconds_after_report_ = seconds_since(reported);
+  if (is_saved) progress_.steps == run_.steps ? save_complete() : save();
 }
 
 /// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale

@@ -80,9 +80,9 @@ class TrainingLoop {
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  /// Duration of the agreement after the previous step. It may wait for exchanges of that step, and counts as part of
-  /// the next one.
-  double agreement_seconds_ = 0.0;
+  /// Seconds of the previous step after its report, in which ranks agreed and parameters were synchronised. They count
+  /// as part of the next step.
+  double seconds_after_report_ = 0.0;
   std::size_t memory_ = 0;  ///< the last reading of the resident memory
   int requested_ = 0;       ///< the signal that all ranks agreed on, or 0
   int stopped_by_ = 0;      ///< the signal that ended the loop, or 0

@@ -52,11 +52,21 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   const Stopwatch updating;
   update(space, progress, batch);
   if constexpr (runs_on_host) {
-    result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
-    result.parts.exchange = parallel::waited_seconds() - waited_before;
+    const SyncSeconds synced = std::exchange(synced_, {});
+    result.parts.update = synced.update + updating.seconds() - (parallel::waited_seconds() - waited);
+    result.parts.exchange = synced.exchange + parallel::waited_seconds() - waited_before;
   }
   take_results(progress, batch, result);
   return result;
+}
+
+void TrainingStep::sync_parameters(const ExecutionSpace& space) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::sync_parameters");
+  const double waited = parallel::waited_seconds();
+  const Stopwatch syncing;
+  context_.mode.sync_parameters(space);
+  synced_.exchange = parallel::waited_seconds() - waited;
+  synced_.update = syncing.seconds() - synced_.exchange;
 }
 
 // Regions name the host's work in Kokkos Tools; those of a step follow one another without gaps.
@@ -167,12 +177,12 @@ void TrainingStep::reduce(const ExecutionSpace& space, const StepProgress& progr
   results_.set(space);
 }
 
+/// State comes first, so that the exchanges of its observations do not wait for the optimizer.
 void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
+  update_state(space, batch);
   context_.optimizer.update(
       space, {.step = progress.update, .learning_rate = static_cast<float>(progress.learning_rate)}, control_);
-  context_.mode.sync_parameters(space);
-  update_state(space, batch);
 }
 
 void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& batch) {

@@ -64,7 +64,11 @@ class TrainingStep {
   /// the update: if the loss or the gradient is not finite, parameters and state tensors are unchanged, and the result
   /// says so. Returns when the results are known; a device may still run the update. Collective. All ranks get the same
   /// result except for its parts. The loss has the same bits for any number of ranks if the losses of the samples do.
+  /// After a step that updated, sync_parameters must follow before the model is used.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
+  /// Updates the model's values from the updated master weights. Separate from `run`, so that what ranks exchange in
+  /// between does not queue behind the gathers of values, which the next forward pass can hide. Collective.
+  void sync_parameters(const ExecutionSpace& space);
 
  private:
   /// The global batch of a step.
@@ -75,6 +79,10 @@ class TrainingStep {
     double weight = 0.0;
 
     std::span<const Positions> of_rank(std::size_t rank) const { return assignment.ranks[rank]; }
+  };
+  /// Seconds of the host in the last sync_parameters, which count as parts of the next step.
+  struct SyncSeconds {
+    double update = 0.0, exchange = 0.0;
   };
 
   GlobalBatch choose_samples(std::size_t step) const;
@@ -105,6 +113,7 @@ class TrainingStep {
   Vector<UpdateControl> control_;  ///< (1)
   PinnedVector<double> host_losses_, host_squares_;
   LaunchMark results_;  ///< when both are on the host
+  SyncSeconds synced_;
 };
 
 /// Returns whether loss and gradient norm are finite.

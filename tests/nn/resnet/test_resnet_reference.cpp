@@ -212,6 +212,7 @@ TEST_F(ResnetReference, SgdSteps) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double rate = steps[i]["learning_rate"].get<double>();
       const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = rate});
+      step.sync_parameters(engine.space);
       compare({result.loss}, {steps[i]["loss"].get<double>()}, "loss");
       compare({result.gradient_norm}, {steps[i]["gradient_norm"].get<double>()}, "gradient norm");
     }
@@ -246,6 +247,7 @@ class RecordedDigits : public ResnetReference {
     for (std::size_t i = done; i < done + count; ++i) {
       const double rate = recorded_[i]["learning_rate"].get<double>(), loss = recorded_[i]["loss"].get<double>();
       const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = rate});
+      step.sync_parameters(engine.space);
       differences.push_back(std::fabs(result.loss - loss) / loss);
     }
     return differences;

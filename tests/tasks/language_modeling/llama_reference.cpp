@@ -112,6 +112,7 @@ void LlamaReference::compare_steps(LlamaEngine& engine, const fs::path& folder) 
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double learning_rate = steps[i]["learning_rate"].get<double>();
     const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
+    step.sync_parameters(engine.space);
     compare(Values{result.loss}, std::vector{steps[i]["loss"].get<float>()}, "loss");
     compare(Values{result.gradient_norm}, std::vector{steps[i]["gradient_norm"].get<float>()}, "gradient norm");
   }

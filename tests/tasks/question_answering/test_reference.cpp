@@ -236,6 +236,7 @@ TEST(reference, AdamWSteps) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
       const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
+      step.sync_parameters(engine.space);
       EXPECT_NEAR(result.loss, steps[i]["loss"].get<double>(), 1e-5) << "step " << i + 1;
       EXPECT_NEAR(result.gradient_norm, steps[i]["gradient_norm"].get<double>(), 1e-4) << "step " << i + 1;
       learning_rates += learning_rate;
@@ -268,6 +269,8 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
     for (std::size_t i = 0; i < 5; ++i) {
       const train::StepProgress progress{.step = i, .update = i, .learning_rate = 1e-3};
       const train::StepResult a = whole.run(engine.space, progress), b = split.run(other.space, progress);
+      whole.sync_parameters(engine.space);
+      split.sync_parameters(other.space);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
     }

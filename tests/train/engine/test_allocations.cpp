@@ -55,7 +55,10 @@ struct Training {
     return measured.peak();
   }
   BatchShape largest_micro_batch() const { return train::largest_micro_batch(*task, steps, {.samples = micro_batch}); }
-  void run(std::size_t index) { step.run(space, {.step = index, .update = index, .learning_rate = 1e-4}); }
+  void run(std::size_t index) {
+    step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+    step.sync_parameters(space);
+  }
 
   std::unique_ptr<Task> task;
   std::size_t micro_batch;

@@ -1,6 +1,7 @@
 // Compares a run on one rank with the same run on all ranks of this program in every mode: equal losses and scores, and
 // equal bits if it is deterministic.
 
+#include "core/trace.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/span_task.hpp"
@@ -188,6 +189,56 @@ TEST(ManyRanks, Bfloat16GradientsStayClose) {
     config.parallel.bfloat16_gradients = true;
     EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2) << to_string(mode);
   }
+}
+
+constexpr const char* gather_of_values = "exchange all-gather of values of ";
+
+/// Runs a job on all ranks and returns its outcome, with the names of this rank's exchanges in order.
+std::pair<RunOutcome, std::vector<std::string>> traced_run(const TrainConfig& config, Task& task) {
+  Trace::start(100000);
+  RunOutcome outcome = run_on_all_ranks(config, task);
+  Trace::stop();
+  std::vector<std::string> exchanges;
+  for (const TraceEvent& event : Trace::events()) {
+    if (event.lane == TraceLane::communication) exchanges.push_back(event.name);
+  }
+  return {std::move(outcome), std::move(exchanges)};
+}
+
+/// Otherwise the agreement, for which the host waits, would queue behind gathers that the next forward pass can hide.
+TEST(ManyRanks, AgreeBeforeTheyGatherValues) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  const Job job = jobs().front();
+  const std::unique_ptr<Task> task = job.make();
+  for (const ModeKind mode : {ModeKind::sharded_optimizer, ModeKind::sharded_gradients}) {
+    SCOPED_TRACE(to_string(mode));
+    TrainConfig config = in_mode(job.config, mode);
+    config.steps = 4;
+    const std::vector<std::string> exchanges = traced_run(config, *task).second;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i + 2 < exchanges.size(); ++i) {
+      if (exchanges[i] != "exchange all-reduce of norm of the gradients") continue;
+      ++found;
+      EXPECT_EQ(exchanges[i + 1], "exchange all-gather of agreement");
+      EXPECT_THAT(exchanges[i + 2], ::testing::StartsWith(gather_of_values));
+    }
+    EXPECT_EQ(found, config.steps);
+  }
+}
+
+TEST(ManyRanks, GatherNoValuesAfterASkippedStep) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  Job job = half_job();
+  job.config.steps = 25;
+  const std::unique_ptr<Task> task = job.make();
+  const auto [outcome, exchanges] = traced_run(in_mode(job.config, ModeKind::sharded_optimizer), *task);
+  const auto updates = std::ranges::count_if(outcome.norms, [](double norm) { return std::isfinite(norm); });
+  ASSERT_GT(updates, 0);
+  ASSERT_LT(updates, 25);
+  const auto gathers =
+      std::ranges::count_if(exchanges, [](const std::string& name) { return name.starts_with(gather_of_values); });
+  const auto units = static_cast<std::ptrdiff_t>(task->model().table().units().size());
+  EXPECT_EQ(gathers, (1 + updates) * units) << "once before the first step, and after each update";
 }
 
 TEST(ManyRanks, ExportsAreThoseOfOneRank) {
