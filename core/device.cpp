@@ -1,7 +1,18 @@
 #include "core/device.hpp"
 
+#include <chrono>
+
 /// Host builds: there are no devices.
 namespace mylos {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point time_of(const std::shared_ptr<void>& moment) {
+  return *static_cast<Clock::time_point*>(moment.get());
+}
+
+}  // namespace
 
 std::vector<DeviceInfo> usable_devices() { return {}; }
 
@@ -18,5 +29,15 @@ void LaunchMark::set(const ExecutionSpace&) {}
 void LaunchMark::wait() const {}
 
 void LaunchMark::hold_up(const ExecutionSpace&) const {}
+
+void LaunchTime::set(const ExecutionSpace&) {
+  const Clock::time_point now = Clock::now();
+  if (moment_ == nullptr) moment_ = std::make_shared<Clock::time_point>();
+  *static_cast<Clock::time_point*>(moment_.get()) = now;
+}
+
+double LaunchTime::seconds_since(const LaunchTime& earlier) const {
+  return std::chrono::duration<double>(time_of(moment_) - time_of(earlier.moment_)).count();
+}
 
 }  // namespace mylos

@@ -109,6 +109,19 @@ class LaunchMark {
   std::shared_ptr<void> event_;
 };
 
+/// A point in time in the order of launches; a copyable handle. On a device it is the time at which everything launched
+/// before it has completed, on a host the time at which it was set.
+class LaunchTime {
+ public:
+  /// Records the time after everything launched on `space` so far. Does not wait for it.
+  void set(const ExecutionSpace& space);
+  /// Returns the seconds from `earlier` to this time, of which both must have been set. Blocks until this time is past.
+  double seconds_since(const LaunchTime& earlier) const;
+
+ private:
+  std::shared_ptr<void> moment_;
+};
+
 /// Returns an owning, uninitialized vector; `label` names it in memory reports.
 template <class T>
 Vector<T> uninitialized(const std::string& label, std::size_t size) {

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -86,12 +85,15 @@ class StepBench final : public train::Reporter {
     limit_ = trainer.plan().limit;
     gemm_ = describe(trainer.gemm());
     trainer.run({this});
+    // Only now, because reading a profile waits for the device, and the next step would begin with an idle one.
+    for (const RecordedStep& step : profiles_) profiled_.push_back({step.profile->profile(), step.seconds});
   }
 
   void step(const train::StepReport& report) override {
-    if (listener_) {
-      profiled_.push_back({listener_->profile(), report.seconds});
-      listener_.reset();
+    if (is_profiled_) {
+      profiles_.back().profile->stop();
+      profiles_.back().seconds = report.seconds;
+      is_profiled_ = false;
       return;
     }
     if (report.step > bench_warm_ups) {
@@ -99,7 +101,10 @@ class StepBench final : public train::Reporter {
       measure_ceilings(report);
     }
     // Do not profile after the last step: each step prepares the batch of the next one.
-    if (arguments_.bench.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
+    if (arguments_.bench.breakdown && report.step >= bench_warm_ups && report.step < steps_) {
+      profiles_.push_back({std::make_unique<StepProfile>()});
+      is_profiled_ = true;
+    }
   }
 
   /// Returns the measurements that plans need.
@@ -107,6 +112,12 @@ class StepBench final : public train::Reporter {
   void print() const { arguments_.json ? print_json() : print_text(); }
 
  private:
+  /// A step whose profile has not been read.
+  struct RecordedStep {
+    std::unique_ptr<StepProfile> profile;
+    double seconds = 0.0;
+  };
+
   Precision precision() const { return arguments_.run.engine.precision; }
   void measure_ceilings(const train::StepReport& report);
   /// Returns the median over the steps that were not profiled.
@@ -131,7 +142,8 @@ class StepBench final : public train::Reporter {
   std::vector<double> bandwidths_;
   std::vector<train::StepReport> plain_;
   std::vector<ProfiledStep> profiled_;
-  std::optional<StepProfile> listener_;
+  std::vector<RecordedStep> profiles_;
+  bool is_profiled_ = false;  ///< the last profile is of the step that runs
 };
 
 /// Times each product of the model with every provider, over the tokens of one micro-batch of this step.

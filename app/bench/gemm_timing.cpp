@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -50,7 +49,7 @@ class ProductRun {
         b_(upload<In>(b, operand_sizes(product).b)),
         c_("mylos::bench::result", operand_sizes(product).c) {}
 
-  void multiply(const Gemm& gemm) const {
+  void launch(const Gemm& gemm) const {
     GemmCall call = call_of(product_);
     call.a = a_.data();
     call.b = b_.data();
@@ -58,9 +57,18 @@ class ProductRun {
     call.beta = 0.0f;
     call.epilogue = EpilogueKind::none;
     gemm.multiply(space_, call);
-    space_.fence("mylos::bench::multiply");
   }
 
+  /// Returns the seconds of each of `launches` products that follow one another without a wait of the host.
+  double seconds(const Gemm& gemm, std::size_t launches) const {
+    LaunchTime begin, end;
+    begin.set(space_);
+    for (std::size_t i = 0; i < launches; ++i) launch(gemm);
+    end.set(space_);
+    return end.seconds_since(begin) / static_cast<double>(launches);
+  }
+
+  /// Waits for the product and checks it.
   void check(std::string_view provider) const {
     const auto c = Kokkos::create_mirror_view_and_copy(HostSpace(), c_);
     // Bounds for the rounding of the output and of the sum, far below the effect of one wrong term of order 1.
@@ -99,16 +107,15 @@ class ProductRun {
 template <class In, class Out>
 void time_typed(const std::vector<std::unique_ptr<Gemm>>& gemms, const ProductRun<In, Out>& run, std::size_t repeats,
                 ProductRates& rates) {
-  using Clock = std::chrono::steady_clock;
+  std::vector<std::size_t> launches;
   for (const auto& gemm : gemms) {
-    run.multiply(*gemm);
+    run.launch(*gemm);
     run.check(gemm->provider());
+    launches.push_back(runs_on_host ? 1 : launches_per_timing(run.seconds(*gemm, 1)));
   }
   for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
     for (std::size_t provider = 0; provider < gemms.size(); ++provider) {
-      const Clock::time_point begin = Clock::now();
-      run.multiply(*gemms[provider]);
-      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double seconds = run.seconds(*gemms[provider], launches[provider]);
       rates.rates[provider].push_back(rates.product.flops() / seconds);
     }
   }
@@ -140,6 +147,12 @@ std::string product_name(std::span<const GemmProduct> products, const GemmLabel&
   if (found != products.end()) return found->name;
   const std::string sizes = fmt::format("{} x {} x {}", label.m, label.n, label.k);
   return label.convolution ? "convolution " + sizes : sizes;
+}
+
+std::size_t launches_per_timing(double seconds) {
+  constexpr double timed = 2e-3;  // a device event has a resolution of half a microsecond
+  constexpr double most = 256.0;  // device queues hold about a thousand launches, and a product may be several
+  return static_cast<std::size_t>(std::clamp(std::ceil(timed / seconds), 1.0, most));
 }
 
 double ProductRates::rate(std::size_t provider) const { return median(rates[provider]); }

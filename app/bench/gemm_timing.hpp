@@ -27,7 +27,12 @@ struct ProductRates {
   std::size_t fastest() const;              ///< index of the provider with the highest median
 };
 
-/// Times products with several providers in turn, so that disturbances affect all of them alike.
+/// Returns how many launches of a product that takes `seconds` a device runs between the two events of a timing: enough
+/// that neither the events nor the wait for the first launch count, at most 256.
+std::size_t launches_per_timing(double seconds);
+
+/// Times products with several providers in turn, so that disturbances affect all of them alike. On a device a timing
+/// is the mean of several launches in a row, on a host that of one.
 class ProductTimer {
  public:
   explicit ProductTimer(std::vector<std::string> providers);

@@ -1,7 +1,6 @@
 #include "app/bench/step_profile.hpp"
 
 #include "core/base/error.hpp"
-#include "core/device.hpp"
 #include "core/kernels/gemm_label.hpp"
 
 #include <fmt/format.h>
@@ -73,27 +72,37 @@ void SpanTotals::add_work(const std::optional<Work>& more) {
   }
 }
 
-StepProfile::StepProfile() : last_(Clock::now()) {
+StepProfile::StepProfile() {
   require(listener == nullptr, "step profile: another one listens");
   listener = this;
   callbacks_before = tools::get_callbacks();
   tools::set_callbacks(Callbacks::all());
   set_work_listener(this);
+  mark();
 }
 
-StepProfile::~StepProfile() {
+StepProfile::~StepProfile() { stop(); }
+
+void StepProfile::stop() {
+  if (listener != this) return;
   set_work_listener(nullptr);
   tools::set_callbacks(callbacks_before);
   listener = nullptr;
 }
 
-void StepProfile::count_time() {
-  if constexpr (!Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible) {
-    Kokkos::fence("mylos::StepProfile::wait");
+const Profile& StepProfile::profile() {
+  for (std::size_t i = 1; i < marks_.size(); ++i) {
+    Entry* const span = marks_[i].before;
+    if (span != nullptr) span->second.seconds += marks_[i].time.seconds_since(marks_[i - 1].time);
   }
-  const Clock::time_point now = Clock::now();
-  if (!open_.empty()) open_.back()->second.seconds += std::chrono::duration<double>(now - last_).count();
-  last_ = now;
+  marks_.erase(marks_.begin(), marks_.end() - 1);
+  return profile_;
+}
+
+void StepProfile::mark() {
+  Mark mark{.time = {}, .before = open_.empty() ? nullptr : open_.back()};
+  mark.time.set(space_);
+  marks_.push_back(std::move(mark));
 }
 
 void StepProfile::launching(const char* label, const Work& work) {
@@ -108,7 +117,7 @@ void StepProfile::begin_kernel(const char* label) {
 }
 
 void StepProfile::begin(Span span, const std::optional<Work>& work) {
-  count_time();
+  mark();
   if (!open_.empty() && is_part_of(open_.back()->first, span.name)) return open_.push_back(open_.back());
   if (!open_.empty() && open_.back()->first.kind == SpanKind::product) span.product = open_.back()->first.name;
   Entry& entry = *profile_.try_emplace(std::move(span)).first;
@@ -118,7 +127,7 @@ void StepProfile::begin(Span span, const std::optional<Work>& work) {
 }
 
 void StepProfile::end() {
-  count_time();
+  mark();
   if (!open_.empty()) open_.pop_back();  // empty if the span began before the profile
 }
 

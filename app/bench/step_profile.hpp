@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/device.hpp"
 #include "core/work.hpp"
 
-#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <map>
@@ -41,8 +41,10 @@ struct SpanTotals {
 
 using Profile = std::map<Span, SpanTotals>;
 
-/// Records from construction to destruction, replacing any other tool; only one instance may exist. On a device, it
-/// waits for each launch so that each kernel gets its own time; kernels then do not overlap.
+/// Records from construction to `stop` or destruction, replacing any other tool; only one instance may record. On a
+/// device, times are those between events on the queue of ExecutionSpace(), so the host does not wait for launches (if
+/// Kokkos was initialized with UnfencedTools): a section has the time in which the device had nothing to do, and
+/// launches on other queues have none.
 class StepProfile : private WorkListener {
  public:
   StepProfile();
@@ -50,27 +52,34 @@ class StepProfile : private WorkListener {
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
+  /// Ends the recording, and gives back the tool that listened before. Does not wait for the device.
+  void stop();
   /// Returns the spans recorded so far. Their seconds add up to the time from the start of the first span to the end of
-  /// the last one, except for time in which no span was open.
-  const Profile& profile() const { return profile_; }
+  /// the last one, except for time in which no span was open. Waits for the device to finish them.
+  const Profile& profile();
 
  private:
   struct Callbacks;
-  using Clock = std::chrono::steady_clock;
   using Entry = Profile::value_type;
+  /// The begin or the end of a span.
+  struct Mark {
+    LaunchTime time;
+    Entry* before = nullptr;  ///< the innermost span that was open up to this time
+  };
 
   void launching(const char* label, const Work& work) override;
   void begin_kernel(const char* label);
   void begin(Span span, const std::optional<Work>& work);
   void end();
-  /// Adds the time since the last event to the innermost open span.
-  void count_time();
+  /// Marks the end of a time of the innermost open span.
+  void mark();
 
   Profile profile_;
   std::string launching_;     ///< label of the kernel that last reported its work
   Work work_;                 ///< the work that it reported
   std::vector<Entry*> open_;  ///< innermost last
-  Clock::time_point last_;
+  ExecutionSpace space_;
+  std::vector<Mark> marks_;  ///< those whose times are not counted yet, and the last one before them
 };
 
 }  // namespace mylos::app

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/processors.hpp"
 #include "core/kernels/cuda/device_obstacle.hpp"
+#include "core/tool_fences.hpp"
 
 #include <optional>
 #include <string>
@@ -22,6 +23,11 @@ Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device)
   return settings;
 }
 
+Kokkos::ScopeGuard start_kokkos(const Kokkos::InitializationSettings& settings) {
+  const UnfencedTools unfenced;
+  return Kokkos::ScopeGuard(settings);
+}
+
 /// Returns the index of the first device, or 0 if this build needs none.
 std::size_t first_device() {
   const std::vector<DeviceInfo> devices = usable_devices();
@@ -30,8 +36,9 @@ std::size_t first_device() {
 
 }  // namespace
 
-ComputeScope::ComputeScope() : guard_(settings(default_threads(), first_device())) {}
-ComputeScope::ComputeScope(const parallel::Launch& launch) : guard_(settings(launch.threads(), launch.device())) {}
+ComputeScope::ComputeScope() : guard_(start_kokkos(settings(default_threads(), first_device()))) {}
+ComputeScope::ComputeScope(const parallel::Launch& launch)
+    : guard_(start_kokkos(settings(launch.threads(), launch.device()))) {}
 
 void check_precision(Precision precision, bool tf32) {
   const std::optional<DeviceInfo> device = device_in_use();

@@ -47,6 +47,22 @@ DeviceInfo describe(int index) {
           static_cast<std::size_t>(index)};
 }
 
+std::shared_ptr<void> make_event(unsigned flags) {
+  cudaEvent_t made = nullptr;
+  check(cudaEventCreateWithFlags(&made, flags), "making an event");
+  return std::shared_ptr<void>(made, [](void* event) { cudaEventDestroy(static_cast<cudaEvent_t>(event)); });
+}
+
+cudaEvent_t event_of(const std::shared_ptr<void>& handle) { return static_cast<cudaEvent_t>(handle.get()); }
+
+void record(const std::shared_ptr<void>& event, const ExecutionSpace& space) {
+  check(cudaEventRecord(event_of(event), space.cuda_stream()), "recording an event");
+}
+
+void wait_for(const std::shared_ptr<void>& event) {
+  check(cudaEventSynchronize(event_of(event)), "waiting for what was launched");
+}
+
 struct DeviceMemory {
   std::size_t available = 0, total = 0;
 };
@@ -88,22 +104,29 @@ std::size_t used_device_memory() {
 ExecutionSpace make_queue() { return Kokkos::Experimental::partition_space(ExecutionSpace(), 1)[0]; }
 
 void LaunchMark::set(const ExecutionSpace& space) {
-  if (event_ == nullptr) {
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
-    event_ = std::shared_ptr<void>(made, [](void* event) { cudaEventDestroy(static_cast<cudaEvent_t>(event)); });
-  }
-  check(cudaEventRecord(static_cast<cudaEvent_t>(event_.get()), space.cuda_stream()), "recording an event");
+  if (event_ == nullptr) event_ = make_event(cudaEventDisableTiming);
+  record(event_, space);
 }
 
 void LaunchMark::wait() const {
-  if (event_ == nullptr) return;
-  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_.get())), "waiting for what was launched");
+  if (event_ != nullptr) wait_for(event_);
 }
 
 void LaunchMark::hold_up(const ExecutionSpace& space) const {
   if (event_ == nullptr) return;
-  check(cudaStreamWaitEvent(space.cuda_stream(), static_cast<cudaEvent_t>(event_.get()), 0), "holding launches up");
+  check(cudaStreamWaitEvent(space.cuda_stream(), event_of(event_), 0), "holding launches up");
+}
+
+void LaunchTime::set(const ExecutionSpace& space) {
+  if (moment_ == nullptr) moment_ = make_event(cudaEventDefault);
+  record(moment_, space);
+}
+
+double LaunchTime::seconds_since(const LaunchTime& earlier) const {
+  wait_for(moment_);
+  float milliseconds = 0.0f;
+  check(cudaEventElapsedTime(&milliseconds, event_of(earlier.moment_), event_of(moment_)), "timing launches");
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
 }  // namespace mylos

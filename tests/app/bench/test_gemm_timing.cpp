@@ -48,6 +48,15 @@ TEST(GemmTiming, AProductIsNamedWhateverTheRows) {
   EXPECT_EQ(product_name({}, {.m = 3, .n = 5, .k = 7, .provider = ""}), "3 x 5 x 7");
 }
 
+TEST(GemmTiming, ShortProductsAreLaunchedManyTimesPerTiming) {
+  EXPECT_EQ(launches_per_timing(1.0), 1u);
+  EXPECT_EQ(launches_per_timing(2e-3), 1u);
+  EXPECT_EQ(launches_per_timing(1.5e-3), 2u);
+  EXPECT_EQ(launches_per_timing(1e-4), 20u);
+  EXPECT_EQ(launches_per_timing(1e-9), 256u);
+  EXPECT_EQ(launches_per_timing(0.0), 256u) << "a launch below the resolution of events";
+}
+
 TEST(GemmTiming, EveryProviderIsTimedOnEveryProduct) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     ProductTimer timer(gemm_providers());

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
+#include <chrono>
+
 namespace mylos::app {
 namespace {
 
@@ -29,7 +31,7 @@ void launch_reporting(const char* label) {
 void launch(const char* label) { for_each_element(label, ExecutionSpace(), 100, KOKKOS_LAMBDA(std::size_t){}); }
 
 TEST(StepProfile, TimeIsThatOfTheInnermostSpan) {
-  const StepProfile listener;
+  StepProfile listener;
   const Clock::time_point begin = Clock::now();
   {
     const Region outer("test::outer");
@@ -54,14 +56,14 @@ TEST(StepProfile, TimeIsThatOfTheInnermostSpan) {
 }
 
 TEST(StepProfile, WhatIsOutsideOfSpansIsNotCounted) {
-  const StepProfile listener;
+  StepProfile listener;
   wait(0.01);
   launch("test::kernel");
   ASSERT_EQ(listener.profile().size(), 1u);
 }
 
 TEST(StepProfile, KernelsOfOursWithinAProductAreToldApart) {
-  const StepProfile listener;
+  StepProfile listener;
   const ExecutionSpace space;
   for (const std::string& provider : gemm_providers()) {
     const Matrix<float> x("test::x", 5, 3), w("test::w", 4, 3), y("test::y", 5, 4), pre("test::pre", 5, 4);
@@ -82,7 +84,7 @@ TEST(StepProfile, KernelsOfOursWithinAProductAreToldApart) {
 TEST(StepProfile, CopiesKnowTheirBytes) {
   const Vector<float> a("mylos::test::a", 100), b("mylos::test::b", 100);
   const HostVector<float> host("mylos::test::host", 100);
-  const StepProfile listener;
+  StepProfile listener;
   const ExecutionSpace space;
   Kokkos::deep_copy(space, a, 1.0f);
   Kokkos::deep_copy(space, b, 0.0f);
@@ -94,7 +96,7 @@ TEST(StepProfile, CopiesKnowTheirBytes) {
 }
 
 TEST(StepProfile, WorkIsThatOfAllCallsAndOfNoneThatDidNotReport) {
-  const StepProfile listener;
+  StepProfile listener;
   for (int i = 0; i < 3; ++i) launch_reporting("test::reporting");
   launch("test::silent");
   launch_reporting("test::both");
@@ -109,7 +111,7 @@ TEST(StepProfile, WorkIsThatOfAllCallsAndOfNoneThatDidNotReport) {
 }
 
 TEST(StepProfile, ProductsAndTheKernelsWithinThemHaveTheirOwnWork) {
-  const StepProfile listener;
+  StepProfile listener;
   const Matrix<bfloat16> x("test::x", 5, 3), w("test::w", 4, 3), y("test::y", 5, 4);
   const std::string provider = gemm_providers().front();
   Gemm(provider).operator()<bfloat16, bfloat16>(ExecutionSpace(), Transpose::no, x, Transpose::yes, w, 0.0f, y,
@@ -122,12 +124,63 @@ TEST(StepProfile, ProductsAndTheKernelsWithinThemHaveTheirOwnWork) {
   EXPECT_EQ(listener.profile().at({SpanKind::kernel, "mylos::activation::add_bias", name}).work, (Work{20.0, 80.0}));
 }
 
+/// Neither the profile nor Kokkos, because a tool listens, waits for a launch.
+TEST(StepProfile, NothingWaitsForLaunches) {
+  static int fences = 0;
+  fences = 0;
+  {
+    const StepProfile listener;
+    Kokkos::Tools::Experimental::set_begin_fence_callback([](const char*, std::uint32_t, std::uint64_t* fence) {
+      *fence = 0;
+      ++fences;
+    });
+    const Region region("test::region");
+    for (int i = 0; i < 3; ++i) launch("test::kernel");
+    EXPECT_EQ(fences, 0);
+    ExecutionSpace().fence("test::fence");
+    EXPECT_EQ(fences, 1);
+  }
+}
+
+TEST(StepProfile, WhatFollowsTheStopIsNotRecorded) {
+  StepProfile first;
+  launch("test::kernel");
+  first.stop();
+  launch("test::later");
+  StepProfile second;
+  launch("test::second");
+  first.stop();
+  launch("test::second");
+  EXPECT_EQ(first.profile().size(), 1u);
+  EXPECT_EQ(first.profile().at({SpanKind::kernel, "test::kernel", {}}).calls, 1u);
+  ASSERT_EQ(second.profile().size(), 1u);
+  EXPECT_EQ(second.profile().at({SpanKind::kernel, "test::second", {}}).calls, 2u);
+}
+
+TEST(StepProfile, TimesAreCountedOnce) {
+  StepProfile listener;
+  double counted = 0.0;
+  for (int i = 0; i < 3; ++i) {
+    const Clock::time_point begin = Clock::now();
+    {
+      const Region region("test::region");
+      wait(0.01);
+    }
+    const double longest = counted + std::chrono::duration<double>(Clock::now() - begin).count();
+    const double seconds = listener.profile().at({SpanKind::section, "test::region", {}}).seconds;
+    EXPECT_GE(seconds, counted + 0.01);
+    EXPECT_LE(seconds, longest);
+    EXPECT_EQ(listener.profile().at({SpanKind::section, "test::region", {}}).seconds, seconds);
+    counted = seconds;
+  }
+}
+
 TEST(StepProfile, OneListensAtATimeAndGivesBackWhatWasThere) {
   static int kernels = 0;
   Kokkos::Tools::Experimental::set_begin_parallel_for_callback(
       [](const char*, std::uint32_t, std::uint64_t*) { ++kernels; });
   {
-    const StepProfile listener;
+    StepProfile listener;
     launch("test::kernel");
     EXPECT_NE(tests::error_of([] { const StepProfile second; }).find("another one listens"), std::string::npos);
   }
