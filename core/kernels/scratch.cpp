@@ -1,5 +1,7 @@
 #include "core/kernels/scratch.hpp"
 
+#include <algorithm>
+
 namespace mylos {
 namespace {
 
@@ -18,12 +20,15 @@ void reserve_on_threads(const ExecutionSpace& space, std::size_t bytes) {
 }  // namespace
 
 void reserve_scratch(const ExecutionSpace& space, std::size_t bytes) {
-  if (bytes == 0) return;
-  if constexpr (runs_on_host) return reserve_on_threads(space, bytes);
+  if constexpr (runs_on_host) {
+    if (bytes > 0) reserve_on_threads(space, bytes);
+    return;
+  }
   // Kokkos allows at most 20 MiB per team, and allocates for the teams of the launch that the device runs at once.
   constexpr std::size_t of_team = std::size_t{1} << 20;
-  Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>((bytes + of_team - 1) / of_team), 1);
-  policy.set_scratch_size(1, Kokkos::PerTeam(of_team));
+  const std::size_t teams = std::max<std::size_t>(1, (bytes + of_team - 1) / of_team);
+  Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(teams), 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam(std::clamp<std::size_t>(bytes, 1, of_team)));
   Kokkos::parallel_for("mylos::reserve_scratch", policy, NoWork{});
 }
 

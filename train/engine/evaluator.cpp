@@ -1,5 +1,6 @@
 #include "train/engine/evaluator.hpp"
 
+#include "core/kernels/scratch.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/model_predictor.hpp"
@@ -22,7 +23,10 @@ struct Evaluator::State {
         gemm(select_gemm(space, products, products_of_run(evaluated.model(), {}, largest))),
         parameters(space, evaluated, precision),
         arena(planned_arena(evaluated, largest)),
-        predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.hooks(), gemm, arena, largest) {}
+        predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.hooks(), gemm, arena, largest) {
+    reserve_scratch(space, task.model().scratch_bytes(largest, ParameterStore::Purpose::inference,
+                                                      {.threads = static_cast<std::size_t>(space.concurrency())}));
+  }
 
   Task& task;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
