@@ -5,7 +5,7 @@
 
 namespace mylos::tasks {
 
-EvaluationSlices::EvaluationSlices(std::span<const std::size_t> lengths) : starts_{0} {
+EvaluationSlices::EvaluationSlices(std::span<const std::size_t> lengths, std::size_t rows_of_batch) : starts_{0} {
   std::size_t rows = 0;
   const auto end_batch = [&](std::size_t end) {
     largest_.samples = std::max(largest_.samples, end - starts_.back());
@@ -14,7 +14,7 @@ EvaluationSlices::EvaluationSlices(std::span<const std::size_t> lengths) : start
     rows = 0;
   };
   for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    if (sample > starts_.back() && rows + lengths[sample] > most_rows) end_batch(sample);
+    if (sample > starts_.back() && rows + lengths[sample] > rows_of_batch) end_batch(sample);
     rows += lengths[sample];
     largest_.longest = std::max(largest_.longest, lengths[sample]);
   }

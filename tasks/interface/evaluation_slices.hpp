@@ -8,15 +8,15 @@
 
 namespace mylos::tasks {
 
-/// Splits an evaluation into batches: samples in order, as many as fit a fixed number of rows, which is large enough to
-/// occupy the machine and small enough to stay in its caches.
+/// Splits an evaluation into batches: samples in order, as many as fit a fixed number of rows.
 class EvaluationSlices {
  public:
-  /// Most rows of a batch, unless a single sample has more.
-  static constexpr std::size_t most_rows = 2048;
+  /// Most rows of a batch, unless a single sample has more. On a host enough to occupy it, and few enough to stay in
+  /// its caches; on a device enough that launches and the wait at the end of a batch take little of its time.
+  static constexpr std::size_t most_rows = runs_on_host ? 2048 : 16384;
 
   /// Sample i has lengths[i] rows. There must be at least one sample.
-  explicit EvaluationSlices(std::span<const std::size_t> lengths);
+  explicit EvaluationSlices(std::span<const std::size_t> lengths, std::size_t rows_of_batch = most_rows);
 
   std::size_t count() const { return starts_.size() - 1; }
   std::size_t begin(std::size_t index) const { return starts_[index]; }
