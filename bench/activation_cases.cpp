@@ -30,24 +30,30 @@ class Gelu final : public KernelCase {
   OwnMatrix<T> pre_, y_;
 };
 
+/// GELU's gradient, the bias' gradient and GELU again.
 template <class T>
-class GeluGradient final : public KernelCase {
+class GeluBackward final : public KernelCase {
  public:
-  GeluGradient(std::size_t bytes, std::size_t columns)
-      : pre_(filled_matrix<T>(1, at_least_one(bytes / (12 * columns * sizeof(T))), 4 * columns)),
-        dy_(filled_matrix<T>(2, pre_.rows, pre_.columns)) {}
+  GeluBackward(std::size_t bytes, std::size_t columns)
+      : pre_(filled_matrix<T>(1, at_least_one(bytes / (16 * columns * sizeof(T))), 4 * columns)),
+        dy_(filled_matrix<T>(2, pre_.rows, pre_.columns)),
+        sums_("mylos::bench::sums", pre_.columns),
+        workspace_("mylos::bench::workspace", column_sum_workspace(pre_.rows, pre_.columns)) {}
 
-  double bytes() const override { return static_cast<double>(3 * pre_.memory.size() * sizeof(T)); }
-  void launch(const ExecutionSpace& space) const override { gelu_gradient<T>(space, pre_, dy_); }
+  double bytes() const override { return static_cast<double>(4 * pre_.memory.size() * sizeof(T)); }
+  void launch(const ExecutionSpace& space) const override { gelu_backward<T>(space, pre_, dy_, sums_, workspace_); }
   void check() const override {
     check_rows("GELU's gradient", dy_, [&](std::size_t row, std::size_t i) {
       const std::size_t at = row * dy_.columns + i;
       return value(2, at) * gelu_gradient_of(value(1, at));
     });
+    check_rows("GELU again", pre_,
+               [&](std::size_t row, std::size_t i) { return gelu_of(value(1, row * pre_.columns + i)); });
   }
 
  private:
   OwnMatrix<T> pre_, dy_;
+  Vector<float> sums_, workspace_;
 };
 
 template <class T>
@@ -79,7 +85,7 @@ class BiasGradient final : public KernelCase {
 template <class T>
 std::vector<KernelKind> activation_kinds() {
   return {{"gelu", make_case<Gelu<T>>},
-          {"gelu-gradient", make_case<GeluGradient<T>>},
+          {"gelu-backward", make_case<GeluBackward<T>>},
           {"bias-gradient", make_case<BiasGradient<T>>}};
 }
 

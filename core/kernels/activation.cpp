@@ -68,6 +68,104 @@ struct SumBlock {
   }
 };
 
+/// One element of GELU's backward pass. `x` becomes gelu(x); adds the gradient, as it is stored, to `sum`.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void gelu_backward_of(T& x, T& gradient, float& sum) {
+  const float before = float(x);
+  gradient = T(float(gradient) * gelu_derivative(before));
+  x = T(gelu(before));
+  sum += float(gradient);
+}
+
+/// Processes `rows` rows of adjacent columns and writes the sums of the columns.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void gelu_backward_rows(const HostTeam& team, bool, std::size_t columns, std::size_t rows,
+                                                    std::size_t stride, T* pre, T* dy, float* sum) {
+  team_for(team, columns, [=](std::size_t j) { sum[j] = 0.0f; });
+  for (std::size_t row = 0; row < rows; ++row) {
+    T *const x = pre + row * stride, *const gradient = dy + row * stride;
+    team_for(team, columns, [=](std::size_t j) { gelu_backward_of(x[j], gradient[j], sum[j]); });
+  }
+}
+
+/// A thread owns `width` columns and reads several rows ahead.
+template <std::size_t width, class Team, class T>
+KOKKOS_FORCEINLINE_FUNCTION void gelu_backward_chunks(const Team& team, std::size_t columns, std::size_t rows,
+                                                      std::size_t stride, T* pre, T* dy, float* sum) {
+  constexpr std::size_t ahead = 4;
+  const auto threads = static_cast<std::size_t>(team.team_size());
+  for (auto item = static_cast<std::size_t>(team.team_rank()); item < columns / width; item += threads) {
+    const std::size_t column = item * width;
+    Chunk<float, width> total = {};
+    for (std::size_t first = 0; first < rows; first += ahead) {
+      Chunk<T, width> x[ahead], gradient[ahead];
+      MYLOS_UNROLLED
+      for (std::size_t k = 0; k < ahead; ++k) {
+        if (first + k >= rows) continue;
+        x[k].load(pre + (first + k) * stride + column);
+        gradient[k].load(dy + (first + k) * stride + column);
+      }
+      MYLOS_UNROLLED
+      for (std::size_t k = 0; k < ahead; ++k) {
+        if (first + k >= rows) continue;
+        MYLOS_UNROLLED
+        for (unsigned j = 0; j < width; ++j) {
+          T one = x[k][j], of_one = gradient[k][j];
+          float sum_of_column = total[j];
+          gelu_backward_of(one, of_one, sum_of_column);
+          x[k].set(j, one);
+          gradient[k].set(j, of_one);
+          total.set(j, sum_of_column);
+        }
+        x[k].store(pre + (first + k) * stride + column);
+        gradient[k].store(dy + (first + k) * stride + column);
+      }
+    }
+    total.store(sum + column);
+  }
+}
+
+template <class Team, class T>
+KOKKOS_FORCEINLINE_FUNCTION void gelu_backward_rows(const Team& team, bool aligned, std::size_t columns,
+                                                    std::size_t rows, std::size_t stride, T* pre, T* dy, float* sum) {
+  constexpr std::size_t width = chunk_width<T*>;
+  if (aligned && columns % width == 0) {
+    gelu_backward_chunks<width>(team, columns, rows, stride, pre, dy, sum);
+  } else {
+    gelu_backward_chunks<1>(team, columns, rows, stride, pre, dy, sum);
+  }
+}
+
+template <class T>
+struct GeluBackwardBlock {
+  Matrix<T> pre, dy;
+  Matrix<float> partial;
+  std::size_t groups;  ///< column groups
+  RowSharing sharing;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
+    const std::size_t block = task / groups, columns = pre.extent(1), begin = block * column_sum_rows;
+    const std::size_t rest_of_rows = pre.extent(0) - begin;
+    const std::size_t first = task % groups * sharing.columns, rest = columns - first;
+    gelu_backward_rows(team, sharing.aligned, rest < sharing.columns ? rest : sharing.columns,
+                       rest_of_rows < column_sum_rows ? rest_of_rows : column_sum_rows, columns,
+                       pre.data() + begin * columns + first, dy.data() + begin * columns + first,
+                       partial.data() + block * columns + first);
+  }
+};
+
+/// Returns how a block's columns are distributed over teams; `aligned` is that of the arrays.
+template <class T>
+RowSharing share_columns(std::size_t columns, bool aligned) {
+  return {.columns = kernels_in_teams ? sum_columns : columns,
+          .aligned = columns * sizeof(T) % access_bytes == 0 && aligned};
+}
+
+std::size_t column_groups(std::size_t columns, const RowSharing& sharing) {
+  return columns == 0 ? 0 : (columns + sharing.columns - 1) / sharing.columns;
+}
+
 void check_bias(std::size_t bias, std::size_t columns) {
   require(bias == columns, fmt::format("bias of {} elements for {} columns", bias, columns));
 }
@@ -99,14 +197,19 @@ void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T
 }
 
 template <class T>
-void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& dy) {
-  check_equal("gelu_gradient", pre.extent(0), pre.extent(1), dy.extent(0), dy.extent(1));
-  const T* const in = pre.data();
-  T* const out = dy.data();
-  for_each_element(
-      with_work("mylos::activation::gelu_gradient", work_of(dy.size(), gelu_derivative_flops, 3.0 * sizeof(T))), space,
-      dy.size(), KOKKOS_LAMBDA(const T& x, T& gradient) { gradient = T(float(gradient) * gelu_derivative(float(x))); },
-      in, out);
+void gelu_backward(const ExecutionSpace& space, const Matrix<T>& pre, const Matrix<T>& dy, const Vector<float>& sums,
+                   const Vector<float>& workspace) {
+  check_equal("gelu_backward", pre.extent(0), pre.extent(1), dy.extent(0), dy.extent(1));
+  check_bias(sums.size(), pre.extent(1));
+  const Matrix<float> partial = partial_sums(workspace, 0, pre.extent(0), pre.extent(1));
+  const RowSharing sharing = share_columns<T>(pre.extent(1), are_aligned(pre.data(), dy.data(), partial.data()));
+  const std::size_t groups = column_groups(pre.extent(1), sharing);
+  constexpr double flops = gelu_flops + gelu_derivative_flops + 2.0;
+  for_each_row(with_work("mylos::activation::gelu_backward",
+                         work_of(pre.size(), flops, 4.0 * sizeof(T)) + work_of(partial.size(), 0.0, sizeof(float))),
+               space, partial.extent(0) * groups, GeluBackwardBlock<T>{pre, dy, partial, groups, sharing},
+               sharing.shape(space, access_bytes / sizeof(T)));
+  add_partial_sums(space, {{partial, sums}});
 }
 
 template <class T>
@@ -121,11 +224,8 @@ void add_column_sums(const ExecutionSpace& space, const ConstMatrix<T>& x, const
                      const Vector<float>& workspace) {
   check_bias(sums.size(), x.extent(1));
   const Matrix<float> partial = partial_sums(workspace, 0, x.extent(0), x.extent(1));
-  const std::size_t columns = x.extent(1);
-  const RowSharing sharing = {
-      .columns = kernels_in_teams ? sum_columns : columns,
-      .aligned = columns * sizeof(T) % access_bytes == 0 && are_aligned(x.data(), partial.data())};
-  const std::size_t groups = columns == 0 ? 0 : (columns + sharing.columns - 1) / sharing.columns;
+  const RowSharing sharing = share_columns<T>(x.extent(1), are_aligned(x.data(), partial.data()));
+  const std::size_t groups = column_groups(x.extent(1), sharing);
   for_each_row(with_work("mylos::activation::add_column_sums",
                          work_of(x.size(), 1.0, sizeof(T)) + work_of(partial.size(), 0.0, sizeof(float))),
                space, partial.extent(0) * groups, SumBlock<T>{x, partial, groups, sharing},
@@ -143,15 +243,16 @@ void convert(const ExecutionSpace& space, const ConstVector<From>& from, const V
       KOKKOS_LAMBDA(const From& x, To& result) { result = To(float(x)); }, in, written(out));
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                    \
-  template void bias_gelu<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&, const Matrix<T>&); \
-  template void gelu<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);                        \
-  template void gelu_gradient<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);               \
-  template void add_bias<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&);                    \
-  template void add_column_sums<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Vector<float>&,          \
-                                   const Vector<float>&);                                                       \
-  template void convert<T, float>(const ExecutionSpace&, const ConstVector<T>&, const Vector<float>&);          \
-  template void convert<T, bfloat16>(const ExecutionSpace&, const ConstVector<T>&, const Vector<bfloat16>&);    \
+#define MYLOS_INSTANTIATE(T)                                                                                      \
+  template void bias_gelu<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&, const Matrix<T>&);   \
+  template void gelu<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);                          \
+  template void gelu_backward<T>(const ExecutionSpace&, const Matrix<T>&, const Matrix<T>&, const Vector<float>&, \
+                                 const Vector<float>&);                                                           \
+  template void add_bias<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&);                      \
+  template void add_column_sums<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Vector<float>&,            \
+                                   const Vector<float>&);                                                         \
+  template void convert<T, float>(const ExecutionSpace&, const ConstVector<T>&, const Vector<float>&);            \
+  template void convert<T, bfloat16>(const ExecutionSpace&, const ConstVector<T>&, const Vector<bfloat16>&);      \
   template void convert<T, half>(const ExecutionSpace&, const ConstVector<T>&, const Vector<half>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

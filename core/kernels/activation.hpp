@@ -14,9 +14,11 @@ void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Ma
 template <class T>
 void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& y);
 
-/// dy (M, N) *= gelu'(pre).
+/// dy (M, N) *= gelu'(pre); sums (N) += column sums of dy, as add_column_sums computes them; pre = gelu(pre). Reads and
+/// writes each element once. The workspace needs column_sum_workspace floats.
 template <class T>
-void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& dy);
+void gelu_backward(const ExecutionSpace& space, const Matrix<T>& pre, const Matrix<T>& dy, const Vector<float>& sums,
+                   const Vector<float>& workspace);
 
 /// x (M, N) += bias (N).
 template <class T>

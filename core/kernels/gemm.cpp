@@ -60,7 +60,7 @@ void check_shapes(const GemmCall& call, const ConstMatrix<In>& a, const ConstMat
 template <class Out>
 void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
   const bool has_bias = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
-  const bool has_pre = call.epilogue == EpilogueKind::bias_gelu || call.epilogue == EpilogueKind::gelu_gradient;
+  const bool has_pre = call.epilogue == EpilogueKind::bias_gelu;
   require(call.beta == 0.0f || (call.beta == 1.0f && call.epilogue == EpilogueKind::none),
           fmt::format("product with beta {}: it is 0, or 1 without an epilogue", call.beta));
   require(!has_bias || epilogue.bias.size() == call.n,

@@ -18,7 +18,7 @@
 /// in every precision.
 namespace mylos {
 
-/// An epilogue on C of element type T; `pre` (M, N) is written by bias_gelu and read by gelu_gradient.
+/// An epilogue on C of element type T; `pre` (M, N) is written by bias_gelu.
 template <class T>
 struct Epilogue {
   EpilogueKind kind = EpilogueKind::none;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view prefix = "mylos::gemm";
 constexpr std::string_view convolution_prefix = "mylos::convolution";
 constexpr std::array<std::string_view, 3> passes = {"forward", "input_gradient", "weight_gradient"};
-constexpr std::array<std::string_view, 4> epilogues = {"none", "bias", "bias_gelu", "gelu_gradient"};
+constexpr std::array<std::string_view, 3> epilogues = {"none", "bias", "bias_gelu"};
 
 template <class Enum>
 std::size_t index_of(Enum value) {

@@ -74,7 +74,6 @@ template <class T>
 void apply_rest(const ExecutionSpace& space, const GemmCall& call) {
   const Matrix<T> pre(static_cast<T*>(call.pre), call.m, call.n), c(static_cast<T*>(call.c), call.m, call.n);
   if (call.epilogue == EpilogueKind::bias_gelu) gelu<T>(space, ConstMatrix<T>(pre), c);
-  if (call.epilogue == EpilogueKind::gelu_gradient) gelu_gradient<T>(space, ConstMatrix<T>(pre), c);
 }
 
 /// Returns a primitive descriptor; empty if oneDNN has none. Version 3 has no separate operation descriptor.

@@ -16,9 +16,8 @@ enum class Transpose { no, yes };
 /// afterwards.
 enum class EpilogueKind {
   none,
-  bias,           ///< c += bias[column]
-  bias_gelu,      ///< pre = c + bias[column], stored; c = gelu(pre)
-  gelu_gradient,  ///< c *= gelu'(pre)
+  bias,       ///< c += bias[column]
+  bias_gelu,  ///< pre = c + bias[column], stored; c = gelu(pre)
 };
 
 /// C (m, n) = op(A) op(B), with k terms per sum, as listed by a model. A convolution is such a product over its output

@@ -28,8 +28,6 @@ void apply(const ExecutionSpace& space, const GemmCall& call) {
       return add_bias<T>(space, flat<T>(call.bias, call.n), matrix<T>(call.c, call));
     case EpilogueKind::bias_gelu:
       return bias_gelu<T>(space, flat<T>(call.bias, call.n), matrix<T>(call.pre, call), matrix<T>(call.c, call));
-    case EpilogueKind::gelu_gradient:
-      return gelu_gradient<T>(space, ConstMatrix<T>(matrix<T>(call.pre, call)), matrix<T>(call.c, call));
   }
 }
 

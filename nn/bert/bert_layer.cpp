@@ -133,8 +133,7 @@ std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::siz
                               .out = feed_forward,
                               .forward = EpilogueKind::bias_gelu,
                               .adds_input_gradient = true};
-  LinearProducts output{
-      .name = "output", .in = feed_forward, .out = hidden, .input_gradient = EpilogueKind::gelu_gradient};
+  LinearProducts output{.name = "output", .in = feed_forward, .out = hidden};
   std::vector<GemmProduct> all;
   for (LinearProducts* linear : {&qkv, &attention, &intermediate, &output}) {
     linear->precision = precision_of<T>;
@@ -201,14 +200,14 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
       layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, work.dresidual, work.dsublayer,
       parameters.gradient(output_norm_.weight), parameters.gradient(output_norm_.bias),
       parameters.gradient(output_.bias), work.column_sums);
-  const BertLayerScratch<T> again = work.forward();
-  gelu<T>(pass.space, saved.pre_activation, again.activation);
-  linear_weight_gradient<T>(pass, output_, again.activation, work.dsublayer);
-  linear_gelu_input_gradient<T>(pass, output_, work.dsublayer, saved.pre_activation, work.dfeed_forward);
+  linear_input_gradient<T>(pass, output_, work.dsublayer, 0.0f, work.dfeed_forward);
+  gelu_backward<T>(pass.space, saved.pre_activation, work.dfeed_forward, parameters.gradient(intermediate_.bias),
+                   work.column_sums);
+  const Matrix<T>& activation = saved.pre_activation;  // since gelu_backward
+  linear_weight_gradient<T>(pass, output_, activation, work.dsublayer);
   layer_norm_again<T>(pass.space, layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm,
-                      again.attention_output);
-  linear_weight_gradient<T>(pass, intermediate_, again.attention_output, work.dfeed_forward);
-  linear_bias_gradient<T>(pass, intermediate_, work.dfeed_forward, work.column_sums);
+                      work.dcontext);
+  linear_weight_gradient<T>(pass, intermediate_, work.dcontext, work.dfeed_forward);
   linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
 
   bias_dropout_residual_layer_norm_backward<T>(

@@ -43,7 +43,8 @@ template <class T>
 LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
 
 /// Activations that a layer keeps for its backward pass: 7 H + F elements and A + 4 floats per token. The output of the
-/// first LayerNorm and the output of GELU are not kept, because one elementwise kernel recomputes them.
+/// first LayerNorm and the output of GELU are not kept: an elementwise kernel recomputes the first, and GELU's backward
+/// pass the second.
 template <class T>
 struct BertLayerActivations {
   Matrix<T> qkv;                     ///< (T, 3H), recomputed under Recompute::attention
@@ -117,7 +118,8 @@ class BertLayer {
   /// Recomputes the parts of `saved` that pass.recompute did not keep, bit for bit.
   void restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
-  /// Computes dinput (T, H) from doutput (T, H), and adds the parameter gradients. dinput may alias doutput.
+  /// Computes dinput (T, H) from doutput (T, H), and adds the parameter gradients. dinput may alias doutput. Overwrites
+  /// saved.pre_activation with its GELU.
   void backward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                 const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,
                 const BertLayerWorkspace<T>& workspace, const Matrix<T>& dinput) const;

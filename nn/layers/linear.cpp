@@ -40,7 +40,6 @@ std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size
                       .input = precision,
                       .output = precision,
                       .accumulate = linear.adds_input_gradient,
-                      .epilogue = linear.input_gradient,
                       .count = linear.count,
                       .name = linear.name + "/input-gradient"});
   return products;
@@ -87,24 +86,14 @@ void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMa
                              pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), beta, dx);
 }
 
-template <class T>
-void linear_gelu_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, const Matrix<T>& pre,
-                                const Matrix<T>& dx) {
-  const Epilogue<T> gelu_gradient{EpilogueKind::gelu_gradient, {}, pre};
-  pass.gemm.operator()<T, T>(pass.space, Transpose::no, dy, Transpose::no, pass.parameters.matrix<T>(linear.weight),
-                             0.0f, dx, gelu_gradient);
-}
-
-#define MYLOS_INSTANTIATE(T)                                                                                          \
-  template void linear_without_bias<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);          \
-  template void linear_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);               \
-  template void linear_gelu_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,           \
-                                       const Matrix<T>&);                                                             \
-  template void linear_weight_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const ConstMatrix<T>&);  \
-  template void linear_bias_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Vector<float>&);     \
-  template void linear_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, float, const Matrix<T>&); \
-  template void linear_gelu_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,    \
-                                              const Matrix<T>&);
+#define MYLOS_INSTANTIATE(T)                                                                                         \
+  template void linear_without_bias<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);         \
+  template void linear_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);              \
+  template void linear_gelu_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,          \
+                                       const Matrix<T>&);                                                            \
+  template void linear_weight_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const ConstMatrix<T>&); \
+  template void linear_bias_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Vector<float>&);    \
+  template void linear_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, float, const Matrix<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

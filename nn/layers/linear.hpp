@@ -19,13 +19,13 @@ void add_linear_tensors(ParameterTable::Builder& builder, const std::string& nam
 /// Looks up `stacked` layers, the first of which is called `name`.
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1);
 
-/// Describes the matrix products of a linear layer over T rows. The epilogues depend on which of the functions below
+/// Describes the matrix products of a linear layer over T rows. The epilogue depends on which of the functions below
 /// the layer calls.
 struct LinearProducts {
   std::string name = {};  ///< layer name
   std::size_t in = 0, out = 0;
   Precision precision = Precision::float32;
-  EpilogueKind forward = EpilogueKind::none, input_gradient = EpilogueKind::none;
+  EpilogueKind forward = EpilogueKind::none;
   bool adds_input_gradient = false;  ///< true if linear_input_gradient is called with beta 1
   bool has_float_result = false;     ///< true if the forward product's result is float
   std::size_t count = 1;             ///< number of layers with these sizes
@@ -41,7 +41,7 @@ void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatr
 /// y = x W^T + b.
 template <class T>
 void linear_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y);
-/// pre (T, out) = x W^T + b, y = gelu(pre).
+/// pre (T, out) = x W^T + b, y = gelu(pre). For the backward pass see gelu_backward.
 template <class T>
 void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
                          const Matrix<T>& y);
@@ -57,9 +57,5 @@ void linear_bias_gradient(const Pass& pass, const Linear& linear, const ConstMat
 template <class T>
 void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, float beta,
                            const Matrix<T>& dx);
-/// dx (T, in) = gelu'(pre) * (dy W), for pre (T, in).
-template <class T>
-void linear_gelu_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, const Matrix<T>& pre,
-                                const Matrix<T>& dx);
 
 }  // namespace mylos::nn

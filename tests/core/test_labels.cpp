@@ -52,8 +52,7 @@ struct LabelArrays {
 void run_products(const LabelArrays& a, const std::string& provider) {
   const Gemm gemm(provider);
   using T = LabelArrays::Bf;
-  for (const EpilogueKind kind :
-       {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu, EpilogueKind::gelu_gradient}) {
+  for (const EpilogueKind kind : {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu}) {
     gemm.operator()<T, T>(a.space, Transpose::no, a.x, Transpose::yes, a.y, 0.0f, Matrix<T>(a.z.data(), 6, 6),
                           Epilogue<T>{kind, slice(a.bias, 0, 6), Matrix<T>("test::pre", 6, 6)});
   }
@@ -66,7 +65,7 @@ void run_rows(const LabelArrays& a) {
   const DropoutRows rows = dropout_rows(a.batch);
   bias_gelu<T>(a.space, a.bias, a.x, a.y);
   gelu<T>(a.space, a.x, a.y);
-  gelu_gradient<T>(a.space, a.x, a.y);
+  gelu_backward<T>(a.space, a.x, a.y, a.sums, a.workspace);
   add_bias<T>(a.space, a.bias, a.x);
   add_column_sums<T>(a.space, a.x, a.sums, a.workspace);
   convert<float, T>(a.space, a.sums, a.bias);

@@ -81,8 +81,8 @@ TYPED_TEST(WorkOf, ActivationsReadAndWriteTheirArrays) {
             (Work{35.0 * n, bytes_of_arrays(x, x, y)}));
   EXPECT_EQ(reported("mylos::activation::gelu", [&] { gelu<T>(space, x, y); }),
             (Work{34.0 * n, bytes_of_arrays(x, y)}));
-  EXPECT_EQ(reported("mylos::activation::gelu_gradient", [&] { gelu_gradient<T>(space, x, y); }),
-            (Work{41.0 * n, bytes_of_arrays(x, y, y)}));
+  EXPECT_EQ(reported("mylos::activation::gelu_backward", [&] { gelu_backward<T>(space, x, y, sums, this->workspace); }),
+            (Work{77.0 * n, bytes_of_arrays(x, x, y, y, this->partial)}));
   EXPECT_EQ(reported("mylos::activation::add_bias", [&] { add_bias<T>(space, bias, x); }),
             (Work{n, bytes_of_arrays(x, x)}));
   EXPECT_EQ(reported("mylos::activation::convert", [&] { convert<T, float>(space, bias, sums); }),

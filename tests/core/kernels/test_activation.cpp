@@ -52,7 +52,8 @@ TYPED_TEST(Activation, BiasGeluMatchesTheErrorFunction) {
   });
 }
 
-TYPED_TEST(Activation, GeluGradientIsTheNumericDerivative) {
+/// The activation has the bits of `gelu`, and the sums those of `add_column_sums`.
+TYPED_TEST(Activation, GeluBackwardIsTheNumericDerivativeWithItsColumnSums) {
   using T = TypeParam;
   for_sizes([](std::size_t rows, std::size_t columns, const std::string& name) {
     const Values x = random_values<T>(rows * columns, 1, 4.0), dy = random_values<T>(rows * columns, 2);
@@ -60,9 +61,17 @@ TYPED_TEST(Activation, GeluGradientIsTheNumericDerivative) {
     for (std::size_t i = 0; i < x.size(); ++i) {
       expected[i] = dy[i] * (gelu_twin(x[i] + 1e-5) - gelu_twin(x[i] - 1e-5)) / 2e-5;
     }
-    const auto gradient = device_matrix<T>(dy, rows, columns);
-    gelu_gradient<T>(ExecutionSpace(), device_matrix<T>(x, rows, columns), gradient);
+    const Values before = random_values(columns, 3);
+    const auto pre = device_matrix<T>(x, rows, columns), gradient = device_matrix<T>(dy, rows, columns);
+    const auto sums = device_vector<float>(before), sums_of_gradient = device_vector<float>(before);
+    const Vector<float> workspace("test::workspace", column_sum_workspace(rows, columns));
+    const Matrix<T> activation("test::activation", rows, columns);
+    gelu<T>(ExecutionSpace(), ConstMatrix<T>(pre), activation);
+    gelu_backward<T>(ExecutionSpace(), pre, gradient, sums, workspace);
     expect_near(host_values(gradient), expected, 2.0 * rounding<T> + 5e-7, name);
+    EXPECT_TRUE(same_bits(pre, activation)) << name;
+    add_column_sums<T>(ExecutionSpace(), gradient, sums_of_gradient, workspace);
+    EXPECT_TRUE(same_bits(sums, sums_of_gradient)) << name;
   });
 }
 
@@ -120,13 +129,14 @@ TYPED_TEST(Activation, ArraysMayBeginAnywhere) {
       return device_vector<T>(padded);
     };
     const Vector<T> pre = position(x), again = position(x), gradient = position(dy), added = position(bias),
-                    y = position(x);
+                    y = position(x), before = position(x);
+    const Vector<float> sums("test::sums", columns), workspace("test::workspace", column_sum_workspace(rows, columns));
     const auto matrix = [&](const Vector<T>& all) { return as_matrix(slice(all, shift, shift + size), rows, columns); };
     bias_gelu<T>(ExecutionSpace(), slice(added, shift, shift + columns), matrix(pre), matrix(y));
-    gelu_gradient<T>(ExecutionSpace(), matrix(again), matrix(gradient));
+    gelu_backward<T>(ExecutionSpace(), matrix(before), matrix(gradient), sums, workspace);
     add_bias<T>(ExecutionSpace(), slice(added, shift, shift + columns), matrix(again));
-    Values all;
-    for (const Vector<T>& one : {pre, y, gradient, again}) {
+    Values all = host_values(sums);
+    for (const Vector<T>& one : {pre, y, gradient, before, again}) {
       const Values values = host_values(slice(one, shift, shift + size));
       all.insert(all.end(), values.begin(), values.end());
     }
@@ -145,7 +155,12 @@ TEST(ActivationErrors, ShowBothSides) {
   EXPECT_THAT(error_of([&] { add_bias<float>(space, three, x); }), HasSubstr("bias of 3 elements for 4 columns"));
   EXPECT_THAT(error_of([&] { bias_gelu<float>(space, four, x, y); }), HasSubstr("bias_gelu: 3 x 4 and 2 x 4"));
   EXPECT_THAT(error_of([&] { gelu<float>(space, x, y); }), HasSubstr("gelu: 3 x 4 and 2 x 4"));
-  EXPECT_THAT(error_of([&] { gelu_gradient<float>(space, x, y); }), HasSubstr("gelu_gradient: 3 x 4 and 2 x 4"));
+  EXPECT_THAT(error_of([&] { gelu_backward<float>(space, x, y, four, four); }),
+              HasSubstr("gelu_backward: 3 x 4 and 2 x 4"));
+  EXPECT_THAT(error_of([&] { gelu_backward<float>(space, x, x, three, four); }),
+              HasSubstr("bias of 3 elements for 4 columns"));
+  EXPECT_THAT(error_of([&] { gelu_backward<float>(space, x, x, four, small); }),
+              HasSubstr("column sums of 3 x 4: the workspace has 2 floats, 4 are needed"));
   EXPECT_THAT(error_of([&] { add_column_sums<float>(space, x, four, small); }),
               HasSubstr("column sums of 3 x 4: the workspace has 2 floats, 4 are needed"));
   EXPECT_THAT(error_of([&] { convert<float, float>(space, three, four); }), HasSubstr("convert: 3 elements to 4"));

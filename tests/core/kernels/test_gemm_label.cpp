@@ -93,8 +93,7 @@ TEST(GemmLabel, ARegionAroundAConvolutionSaysItsShape) {
 
 TEST(GemmLabel, IsReadBack) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
-    for (const EpilogueKind epilogue :
-         {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu, EpilogueKind::gelu_gradient}) {
+    for (const EpilogueKind epilogue : {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu}) {
       const GemmLabel label{.transpose_a = Transpose::yes,
                             .m = 5'000'000'000,
                             .n = 1,

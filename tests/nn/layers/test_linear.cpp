@@ -1,7 +1,6 @@
 #include "nn/layers/linear.hpp"
 
 #include "core/kernels/layer_norm.hpp"
-#include "core/kernels/math.hpp"
 #include "tests/support/engine.hpp"
 
 #include <fmt/format.h>
@@ -157,24 +156,16 @@ TYPED_TEST(LinearLayer, InputGradientReplacesOrAdds) {
   });
 }
 
-TYPED_TEST(LinearLayer, GeluFollowsTheBiasAndItsGradientPrecedesTheProduct) {
+TYPED_TEST(LinearLayer, GeluFollowsTheBias) {
   using T = TypeParam;
   for (const std::string& provider : exact_gemm_providers()) {
     Setting<T> s(provider, 1);
-    const Matrix<T> y("test::y", rows, out), pre("test::pre", rows, out), dx("test::dx", rows, in);
+    const Matrix<T> y("test::y", rows, out), pre("test::pre", rows, out);
     linear_gelu_forward<T>(s.engine.pass(), s.linear, s.device_x(), pre, y);
     Values expected = s.product(true);
     expect_near(host_values(pre), expected, tolerance<T>, provider + " pre");
     for (double& value : expected) value *= 0.5 * (1.0 + std::erf(value / std::sqrt(2.0)));
     expect_near(host_values(y), expected, tolerance<T>, provider + " gelu");
-
-    const Values before = random_values<T>(rows * in, 4);
-    linear_gelu_input_gradient<T>(s.engine.pass(), s.linear, s.device_dy(), device_matrix<T>(before, rows, in), dx);
-    Values gradient = s.input_gradient();
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      gradient[i] *= static_cast<double>(gelu_derivative(static_cast<float>(before[i])));
-    }
-    expect_near(host_values(dx), gradient, tolerance<T>, provider + " dx");
   }
 }
 
