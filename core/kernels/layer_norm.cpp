@@ -202,19 +202,6 @@ void check(const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& sa
                       saved.input.extent(0), saved.input.extent(1), saved.mean.size(), saved.inverse.size()));
 }
 
-/// Uses the Held kernel if teams can hold the rows, else the Any kernel for rows of any length.
-template <class Held, class Any, class Arrays>
-void for_each_task(const std::string& label, const ExecutionSpace& space, std::size_t tasks, std::size_t columns,
-                   const Arrays& arrays) {
-  if constexpr (kernels_in_teams) {
-    const TeamShape team = team_that_holds<Held::most>(space, columns);
-    if (team.threads > 0 && arrays.aligned()) {
-      return for_each_row<typename Held::Bounds>(label, space, tasks, Held{arrays}, team);
-    }
-  }
-  for_each_row(label, space, tasks, Any{arrays});
-}
-
 /// Returns the work of a kernel with `flops` operations per element of a (T, H) array, which reads and writes `arrays`
 /// such arrays; mean and inverse are two floats per row.
 template <class T>
@@ -226,7 +213,7 @@ template <class T>
 void normalize(const std::string& label, const ExecutionSpace& space, const ForwardArrays<T>& arrays) {
   const std::size_t rows = arrays.y.extent(0), columns = arrays.y.extent(1);
   check(arrays.parameters, arrays.saved, rows, columns);
-  for_each_task<layer_norm::NormalizeHeld<T>, Normalize<T>>(label, space, rows, columns, arrays);
+  for_each_held_task<Normalize<T>, layer_norm::NormalizeHeld<T>>(label, space, rows, columns, arrays);
 }
 
 }  // namespace
@@ -256,7 +243,7 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
   const auto partial = [&](std::size_t index) { return partial_sums(workspace, index, count, columns); };
   const BackwardArrays<T> arrays{dropout,   rows, dy,         parameters, saved,
                                  dresidual, dx,   partial(0), partial(1), partial(2)};
-  for_each_task<layer_norm::BackwardHeld<T, true>, ResidualBackward<T>>(
+  for_each_long_row_task<T, ResidualBackward<T>, layer_norm::BackwardKernels<T, true>::template Held>(
       with_work("mylos::layer_norm::bias_dropout_residual_backward",
                 norm_work<T>(dy, 22.0, 4.0) + work_of(3 * partial(0).size(), 0.0, sizeof(float))),
       space, column_sum_blocks(count), columns, arrays);
@@ -288,7 +275,7 @@ void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& 
   const Matrix<float> partial_w = partial_sums(workspace, 0, count, columns);
   const Matrix<float> partial_b = partial_sums(workspace, 1, count, columns);
   const BackwardArrays<T> arrays{dropout, rows, dy, parameters, saved, dz, {}, partial_w, partial_b, {}};
-  for_each_task<layer_norm::BackwardHeld<T, false>, DropoutBackward<T>>(
+  for_each_long_row_task<T, DropoutBackward<T>, layer_norm::BackwardKernels<T, false>::template Held>(
       with_work("mylos::layer_norm::dropout_backward",
                 norm_work<T>(dy, 20.0, 3.0) + work_of(2 * partial_w.size(), 0.0, sizeof(float))),
       space, column_sum_blocks(count), columns, arrays);

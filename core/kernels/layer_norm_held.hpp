@@ -52,25 +52,6 @@ struct BackwardArrays {
   }
 };
 
-/// The part of a row held by one thread.
-template <class T, int most>
-using HeldRow = Chunk<T, row_chunk>[held_chunks<most>];
-
-template <int most, class T, class Team>
-KOKKOS_FORCEINLINE_FUNCTION void load_row(const Team& team, std::size_t columns, const T* from,
-                                          HeldRow<T, most>& held) {
-  for_held_chunks<most>(team, columns, [&](int k, std::size_t column) { held[k].load(from + column); });
-}
-
-/// Calls body(k, j) for each element held by this thread: the j-th of its k-th chunk.
-template <int most, class Team, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void for_held_elements(const Team& team, std::size_t columns, const Body& body) {
-  for_held_chunks<most>(team, columns, [&](int k, std::size_t) {
-    MYLOS_UNROLLED
-    for (unsigned j = 0; j < row_chunk; ++j) body(k, j);
-  });
-}
-
 /// Up to four chunks per thread, two for float. Rows of 768 and of 1024 columns of 16-bit elements are held by one
 /// warp, with three and four chunks per thread that load concurrently; with more threads, each would load fewer bytes
 /// and wait at barriers.
@@ -140,15 +121,15 @@ struct NormalizeHeld : ForwardArrays<T> {
   }
 };
 
-/// Processes one block of rows of a backward pass. A thread has eight columns, whose weights and column sums stay in
-/// its registers for all rows. Rows are processed in groups, for which each thread loads 64 bytes per input, so that
-/// several rows share one team reduction and their loads overlap. `residual` is true if dropout came before LayerNorm,
-/// so that dx is the gradient through it; false if it came after.
-template <class T, bool residual>
+/// Processes one block of rows of a backward pass. A thread has eight columns, or `chunks` times as many for long rows,
+/// whose weights and column sums stay in its registers for all rows. Rows are processed in groups, for which each
+/// thread loads 64 bytes per input, so that several rows share one team reduction and their loads overlap. `residual`
+/// is true if dropout came before LayerNorm, so that dx is the gradient through it; false if it came after.
+template <class T, bool residual, int chunks>
 struct BackwardHeld : BackwardArrays<T> {
-  static constexpr int most = 1;
+  static constexpr int most = chunks;
   using Bounds = Kokkos::LaunchBounds<largest_team, 1>;
-  static constexpr int at_once = 8 / static_cast<int>(sizeof(T));
+  static constexpr int at_once = rows_at_once<T, chunks>;
 
   struct Columns {
     Chunk<T, row_chunk> weight;
@@ -262,6 +243,13 @@ struct BackwardHeld : BackwardArrays<T> {
       if constexpr (residual) dx.store(this->dx.data() + row * columns + column);
     });
   }
+};
+
+/// The kernels for rows of different lengths.
+template <class T, bool residual>
+struct BackwardKernels {
+  template <int chunks>
+  using Held = BackwardHeld<T, residual, chunks>;
 };
 
 }  // namespace mylos::layer_norm

@@ -1,7 +1,7 @@
 #include "core/kernels/rms_norm.hpp"
 
 #include "core/base/error.hpp"
-#include "core/kernels/column_sums.hpp"
+#include "core/kernels/rms_norm_held.hpp"
 #include "core/work.hpp"
 
 #include <fmt/format.h>
@@ -9,42 +9,33 @@
 namespace mylos {
 namespace {
 
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION T scaled(const T& z, float inverse, const T& weight) {
-  return T(float(z) * inverse * float(weight));
-}
-
 /// y = z inverse weight for one row of `columns` elements.
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION void scale_row(const Team& team, std::size_t columns, const T* z, float inverse,
                                            const T* weight, T* y) {
   team_map(
-      team, columns, [=](const T& input, const T& w, T& result) { result = scaled(input, inverse, w); }, z, weight,
-      written(y));
+      team, columns, [=](const T& input, const T& w, T& result) { result = rms_norm::scaled(input, inverse, w); }, z,
+      weight, written(y));
 }
 
 template <class T>
-struct RmsNormRow {
-  ConstMatrix<T> residual;
-  RmsNormParameters<T> parameters;
-  RmsNormSaved<T> saved;
-  Matrix<T> y;
-
+struct RmsNormRow : rms_norm::ForwardArrays<T> {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
-    const std::size_t columns = y.extent(1);
-    T* const z = saved.input.data() + row * columns;
-    if (residual.data() != nullptr) {
-      const T* const other = residual.data() + row * columns;
+    const std::size_t columns = this->y.extent(1);
+    T* const z = this->saved.input.data() + row * columns;
+    if (this->residual.data() != nullptr) {
+      const T* const other = this->residual.data() + row * columns;
       team_map(
           team, columns, [](const T& add, T& sum) { sum = T(float(sum) + float(add)); }, other, z);
       team_barrier(team);
     }
     const float squares = team_map_sum<float>(
         team, columns, [](const T& value) { return float(value) * float(value); }, static_cast<const T*>(z));
-    const float inverse = 1.0f / Kokkos::sqrt(squares / static_cast<float>(columns) + parameters.epsilon);
-    saved.inverse(row) = inverse;
-    scale_row(team, columns, static_cast<const T*>(z), inverse, parameters.weight.data(), y.data() + row * columns);
+    const float inverse = 1.0f / Kokkos::sqrt(squares / static_cast<float>(columns) + this->parameters.epsilon);
+    this->saved.inverse(row) = inverse;
+    scale_row(team, columns, static_cast<const T*>(z), inverse, this->parameters.weight.data(),
+              this->y.data() + row * columns);
   }
 };
 
@@ -65,18 +56,11 @@ struct RmsNormRowAgain {
 /// Processes one block of rows: dz += inverse (g - x^ mean(g x^)) with g = dy weight and x^ = z inverse; partial sums
 /// of dy x^.
 template <class T>
-struct RmsNormBackwardBlock {
-  RmsNormParameters<T> parameters;
-  RmsNormSaved<T> saved;
-  ConstMatrix<T> dy;
-  Matrix<T> dz;
-  Matrix<float> partial;
-
+struct RmsNormBackwardBlock : rms_norm::BackwardArrays<T> {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t columns = dy.extent(1), begin = block * column_sum_rows;
-    const std::size_t end = begin + column_sum_rows < dy.extent(0) ? begin + column_sum_rows : dy.extent(0);
-    float* const sum = partial.data() + block * columns;
+    const std::size_t columns = this->dy.extent(1), begin = block * column_sum_rows, end = this->end(block);
+    float* const sum = this->partial.data() + block * columns;
     team_for(team, columns, [=](std::size_t i) { sum[i] = 0.0f; });
     team_barrier(team);
     for (std::size_t row = begin; row < end; ++row) add_row(team, row, sum);
@@ -84,11 +68,11 @@ struct RmsNormBackwardBlock {
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void add_row(const Team& team, std::size_t row, float* sum) const {
-    const std::size_t columns = dy.extent(1);
-    const T *const z = saved.input.data() + row * columns, *const weight = parameters.weight.data();
-    const T* const gradient = dy.data() + row * columns;
-    T* const out = dz.data() + row * columns;
-    const float inverse = saved.inverse(row);
+    const std::size_t columns = this->dy.extent(1);
+    const T *const z = this->saved.input.data() + row * columns, *const weight = this->parameters.weight.data();
+    const T* const gradient = this->dy.data() + row * columns;
+    T* const out = this->dz.data() + row * columns;
+    const float inverse = this->saved.inverse(row);
     const float mean =
         team_sum(team, columns,
                  [=](std::size_t i) { return float(gradient[i]) * float(weight[i]) * (float(z[i]) * inverse); }) /
@@ -130,8 +114,9 @@ void residual_rms_norm(const ExecutionSpace& space, const ConstMatrix<T>& residu
                       residual.extent(1)));
   const char* const label = is_sum ? with_work("mylos::rms_norm::residual", rms_norm_work<T>(y, 5.0, 4.0))
                                    : with_work("mylos::rms_norm::forward", rms_norm_work<T>(y, 4.0, 2.0));
-  for_each_row(label, space, y.extent(0), RmsNormRow<T>{residual, parameters, saved, y},
-               team_of_row<T>(space, y.extent(1)));
+  for_each_held_task<RmsNormRow<T>, rms_norm::NormalizeHeld<T>>(
+      label, space, y.extent(0), y.extent(1), rms_norm::ForwardArrays<T>{residual, parameters, saved, y},
+      team_of_row<T>(space, y.extent(1)));
 }
 
 template <class T>
@@ -150,9 +135,10 @@ void rms_norm_backward(const ExecutionSpace& space, const RmsNormParameters<T>& 
   require(dz.extent(0) == dy.extent(0) && dz.extent(1) == dy.extent(1),
           fmt::format("RMSNorm of {} x {}: dz is {} x {}", dy.extent(0), dy.extent(1), dz.extent(0), dz.extent(1)));
   const Matrix<float> partial = partial_sums(workspace, 0, dy.extent(0), dy.extent(1));
-  for_each_row(with_work("mylos::rms_norm::backward",
-                         rms_norm_work<T>(dy, 13.0, 4.0) + work_of(partial.size(), 0.0, sizeof(float))),
-               space, partial.extent(0), RmsNormBackwardBlock<T>{parameters, saved, dy, dz, partial});
+  for_each_long_row_task<T, RmsNormBackwardBlock<T>, rms_norm::BackwardKernels<T>::template Held>(
+      with_work("mylos::rms_norm::backward",
+                rms_norm_work<T>(dy, 13.0, 4.0) + work_of(partial.size(), 0.0, sizeof(float))),
+      space, partial.extent(0), dy.extent(1), rms_norm::BackwardArrays<T>{parameters, saved, dy, dz, partial});
   add_partial_sums(space, {{partial, dweight}});
 }
 

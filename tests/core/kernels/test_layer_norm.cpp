@@ -195,10 +195,12 @@ std::vector<Case> cases() {
       }
     }
   }
-  // One chunk per row, fewer chunks than threads, more than threads can hold, and unaligned chunks.
+  // One chunk per row, fewer chunks than threads, more than one and more than two for each thread of a device in the
+  // backward pass, and unaligned chunks.
   for (const bool residual_form : {true, false}) {
-    for (const std::size_t columns : {8u, 40u, 2056u})
-      all.push_back({columns < 2056 ? 35u : 3u, columns, 0.1f, residual_form});
+    for (const std::size_t columns : {8u, 40u, 2056u, 4104u}) {
+      all.push_back({columns < 2056 ? 35u : columns < 4104 ? 3u : 1u, columns, 0.1f, residual_form});
+    }
     for (const std::size_t shift : {1u, 4u}) all.push_back({35, 384, 0.1f, residual_form, {shift}});
   }
   return all;

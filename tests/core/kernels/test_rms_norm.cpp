@@ -93,7 +93,7 @@ struct RmsDevice {
 template <class Check>
 void for_rms_cases(const Check& check) {
   for (const std::size_t rows : {1u, 3u, 301u}) {
-    for (const std::size_t columns : {1u, 7u, 60u, 384u, 2056u}) {
+    for (const std::size_t columns : {1u, 7u, 60u, 384u, 768u, 2056u, 4104u, 8200u}) {
       if (rows * columns > 300000) continue;
       for (const bool with_residual : {false, true}) {
         check(rows, columns, with_residual,
