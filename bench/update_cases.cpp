@@ -1,6 +1,5 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
-#include "core/kernels/activation.hpp"
 #include "core/kernels/optimizer.hpp"
 
 namespace mylos::bench {
@@ -29,8 +28,8 @@ class Update final : public KernelCase {
   }
   void launch(const ExecutionSpace& space) const override {
     block_squared_sums(space, gradient_.memory, 0, sums_);
-    adamw_update(space, settings, control_, gradient_.memory, master_.memory, first_, second_);
-    if constexpr (!is_float) convert<float, T>(space, master_.memory, values_.memory);
+    const RoundedValues rounded{is_float ? nullptr : values_.memory.data(), precision_of<T>};
+    adamw_update(space, settings, control_, gradient_.memory, master_.memory, first_, second_, rounded);
   }
   void check() const override {
     const auto updated = [this](std::size_t row, std::size_t i) {

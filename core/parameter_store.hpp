@@ -4,12 +4,22 @@
 #include "core/numeric.hpp"
 #include "core/parameters.hpp"
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
 /// Parameters on the device, in one flat buffer per unit.
 namespace mylos {
+
+/// The values of a slice in 16 bits, which models compute with.
+struct RoundedCopy {
+  Vector<std::byte> values;
+  Precision precision = Precision::bfloat16;
+  /// True from an update of the master weights that also wrote `values`, until the sharding strategy publishes them.
+  bool is_current = false;
+};
 
 /// Elements [begin, end) of a unit that this rank updates, as optimizers and gradient clipping see them. Slices have
 /// equal sizes on all ranks; if several ranks shard a unit, `end` may exceed the unit's size.
@@ -19,6 +29,9 @@ struct ParameterSlice {
   std::size_t end = 0;
   Vector<float> master;    ///< master weights, in float
   Vector<float> gradient;  ///< complete when the sharding strategy says so
+  /// Written by updates, so that no other pass has to read the master weights. Null if there is no copy to write,
+  /// because values are float or are rounded later.
+  std::shared_ptr<RoundedCopy> rounded = nullptr;
 };
 
 /// Which memory a store owns, and the number of slices per unit.

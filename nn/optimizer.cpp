@@ -66,6 +66,17 @@ class SlicedOptimizer : public Optimizer {
   std::span<const SliceSegment> segments() const { return segments_; }
   Vector<float> master(const SliceSegment& part) const { return cut(slices_[part.slice].master, part); }
   Vector<float> gradient(const SliceSegment& part) const { return cut(slices_[part.slice].gradient, part); }
+  RoundedValues rounded(const SliceSegment& part) const {
+    const RoundedCopy* const copy = slices_[part.slice].rounded.get();
+    if (copy == nullptr) return {};
+    return {copy->values.data() + part.begin * bytes_of(copy->precision), copy->precision};
+  }
+  /// To be called after all segments were updated with their rounded copies, or reverted without.
+  void note_rounded(bool is_current) const {
+    for (const ParameterSlice& slice : slices_) {
+      if (slice.rounded != nullptr) slice.rounded->is_current = is_current;
+    }
+  }
   Vector<float> slot_of(std::size_t slot, const SliceSegment& part) const {
     return cut(slots_[slot][part.slice], part);
   }
@@ -90,14 +101,16 @@ class AdamW final : public SlicedOptimizer {
               const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
       adamw_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part),
-                   slot_of(0, part), slot_of(1, part));
+                   slot_of(0, part), slot_of(1, part), rounded(part));
     }
+    note_rounded(true);
   }
 
   bool revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
     for (const SliceSegment& part : segments()) {
       adamw_revert(space, kernel_settings(settings, part.group), slot_of(0, part), slot_of(1, part), master(part));
     }
+    note_rounded(false);
     return true;
   }
 
@@ -124,8 +137,10 @@ class Sgd final : public SlicedOptimizer {
   void update(const ExecutionSpace& space, const UpdateSettings& settings,
               const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
-      sgd_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part), slot_of(0, part));
+      sgd_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part), slot_of(0, part),
+                 rounded(part));
     }
+    note_rounded(true);
   }
 
   bool revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
@@ -133,6 +148,7 @@ class Sgd final : public SlicedOptimizer {
     for (const SliceSegment& part : segments()) {
       sgd_revert(space, kernel_settings(settings, part.group), slot_of(0, part), master(part));
     }
+    note_rounded(false);
     return true;
   }
 

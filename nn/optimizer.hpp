@@ -26,8 +26,8 @@ class Optimizer {
   virtual std::vector<std::string> slot_names() const = 0;
   /// Slot `slot` of slice `slice`, with the slice's elements in order.
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
-  /// Updates the master weights of all slices, except tensors that are not trainable. Scales the gradient, and skips
-  /// the update, as `control` (1) says on the device.
+  /// Updates the master weights of all slices and their rounded copies, except tensors that are not trainable. Scales
+  /// the gradient, and skips the update, as `control` (1) says on the device.
   virtual void update(const ExecutionSpace& space, const UpdateSettings& settings,
                       const ConstVector<UpdateControl>& control) = 0;
   /// Undoes the last update, made with `settings`, in the master weights, up to rounding. The slots are not restored,

@@ -109,6 +109,63 @@ struct SumInOrder {
   }
 };
 
+/// The update of one weight, as in PyTorch: decay before the update, bias corrections in the step and in the
+/// denominator.
+struct AdamWElement {
+  float keep, step, inverse_root, beta1, beta2, rest1, rest2, epsilon;
+
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(float scale, const float& gradient, float& weight, float& mean,
+                                               float& square) const {
+    const float scaled = gradient * scale;
+    const float m = beta1 * mean + rest1 * scaled;
+    const float v = beta2 * square + rest2 * scaled * scaled;
+    mean = m;
+    square = v;
+    weight = keep * weight - step * m / (Kokkos::sqrt(v) * inverse_root + epsilon);
+  }
+};
+
+struct SgdElement {
+  SgdSettings settings;
+
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(float scale, const float& gradient, float& weight, float& slot) const {
+    const float decayed = gradient * scale + settings.weight_decay * weight;
+    const float b = settings.momentum * slot + decayed;
+    slot = b;
+    weight -= settings.learning_rate * (settings.nesterov ? decayed + settings.momentum * b : b);
+  }
+};
+
+/// An update that also rounds the weight.
+template <class Update>
+struct WithRounding {
+  Update update;
+
+  template <class T, class... Slots>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(float scale, T& rounded, const float& gradient, float& weight,
+                                               Slots&... slots) const {
+    update(scale, gradient, weight, slots...);
+    rounded = T(weight);
+  }
+};
+
+/// Updates n weights with `flops` operations each. `slots` are the arrays of the optimizer's state.
+template <class Update, class... Slots>
+void update_weights(const char* name, double flops, const ExecutionSpace& space,
+                    const ConstVector<UpdateControl>& control, std::size_t n, const Update& update,
+                    const RoundedValues& rounded, const float* gradient, float* weights, Slots*... slots) {
+  const double bytes = (3.0 + 2.0 * sizeof...(Slots)) * sizeof(float);
+  if (rounded.values == nullptr) {
+    return update_elements(with_work(name, work_of(n, flops, bytes)), space, control, n, update, gradient, weights,
+                           slots...);
+  }
+  const auto round = [&]<class T>(T) {
+    update_elements(with_work(name, work_of(n, flops, bytes + sizeof(T))), space, control, n,
+                    WithRounding<Update>{update}, written(static_cast<T*>(rounded.values)), gradient, weights, slots...);
+  };
+  rounded.precision == Precision::bfloat16 ? round(bfloat16()) : round(half());
+}
+
 }  // namespace
 
 void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
@@ -121,31 +178,20 @@ void decide_update(const ExecutionSpace& space, const DecisionSettings& settings
 
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
                   const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
-                  const Vector<float>& second_moment) {
+                  const Vector<float>& second_moment, const RoundedValues& rounded) {
   check_sizes("AdamW", gradient.size(), value.size(), first_moment.size());
   check_sizes("AdamW", gradient.size(), value.size(), second_moment.size());
   const AdamWSettings& s = settings;
-  const float* const g = gradient.data();
-  float *const w = value.data(), *const first = first_moment.data(), *const second = second_moment.data();
-  // As in PyTorch: decay before the update, bias corrections in the step and in the denominator.
-  const float keep = 1.0f - s.learning_rate * s.weight_decay;
-  const auto step = static_cast<float>(s.learning_rate / s.bias_correction1);
-  const auto inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2));
-  const auto beta1 = static_cast<float>(s.beta1), beta2 = static_cast<float>(s.beta2);
-  const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
-  const float epsilon = s.epsilon;
-  update_elements(
-      with_work("mylos::optimizer::adamw", work_of(value.size(), 15.0, 7.0 * sizeof(float))), space, control,
-      value.size(),
-      KOKKOS_LAMBDA(float scale, const float& gradient_of_weight, float& weight, float& mean, float& square) {
-        const float scaled = gradient_of_weight * scale;
-        const float m = beta1 * mean + rest1 * scaled;
-        const float v = beta2 * square + rest2 * scaled * scaled;
-        mean = m;
-        square = v;
-        weight = keep * weight - step * m / (Kokkos::sqrt(v) * inverse_root + epsilon);
-      },
-      g, w, first, second);
+  const AdamWElement update{.keep = 1.0f - s.learning_rate * s.weight_decay,
+                            .step = static_cast<float>(s.learning_rate / s.bias_correction1),
+                            .inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2)),
+                            .beta1 = static_cast<float>(s.beta1),
+                            .beta2 = static_cast<float>(s.beta2),
+                            .rest1 = static_cast<float>(1.0 - s.beta1),
+                            .rest2 = static_cast<float>(1.0 - s.beta2),
+                            .epsilon = s.epsilon};
+  update_weights("mylos::optimizer::adamw", 15.0, space, control, value.size(), update, rounded, gradient.data(),
+                 value.data(), first_moment.data(), second_moment.data());
 }
 
 void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
@@ -167,21 +213,11 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
 }
 
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
-                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum) {
+                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum,
+                const RoundedValues& rounded) {
   check_sizes("SGD", gradient.size(), value.size(), momentum.size());
-  const SgdSettings s = settings;
-  const float* const g = gradient.data();
-  float *const w = value.data(), *const slot = momentum.data();
-  update_elements(
-      with_work("mylos::optimizer::sgd", work_of(value.size(), s.nesterov ? 9.0 : 7.0, 5.0 * sizeof(float))), space,
-      control, value.size(),
-      KOKKOS_LAMBDA(float scale, const float& gradient_of_weight, float& weight, float& slot_of_weight) {
-        const float decayed = gradient_of_weight * scale + s.weight_decay * weight;
-        const float b = s.momentum * slot_of_weight + decayed;
-        slot_of_weight = b;
-        weight -= s.learning_rate * (s.nesterov ? decayed + s.momentum * b : b);
-      },
-      g, w, slot);
+  update_weights("mylos::optimizer::sgd", settings.nesterov ? 9.0 : 7.0, space, control, value.size(),
+                 SgdElement{settings}, rounded, gradient.data(), value.data(), momentum.data());
 }
 
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,

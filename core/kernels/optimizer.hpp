@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/numeric.hpp"
 #include "core/parameters.hpp"
 
 #include <cstdint>
@@ -26,6 +27,12 @@ struct DecisionSettings {
 void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
                    const ConstVector<double>& losses, const Vector<UpdateControl>& control);
 
+/// An array of 16-bit elements to which an update also writes the updated values; none if `values` is null.
+struct RoundedValues {
+  void* values = nullptr;
+  Precision precision = Precision::bfloat16;
+};
+
 /// Loshchilov, Hutter 2019, with bias correction: w -= learning_rate (m^ / (sqrt(v^) + epsilon) + weight_decay w).
 struct AdamWSettings {
   float learning_rate = 0.0f;
@@ -36,7 +43,7 @@ struct AdamWSettings {
 };
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
                   const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
-                  const Vector<float>& second_moment);
+                  const Vector<float>& second_moment, const RoundedValues& rounded = {});
 
 /// Undoes the last update, which left these moments, up to the rounding error of the larger of the weights before and
 /// after it. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not restored.
@@ -51,7 +58,8 @@ struct SgdSettings {
   bool nesterov = false;
 };
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
-                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum);
+                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum,
+                const RoundedValues& rounded = {});
 
 /// Undoes the last update, which left this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
 /// momentum, whose updates contain the gradient: it cannot be computed from the momentum alone.

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace mylos::parallel {
@@ -43,9 +45,10 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
     if (settings.tree_sums) tree_sum_.emplace(ranks_, store.table());
   }
 
-  void add_slice(std::size_t unit, const Vector<float>& master, const Vector<float>& gradient) {
+  void add_slice(std::size_t unit, const Vector<float>& master, const Vector<float>& gradient,
+                 std::shared_ptr<RoundedCopy> rounded = nullptr) {
     const std::size_t size = shard_size(store_.table().units()[unit].size, ranks_.size());
-    slices_.push_back({unit, ranks_.rank() * size, (ranks_.rank() + 1) * size, master, gradient});
+    slices_.push_back({unit, ranks_.rank() * size, (ranks_.rank() + 1) * size, master, gradient, std::move(rounded)});
   }
   const std::string& unit_name(std::size_t unit) const { return store_.table().units()[unit].name; }
   Vector<float> new_master(std::size_t unit) const {
@@ -193,6 +196,7 @@ void SlicedStrategy::write_tensor(std::size_t tensor, std::size_t first, std::sp
   const ConstHostValues source(values.data() + (begin - first), end - begin);
   const std::size_t target = description.offset + begin - mine.begin;
   Kokkos::deep_copy(slice(mine.master, target, target + source.size()), source);
+  if (mine.rounded != nullptr) mine.rounded->is_current = false;
 }
 
 /// Values are complete on every rank; gradients and optimizer state are complete or sharded. After an update, each unit
@@ -226,6 +230,11 @@ class WholeValuesStrategy : public SlicedStrategy {
   }
   void leave_values(std::size_t) override {}
 
+  /// This rank's part of the values, unless they are float.
+  std::shared_ptr<RoundedCopy> rounded_copy_of(std::size_t unit) const {
+    if (store_.precision() == Precision::float32) return nullptr;
+    return std::make_shared<RoundedCopy>(RoundedCopy{part_of(store_.value_memory(unit)), store_.precision()});
+  }
   /// Float master weights are this rank's part of the values themselves.
   Vector<float> master_of(std::size_t unit) const {
     return store_.precision() == Precision::float32 ? part_of(whole_values<float>(unit)) : new_master(unit);
@@ -236,8 +245,10 @@ class WholeValuesStrategy : public SlicedStrategy {
     std::vector<NamedParts> arrays;
     for (const std::size_t unit : units) {
       const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
-      if (store_.precision() != Precision::float32)
+      RoundedCopy* const rounded = slices_[unit].rounded.get();
+      if (rounded != nullptr && !std::exchange(rounded->is_current, false)) {
         round_master_weights(space, slices_[unit].master, store_.precision(), mine);
+      }
       arrays.push_back({buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit))});
     }
     const Event gathered = ranks_.all_gather_coalesced(space, arrays);
@@ -254,7 +265,7 @@ class AllReducedStrategy : public WholeValuesStrategy {
       : WholeValuesStrategy(settings, mesh, store), gradients_(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       const Vector<float> gradients = store.gradient_memory(unit);
-      add_slice(unit, master_of(unit), gradients.extent(0) > 0 ? part_of(gradients) : gradients);
+      add_slice(unit, master_of(unit), gradients.extent(0) > 0 ? part_of(gradients) : gradients, rounded_copy_of(unit));
     }
   }
 
@@ -279,7 +290,7 @@ class ShardedGradientsStrategy final : public WholeValuesStrategy {
   ShardedGradientsStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
       : WholeValuesStrategy(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
-      add_slice(unit, master_of(unit), new_gradient(store, unit, ranks_.size()));
+      add_slice(unit, master_of(unit), new_gradient(store, unit, ranks_.size()), rounded_copy_of(unit));
     }
     gradients_.emplace(settings, mesh, store, slices_);
   }

@@ -277,6 +277,12 @@ TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
   const Vector<UpdateControl> control("control", 1);
   EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, control, g, w, m, v); }),
             (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v)}));
+  const Vector<half> rounded("rounded", 1000);
+  const RoundedValues to_half{rounded.data(), Precision::float16};
+  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, control, g, w, m, v, to_half); }),
+            (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v, rounded)}));
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m, to_half); }),
+            (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m, rounded)}));
   EXPECT_EQ(reported("mylos::optimizer::adamw_revert", [&] { adamw_revert(space, {}, m, v, w); }),
             (Work{7.0 * 1000, bytes_of_arrays(m, v, w, w)}));
   EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m); }),

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <numeric>
 
 namespace mylos::nn {
@@ -132,6 +134,38 @@ TEST(Optimizer, SgdIsItsFormula) {
         value -= rate * (nesterov ? decayed + config.momentum * slots[0] : slots[0]);
       };
       expect_history(make, rule, decay_all);
+    }
+  }
+}
+
+/// Slices keep the copies of frozen tensors.
+TEST(Optimizer, UpdatesWriteRoundedCopies) {
+  const ParameterTable table = two_units();
+  const auto makers = {std::function([](const ParameterTable& units, std::span<const ParameterSlice> slices) {
+                         return make_adamw({}, units, slices);
+                       }),
+                       std::function([](const ParameterTable& units, std::span<const ParameterSlice> slices) {
+                         return make_sgd({}, units, slices);
+                       })};
+  for (const auto& make : makers) {
+    Slices slices(table, true);
+    for (ParameterSlice& part : slices.slices) {
+      const Vector<std::byte> values("test::rounded", 2 * part.master.size());
+      part.rounded = std::make_shared<RoundedCopy>(RoundedCopy{values, Precision::bfloat16});
+    }
+    slices.set_gradients(0);
+    make(table, slices.slices)->update(ExecutionSpace(), settings_of(0), update_control());
+    const ParameterTensor& frozen = table.tensor(table.find("frozen"));
+    for (const ParameterSlice& part : slices.slices) {
+      EXPECT_TRUE(part.rounded->is_current);
+      Values expected = host_values(part.master);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const std::size_t at = part.begin + i;
+        const bool is_frozen = part.unit == frozen.unit && at >= frozen.offset && at < frozen.offset + frozen.size;
+        expected[i] = is_frozen ? 0.0 : static_cast<float>(bfloat16(static_cast<float>(expected[i])));
+      }
+      const Vector<bfloat16> rounded(reinterpret_cast<bfloat16*>(part.rounded->values.data()), part.master.size());
+      expect_near(host_values(rounded), expected, 0.0, fmt::format("unit {} from {}", part.unit, part.begin));
     }
   }
 }

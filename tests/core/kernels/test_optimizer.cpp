@@ -49,6 +49,44 @@ TEST(AdamW, FollowsThePaperOverSeveralSteps) {
   }
 }
 
+template <class T>
+void expect_rounded(std::size_t n, std::size_t shift) {
+  SCOPED_TRACE(fmt::format("{} values from element {} on", n, shift));
+  const auto position = [&](std::uint64_t seed) {
+    return slice(device_vector<float>(random_values(shift + n, seed)), shift, shift + n);
+  };
+  // Elements before and after the array stay as they are.
+  const Vector<T> memory("test::rounded", shift + n + 1);
+  const RoundedValues rounded{memory.data() + shift, precision_of<T>};
+  const auto check = [&](const Vector<float>& plain, const Vector<float>& value) {
+    EXPECT_TRUE(same_bits(plain, value));
+    Values expected(shift + n + 1, 0.0);
+    const Values updated = host_values(value);
+    for (std::size_t i = 0; i < n; ++i) expected[shift + i] = static_cast<float>(T(static_cast<float>(updated[i])));
+    expect_near(host_values(memory), expected, 0.0, "rounded");
+  };
+  const Vector<float> gradient = position(1), plain = position(2), value = position(2);
+  const Vector<UpdateControl> control = update_control();
+  adamw_update(ExecutionSpace(), adamw_settings(1), control, gradient, plain, position(3),
+               device_vector<float>(Values(n, 0.5)));
+  adamw_update(ExecutionSpace(), adamw_settings(1), control, gradient, value, position(3),
+               device_vector<float>(Values(n, 0.5)), rounded);
+  check(plain, value);
+  const SgdSettings settings{.learning_rate = 0.1f, .weight_decay = 0.01f};
+  sgd_update(ExecutionSpace(), settings, control, gradient, plain, position(3));
+  sgd_update(ExecutionSpace(), settings, control, gradient, value, position(3), rounded);
+  check(plain, value);
+}
+
+TEST(RoundedUpdate, ChangesNoBitsAndRoundsTheNewValues) {
+  for (const std::size_t n : sizes) {
+    for (const std::size_t shift : {0u, 4u, 5u}) {
+      expect_rounded<bfloat16>(n, shift);
+      expect_rounded<half>(n, shift);
+    }
+  }
+}
+
 TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
   for (const std::size_t n : sizes) {
     Values w = random_values(n, 1), b(n, 0.0);

@@ -164,6 +164,21 @@ class ModeRun {
     }
   }
 
+  /// Checks that a forward pass sees the master weights, rounded to the precision of the values.
+  void expect_values_of_master_weights() {
+    std::vector<std::vector<float>> master_weights;
+    for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+      mode_->read_tensor(row, 0, master_weights.emplace_back(table_.tensor(row).size));
+    }
+    for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
+      mode_->hooks().acquire(unit);
+      for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+        if (table_.tensor(row).unit == unit) expect_rounded(row, master_weights[row]);
+      }
+      mode_->hooks().release(unit);
+    }
+  }
+
   const ParameterTable& table() const { return table_; }
   ShardingStrategy& mode() { return *mode_; }
   Mesh& mesh() { return mesh_; }
@@ -182,6 +197,14 @@ class ModeRun {
       }
       Kokkos::deep_copy(gradient, host);
     }
+  }
+
+  void expect_rounded(std::size_t row, const std::vector<float>& master_weights) const {
+    with_type(store_.precision(), [&]<class T>(T) {
+      Values expected;
+      for (const float weight : master_weights) expected.push_back(static_cast<float>(T(weight)));
+      EXPECT_EQ(host_values(store_.values<T>(row)), expected) << table_.tensor(row).name;
+    });
   }
 
   void expect_unit(std::size_t unit, float added) {

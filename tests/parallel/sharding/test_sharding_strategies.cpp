@@ -1,5 +1,6 @@
 #include "tests/parallel/sharding/mode_run.hpp"
 #include "tests/support/tool_callbacks.hpp"
+#include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -53,6 +54,30 @@ TEST(ShardingStrategies, ValuesAreThoseOfTheMastersEverywhere) {
     run.step(0);  // acquires every unit, and reads none
     run.update();
     run.expect_values(3.0f);
+  });
+}
+
+/// An update rounds the values that it writes, so that publishing them only has to exchange them. Master weights that
+/// were written otherwise are rounded when they are published.
+TEST(ShardingStrategies, UpdatesRoundTheirValues) {
+  for_each_setting([](const ModeSettings& settings, Precision precision) {
+    if (settings.micro_batches > 1) return;
+    ModeRun run(settings, precision);
+    const auto optimizer = nn::make_adamw({}, run.table(), run.mode().slices());
+    const bool keeps_copies = precision != Precision::float32 && !shards_values(settings.kind);
+    for (const ParameterSlice& part : run.mode().slices()) EXPECT_EQ(part.rounded != nullptr, keeps_copies);
+    for (std::size_t step = 0; step < 2; ++step) {
+      run.step(step);
+      {
+        const tests::KokkosRecorder recorder;
+        optimizer->update(ExecutionSpace(), {.step = step, .learning_rate = 0.37f}, tests::update_control());
+        run.mode().sync_parameters(ExecutionSpace());
+        if (keeps_copies) EXPECT_FALSE(recorder.launched("mylos::activation::convert"));
+      }
+      run.expect_values_of_master_weights();
+    }
+    run.update();
+    run.expect_values_of_master_weights();
   });
 }
 
