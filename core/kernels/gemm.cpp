@@ -1,6 +1,8 @@
 #include "core/kernels/gemm.hpp"
 
 #include "core/base/error.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/elementwise.hpp"
 #include "core/kernels/float_convolution.hpp"
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_label.hpp"
@@ -181,10 +183,12 @@ void Gemm::multiply(const ExecutionSpace& space, const GemmCall& call) const {
   provider.multiply(space, call);
 }
 
+namespace {
+
+/// Returns the call of a product without an epilogue.
 template <class In, class Out>
-void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const ConstMatrix<In>& a,
-                      Transpose transpose_b, const ConstMatrix<In>& b, float beta, const Matrix<Out>& c,
-                      const Epilogue<Out>& epilogue) const {
+GemmCall make_call(Transpose transpose_a, const ConstMatrix<In>& a, Transpose transpose_b, const ConstMatrix<In>& b,
+                   float beta, const Matrix<Out>& c) {
   GemmCall call{.transpose_a = transpose_a, .transpose_b = transpose_b};
   call.m = c.extent(0);
   call.n = c.extent(1);
@@ -195,13 +199,43 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   call.b = b.data();
   call.c = c.data();
   call.beta = beta;
+  check_shapes(call, a, b, c);
+  return call;
+}
+
+}  // namespace
+
+template <class In, class Out>
+void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const ConstMatrix<In>& a,
+                      Transpose transpose_b, const ConstMatrix<In>& b, float beta, const Matrix<Out>& c,
+                      const Epilogue<Out>& epilogue) const {
+  GemmCall call = make_call<In, Out>(transpose_a, a, transpose_b, b, beta, c);
   call.epilogue = epilogue.kind;
   call.bias = epilogue.bias.data();
   call.pre = epilogue.pre.data();
-  check_shapes(call, a, b, c);
   check_epilogue(call, epilogue);
   if (call.m == 0 || call.n == 0) return;
   multiply(space, call);
+}
+
+template <class In>
+void Gemm::multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& a, const ConstMatrix<In>& b, float beta,
+                            const Matrix<float>& c, const Vector<float>& sums, const Vector<float>& workspace) const {
+  const GemmCall call = make_call<In, float>(Transpose::yes, a, Transpose::no, b, beta, c);
+  check_epilogue(call, Epilogue<float>{});
+  require(sums.size() == call.m && workspace.size() >= call.m,
+          fmt::format("product and sums of {} columns: room for {} sums, and {} in the workspace", call.m, sums.size(),
+                      workspace.size()));
+  if (call.m == 0 || call.n == 0) return;
+  const Vector<float> fresh = slice(workspace, 0, call.m);
+  GemmProvider& provider = provider_for(product_of(call));
+  bool has_summed = false;
+  {
+    const GemmRegion region(call, provider.name());
+    has_summed = provider.multiply_and_sum(space, call, fresh.data());
+    if (!has_summed) provider.multiply(space, call);
+  }
+  has_summed ? add(space, fresh, sums) : add_column_sums<In>(space, a, sums, workspace);
 }
 
 #define MYLOS_INSTANTIATE(In, Out)                                                                                 \
@@ -213,6 +247,15 @@ MYLOS_INSTANTIATE(bfloat16, bfloat16)
 MYLOS_INSTANTIATE(bfloat16, float)
 MYLOS_INSTANTIATE(half, half)
 MYLOS_INSTANTIATE(half, float)
+#undef MYLOS_INSTANTIATE
+
+#define MYLOS_INSTANTIATE(In)                                                                                       \
+  template void Gemm::multiply_and_sum<In>(const ExecutionSpace&, const ConstMatrix<In>&, const ConstMatrix<In>&,   \
+                                           float, const Matrix<float>&, const Vector<float>&, const Vector<float>&) \
+      const;
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
 }  // namespace mylos

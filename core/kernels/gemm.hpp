@@ -60,6 +60,9 @@ class GemmProvider {
   virtual std::size_t growth_bytes() const { return 0; }
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
+  /// Queues a product with transposed A and float result on `space`, and with it sums (m) = column sums of A (k, m).
+  /// Returns false, and queues nothing, if the provider cannot compute both together.
+  virtual bool multiply_and_sum(const ExecutionSpace&, const GemmCall&, [[maybe_unused]] float* sums) { return false; }
 };
 
 /// Estimates the bytes that host providers need for these products with `threads` threads, before the provider is
@@ -124,6 +127,12 @@ class Gemm {
   template <class In, class Out>
   void operator()(const ExecutionSpace& space, Transpose transpose_a, const ConstMatrix<In>& a, Transpose transpose_b,
                   const ConstMatrix<In>& b, float beta, const Matrix<Out>& c, const Epilogue<Out>& epilogue = {}) const;
+
+  /// C (M, N) = A^T B + beta C, and sums (M) += column sums of A (K, M): the gradients of a linear layer's weight and
+  /// bias. The workspace needs column_sum_workspace(K, M) floats. Errors: as above.
+  template <class In>
+  void multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& a, const ConstMatrix<In>& b, float beta,
+                        const Matrix<float>& c, const Vector<float>& sums, const Vector<float>& workspace) const;
 
  private:
   GemmProvider& provider_for(const GemmProduct& product) const;

@@ -220,8 +220,7 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
   attention_backward<T>(pass.space, attention_shape(shape_), sequences(batch),
                         key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
                         saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums);
-  linear_weight_gradient<T>(pass, query_key_value_, input, work.dqkv);
-  linear_bias_gradient<T>(pass, query_key_value_, work.dqkv, work.column_sums);
+  linear_gradients<T>(pass, query_key_value_, input, work.dqkv, work.column_sums);
   linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
 }
 

@@ -190,8 +190,7 @@ void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, co
     return layer == 0 ? memory.embeddings.output : memory.layers[layer - 1].output;
   };
   const Vector<float>& column_sums = memory.workspace.column_sums;
-  linear_weight_gradient<T>(pass, head_, input_of(layers_.size()), memory.dlogits);
-  linear_bias_gradient<T>(pass, head_, memory.dlogits, column_sums);
+  linear_gradients<T>(pass, head_, input_of(layers_.size()), memory.dlogits, column_sums);
   linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.doutput);
   pass.hooks.release(head_unit());
   pass.hooks.gradients_ready(head_unit());

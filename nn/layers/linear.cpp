@@ -1,7 +1,5 @@
 #include "nn/layers/linear.hpp"
 
-#include "core/kernels/activation.hpp"
-
 namespace mylos::nn {
 
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
@@ -74,9 +72,12 @@ void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstM
 }
 
 template <class T>
-void linear_bias_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy,
-                          const Vector<float>& workspace) {
-  add_column_sums<T>(pass.space, dy, pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
+void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
+                      const Vector<float>& workspace) {
+  const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
+  pass.gemm.multiply_and_sum<T>(pass.space, dy, x, beta,
+                                pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked),
+                                pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
 }
 
 template <class T>
@@ -92,7 +93,8 @@ void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMa
   template void linear_gelu_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,          \
                                        const Matrix<T>&);                                                            \
   template void linear_weight_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const ConstMatrix<T>&); \
-  template void linear_bias_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Vector<float>&);    \
+  template void linear_gradients<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const ConstMatrix<T>&,        \
+                                    const Vector<float>&);                                                           \
   template void linear_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, float, const Matrix<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

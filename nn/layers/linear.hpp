@@ -49,10 +49,11 @@ void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatr
 /// dW += dy^T x for dy (T, out), x (T, in).
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
-/// db += column sums of dy. The size of `workspace` is given by column_sum_workspace.
+/// dW += dy^T x, and db += column sums of dy, with the product if its provider can. The size of `workspace` is given by
+/// column_sum_workspace.
 template <class T>
-void linear_bias_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy,
-                          const Vector<float>& workspace);
+void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
+                      const Vector<float>& workspace);
 /// dx (T, in) = dy W + beta dx.
 template <class T>
 void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, float beta,

@@ -285,8 +285,7 @@ void Resnet<T>::loss(const Pass& pass, const Batch& batch, float scale, const Me
 template <class T>
 GradientSum<T> Resnet<T>::head_backward(const ImagesPass& images, const Memory& memory) const {
   const Pass& pass = images.pass;
-  linear_weight_gradient<T>(pass, head_, memory.mean, memory.dlogits);
-  linear_bias_gradient<T>(pass, head_, memory.dlogits, memory.column_sums);
+  linear_gradients<T>(pass, head_, memory.mean, memory.dlogits, memory.column_sums);
   linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.dmean);
   const Matrix<T>& y = memory.blocks.back().y;
   const Matrix<T> dy(memory.stages.back().first, y.extent(0), y.extent(1));

@@ -244,8 +244,7 @@ void ConvolutionClassifier::train(const Pass& pass, const Batch& batch, float sc
   forward(pass, batch, Purpose::training, saved);
   loss(pass, batch, scale, saved, losses, work.dlogits);
 
-  nn::linear_weight_gradient<float>(pass, head_, saved.second.pooled, work.dlogits);
-  nn::linear_bias_gradient<float>(pass, head_, work.dlogits, work.column_sums);
+  nn::linear_gradients<float>(pass, head_, saved.second.pooled, work.dlogits, work.column_sums);
   nn::linear_input_gradient<float>(pass, head_, work.dlogits, 0.0f, work.dsecond);
   pass.hooks.release(head_unit());
   pass.hooks.gradients_ready(head_unit());

@@ -12,15 +12,18 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 /// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores if the type supports them. Float
 /// uses tensor cores only as TF32, under a separate provider name. The bias is added in the product's epilogue if
-/// possible. GELU is not fused: cuBLASLt has the tanh approximation, which differs by up to 5e-4 from the exact one (by
-/// erf) that models here are trained with. cuBLASLt's matrices are column-major. A row-major C (M, N) is a column-major
-/// C^T (N, M) = op(B)^T op(A)^T, so B is passed first and the transpositions stay as they are.
+/// possible, and a bias' gradient is summed in that of a weight's gradient. Where cuBLASLt fails with such an epilogue,
+/// the product is computed without it. GELU is not fused: cuBLASLt has the tanh approximation, which differs by up to
+/// 5e-4 from the exact one (by erf) that models here are trained with. cuBLASLt's matrices are column-major. A
+/// row-major C (M, N) is a column-major C^T (N, M) = op(B)^T op(A)^T, so B is passed first and the transpositions stay
+/// as they are.
 namespace mylos {
 namespace {
 
@@ -70,13 +73,28 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
   check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
 }
 
-/// Algorithms read several bytes of a bias at a time. A bias with less alignment, as parameter tensors in a unit may
+/// What an epilogue of cuBLASLt does besides the product.
+enum class Fusion {
+  none,
+  bias,         ///< adds the bias
+  column_sums,  ///< sums the columns of A
+};
+
+/// Algorithms access several bytes of a bias at a time. A bias with less alignment, as parameter tensors in a unit may
 /// have, is added by a kernel instead.
 constexpr std::uintptr_t bias_alignment = 16;
 
-bool may_fuse_bias(const GemmCall& call) {
+bool is_aligned_bias(const void* bias) { return reinterpret_cast<std::uintptr_t>(bias) % bias_alignment == 0; }
+
+/// Returns the fusion that a call asks for.
+Fusion fusion_of(const GemmCall& call) {
   const bool adds = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
-  return adds && reinterpret_cast<std::uintptr_t>(call.bias) % bias_alignment == 0;
+  return adds && is_aligned_bias(call.bias) ? Fusion::bias : Fusion::none;
+}
+
+/// Returns the epilogue of a fusion. B of cuBLASLt is A here, and k runs over the rows of both.
+cublasLtEpilogue_t epilogue_of(Fusion fusion) {
+  return fusion == Fusion::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADB;
 }
 
 /// The description of a product for cuBLASLt, and the algorithm that computes it.
@@ -84,7 +102,7 @@ struct Plan {
   Operation operation;
   Layout a, b, c;
   std::optional<cublasLtMatmulAlgo_t> algorithm;  ///< nullopt if cuBLASLt has none
-  bool adds_bias = false;                         ///< the epilogue adds the bias
+  Fusion fusion = Fusion::none;                   ///< what the epilogue does
 };
 
 /// Plans are for exact shapes, and packed batches have a new shape in almost every step, so many plans are kept.
@@ -142,12 +160,13 @@ Preference make_preference(std::uint32_t alignment) {
 }
 
 /// The properties by which an algorithm is chosen.
-using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, bool,
+using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, Fusion,
                        std::uint32_t>;
 
-Key key_of(const GemmCall& call) {
-  return {call.transpose_a,    call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
-          may_fuse_bias(call), alignment_of(call)};
+/// `fusion` is the one asked for; a plan may do without.
+Key key_of(const GemmCall& call, Fusion fusion) {
+  return {call.transpose_a, call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
+          fusion,           alignment_of(call)};
 }
 
 class CublasLtGemm : public GemmProvider {
@@ -167,14 +186,28 @@ class CublasLtGemm : public GemmProvider {
     if (call.convolution) {
       return convolution_.compute(space, call, [&](const GemmCall& product) { multiply(space, product); });
     }
-    const Plan& plan = plan_for(call);
-    if (plan.algorithm) return launch(space, plan, call);
+    Plan& plan = plan_for(call, fusion_of(call));
+    if (plan.fusion != Fusion::none && !has_launched(space, plan, call, call.bias)) plan = make_unfused(call);
+    if (plan.fusion != Fusion::none) return apply_rest_of_epilogue(space, call, true);
+    if (plan.algorithm) {
+      check(launch(space, plan, call), "a product");
+      return apply_rest_of_epilogue(space, call, false);
+    }
     if (call.input == Precision::float32) {
       fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {} in float", call.m, call.n, call.k));
     }
     const GemmCall product = floats_.widen(space, call);
     multiply(space, product);
     floats_.narrow(space, call, product);
+  }
+
+  bool multiply_and_sum(const ExecutionSpace& space, const GemmCall& call, float* sums) override {
+    if (call.convolution || !is_aligned_bias(sums)) return false;
+    Plan& plan = plan_for(call, Fusion::column_sums);
+    if (plan.fusion != Fusion::column_sums) return false;
+    if (has_launched(space, plan, call, sums)) return true;
+    plan = Plan{};  // not tried again
+    return false;
   }
 
  private:
@@ -194,39 +227,58 @@ class CublasLtGemm : public GemmProvider {
   }
 
   /// Launches a product; operands change between calls, but the shape does not.
-  void launch(const ExecutionSpace& space, const Plan& plan, const GemmCall& call) {
-    if (plan.adds_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+  cublasStatus_t launch(const ExecutionSpace& space, const Plan& plan, const GemmCall& call) {
     const float one = 1.0f;
     void* const c = product_target(call);
-    check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
-                         c, plan.c.get(), c, plan.c.get(), &*plan.algorithm, workspace(), workspace_size,
-                         space.cuda_stream()),
-          "a product");
-    apply_rest_of_epilogue(space, call, plan.adds_bias);
+    return cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
+                          c, plan.c.get(), c, plan.c.get(), &*plan.algorithm, workspace(), workspace_size,
+                          space.cuda_stream());
   }
 
-  const Plan& plan_for(const GemmCall& call) {
-    const Key key = key_of(call);
+  /// Launches a product with its fusion, which reads or writes `bias`. Returns false if cuBLASLt refuses.
+  bool has_launched(const ExecutionSpace& space, const Plan& plan, const GemmCall& call, const void* bias) {
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    return launch(space, plan, call) == CUBLAS_STATUS_SUCCESS;
+  }
+
+  /// Returns the plan of a call for which `fusion` is asked; valid until the next call.
+  Plan& plan_for(const GemmCall& call, Fusion fusion) {
+    const Key key = key_of(call, fusion);
     if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
     if (plans_.size() == most_plans) plans_.clear();
-    return plans_.emplace(key, make_plan(call)).first->second;
+    return plans_.emplace(key, make_plan(call, fusion)).first->second;
   }
 
-  /// Creates a plan: with the bias in the epilogue if possible, else without it, else without an algorithm.
-  Plan make_plan(const GemmCall& call) {
-    if (may_fuse_bias(call)) {
-      Plan fused = describe(call, true);
-      fused.algorithm = algorithm_for(fused, call);
-      if (fused.algorithm) return fused;
+  /// Creates a plan with the fusion if possible. Else one without it, or an empty one for column sums, whose caller
+  /// asks for the product alone.
+  Plan make_plan(const GemmCall& call, Fusion fusion) {
+    if (fusion != Fusion::none) {
+      if (std::optional<Plan> fused = make_fused(call, fusion)) return std::move(*fused);
     }
-    Plan plan = describe(call, false);
+    return fusion == Fusion::column_sums ? Plan{} : make_unfused(call);
+  }
+
+  /// Returns nullopt for any failure, because the product can be computed without the epilogue.
+  std::optional<Plan> make_fused(const GemmCall& call, Fusion fusion) {
+    try {
+      Plan plan = describe(call, fusion);
+      plan.algorithm = algorithm_for(plan, call);
+      if (plan.algorithm) return plan;
+    } catch (const std::runtime_error&) {
+    }
+    return std::nullopt;
+  }
+
+  /// Creates a plan without an epilogue; it has no algorithm if cuBLASLt has none.
+  Plan make_unfused(const GemmCall& call) {
+    Plan plan = describe(call, Fusion::none);
     plan.algorithm = algorithm_for(plan, call);
     return plan;
   }
 
-  Plan describe(const GemmCall& call, bool adds_bias) const {
+  Plan describe(const GemmCall& call, Fusion fusion) const {
     Plan plan;
-    plan.adds_bias = adds_bias;
+    plan.fusion = fusion;
     const cublasComputeType_t compute = call.input == Precision::float32 ? float_ : CUBLAS_COMPUTE_32F;
     cublasLtMatmulDesc_t operation = nullptr;
     check(cublasLtMatmulDescCreate(&operation, compute, CUDA_R_32F), "describing a product");
@@ -234,8 +286,8 @@ class CublasLtGemm : public GemmProvider {
     const auto letter = [](Transpose transpose) { return transpose == Transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T; };
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, letter(call.transpose_b));
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, letter(call.transpose_a));
-    if (adds_bias) {
-      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    if (fusion != Fusion::none) {
+      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(fusion));
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
       // A placeholder address, never read: algorithms are chosen for biases with exactly this alignment.
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(bias_alignment));
@@ -251,8 +303,11 @@ class CublasLtGemm : public GemmProvider {
   /// product.
   std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Plan& plan, const GemmCall& call) {
     const GemmCall like = representative(call);
-    const auto [found, is_new] = algorithms_.try_emplace({key_of(like), plan.adds_bias});
-    if (is_new) found->second = choose_algorithm(describe(like, plan.adds_bias), like);
+    const Key key = key_of(like, plan.fusion);
+    auto found = algorithms_.find(key);
+    if (found == algorithms_.end()) {
+      found = algorithms_.emplace(key, choose_algorithm(describe(like, plan.fusion), like)).first;
+    }
     const auto& algorithm = found->second;
     return algorithm && computes(*algorithm, plan) ? algorithm : choose_algorithm(plan, call);
   }
@@ -294,7 +349,7 @@ class CublasLtGemm : public GemmProvider {
   FloatOperands floats_;
   GatheredConvolution convolution_;
   std::map<Key, Plan> plans_;
-  std::map<std::pair<Key, bool>, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< by representative
+  std::map<Key, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< by representative
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "core/kernels/gemm.hpp"
 
+#include "core/kernels/layer_norm.hpp"
 #include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/core/kernels/provider_name.hpp"
 #include "tests/support/arrays.hpp"
@@ -124,6 +125,37 @@ TEST_P(GemmProviders, EpiloguesInFloat) { check_epilogues<float>(GetParam()); }
 TEST_P(GemmProviders, EpiloguesInBfloat16) { check_epilogues<bfloat16>(GetParam()); }
 TEST_P(GemmProviders, EpiloguesInHalf) { check_epilogues<half>(GetParam()); }
 
+template <class T>
+void check_column_sums(const std::string& provider) {
+  const ExecutionSpace space;
+  const Gemm gemm(provider);
+  // The second has rows that no provider reads in accesses of 16 bytes.
+  for (const Problem& problem :
+       {Problem{Transpose::yes, Transpose::no, 64, 48, 300}, Problem{Transpose::yes, Transpose::no, 5, 7, 33}}) {
+    const Values a = random_values<T>(problem.m * problem.k, 1), b = random_values<T>(problem.k * problem.n, 2);
+    const auto left = device_matrix<T>(a, problem.k, problem.m), right = device_matrix<T>(b, problem.k, problem.n);
+    const Values before = random_values(problem.m, 3), product = problem.product(a, b);
+    const Matrix<float> c("test::c", problem.m, problem.n);
+    const auto sums = device_vector<float>(before);
+    const Vector<float> workspace("test::workspace", column_sum_workspace(problem.k, problem.m));
+    Kokkos::deep_copy(c, std::numeric_limits<float>::quiet_NaN());
+    Values expected = product, expected_sums = before;
+    for (const float beta : {0.0f, 1.0f}) {
+      gemm.multiply_and_sum<T>(space, left, right, beta, c, sums, workspace);
+      for (std::size_t i = 0; i < a.size(); ++i) expected_sums[i % problem.m] += a[i];
+      if (beta == 1.0f)
+        std::transform(expected.begin(), expected.end(), product.begin(), expected.begin(), std::plus());
+      const std::string name = fmt::format("{} {} beta {}", provider, problem.name(), beta);
+      expect_near(host_values(c), expected, 2.0 * tolerance<float>(problem), name);
+      expect_near(host_values(sums), expected_sums, 1e-6 * std::sqrt(static_cast<double>(problem.k)), name + " sums");
+    }
+  }
+}
+
+TEST_P(GemmProviders, SumsColumnsWithAProductInFloat) { check_column_sums<float>(GetParam()); }
+TEST_P(GemmProviders, SumsColumnsWithAProductInBfloat16) { check_column_sums<bfloat16>(GetParam()); }
+TEST_P(GemmProviders, SumsColumnsWithAProductInHalf) { check_column_sums<half>(GetParam()); }
+
 TEST_P(GemmProviders, GivesTheSameBitsTwice) {
   const ExecutionSpace space;
   const Gemm gemm(GetParam());
@@ -205,6 +237,20 @@ TEST(Gemm, ErrorsShowTheShapes) {
   EXPECT_THAT(error_with(4, 0.0f, EpilogueKind::bias_gelu, 5, 2),
               HasSubstr("product of 3 x 5: the epilogue's pre is 2 x 5"));
   EXPECT_EQ(error_with(4, 0.0f, EpilogueKind::bias_gelu, 5, 3), "(nothing was thrown)");
+  const Matrix<float> a("test::a", 4, 3), b("test::b", 4, 5), c("test::c", 3, 5);
+  const auto with_sums = [&](float beta, std::size_t sums, std::size_t workspace) {
+    return error_of([&] {
+      Gemm("kokkos-kernels")
+          .multiply_and_sum<float>(ExecutionSpace(), a, b, beta, c, Vector<float>("test::sums", sums),
+                                   Vector<float>("test::workspace", workspace));
+    });
+  };
+  EXPECT_THAT(with_sums(0.5f, 3, 9), HasSubstr("product with beta 0.5"));
+  EXPECT_THAT(with_sums(0.0f, 5, 9),
+              HasSubstr("product and sums of 3 columns: room for 5 sums, and 9 in the workspace"));
+  EXPECT_THAT(with_sums(0.0f, 3, 2),
+              HasSubstr("product and sums of 3 columns: room for 3 sums, and 2 in the workspace"));
+  EXPECT_EQ(with_sums(1.0f, 3, 9), "(nothing was thrown)");
 }
 
 }  // namespace

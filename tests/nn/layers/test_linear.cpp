@@ -112,8 +112,7 @@ TYPED_TEST(LinearLayer, GradientsAreAddedUp) {
   for_each_setting<T>([](Setting<T>& s) {
     const Vector<float> workspace("test::workspace", column_sum_workspace(rows, s.columns));
     for (int pass = 0; pass < 2; ++pass) {
-      linear_weight_gradient<T>(s.engine.pass(), s.linear, s.device_x(), s.device_dy());
-      linear_bias_gradient<T>(s.engine.pass(), s.linear, s.device_dy(), workspace);
+      linear_gradients<T>(s.engine.pass(), s.linear, s.device_x(), s.device_dy(), workspace);
     }
     Values dw = s.weight_gradient(), db(s.columns, 0.0);
     for (double& value : dw) value *= 2.0;
