@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace mylos::app {
 namespace {
@@ -28,7 +27,6 @@ void triad(const ExecutionSpace& space, const Vector<float>& a, const Vector<flo
   for_each_element(
       "mylos::bench::triad", space, a.size(),
       KOKKOS_LAMBDA(const float& other, float& value) { value = 3.0f * other - value; }, read, updated);
-  space.fence("mylos::bench::triad");
 }
 
 }  // namespace
@@ -43,10 +41,11 @@ MemoryBandwidth::MemoryBandwidth()
 }
 
 double MemoryBandwidth::measure() {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  LaunchTime begin, end;
+  begin.set(space_);
   triad(space_, a_, b_);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  end.set(space_);
+  const double seconds = end.seconds_since(begin);
   expected_ = 3.0f - expected_;
   const auto last = Kokkos::create_mirror_view_and_copy(HostSpace(), slice(a_, size_ - 1, size_));
   ensure(last(0) == expected_, fmt::format("triad: the last element is {}, not {}", last(0), expected_));
