@@ -236,8 +236,8 @@ void check_deterministic(const Arguments& arguments) {
   }
   if (engine.parallel.bfloat16_gradients) {
     throw UsageError(
-        "--deterministic and --communication-precision bfloat16 exclude each other: what is rounded where "
-        "depends on ranks and mode; leave one of them out");
+        "--deterministic and --communication-precision bfloat16 exclude each other: roundings would depend on ranks "
+        "and mode; leave one of them out");
   }
   if (engine.micro_batch == 0 && engine.micro_tokens == 0 && engine.accumulation == 0) return;
   const char* given = arguments.batch_size_per_device ? "batch-size-per-device"
@@ -265,13 +265,14 @@ void check_doings(const Arguments& arguments) {
   const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
   const bool is_denied = is_said && !task.do_train;
   if (is_denied || (task.do_eval && !task.do_train)) {
-    throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
+    throw UsageError(
+        "mylos train needs --do_train if --do_train or --do_eval is given: add it, or only evaluate, with mylos eval");
   }
 }
 
 void check_evaluated(const Arguments& arguments) {
   if (!arguments.run.task.do_eval || !arguments.run.task.dev.empty()) return;
-  throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset NAME");
+  throw UsageError("--do-eval needs evaluation data: --dev FILE (--validation_file), or --dataset NAME");
 }
 
 /// Resolves Trainer's names for two of the types of --precision.
@@ -337,7 +338,7 @@ void check_extend(const Arguments& arguments) {
   exclude(arguments, "extend", "overwrite");
   if (arguments.train.resume != "auto") {
     throw UsageError(
-        fmt::format("--extend and --resume {} exclude each other: --extend goes on from the last checkpoint "
+        fmt::format("--extend and --resume {} exclude each other: --extend continues from the last checkpoint "
                     "in --output; leave one of them out",
                     arguments.train.resume));
   }
@@ -361,8 +362,9 @@ void resolve_train(const Command& command, Arguments& arguments) {
 
 /// Refuses modes of a single run: compare sets modes and numbers of ranks itself.
 void resolve_compare(const Arguments& arguments) {
-  if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
-  if (was_given(arguments, "extend")) throw UsageError("compare begins every run anew; leave out --extend");
+  if (was_given(arguments, "mode")) throw UsageError("compare runs several modes: use --modes A,B instead of --mode");
+  if (was_given(arguments, "extend"))
+    throw UsageError("compare starts every run from the beginning; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
 }
 
@@ -375,13 +377,13 @@ void check_tf32(const Arguments& arguments) {
   const train::TrainConfig& engine = arguments.run.engine;
   if (!engine.gemm.tf32) return;
   if (engine.precision != Precision::float32) {
-    throw UsageError(fmt::format("--tf32 is of --precision float, and this one is {}; leave one of them out",
-                                 to_string(engine.precision)));
+    throw UsageError(
+        fmt::format("--tf32 needs --precision float, not {}; leave one of them out", to_string(engine.precision)));
   }
   const std::string provider = tf32_gemm_provider();
   if (provider.empty()) {
     throw UsageError(
-        "--tf32 is of GPUs, and this build computes on the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+        "--tf32 needs a GPU, and this build is for the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
   }
   const std::string& chosen = engine.gemm.provider;
   if (chosen == train::GemmConfig::automatic || provider.starts_with(chosen)) return;
@@ -402,7 +404,7 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (!arguments.tokenize.vocabulary.empty()) exclude(arguments, "model", "vocab");
   for (const char* name : {"cased", "offsets"}) {
     if (was_given(arguments, name))
-      throw UsageError(fmt::format("tokenize: --{} goes with --vocab, not --model", name));
+      throw UsageError(fmt::format("tokenize: --{} needs --vocab instead of --model", name));
   }
 }
 
@@ -448,7 +450,7 @@ void resolve(const Command& command, Arguments& arguments) {
 }
 
 void resolve_ranks(Arguments& arguments, std::size_t ranks) {
-  if (arguments.plan.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
+  if (arguments.plan.every_mode) throw UsageError("--mode all: only mylos plan accepts all; name one mode");
   resolve_batch(arguments, ranks);
 }
 

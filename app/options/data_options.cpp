@@ -16,7 +16,8 @@ Option model_option() {
       named("model", {"model-name-or-path"}, "M", files,
             train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command |
                 plan_command | doctor_command | generate_command | tokenize_command | classify_command,
-            "Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` downloaded");
+            "Hugging Face model directory, output directory of a run (its best/ is used), or name of a model from "
+            "`mylos fetch`");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -48,7 +49,7 @@ Option task_option() {
   for (const tasks::TaskKind* kind : tasks::task_kinds()) choices.push_back({std::string(kind->name()), {}});
   Option option =
       named("task", {}, "NAME", files, train_command | eval_command | prepare_command | bench_command | plan_command,
-            describe(choices) + "; default: as the model's config.json says (model_type)");
+            describe(choices) + "; default: derived from model_type in the model's config.json");
   option.expects = describe(choices);
   option.choices = names_of(choices);
   option.is_derived = true;
@@ -77,14 +78,17 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
           [](auto& a) -> auto& { return a.data; }),
       path_option(
-          named("context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"),
+          named("context", {}, "FILE", files, ask_command, "text that contains the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.ask.context; }),
       path_option(
-          named("output", {"output-dir"}, "PATH", files,
-                train_command | eval_command | prepare_command | checkpoint_command | doctor_command | report_command,
-                "directory for results or a model; with prepare: output file (.h5 or .jsonl); with doctor: directory "
-                "to test, "
-                "default: the current one; with report: output file, default: report.html"),
+          with_help(named("output", {"output-dir"}, "PATH", files,
+                          train_command | eval_command | prepare_command | checkpoint_command | doctor_command |
+                              report_command,
+                          "directory for the results"),
+                    {{prepare_command, "output file (.h5 or .jsonl)"},
+                     {checkpoint_command, "directory for the exported model"},
+                     {doctor_command, "directory to test; default: the current one"},
+                     {report_command, "output file; default: report.html"}}),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       count_option(
           named("train-limit", {"max-train-samples"}, "N", files, train_command | prepare_command,
@@ -96,11 +100,11 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           {}, [](auto& a) -> auto& { return a.run.task.dev_limit; }),
       unrecorded(switch_option(
           named("do-train", {}, "", files, train_command,
-                "accepted for scripts of transformers; mylos train always trains"),
+                "accepted for compatibility with scripts of transformers; mylos train always trains"),
           [](auto& a) -> auto& { return a.run.task.do_train; })),
       unrecorded(switch_option(
           named("do-eval", {}, "", files, train_command,
-                "also evaluate; needs --dev, or a data set that has evaluation data"),
+                "evaluate during training; needs --dev, or a --dataset with evaluation data"),
           [](auto& a) -> auto& { return a.run.task.do_eval; })),
   };
 }

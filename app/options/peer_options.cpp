@@ -20,24 +20,24 @@ namespace {
 using tasks::PeerOption;
 
 constexpr std::string_view recorded =
-    "every step is in metrics.jsonl and in TensorBoard's file, in the output directory";
-constexpr std::string_view no_workers = "tokenizing takes all threads of a rank and batches need no workers";
-constexpr std::string_view ranks_by_launcher = "ranks and their GPUs come from the launcher (srun, mpirun)";
-constexpr std::string_view no_python = "no Python code runs and nothing is compiled at run time";
-constexpr std::string_view by_eval =
-    "train and dev are what train reads; mylos eval answers the questions of another file";
-constexpr std::string_view of_model = "the model's own is used; give its directory with --model";
-constexpr std::string_view by_batch = "leave it out: batches are --batch sequences in the order of --seed";
+    "every step is recorded in metrics.jsonl and in TensorBoard's file in the output directory";
+constexpr std::string_view no_workers = "tokenization uses all threads of a rank, and batches are made without workers";
+constexpr std::string_view ranks_by_launcher = "the launcher (srun, mpirun) determines ranks and their GPUs";
+constexpr std::string_view no_python = "no Python code runs, and nothing is compiled at run time";
+constexpr std::string_view by_eval = "mylos train reads no test file; use mylos eval for the questions of another file";
+constexpr std::string_view of_model = "it is read from the directory given by --model";
+constexpr std::string_view by_batch = "leave it out: a batch has --batch sequences in an order drawn from --seed";
 constexpr std::string_view by_mode = "use --mode (sharded-optimizer, sharded-gradients, sharded, hybrid)";
-constexpr std::string_view by_launcher = "leave it out: ranks come from the launcher (srun, mpirun), one a GPU";
-constexpr std::string_view by_precision = "--precision says what is computed in";
+constexpr std::string_view by_launcher = "leave it out: the launcher (srun, mpirun) determines the ranks, one per GPU";
+constexpr std::string_view by_precision = "--precision sets the type of parameters and activations";
 constexpr std::string_view by_clip = "use --clip";
-constexpr std::string_view by_eval_every = "use --eval-every, in steps; by default evaluations come after each epoch";
-constexpr std::string_view by_bucket = "use --bucket-mib, which bounds what is received at a time";
-constexpr std::string_view overlapped = "a unit's exchange always runs beside the next one's work";
-constexpr std::string_view no_offload = "leave it out: nothing is offloaded; mylos plan says which mode fits without";
+constexpr std::string_view by_eval_every = "use --eval-every, in steps; by default an evaluation follows each epoch";
+constexpr std::string_view by_bucket = "use --bucket-mib, the communication bucket size";
+constexpr std::string_view overlapped = "communication of a unit always overlaps with computation of the next";
+constexpr std::string_view no_offload =
+    "leave it out: nothing is offloaded; mylos plan shows which sharding strategies fit";
 constexpr std::string_view units_are_layers = "the units are the embeddings, each layer and the head";
-constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
+constexpr std::string_view kept = "the best model (by --best-by) is kept in best/, the last one in last/";
 
 // A build computes on one kind of device.
 constexpr std::string_view own_device = runs_on_host ? "" : "false";
@@ -62,58 +62,59 @@ constexpr std::array peer_table = {
     PeerOption{"dataloader-num-workers", false, "", no_workers},
     PeerOption{"dataloader-pin-memory", true, "", no_workers},
     PeerOption{"dataloader-prefetch-factor", false, "", no_workers},
-    PeerOption{"overwrite-cache", true, "", "nothing tokenised is cached but by mylos prepare"},
-    PeerOption{"pad-to-max-length", true, "", "sequences are packed, and nothing is padded"},
+    PeerOption{"overwrite-cache", true, "", "tokenised data are not cached, except by mylos prepare"},
+    PeerOption{"pad-to-max-length", true, "", "sequences are packed without padding"},
     PeerOption{"use-fast-tokenizer", true, "", "there is one tokenizer"},
-    PeerOption{"remove-unused-columns", true, "", "only what the model reads is kept"},
-    PeerOption{"cache-dir", false, "", "models are looked for in Hugging Face's cache (HF_HOME) and in ours"},
-    PeerOption{"model-revision", false, "main", "what refs/main names is taken",
-               "fetch that revision and give its directory with --model"},
-    PeerOption{"token", false, "", "train reads no network", "", true},
-    PeerOption{"use-auth-token", true, "", "train reads no network", "", true},
+    PeerOption{"remove-unused-columns", true, "", "only columns that the model reads are kept"},
+    PeerOption{"cache-dir", false, "", "models are read from Hugging Face's cache (HF_HOME) or from mylos' own"},
+    PeerOption{"model-revision", false, "main", "the revision in refs/main is used",
+               "download that revision and give its directory with --model"},
+    PeerOption{"token", false, "", "mylos train does not use the network", "", true},
+    PeerOption{"use-auth-token", true, "", "mylos train does not use the network", "", true},
     PeerOption{"trust-remote-code", true, "", no_python},
     // Evaluation and saving.
     PeerOption{"per-device-eval-batch-size", false, "",
-               "as many sequences as fit are evaluated at once, with the same answers"},
-    PeerOption{"eval-accumulation-steps", false, "", "answers are kept, not logits"},
-    PeerOption{"eval-strategy", false, "", "evaluations come every --eval-every steps, by default after each epoch"},
+               "evaluation uses the largest micro-batch that fits, which does not change the answers"},
+    PeerOption{"eval-accumulation-steps", false, "", "evaluation keeps answers, not logits"},
+    PeerOption{"eval-strategy", false, "", "an evaluation follows every --eval-every steps, by default each epoch"},
     PeerOption{"evaluation-strategy", false, "",
-               "evaluations come every --eval-every steps, by default after each epoch"},
+               "an evaluation follows every --eval-every steps, by default each epoch"},
     PeerOption{"load-best-model-at-end", true, "", kept},
     PeerOption{"greater-is-better", true, "", kept},
     PeerOption{"save-safetensors", true, "", "models are written as safetensors"},
-    PeerOption{"save-on-each-node", true, "false", "files are written once", "use an --output that all nodes see"},
-    PeerOption{"push-to-hub", true, "false", "nothing is sent anywhere",
-               "train reads and writes no network; best/ can be uploaded as it is"},
+    PeerOption{"save-on-each-node", true, "false", "files are written once",
+               "use an --output on a file system that all nodes share"},
+    PeerOption{"push-to-hub", true, "false", "nothing is uploaded",
+               "mylos train does not use the network; upload best/ afterwards"},
     // Devices and communication.
     PeerOption{"local-rank", false, "", ranks_by_launcher},
     PeerOption{"use-cpu", true, own_device, of_build, other_build},
     PeerOption{"no-cuda", true, own_device, of_build, other_build},
-    PeerOption{"ddp-backend", false, "", "--communicator says what exchanges between ranks go through"},
-    PeerOption{"ddp-find-unused-parameters", true, "", "all parameters are used"},
-    PeerOption{"ddp-bucket-cap-mb", false, "", "--bucket-mib bounds what is exchanged at a time"},
+    PeerOption{"ddp-backend", false, "", "--communicator selects the library for communication"},
+    PeerOption{"ddp-find-unused-parameters", true, "", "every parameter is used in every step"},
+    PeerOption{"ddp-bucket-cap-mb", false, "", "--bucket-mib sets the communication bucket size"},
     PeerOption{"torch-compile", true, "", no_python},
-    PeerOption{"auto-find-batch-size", true, "",
-               "the largest micro-batch that fits is found before step 1, and changes no result"},
-    PeerOption{"gradient-checkpointing-kwargs", false, "", "--recompute says all there is"},
+    PeerOption{"auto-find-batch-size", true, "", "the largest micro-batch that fits is found before step 1"},
+    PeerOption{"gradient-checkpointing-kwargs", false, "", "--recompute has no further settings"},
     PeerOption{"half-precision-backend", false, "", by_precision},
-    PeerOption{"fp16-full-eval", true, "", "evaluations compute in --precision"},
-    PeerOption{"bf16-full-eval", true, "", "evaluations compute in --precision"},
+    PeerOption{"fp16-full-eval", true, "", "evaluation uses --precision"},
+    PeerOption{"bf16-full-eval", true, "", "evaluation uses --precision"},
     PeerOption{"label-smoothing-factor", false, "0,0.0", "labels are not smoothed",
                "leave it out: labels are not smoothed"},
-    PeerOption{"dataloader-drop-last", true, "false", "the last, shorter batch of an epoch is trained on", by_batch},
+    PeerOption{"dataloader-drop-last", true, "false", "the last, smaller batch of an epoch is used", by_batch},
     PeerOption{"group-by-length", true, "false", "batches are not sorted by length", by_batch},
     // Options that would change a run.
-    PeerOption{"do-predict", true, "false", "train answers no test file", by_eval},
-    PeerOption{"max-predict-samples", false, "None", "train answers no test file", by_eval},
-    PeerOption{"test-file", false, "None", "train answers no test file", by_eval},
+    PeerOption{"do-predict", true, "false", "mylos train reads no test file", by_eval},
+    PeerOption{"max-predict-samples", false, "None", "mylos train reads no test file", by_eval},
+    PeerOption{"test-file", false, "None", "mylos train reads no test file", by_eval},
     PeerOption{"config-name", false, "None", of_model, of_model},
     PeerOption{"tokenizer-name", false, "None", of_model, of_model},
-    PeerOption{"data-seed", false, "None", "--seed is of data too", "use --seed, which is of data too"},
-    PeerOption{"adafactor", true, "false", "--optimizer says which one is used", "use --optimizer adamw or sgd"},
+    PeerOption{"data-seed", false, "None", "--seed also determines the order of the data",
+               "use --seed, which also determines the order of the data"},
+    PeerOption{"adafactor", true, "false", "--optimizer selects the optimizer", "use --optimizer adamw or sgd"},
     PeerOption{"neftune-noise-alpha", false, "None", "no noise is added",
                "leave it out: no noise is added to embeddings"},
-    PeerOption{"lr-scheduler-kwargs", false, "None,{}", "schedules have options of their own",
+    PeerOption{"lr-scheduler-kwargs", false, "None,{}", "schedules have separate options",
                "use --learning-rate-min, --decay-steps and --decay-factor"},
     PeerOption{"deepspeed", false, "None", by_mode, by_mode},
     PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
@@ -122,23 +123,23 @@ constexpr std::array peer_table = {
     PeerOption{"max-epochs", false, "", "", "use --epochs"},
     PeerOption{"devices", false, "", "", by_launcher},
     PeerOption{"num-nodes", false, "", "", by_launcher},
-    PeerOption{"accelerator", false, "", "", "a build computes on CPUs or on GPUs: mylos info says which"},
-    PeerOption{"batch-size", false, "", "", "use --batch, of all ranks together, or --batch-per-rank"},
+    PeerOption{"accelerator", false, "", "", "choose a build for CPUs or for GPUs; mylos info shows which one this is"},
+    PeerOption{"batch-size", false, "", "", "use --batch (all ranks together) or --batch-per-rank"},
     PeerOption{"num-workers", false, "", no_workers},
     PeerOption{"accumulate-grad-batches", false, "", "", "use --gradient-accumulation-steps"},
     PeerOption{"gradient-clip-val", false, "", "", by_clip},
     PeerOption{"val-check-interval", false, "", "", by_eval_every},
     PeerOption{"check-val-every-n-epoch", false, "", "", by_eval_every},
-    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, in entries of the file"},
-    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, in entries of the file"},
+    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, which counts entries of the file"},
+    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, which counts entries of the file"},
     PeerOption{"monitor", false, "", "", "use --best-by"},
     PeerOption{"every-n-train-steps", false, "", "", "use --checkpoint-every"},
     PeerOption{"save-top-k", false, "", "", "use --keep"},
     PeerOption{"max-time", false, "", "", "use --walltime with --stop-before"},
-    PeerOption{"auto-requeue", true, "false", "job scripts decide it",
-               "use the job script requeue.sbatch, which acts on exit code 85"},
+    PeerOption{"auto-requeue", true, "false", "the job script requeues",
+               "use the job script requeue.sbatch, which requeues after exit code 85"},
     PeerOption{"ckpt-path", false, "", "", "use --resume"},
-    PeerOption{"fast-dev-run", true, "false", "the whole run is made",
+    PeerOption{"fast-dev-run", true, "false", "the whole run is trained",
                "use --steps 1, or --dry-run, which trains nothing"},
     PeerOption{"logger", false, "", recorded},
     // Options of DeepSpeed and FSDP.

@@ -12,10 +12,9 @@ constexpr unsigned planning = plan_command | bench_command;  // bench batch --pl
 Option gpu_option() {
   std::vector<Choice> kinds = {{"cpu", {}}};
   for (const train::Machine& kind : train::gpu_kinds()) kinds.push_back({kind.name, kind.aliases});
+  const std::string text = "device to plan for: " + describe(kinds) + "; cpu: CPUs like those of this machine";
   return choice_option(
-      named("gpu", {}, "KIND", machine, planning,
-            "what computes: " + describe(kinds) +
-                "; cpu: ranks on CPUs like the one here; bench batch --plan needs it too"),
+      with_help(named("gpu", {}, "KIND", machine, planning, text), {{bench_command, "with batch --plan: " + text}}),
       kinds, [](auto& a) -> auto& { return a.plan.gpu; });
 }
 
@@ -24,43 +23,48 @@ Option gpu_option() {
 std::vector<Option> plan_options() {
   const CountRange many{1, 1'000'000};
   const RealRange rate{0, 1e6, true};
+  const std::string memory =
+      "memory of a GPU, or of a rank on CPUs, in GiB; default: that of the kind, or with --gpu cpu the memory that is "
+      "free here, divided among the ranks of a node";
   return {
       gpu_option(),
       count_option(
-          named("gpus", {}, "N", machine, planning, "GPUs of all nodes together, each with a rank; of cpu ranks"), many,
-          [](auto& a) -> auto& { return a.plan.gpus; }),
+          named("gpus", {}, "N", machine, planning,
+                "number of GPUs on all nodes together, with one rank each; with --gpu cpu: number of ranks"),
+          many, [](auto& a) -> auto& { return a.plan.gpus; }),
       count_option(
-          named("nodes", {}, "N", machine, planning, "nodes, with equally many GPUs each"), many,
+          named("nodes", {}, "N", machine, planning, "number of nodes, with the same number of GPUs each"), many,
           [](auto& a) -> auto& { return a.plan.nodes; }),
       count_option(
-          named(
-              "threads", {}, "N", machine, planning,
-              "of a rank, for --gpu cpu and --job; default: OMP_NUM_THREADS, or a node's processors divided among its "
-              "ranks; beside a GPU 8"),
+          named("threads", {}, "N", machine, planning,
+                "threads per rank, for --gpu cpu and --job; default: 8 beside a GPU; on CPUs OMP_NUM_THREADS, else the "
+                "processors of a node divided among its ranks"),
           {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
       real_option(
-          named("memory", {}, "X", machine, planning,
-                "GiB of a GPU, or of a rank on CPUs; default: the kind's, or "
-                "what is free here for each rank of a node; bench batch takes no more, without --plan either"),
+          with_help(named("memory", {}, "X", machine, planning, memory),
+                    {{bench_command, memory + "; with batch also the limit of measured micro-batches"}}),
           rate, [](auto& a) -> auto& { return a.plan.memory; }),
       real_option(
-          named("network-bandwidth", {}, "X", machine, planning, "GB/s of a node in each direction"), rate,
-          [](auto& a) -> auto& { return a.plan.network; }),
+          named("network-bandwidth", {}, "X", machine, planning,
+                "network bandwidth of a node in each direction, in GB/s"),
+          rate, [](auto& a) -> auto& { return a.plan.network; }),
       real_option(
           named("link-bandwidth", {}, "X", machine, planning,
-                "GB/s that a rank moves in exchanges inside a node; default: NVLink's of the kind, of cpu 3"),
+                "bandwidth of a rank in collectives inside a node, in GB/s; default: NVLink's of the kind; with --gpu "
+                "cpu 3"),
           rate, [](auto& a) -> auto& { return a.plan.link; }),
       real_option(
-          named("storage-bandwidth", {}, "X", machine, plan_command, "GB/s that checkpoints are written with"), rate,
-          [](auto& a) -> auto& { return a.plan.storage; }),
+          named("storage-bandwidth", {}, "X", machine, plan_command,
+                "bandwidth at which checkpoints are written, in GB/s"),
+          rate, [](auto& a) -> auto& { return a.plan.storage; }),
       unrecorded(path_option(
           named("bench", {}, "FILE", machine, planning,
-                "what `mylos bench step --json` printed on that machine, in place of what its last runs here left in "
+                "output of `mylos bench step --json` on that machine; default: what its last runs on this one left in "
                 "the cache"),
           [](auto& a) -> auto& { return a.plan.measured; })),
       choice_option(
           named("job", {}, "SCHEDULER", machine, plan_command,
-                "slurm or pbs: print a job script for the recommended run, and nothing else"),
+                "print only a job script for the recommended run: slurm or pbs"),
           {{"slurm", {}}, {"pbs", {}}}, [](auto& a) -> auto& { return a.plan.job; }),
   };
 }

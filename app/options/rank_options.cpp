@@ -13,9 +13,10 @@ constexpr std::size_t most_micro_batch_groups = 1024;
 
 Option mode_option() {
   const std::vector<Choice> choices = mode_choices();
-  Option option = named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
-                        "sharding strategy: " + describe(choices) +
-                            "; default: replicated, or sharded where only that fits; of plan all");
+  const std::string strategies = "sharding strategy: " + describe(choices);
+  Option option = with_help(named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
+                                  strategies + "; default: replicated, or sharded if only that fits"),
+                            {{plan_command, strategies + "; default: all, which plans for each of them"}});
   option.expects = describe(choices);
   option.choices = names_of(choices);
   option.choices.emplace_back("all");  // for plan only
@@ -36,7 +37,7 @@ Option mode_option() {
 Option communication_precision_option() {
   const std::vector<Choice> choices = {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16"}}};
   Option option = named("communication-precision", {}, "TYPE", ranks, train_command | plan_command,
-                        "type in which gradients are sent: float or bfloat16; sums are float");
+                        "type in which gradients are sent: float or bfloat16; sums are computed in float");
   option.expects = describe(choices);
   option.choices = names_of(choices);
   option.parse = [choices](Arguments& arguments, std::string_view text) {
@@ -121,26 +122,26 @@ std::vector<Option> rank_options() {
       micro_batch_groups_option(),
       duration_option(
           named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | doctor_command,
-                "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
+                "time that a rank waits for another before the program ends on all ranks: seconds, or a duration (90s, "
+                "10m)"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
       unrecorded(switch_option(
           named("verbose", {}, "", ranks, train_command,
-                "print each rank's progress, time and memory, in lines that begin with its number"),
+                "print progress, time and memory of each rank, in lines that begin with the rank"),
           [](auto& a) -> auto& { return a.train.verbose; })),
       unrecorded(path_option(
           named("trace", {}, "FILE", ranks, train_command,
-                "write a Chrome trace of the first steps: what each rank computes, waits for and exchanges"),
+                "write a Chrome trace of the first steps: computation, waits and communication of each rank"),
           [](auto& a) -> auto& { return a.train.trace; })),
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, train_command,
-                "seconds, or a duration, before the walltime's end at which a run checkpoints and ends with exit code "
-                "85; "
-                "default: 5m where --walltime is given"),
+                "save and exit (code 85) this long before the time limit: seconds, or a duration; default: 5m if "
+                "--walltime is given"),
           [](auto& a) -> auto& { return a.train.stop_before; })),
       unrecorded(duration_option(
-          named(
-              "walltime", {}, "T", ranks, train_command,
-              "seconds, or a duration, from the program's start; default: what Slurm or PBS says, with --stop-before"),
+          named("walltime", {}, "T", ranks, train_command,
+                "time limit from the program's start: seconds, or a duration; default: that of Slurm or PBS if "
+                "--stop-before is given"),
           [](auto& a) -> auto& { return a.train.walltime; })),
   };
 }

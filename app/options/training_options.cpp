@@ -39,8 +39,8 @@ Option precision_option() {
 
 Option export_precision_option() {
   Option option = named("export-precision", {}, "TYPE", computing, train_command | checkpoint_command,
-                        "float, bfloat16 or half: of the weights in best/ and last/; default: float where --precision "
-                        "is float, else that of the weights it began from");
+                        "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is "
+                        "float, else the type of its initial weights");
   option.expects = describe(precision_choices());
   option.choices = names_of(precision_choices());
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -57,8 +57,8 @@ Option export_precision_option() {
 
 Option loss_scale_option() {
   Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, train_command | bench_command,
-                        "initial loss scale with half: a power of two; doubled after 2000 steps with finite gradients, "
-                        "halved after a step without");
+                        "initial loss scale with --precision half, a power of two; the scale is doubled after 2000 "
+                        "steps with finite gradients and halved after a step without");
   option.expects = fmt::format("a power of two from {} to {}", train::LossScale::least, train::LossScale::largest);
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto value = parse_count(text, {});
@@ -76,8 +76,8 @@ Option loss_scale_option() {
 Option recompute_option() {
   Option option = enumeration_option(
       named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
-            "activations to recompute in the backward pass instead of keeping them: none, attention or layer; without "
-            "a value: layer"),
+            "activations to recompute in the backward pass instead of keeping them: none, attention or layer; layer if "
+            "given without a value"),
       {{"none", {}}, {"attention", {"selective"}}, {"layer", {"full"}}},
       [](auto& a) -> auto& { return a.run.engine.recompute; },
       [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
@@ -96,7 +96,7 @@ Option gemm_option() {
   return choice_option(
       named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
             "provider of matrix products: " + describe(choices) +
-                "; auto: the fastest for each product, measured at the start and remembered"),
+                "; auto: the fastest for each product, measured when the run starts and cached"),
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
@@ -123,8 +123,8 @@ Option tf32_option() {
 Option resume_option() {
   Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
                         "auto: continue an unfinished run in the output directory from its latest checkpoint; PATH: "
-                        "start from that checkpoint, or from the latest one of that run; never: start at step 1; true "
-                        "and false mean auto and never [auto]");
+                        "start from that checkpoint, or from the latest one in that run's directory; never: start at "
+                        "step 1; true and false mean auto and never [auto]");
   option.expects =
       "auto (as without it: an unfinished run in --output goes on by itself), never, or a checkpoint or a run's "
       "directory";
@@ -142,8 +142,8 @@ Option resume_option() {
 /// A plain number counts steps; with a unit it is a duration.
 Option checkpoint_every_option() {
   Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, train_command | plan_command,
-                        "steps, or time with its unit, between checkpoints, or epoch; never: only where a signal or "
-                        "the walltime ends the run");
+                        "interval between checkpoints: a number of steps, a time with its unit, or epoch; never: write "
+                        "one only if a signal or the time limit ends the run");
   option.expects = fmt::format("a number of steps, epoch, never, or {}", duration_expected);
   option.choices = {"epoch", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -173,18 +173,19 @@ std::vector<Option> checkpoint_options() {
       checkpoint_every_option(),
       unrecorded(choice_option(
           named("save-strategy", {}, "NAME", run, train_command,
-                "Trainer's: steps (as --checkpoint-every says, else every 500), epoch, or no, which is never"),
+                "Trainer's name for --checkpoint-every: steps (as many as that option says, else 500), epoch, or no "
+                "(never)"),
           {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.train.save_strategy; })),
       count_option(
           named("keep", {"save-total-limit"}, "K", run, train_command, "number of latest checkpoints to keep"),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
       count_or_unset_option(
           named("writers", {}, "N", run, train_command,
-                "number of ranks that write a checkpoint, or a large export; default: 4 per node, at most 64"),
+                "number of ranks that write a checkpoint or a large export; default: 4 per node, at most 64"),
           {}, [](auto& a) -> auto& { return a.run.engine.checkpoints.writers; }),
       enumeration_option(
           named("on-save-error", {}, "WHAT", run, train_command,
-                "stop or continue if a checkpoint cannot be written; earlier ones stay"),
+                "action if a checkpoint cannot be written: stop or continue; earlier checkpoints are kept"),
           {{"stop", {}}, {"continue", {}}}, [](auto& a) -> auto& { return a.run.engine.checkpoints.stop_on_error; },
           [](std::string_view name) { return name == "stop"; }, [](bool stop) { return stop ? "stop" : "continue"; }),
       resume_option(),
@@ -212,8 +213,9 @@ std::vector<Option> length_options() {
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       steps_option(),
       count_option(
-          named("batch", {}, "N", batches, train_command | plan_command | bench_command | generate_command,
-                "sequences or images a step over all ranks; with generate: prompts that are continued together"),
+          with_help(named("batch", {}, "N", batches, train_command | plan_command | bench_command | generate_command,
+                          "batch size: sequences or images per step on all ranks together"),
+                    {{generate_command, "number of prompts that are continued together"}}),
           sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
           named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
@@ -230,7 +232,7 @@ std::vector<Option> length_options() {
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_or_unset_option(
           named("micro-tokens", {}, "N", batches, train_command | plan_command | bench_command,
-                "micro-batch size in tokens, as whole sequences; excludes --micro-batch"),
+                "largest micro-batch in tokens; it holds whole sequences; excludes --micro-batch"),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_or_unset_option(
           named("gradient-accumulation-steps", {}, "N", batches, train_command | plan_command,
@@ -314,9 +316,10 @@ std::vector<Option> optimizer_options() {
           [](std::string_view name) { return name == "sgd" ? train::OptimizerKind::sgd : train::OptimizerKind::adamw; },
           [](train::OptimizerKind kind) { return train::to_string(kind); }),
       of_both_optimizers(real_option(
-          named("weight-decay", {}, "X", optimizer, train_command,
-                "weight decay: decoupled with AdamW, added to the gradient with SGD; biases and LayerNorm have none "
-                "but with --decay-all"),
+          named(
+              "weight-decay", {}, "X", optimizer, train_command,
+              "weight decay: decoupled with AdamW, added to the gradient with SGD; not applied to biases and LayerNorm "
+              "without --decay-all"),
           {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
       of_both_optimizers(switch_option(
           named("decay-all", {}, "", optimizer, train_command,
@@ -335,18 +338,20 @@ std::vector<Option> optimizer_options() {
           named("adam-beta2", {}, "X", optimizer, train_command, "decay rate of the mean of squared gradients"),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
       real_option(
-          named("adam-epsilon", {}, "X", optimizer, train_command, "added to the denominator of the update"),
+          named("adam-epsilon", {}, "X", optimizer, train_command,
+                "term added to the denominator of the update, for numerical stability"),
           {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
       real_option(
           named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
                 "largest global norm of gradients; 0 disables clipping"),
           {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
-          named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
-          [](auto& a) -> auto& { return a.run.task.dropout; }),
+          named("dropout", {}, "P", optimizer, train_command, "dropout probability; default: the model's"),
+          {0, 1, false, true}, [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
-          named("seed", {}, "N", optimizer, train_command | generate_command,
-                "random seed of shuffling, dropout and a new head; with generate: of sampling"),
+          with_help(named("seed", {}, "N", optimizer, train_command | generate_command,
+                          "random seed for shuffling, dropout and a new head"),
+                    {{generate_command, "random seed for sampling"}}),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
@@ -354,7 +359,7 @@ std::vector<Option> optimizer_options() {
 /// A plain number counts steps; with its unit, epochs.
 Option eval_every_option() {
   Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, train_command,
-                        "steps between evaluations, or epochs: 10epochs; default: an epoch");
+                        "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch");
   option.expects = "a number of steps, or of epochs: 10epochs";
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto unit = text.find_first_not_of("0123456789");
@@ -381,11 +386,11 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
           named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
-                "metric that chooses best/: " + describe(task.metrics())),
+                "metric that selects the model in best/: " + describe(task.metrics())),
           task.metrics(), [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
           named("patience", {}, "N", evaluation, train_command,
-                "number of evaluations without an improvement after which training ends; default: never ends early"),
+                "number of evaluations without an improvement after which training stops; default: no early stopping"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       export_precision_option(),
@@ -405,17 +410,18 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
                 "run.json to take settings from; options on the command line override it"),
           [](auto& a) -> auto& { return a.train.config; })),
       unrecorded(switch_option(
-          named("overwrite", {"overwrite-output-dir"}, "", run,
-                train_command | eval_command | prepare_command | report_command,
-                "begin anew in an output directory that has a run; in other commands: replace files that mylos did not "
-                "write"),
+          with_help(named("overwrite", {"overwrite-output-dir"}, "", run,
+                          train_command | eval_command | prepare_command | report_command,
+                          "start over in an output directory that contains a run"),
+                    {{eval_command | prepare_command | report_command, "replace files that mylos did not write"}}),
           [](auto& a) -> auto& { return a.overwrite; })),
       unrecorded(switch_option(
           named("extend", {}, "", run, train_command,
-                "go on with a finished run from its last checkpoint, to larger --steps or --epochs"),
+                "continue a finished run from its last checkpoint, with larger --steps or --epochs"),
           [](auto& a) -> auto& { return a.train.extend; })),
       unrecorded(switch_option(
-          named("dry-run", {}, "", run, train_command, "print what would be trained and the memory it needs, and exit"),
+          named("dry-run", {}, "", run, train_command,
+                "print the settings of the run and the memory it needs, and exit"),
           [](auto& a) -> auto& { return a.train.dry_run; })),
   };
 }

@@ -63,8 +63,8 @@ std::vector<std::string_view> option_sections(const Command& command, const task
   return sections;
 }
 
-std::string option_text(const Option& option, const Arguments& defaults) {
-  std::string text = option.help;
+std::string option_text(const Option& option, const Command& command, const Arguments& defaults) {
+  std::string text = option.help_for(command.bit);
   const std::string value = option.print && !option.is_derived ? default_text(option.print(defaults)) : "";
   if (!value.empty()) text += fmt::format(" [{}]", value);
   for (std::size_t i = 0; i < option.aliases.size(); ++i) {
@@ -84,8 +84,8 @@ std::string program_help() {
   std::string text = "usage: mylos COMMAND [options]\n\nFine-tunes transformers and answers questions with them.\n\n";
   for (const Command& command : commands()) text += row(std::string(command.name), std::string(command.summary));
   return text +
-         "\nmylos COMMAND --help says all about one, mylos --version which this is.\n"
-         "mylos help --man prints a manual page, mylos help --bash a completion script.\n";
+         "\nmylos COMMAND --help describes a command; mylos --version prints the version.\n"
+         "mylos help --man prints a manual page; mylos help --bash prints a completion script.\n";
 }
 
 std::string command_help(const Command& command, const tasks::TaskKind& task) {
@@ -97,7 +97,7 @@ std::string command_help(const Command& command, const tasks::TaskKind& task) {
     for (const Option& option : option_table(task)) {
       if (!option.belongs_to(command.bit) || option.section != section) continue;
       const std::string name = option.is_switch() ? option.name : option.name + " " + option.placeholder;
-      text += row("--" + name, option_text(option, defaults));
+      text += row("--" + name, option_text(option, command, defaults));
     }
   }
   return text;

@@ -19,8 +19,8 @@ std::string command_help(const Command& command, const tasks::TaskKind& task = t
 std::vector<std::string_view> option_sections(const Command& command,
                                               const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// Returns "help text [default] (also --alias)".
-std::string option_text(const Option& option, const Arguments& defaults);
+/// Returns "help text [default] (also --alias)" as shown by `command`.
+std::string option_text(const Option& option, const Command& command, const Arguments& defaults);
 
 /// Returns `text` with its first letter capitalized.
 std::string sentence(std::string_view text);

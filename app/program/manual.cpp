@@ -45,7 +45,7 @@ std::string other_task_entries(const Command& command) {
     const Arguments defaults = default_arguments(command, *task);
     std::string entries;
     for (const Option& option : own_options(*task)) {
-      if (option.belongs_to(command.bit)) entries += option_entry(option, option_text(option, defaults));
+      if (option.belongs_to(command.bit)) entries += option_entry(option, option_text(option, command, defaults));
     }
     if (!entries.empty())
       page += fmt::format(".PP\nWith {}:\n{}", roff(fmt::format("--task {}", task->name())), entries);
@@ -61,7 +61,7 @@ std::string command_entry(const Command& command) {
     page += fmt::format(".PP\n{}:\n", roff(section));
     for (const Option& option : option_table()) {
       if (!option.belongs_to(command.bit) || option.section != section) continue;
-      page += option_entry(option, option_text(option, defaults));
+      page += option_entry(option, option_text(option, command, defaults));
     }
   }
   return page + other_task_entries(command);
@@ -79,15 +79,15 @@ constexpr const char* exit_status = R"(.SH EXIT STATUS
 Success.
 .TP
 1
-An error, said in one line on standard error.
+An error, which standard error describes in one line.
 .TP
 2
 The command line is wrong.
 .TP
 85, 130, 143
 .B mylos train
-ended after a checkpoint, for SIGUSR1, SIGINT or SIGTERM; 85 also before the end of the job's time. The same command goes on
-from there.
+wrote a checkpoint and ended because of SIGUSR1, SIGINT or SIGTERM; 85 also if the job's time limit was near. The same
+command continues the run.
 )";
 
 /// Returns the option and its aliases as a case pattern of bash: "--schedule|--lr-scheduler-type".
@@ -133,7 +133,7 @@ std::string manual_page() {
       ".TH MYLOS 1 \"\" \"mylos {}\" \"User Commands\"\n.SH NAME\nmylos \\- fine\\-tunes transformers and answers "
       "questions with them\n.SH SYNOPSIS\n\\fBmylos\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n\\fBmylos\\fR "
       "\\fICOMMAND\\fR \\fB\\-\\-help\\fR\n.br\n\\fBmylos \\-\\-version\\fR\n.SH DESCRIPTION\nAn option may be written "
-      "with _ for \\-, and its value after a space or after =. What stands in brackets is the default.\n.SH COMMANDS\n",
+      "with _ for \\-, and its value after a space or after =. Defaults stand in brackets.\n.SH COMMANDS\n",
       build_info().version);
   for (const Command& command : commands()) page += command_entry(command);
   return page + exit_status;

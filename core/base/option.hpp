@@ -34,6 +34,12 @@ enum CommandBit : unsigned {
   classify_command = 32768,
 };
 
+/// A description of an option in the help of some commands.
+struct CommandHelp {
+  unsigned commands = 0;  ///< bitwise or of CommandBits
+  std::string text;
+};
+
 /// An option that sets a field of `Target`. core/base/option_kinds.hpp creates the usual kinds.
 template <class Target>
 struct Option {
@@ -48,12 +54,19 @@ struct Option {
   std::function<bool(Target&, std::string_view)> parse = {};
   /// Returns the value for run.json, null if it is unset. Empty if the option is not a setting of the run.
   std::function<nlohmann::ordered_json(const Target&)> print = {};
-  std::string alone = {};                 ///< value if the option is given alone; empty if a value is required
-  std::vector<std::string> choices = {};  ///< the words among its values, for completion
-  bool is_derived = false;                ///< default depends on other options: not shown in the help
+  std::string alone = {};                      ///< value if the option is given alone; empty if a value is required
+  std::vector<std::string> choices = {};       ///< the words among its values, for completion
+  bool is_derived = false;                     ///< default depends on other options: not shown in the help
+  std::vector<CommandHelp> command_help = {};  ///< replaces `help` in some commands
 
   bool is_switch() const { return placeholder.empty(); }
   bool belongs_to(unsigned command) const { return (commands & command) != 0; }
+  /// Returns the description in the help of `command`.
+  const std::string& help_for(unsigned command) const {
+    const auto special = std::ranges::find_if(
+        command_help, [command](const CommandHelp& each) { return (each.commands & command) != 0; });
+    return special == command_help.end() ? help : special->text;
+  }
   /// Returns whether `text` is the option's name or an alias, with - for _.
   bool is_called(std::string_view text) const {
     return name == text || std::ranges::find(aliases, text) != aliases.end();
@@ -75,7 +88,8 @@ Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
                       {},
                       option.alone,
                       option.choices,
-                      option.is_derived};
+                      option.is_derived,
+                      option.command_help};
   whole.parse = [parse = option.parse, part](Whole& target, std::string_view text) {
     return parse(part(target), text);
   };

@@ -122,6 +122,13 @@ Option<Target> path_option(Option<Target> option, Field field) {
   return option;
 }
 
+/// Replaces the description of `option` in the help of some commands.
+template <class Target>
+Option<Target> with_help(Option<Target> option, std::vector<CommandHelp> command_help) {
+  option.command_help = std::move(command_help);
+  return option;
+}
+
 /// Marks `option` as an action, not a setting: run.json does not record it.
 template <class Target>
 Option<Target> unrecorded(Option<Target> option) {

@@ -10,7 +10,7 @@ namespace mylos::data {
 
 /// Describes what `fetch` can download, for the command's help text.
 constexpr std::string_view fetch_summary() {
-  return "gets a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set: squad, cifar10";
+  return "downloads a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set (squad, cifar10)";
 }
 
 /// Receives one line of progress about a download.

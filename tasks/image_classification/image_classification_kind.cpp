@@ -77,7 +77,8 @@ class ImageClassificationKind final : public TaskKind {
   std::string_view title() const override { return "image classification"; }
   DataTexts data_texts() const override {
     constexpr std::string_view data =
-        "a directory of class directories, of CIFAR's or of MNIST's files, synthetic:COUNTxHxW, or images.h5";
+        "a directory with one directory per class or with the files of CIFAR or MNIST, synthetic:COUNTxHxW, or "
+        "images.h5";
     return {data, data, "images"};
   }
   std::span<const std::string_view> model_types() const override { return types; }

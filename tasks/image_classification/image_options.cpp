@@ -52,8 +52,8 @@ OwnOption augment_option() {
   using data::Augmentation;
   return enumeration_option(
       own("augment", {}, "WHAT", images, trains,
-          "none; crop-flip: 4 black pixels at each side, a random crop and flip, for CIFAR; imagenet: a random part of "
-          "8 to 100 % of the area and ratio 3/4 to 4/3, resized, and a flip"),
+          "augmentation: none; crop-flip: pad by 4 black pixels, crop and flip at random, for CIFAR; imagenet: crop 8 "
+          "to 100 % of the area with an aspect ratio from 3/4 to 4/3, resize, and flip, at random"),
       {{"none", {}}, {"crop-flip", {}}, {"imagenet", {}}}, [](auto& config) -> auto& { return config.augment; },
       [](std::string_view name) {
         return name == "none"       ? Augmentation::none
@@ -67,8 +67,8 @@ OwnOption augment_option() {
 
 OwnOption stem_option() {
   OwnOption option = own("stem", {}, "NAME", files, trains,
-                         "imagenet: 7 x 7 with stride 2 and pooling; cifar: 3 x 3 without, for small images, which "
-                         "transformers has not; default: the model's own, else imagenet");
+                         "first layers: imagenet (7 x 7 convolution with stride 2, and pooling) or cifar (3 x 3 "
+                         "convolution, for small images; not in transformers); default: the model's, else imagenet");
   option.expects = "imagenet or cifar";
   option.choices = {"imagenet", "cifar"};
   option.parse = [](ImageConfig& config, std::string_view text) {
@@ -87,7 +87,7 @@ OwnOption part_option() {
   using data::ImagePart;
   return enumeration_option(
       own("part", {}, "NAME", files, prepare_command,
-          "of CIFAR's or MNIST's directory: training files, as --train takes, or test files, as --dev does"),
+          "files of a directory of CIFAR or MNIST: training, as --train reads them, or test, as --dev does"),
       {{"training", {}}, {"test", {}}}, [](auto& config) -> auto& { return config.part; },
       [](std::string_view name) { return name == "test" ? ImagePart::test : ImagePart::training; },
       [](ImagePart part) { return part == ImagePart::test ? "test" : "training"; });
@@ -97,17 +97,17 @@ std::vector<OwnOption> data_options() {
   return {
       count_or_unset_option(
           own("labels", {}, "N", files, reads_images,
-              "labels of the model; with a directory of another number its last layer begins anew; default: the "
-              "model's, else the data's; of synthetic data: 1000"),
+              "number of labels of the model; if a model directory has another number, the last layer is initialised "
+              "anew; default: the model's, else the data's, 1000 for synthetic data"),
           {1, data::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
       stem_option(),
       path_option(
           own("order", {}, "FILE", files, train_command,
-              "JSON lines, one step a line: a list of image numbers, from 0; replaces shuffling"),
+              "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       part_option(),
       switch_option(
-          own("strict", {}, "", files, prepare_command, "a damaged picture is an error, not a counted omission"),
+          own("strict", {}, "", files, prepare_command, "fail on a damaged picture, instead of leaving it out"),
           [](auto& config) -> auto& { return config.strict; }),
   };
 }
@@ -117,32 +117,33 @@ std::vector<OwnOption> image_size_options() {
   return {
       count_or_unset_option(
           own("image-size", {}, "N", images, reads_images | classify_command,
-              "height and width that the model sees, in pixels; default: the data's, or that of the model's "
-              "preprocessor_config.json (first in eval and classify), else 224"),
+              "height and width of the model's input in pixels; default: those of the data, or of the model's "
+              "preprocessor_config.json (which takes precedence in eval and classify), else 224"),
           sides, [](auto& config) -> auto& { return config.image_size; }),
       augment_option(),
       channels_option(
           own("mean", {}, "A,B,C", images, reads_images | classify_command,
-              "subtracted from each channel, whose values are from 0 to 1; default: that of the model's "
-              "preprocessor_config.json, else of the data set: MNIST, CIFAR, else ImageNet"),
+              "mean to subtract from each channel, whose values range from 0 to 1; default: that of the model's "
+              "preprocessor_config.json, else that of MNIST or CIFAR if the data are theirs, else ImageNet's"),
           {-10.0, 10.0}, [](auto& config) -> auto& { return config.mean; }),
       channels_option(
-          own("std", {}, "A,B,C", images, reads_images | classify_command, "divides each channel; default: as --mean"),
+          own("std", {}, "A,B,C", images, reads_images | classify_command,
+              "standard deviation to divide each channel by; default: as for --mean"),
           {.smallest = 0.0, .largest = 10.0, .open_below = true},
           [](auto& config) -> auto& { return config.deviation; }),
       real_option(
           own("label-smoothing", {"label-smoothing-factor"}, "X", images, train_command,
-              "part of a label's weight in the loss that all labels share"),
+              "label smoothing: fraction of a label's weight in the loss that is spread over all labels"),
           {.smallest = 0.0, .largest = 1.0, .open_above = true},
           [](auto& config) -> auto& { return config.label_smoothing; }),
       count_or_unset_option(
           own("batch-norm-group", {}, "N", images, trains,
-              "images of a BatchNorm group, a fixed part of the batch on any number of ranks; default: 32, or the "
-              "batch where it is smaller"),
+              "number of images that BatchNorm normalises together, the same on any number of ranks; default: 32, or "
+              "the batch if it is smaller"),
           {1, 1'000'000}, [](auto& config) -> auto& { return config.batch_norm_group; }),
       count_option(
           own("loader-threads", {}, "N", images, train_command | eval_command | prepare_command | bench_command,
-              "threads of a rank that decode and augment ahead of the step"),
+              "threads per rank that decode and augment images for the next steps"),
           {1, 1024}, [](auto& config) -> auto& { return config.loader_threads; }),
   };
 }
@@ -152,11 +153,11 @@ std::vector<OwnOption> example_options() {
   return {
       unrecorded(switch_option(
           own("use-syn", {}, "", images, train_command,
-              "train on random images of --image-size [224]: --train synthetic:COUNTxHxW"),
+              "train on random images of --image-size [224]; the same as --train synthetic:COUNTxHxW"),
           [](auto& config) -> auto& { return config.use_syn; })),
       unrecorded(count_option(
-          own("steps-syn", {}, "N", images, train_command, "with --use-syn: steps of an epoch"), {1, 1'000'000'000},
-          [](auto& config) -> auto& { return config.steps_syn; })),
+          own("steps-syn", {}, "N", images, train_command, "with --use-syn: number of steps per epoch"),
+          {1, 1'000'000'000}, [](auto& config) -> auto& { return config.steps_syn; })),
       unrecorded(switch_option(
           own("use-fsdp", {}, "", images, train_command | plan_command, "the same as --mode sharded"),
           [](auto& config) -> auto& { return config.use_fsdp; })),

@@ -23,8 +23,8 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
 /// Accepts any word.
 OwnOption text_field_option() {
   OwnOption option = own("text-field", {"text-column"}, "NAME", files, reads_documents,
-                         "field of JSON lines that holds the text; default: input_ids, text or Moves, as the first "
-                         "line has it");
+                         "field of JSON lines that contains the text; default: input_ids, text or Moves, whichever the "
+                         "first line has");
   option.expects = "the name of a field";
   option.parse = [](LanguageConfig& config, std::string_view text) {
     if (!text.empty()) config.text_field = text;
@@ -40,8 +40,8 @@ OwnOption text_field_option() {
 OwnOption long_option() {
   return enumeration_option(
       own("long", {}, "WHAT", documents, reads_documents,
-          "split: a document longer than --max-length continues as another sample; truncate: its end is left out, "
-          "and counted"),
+          "documents longer than --max-length: split (the rest becomes further samples) or truncate (the rest is left "
+          "out)"),
       {{"split", {}}, {"truncate", {}}}, [](auto& config) -> auto& { return config.long_documents; },
       [](std::string_view name) {
         return name == "split" ? data::LongDocuments::split : data::LongDocuments::truncate;
@@ -54,23 +54,23 @@ std::vector<OwnOption> own_options() {
       text_field_option(),
       path_option(
           own("order", {}, "FILE", files, train_command,
-              "JSON lines, one step a line: a list of document numbers, from 0; replaces shuffling"),
+              "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
           own("strict", {}, "", files, train_command | eval_command | prepare_command,
-              "an empty document is an error, not a counted omission"),
+              "fail on an empty document, instead of leaving it out"),
           [](auto& config) -> auto& { return config.strict; }),
       count_option(
           own("max-length", {"max-seq-length", "block-size"}, "N", documents, reads_documents,
-              "tokens of a sample at most"),
+              "largest number of tokens in a sample"),
           {2, 1'048'576}, [](auto& config) -> auto& { return config.max_length; }),
       long_option(),
       switch_option(
           own("no-bos", {}, "", documents, reads_documents | generate_command,
-              "begin no document or prompt with the model's BOS token"),
+              "do not begin documents and prompts with the model's BOS token"),
           [](auto& config) -> auto& { return config.no_bos; }),
       switch_option(
-          own("no-eos", {}, "", documents, reads_documents, "end no document with the model's EOS token"),
+          own("no-eos", {}, "", documents, reads_documents, "do not end documents with the model's EOS token"),
           [](auto& config) -> auto& { return config.no_eos; }),
   };
 }
@@ -78,19 +78,19 @@ std::vector<OwnOption> own_options() {
 std::vector<OwnOption> generation_options() {
   return {
       count_option(
-          own("max-new-tokens", {}, "N", generation, generate_command, "tokens of a continuation at most"),
+          own("max-new-tokens", {}, "N", generation, generate_command, "largest number of tokens in a continuation"),
           {1, 1'000'000'000}, [](auto& config) -> auto& { return config.generation.max_new_tokens; }),
       real_option(
           own("temperature", {}, "X", generation, generate_command,
-              "divides the logits before a token is drawn; 0: always the likeliest token"),
+              "sampling temperature, which divides the logits; 0: always take the likeliest token"),
           {.smallest = 0.0, .largest = 1e6},
           [](auto& config) -> auto& { return config.generation.sampling.temperature; }),
       count_option(
-          own("top-k", {}, "N", generation, generate_command, "draw among the N likeliest tokens"), {1, 1'000'000'000},
+          own("top-k", {}, "N", generation, generate_command, "sample from the N likeliest tokens"), {1, 1'000'000'000},
           [](auto& config) -> auto& { return config.generation.sampling.top_k; }),
       real_option(
           own("top-p", {}, "X", generation, generate_command,
-              "draw among the fewest likeliest tokens whose probabilities add up to X"),
+              "sample from the smallest set of likeliest tokens whose probabilities add up to X"),
           {.smallest = 0.0, .largest = 1.0, .open_below = true},
           [](auto& config) -> auto& { return config.generation.sampling.top_p; }),
   };

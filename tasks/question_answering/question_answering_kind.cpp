@@ -57,7 +57,7 @@ class QuestionAnsweringKind final : public TaskKind {
   std::string_view name() const override { return "question-answering"; }
   std::string_view title() const override { return "question answering"; }
   DataTexts data_texts() const override {
-    return {"questions.json or features.h5", "questions.json, or features.h5 where eval reads it", "questions"};
+    return {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"};
   }
   std::span<const std::string_view> model_types() const override { return types; }
   std::vector<std::string> known_models() const override {

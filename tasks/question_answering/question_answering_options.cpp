@@ -22,18 +22,20 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
 }
 
 OwnOption version_option() {
+  const std::string version = "version of SQuAD: 1.1, or 2.0, in which questions may have no answer";
   return choice_option(
-      own("squad", {}, "VERSION", files, train_command | eval_command | ask_command | score_command | prepare_command,
-          "version of SQuAD's rules: 1.1, or 2.0, where a question may have no answer; default: judged from the data; "
-          "with ask that of the run, else 1.1"),
+      with_help(own("squad", {}, "VERSION", files,
+                    train_command | eval_command | ask_command | score_command | prepare_command,
+                    version + "; default: derived from the data"),
+                {{ask_command, version + "; default: that of the run that trained the model, else 1.1"}}),
       {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
 }
 
 /// Uses the hub's names. The files of the data set become --train and --dev in run.json.
 OwnOption dataset_option() {
   OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, train_command,
-                         "squad or squad_v2, as `mylos fetch squad` or Hugging Face's datasets got them: stands for "
-                         "--train, and for --dev unless --do-train is given without --do-eval");
+                         "squad or squad_v2, as downloaded by `mylos fetch squad` or Hugging Face's datasets; sets "
+                         "--train, and --dev unless --do-train is given without --do-eval");
   option.expects = "squad or squad_v2; other data are given with --train and --dev";
   option.choices = {"squad", "squad_v2"};
   option.parse = [](SquadConfig& config, std::string_view text) {
@@ -62,11 +64,11 @@ std::vector<OwnOption> data_options() {
       path_option(
           own("head", {}, "FILE", files, train_command,
               "safetensors file with the initial qa_outputs.weight and .bias; default: those of the model, else "
-              "Normal(0, 0.02) from the seed"),
+              "values from Normal(0, 0.02) and --seed"),
           [](auto& config) -> auto& { return config.head; }),
       path_option(
           own("order", {}, "FILE", files, train_command,
-              "JSON lines, one step a line: a list of [question id, window index]; replaces shuffling"),
+              "JSON lines, one step per line: a list of [question id, window index]; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
           own("strict", {}, "", files, train_command | eval_command | prepare_command,
@@ -89,7 +91,8 @@ std::vector<OwnOption> window_options() {
           [](auto& config) -> auto& { return config.doc_stride; }),
       switch_option(
           own("exact-labels", {}, "", windows, train_command | prepare_command | bench_command,
-              "label an answer that starts at the last token of a window in that window, unlike run_qa"),
+              "label an answer that starts at the last token of a window there, not at the following [SEP] as run_qa "
+              "does"),
           [](auto& config) -> auto& { return config.exact_labels; }),
   };
 }
@@ -99,22 +102,23 @@ std::vector<OwnOption> answer_options() {
   return {
       count_option(
           own("n-best", {"n-best-size"}, "N", answers, scoring,
-              "number of best starts and ends kept per window, and of answers per question"),
+              "number of best start and end positions kept per window, and of answers kept per question"),
           {1, 10'000}, [](auto& config) -> auto& { return config.n_best; }),
       count_option(
           own("max-answer-length", {}, "N", answers, scoring | ask_command, "largest number of tokens in an answer"),
           {1, 65'536}, [](auto& config) -> auto& { return config.max_answer_length; }),
       real_option(
           own("null-threshold", {"null-score-diff-threshold"}, "X", answers, scoring,
-              "SQuAD 2.0: no answer where its score beats the best answer's by more than this, in logits"),
+              "SQuAD 2.0: predict no answer if its score exceeds the best answer's by more than this, in logits"),
           {-1e6, 1e6}, [](auto& config) -> auto& { return config.null_threshold; }),
       path_option(
           own("na-prob-file", {}, "FILE", answers, score_command,
-              "JSON {question id: probability that it has no answer}; adds the best thresholds (SQuAD 2.0)"),
+              "JSON file {question id: probability that it has no answer}; also prints the best thresholds (SQuAD "
+              "2.0)"),
           [](auto& config) -> auto& { return config.no_answer_probabilities; }),
       real_option(
           own("na-prob-thresh", {}, "X", answers, score_command,
-              "count a question as unanswered where its probability is above this (SQuAD 2.0)"),
+              "count a question as unanswered if its probability exceeds this (SQuAD 2.0)"),
           {-1e6, 1e6}, [](auto& config) -> auto& { return config.no_answer_threshold; }),
   };
 }

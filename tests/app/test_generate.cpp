@@ -241,7 +241,7 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
   EXPECT_THAT(error(decode, "5\n"), HasSubstr("standard input, line 1: id 5 is outside the tokenizer's 5 pieces"));
   EXPECT_THAT(error(tokenize, "a\xff\n"), HasSubstr("standard input, line 1: not UTF-8"));
   EXPECT_THAT(error({"tokenize", "--decode"}, ""), HasSubstr("tokenize needs --model"));
-  EXPECT_THAT(error({"tokenize", "--model", model_, "--cased"}, ""), HasSubstr("--cased goes with --vocab"));
+  EXPECT_THAT(error({"tokenize", "--model", model_, "--cased"}, ""), HasSubstr("--cased needs --vocab"));
   EXPECT_THAT(error({"tokenize", "--model", model_, "--vocab", "v"}, ""),
               HasSubstr("--model and --vocab exclude each other"));
   fs::remove(model_ / "tokenizer.model");

@@ -352,7 +352,7 @@ TEST_F(ImageRuns, WhatDerechosScriptsSayOtherwiseIsAnswered) {
   expect_answer({"--use_fsdp", "--mode", "replicated"}, "exclude each other");
   expect_answer({"--use-amp", "--precision", "float"}, "exclude each other");
   EXPECT_THAT(train(run_, {"--steps", "1", "--local_rank", "0"}).errors,
-              HasSubstr("--local_rank 0 has no effect here: ranks and their GPUs come from the launcher"));
+              HasSubstr("--local_rank 0 has no effect here: the launcher (srun, mpirun) determines ranks"));
 }
 
 TEST_F(ImageRuns, BadInputIsNamed) {

@@ -139,8 +139,8 @@ TEST_F(RunQa, WhatIsEvaluatedIsSaid) {
   EXPECT_NE(dev_of({"--do_train", "--do_eval"}), "");
   EXPECT_EQ(dev_of({"--do_train"}), "") << "as run_qa";
   EXPECT_EQ(dev_of({"--do_train", "--dev", "mine"}), "mine");
-  EXPECT_THAT(error_of([] { parse_train({"--do_eval"}); }), HasSubstr("train trains: give --do_train as well"));
-  EXPECT_THAT(error_of([] { parse_train({"--do_train", "--do_eval"}); }), HasSubstr("--do-eval needs something"));
+  EXPECT_THAT(error_of([] { parse_train({"--do_eval"}); }), HasSubstr("mylos train needs --do_train"));
+  EXPECT_THAT(error_of([] { parse_train({"--do_train", "--do_eval"}); }), HasSubstr("--do-eval needs evaluation data"));
   EXPECT_THAT(error_of([] { parse_train({"--dataset", "squad"}); }), HasSubstr("--dataset and --train exclude"));
   EXPECT_THAT(error_of([] { parse_train({"--dataset_name", "glue"}); }), HasSubstr("expected squad or squad_v2"));
 }
@@ -164,7 +164,11 @@ TEST(RunQaNames, TruthIsWrittenAsThere) {
     EXPECT_EQ(parse_train({"--fp16", word, std::string("--bf16=") + word}).run.engine.precision, Precision::float32);
     EXPECT_EQ(parse_train({std::string("--gradient_checkpointing=") + word}).run.engine.recompute, nn::Recompute::none);
     EXPECT_EQ(parse_train({"--push_to_hub", word}).remarks.size(), 1u) << word;
-    EXPECT_THAT(error_of([&] { parse_train({"--do_train", word}); }), HasSubstr("train trains")) << word;
+    EXPECT_THAT(error_of([&] {
+                  parse_train({"--do_train", word});
+                }),
+                HasSubstr("mylos train needs --do_train"))
+        << word;
   }
   EXPECT_THAT(error_of([] { parse_train({"--push_to_hub=maybe"}); }), HasSubstr("expected nothing, true or false"));
 }
@@ -198,7 +202,7 @@ TEST(RunQaNames, TheTrainersDefaultsAreTaken) {
   EXPECT_EQ(parse_train({"--max_steps", "-1", "--num_train_epochs", "3"}).run.engine.steps, 0u);
   EXPECT_EQ(parse_train({"--ddp_timeout", "1800"}).collective_timeout, 1800.0);
   EXPECT_THAT(error_of([] { parse_train({"--max_steps", "x"}); }), HasSubstr("--max_steps x: expected"));
-  EXPECT_THAT(error_of([] { parse_train({"--max_predict_samples", "5"}); }), HasSubstr("mylos eval answers"));
+  EXPECT_THAT(error_of([] { parse_train({"--max_predict_samples", "5"}); }), HasSubstr("use mylos eval"));
   EXPECT_EQ(parse_train({"--no_cuda", "false"}).remarks.size(), 1u);
 }
 
@@ -231,7 +235,7 @@ TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
 TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
   EXPECT_EQ(error_of([] { parse_train({"--max_epochs", "3"}); }), "--max_epochs 3 is not supported; use --epochs");
   EXPECT_EQ(error_of([] { parse_train({"--devices"}); }),
-            "--devices is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+            "--devices is not supported; leave it out: the launcher (srun, mpirun) determines the ranks, one per GPU");
   EXPECT_EQ(error_of([] { parse_train({"--no_layer_wrap_policy"}); }),
             "--no_layer_wrap_policy is not supported; leave it out: the units are always layers");
   EXPECT_EQ(error_of([] { parse_train({"--zero_optimization.stage=2"}); }),
@@ -240,8 +244,7 @@ TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
   EXPECT_EQ(error_of([] {
               parse_train({"--batchsize", "8"});
             }),
-            "train does not have --batchsize; use --batch, of all ranks "
-            "together, or --batch-per-rank");
+            "train does not have --batchsize; use --batch (all ranks together) or --batch-per-rank");
   EXPECT_EQ(error_of([] {
               parse_train({"--report_too", "none"});
             }),

@@ -208,8 +208,8 @@ BEGIN, END = "<!-- tables: check_docs.py write -->\n", "<!-- end of the tables -
 
 
 def comparable(text):
-    """Returns {option: (default, aliases)}, without --gemm, whose text depends on the libraries of a build."""
-    rows = re.findall(r"^\| (`--(?:[^|]|(?<=\\)\|)*) \| ([^|]*?) ?\| ([^|]*?) ?\|", text, re.MULTILINE)
+    """Returns {option: (default, aliases, description)}, without --gemm, whose text depends on the libraries of a build."""
+    rows = re.findall(r"^\| (`--(?:[^|]|(?<=\\)\|)*) \| ([^|]*?) ?\| ([^|]*?) ?\| (.*) \|$", text, re.MULTILINE)
     return {row[0]: row[1:] for row in rows if not row[0].startswith("`--gemm")}
 
 

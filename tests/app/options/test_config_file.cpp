@@ -128,9 +128,10 @@ TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
   ASSERT_EQ(arguments.remarks.size(), 4u);
   EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
   EXPECT_NE(arguments.remarks.front().find(" has no effect here: "), std::string::npos) << arguments.remarks.front();
-  EXPECT_EQ(error("{" + base_ + R"(, "devices": 4})"),
-            (directory_ / "run.json").string() +
-                ": devices 4 is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+  EXPECT_EQ(
+      error("{" + base_ + R"(, "devices": 4})"),
+      (directory_ / "run.json").string() +
+          ": devices 4 is not supported; leave it out: the launcher (srun, mpirun) determines the ranks, one per GPU");
 }
 
 TEST_F(ConfigFile, OptionsWinOverPeersNamesOfTheSame) {
@@ -151,7 +152,7 @@ TEST_F(ConfigFile, NamesOfTheSameExcludeEachOther) {
   EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "bf16": true})"), excluded("bf16", "fp16"));
   EXPECT_EQ(error("{" + base_ + R"(, "batch": 4, "batch-per-rank": 2})"), excluded("batch", "batch-per-rank"));
   EXPECT_EQ(error("{" + base_ + R"(, "dataset_name": "squad"})"), excluded("dataset", "train"));
-  EXPECT_NE(error("{" + base_ + R"(, "do_train": false})").find("train trains"), std::string::npos);
+  EXPECT_NE(error("{" + base_ + R"(, "do_train": false})").find("mylos train needs --do_train"), std::string::npos);
 }
 
 TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {

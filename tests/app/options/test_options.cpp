@@ -346,12 +346,11 @@ TEST(Options, TensorFloatsAreOfFloatOnDevices) {
     EXPECT_EQ(tests::error_of([&] {
                 recorded(tf32, {"--tf32", "--precision", name});
               }),
-              fmt::format("--tf32 is of --precision float, and this one is {}; leave one of them out", name));
+              fmt::format("--tf32 needs --precision float, not {}; leave one of them out", name));
   }
   if (tf32_gemm_provider().empty()) {
-    EXPECT_EQ(
-        tests::error_of([&] { recorded(tf32, {"--tf32"}); }),
-        "--tf32 is of GPUs, and this build computes on the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+    EXPECT_EQ(tests::error_of([&] { recorded(tf32, {"--tf32"}); }),
+              "--tf32 needs a GPU, and this build is for the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
     return;
   }
   EXPECT_EQ(recorded(tf32, {"--tf32"}), true);
@@ -426,7 +425,7 @@ TEST(Options, AnExtensionGoesOnFromTheRunsOwnCheckpoint) {
   };
   EXPECT_EQ(error({"--overwrite"}), "--extend and --overwrite exclude each other; give one of them");
   EXPECT_EQ(error({"--resume", "never"}),
-            "--extend and --resume never exclude each other: --extend goes on from the last checkpoint in --output; "
+            "--extend and --resume never exclude each other: --extend continues from the last checkpoint in --output; "
             "leave one of them out");
 }
 

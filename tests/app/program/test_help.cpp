@@ -24,6 +24,18 @@ TEST(Help, EveryOptionOfACommandIsThereWithDefaultAndAliases) {
   }
 }
 
+TEST(Help, AnOptionIsDescribedForTheCommand) {
+  const auto shows = [](const char* command, const char* text) {
+    return command_help(*find_command(command)).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(shows("report", "output file; default: report.html"));
+  EXPECT_FALSE(shows("train", "report.html"));
+  EXPECT_TRUE(shows("train", "directory for the results"));
+  EXPECT_FALSE(shows("report", "directory for the results"));
+  EXPECT_TRUE(shows("watch", "print JSON and exit"));
+  EXPECT_FALSE(shows("info", "print JSON and exit"));
+}
+
 TEST(Help, LinesFitATerminal) {
   for (const Command& command : commands()) {
     std::istringstream lines(command_help(command));
@@ -31,7 +43,7 @@ TEST(Help, LinesFitATerminal) {
   }
 }
 
-TEST(Help, TheProgramListsWhatItHas) {
+TEST(Help, TheProgramListsItsCommands) {
   const std::string help = program_help();
   for (const Command& command : commands()) {
     EXPECT_NE(help.find("\n  " + std::string(command.name) + " "), std::string::npos) << command.name;

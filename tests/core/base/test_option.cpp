@@ -57,6 +57,17 @@ TEST(Option, OfAPartThatIsNoSettingIsNoneOfTheWhole) {
   EXPECT_EQ(whole.choices, rate.choices);
 }
 
+TEST(Option, HasADescriptionOfItsOwnInSomeCommands) {
+  const Option<Part> option =
+      with_help(count_of_part(), {{plan_command | bench_command, "planned"}, {eval_command, "evaluated"}});
+  EXPECT_EQ(option.help_for(train_command), "how many");
+  EXPECT_EQ(option.help_for(plan_command), "planned");
+  EXPECT_EQ(option.help_for(eval_command), "evaluated");
+  const auto whole = option_of_whole<Whole>(
+      option, [](auto& each) -> auto& { return each.part; });
+  EXPECT_EQ(whole.help_for(plan_command), "planned");
+}
+
 TEST(Option, IsCalledByItsNameAndAliases) {
   const Option<Part> option = count_of_part();
   EXPECT_TRUE(option.is_called("count"));

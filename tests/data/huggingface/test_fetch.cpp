@@ -69,8 +69,9 @@ class Fetch : public ::testing::Test {
 };
 
 TEST_F(Fetch, TheHelpTextNamesWhatCanBeFetched) {
-  EXPECT_EQ(fetch_summary(),
-            "gets a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set: squad, cifar10");
+  EXPECT_EQ(
+      fetch_summary(),
+      "downloads a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set (squad, cifar10)");
 }
 
 TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
