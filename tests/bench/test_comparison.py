@@ -42,20 +42,20 @@ class Scratch(unittest.TestCase):
 
 
 class Results(unittest.TestCase):
-    def test_the_ratio_is_each_rounds_own(self):
+    def test_ratio_of_each_round(self):
         found = results.Results()
         found.ratio("training", "peer", [10.0, 30.0, 20.0], [5.0, 10.0, 20.0], asked=2)
         self.assertEqual(found.ratios[0]["samples"], [2.0, 3.0, 1.0])
         self.assertEqual((found.ratios[0]["median"], found.ratios[0]["reached"]), (2.0, True))
 
-    def test_what_is_not_reached_is_said(self):
+    def test_report_marks_missed_targets(self):
         found = results.Results()
         found.ratio("training", "peer", [1.0], [1.0], asked=1.4)
         found.ratio("memory", "peer", [1.0], [1.0], asked=0.6, at_most=True)
         self.assertEqual([ratio["reached"] for ratio in found.ratios], [False, False])
         self.assertEqual(results.report(found).count(" NO "), 2)
 
-    def test_other_losses_are_refused(self):
+    def test_rejects_different_losses(self):
         found = results.Results()
         found.check("losses", [1.0], [1.0005], 1e-3)
         with self.assertRaisesRegex(ValueError, "differ by"):
@@ -65,7 +65,7 @@ class Results(unittest.TestCase):
 
 
 class Models(Scratch):
-    def test_a_model_has_every_tensor_once_and_reads_back(self):
+    def test_random_bert_has_every_tensor_once(self):
         folder = models.make_random_bert(self.directory / "model", self.vocabulary, SMALL)
         tensors = list(models.read_safetensors(folder / "model.safetensors"))
         config = json.loads((folder / "config.json").read_text())
@@ -73,7 +73,7 @@ class Models(Scratch):
         for name, shape, data in tensors:
             self.assertEqual(len(data), 4 * shape[0] * (shape[1] if len(shape) > 1 else 1), name)
 
-    def test_values_go_on_where_they_ended(self):
+    def test_values_continue_and_repeat(self):
         values = models.Values(3)
         first, second = values.take(5), values.take(models.BLOCK)
         self.assertEqual(second[-20:], first)
@@ -87,29 +87,29 @@ class Batches(Scratch):
         source.write_text(json.dumps(article(60)))
         self.data = questions.TrainingSet(sys.argv[1], model, source, self.directory, batches=6)
 
-    def test_windows_have_the_tokens_that_the_program_counts(self):
+    def test_window_tokens_match_the_program(self):
         self.assertEqual({self.data.tokens[f"q{number}", 0] - number for number in range(60) if (f"q{number}", 0) in self.data.tokens}, {7})
 
-    def test_the_order_repeats(self):
+    def test_batches_wrap_around(self):
         self.assertEqual(self.data.batches(5, 2), [self.data.order[5], self.data.order[0]])
 
-    def test_an_order_that_begins_elsewhere_has_every_batch(self):
+    def test_rotated_order_has_every_batch(self):
         lines = self.data.write_order(self.directory / "later.jsonl", 4).read_text().splitlines()
         self.assertEqual([[tuple(window) for window in json.loads(line)] for line in lines], [*self.data.order[4:], *self.data.order[:4]])
 
-    def test_grouped_batches_of_all_turns_are_each_group_once(self):
+    def test_turns_use_every_group_once(self):
         groups = [tuple(batch) for turn in range(3) for batch in self.data.grouped(turn, 3, 2)]
         self.assertEqual(len(set(groups)), 6)
         self.assertEqual(len({window for batch in groups for window in batch}), 48)
 
-    def test_our_run_follows_the_order(self):
+    def test_mylos_follows_the_order(self):
         output = self.directory / "run"
         model = self.directory / "model"
         mylos.run(mylos.training_command(sys.argv[1], model, self.data, output, 3), threads=1)
         tokens = [sum(self.data.tokens[window] for window in batch) for batch in self.data.batches(0, 3)]
         self.assertEqual([step["tokens"] for step in mylos.steps_of(output)], tokens)
 
-    def test_a_standing_run_goes_on_in_its_turns(self):
+    def test_standing_run_continues_in_each_turn(self):
         command = mylos.training_command(sys.argv[1], self.directory / "model", self.data, self.directory / "run", mylos.MANY_STEPS)
         with mylos.StandingRun(command, self.directory / "run", 1, self.directory / "log") as run:
             first, records = run.turn(4)
@@ -117,7 +117,7 @@ class Batches(Scratch):
         self.assertEqual([record["step"] for record in records], [first + number for number in range(1, 5)])
         self.assertGreater(again, first + 4)
 
-    def test_a_run_that_fails_says_why(self):
+    def test_failed_run_reports_the_error(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
             mylos.run(mylos.training_command(sys.argv[1], "no-such-model", self.data, self.directory / "run", 1), threads=1)
 
@@ -133,21 +133,21 @@ class Games(Scratch):
                              + json.dumps({"input_ids": [5] * 600}) + "\n")
         self.data = games.GameSet(sys.argv[1], self.model, self.file, self.directory, batches=4, size=4)
 
-    def test_a_model_has_every_tensor_once_and_norms_of_ones(self):
+    def test_random_llama_has_every_tensor_once_and_norms_of_one(self):
         tensors = list(models.read_safetensors(self.model / "model.safetensors"))
         config = json.loads((self.model / "config.json").read_text())
         self.assertEqual([(name, tuple(shape)) for name, shape, _ in tensors], list(models.llama_shapes(config)))
         ones = {name for name, shape, data in tensors if data == struct.pack("<f", 1.0) * shape[0]}
         self.assertEqual(ones, {name for name, shape, _ in tensors if len(shape) == 1})
 
-    def test_games_have_the_tokens_that_the_program_counts(self):
+    def test_game_tokens_match_the_program(self):
         self.assertEqual(self.data.tokens, [4 + number for number in range(19)] + [512], "with BOS and EOS, or cut")
 
-    def test_each_game_is_in_one_batch_at_most(self):
+    def test_batches_do_not_share_games(self):
         drawn = [game for batch in self.data.order for game in batch]
         self.assertEqual((len(set(drawn)), {len(batch) for batch in self.data.order}), (16, {4}))
 
-    def test_our_run_follows_the_order(self):
+    def test_mylos_follows_the_order(self):
         output = self.directory / "run"
         mylos.run(mylos.training_command(sys.argv[1], self.model, self.data, output, 3), threads=1)
         tokens = [sum(self.data.tokens[game] for game in batch) for batch in self.data.batches(0, 3)]
@@ -155,13 +155,13 @@ class Games(Scratch):
 
 
 class Ways(unittest.TestCase):
-    def test_grouped_ways_are_tuned(self):
+    def test_grouped_configurations_are_tuned(self):
         self.assertEqual(len(training.GROUPED), 2)
         for name in training.GROUPED:
             self.assertTrue(training.WAYS[name].tuned and training.WAYS[name].contends)
         self.assertEqual(training.WAYS[training.TUNED], dataclasses.replace(training.WAYS[training.INSTALLED], tuned=True))
 
-    def test_images_contend_tuned_and_as_installed(self):
+    def test_image_configurations_run_tuned_and_as_installed(self):
         for name in ("PyTorch, channels-last", "PyTorch, channels-last, autocast"):
             way = training.WAYS[name]
             self.assertTrue(way.contends and not way.tuned)
@@ -173,7 +173,7 @@ class Pictures(Scratch):
         super().setUp()
         self.model = models.make_random_resnet(self.directory / "model", "resnet18", 10, "cifar")
 
-    def test_a_model_has_torchvisions_tensors(self):
+    def test_random_resnet_has_the_tensors_of_torchvision(self):
         tensors = {name: (tuple(shape), data) for name, shape, data in models.read_safetensors(self.model / "model.safetensors")}
         self.assertEqual(len(tensors), 20 * 5 + 2, "convolutions with their norms, and the last layer")
         self.assertEqual(tensors["layer2.0.downsample.0.weight"][0], (128, 64, 1, 1))
@@ -182,13 +182,13 @@ class Pictures(Scratch):
         self.assertEqual((scale("layer1.0.bn1.weight"), scale("layer1.0.bn1.running_var"), scale("layer1.0.bn1.bias")), (1, 1, 0))
         self.assertAlmostEqual(scale("layer1.0.bn2.weight"), models.BRANCH)
 
-    def test_bottlenecks_widen_in_the_first_stage_too(self):
+    def test_bottlenecks_project_in_the_first_stage(self):
         shapes = dict(models.resnet_shapes("resnet50", 1000, "imagenet"))
         self.assertEqual(len(shapes), 53 * 5 + 2)
         self.assertEqual(shapes["layer1.0.downsample.0.weight"], (256, 64, 1, 1))
         self.assertEqual(shapes["layer4.2.conv3.weight"], (2048, 512, 1, 1))
 
-    def test_our_run_follows_the_order(self):
+    def test_mylos_follows_the_order(self):
         data = pictures.PictureSet(self.directory / "data", 8, 4)
         self.assertEqual(sorted(image for batch in data.order for image in batch), list(range(pictures.COUNT)))
         mylos.run(mylos.training_command(sys.argv[1], self.model, data, self.directory / "run", 2, "--labels", "10"), threads=1)
@@ -208,13 +208,13 @@ def end(which): os.environ["RANK"] == which and os._exit(1)
 serve({{"rank": rank, "end": end}})
 """)
 
-    def test_each_process_knows_its_rank_and_where_they_meet(self):
+    def test_processes_get_rank_world_size_and_port(self):
         with peer.PeerGroup(sys.executable, self.script, 2, self.directory / "log") as group:
             replies = group.ask("rank")
         self.assertEqual([(reply["rank"], reply["of"]) for reply in replies], [("0", "2"), ("1", "2")])
         self.assertEqual(replies[0]["port"], replies[1]["port"])
 
-    def test_one_that_ends_is_told_and_leaves_no_process(self):
+    def test_group_ends_with_a_failed_process(self):
         with self.assertRaisesRegex(environment.PeersMissing, "log.1"):
             with peer.PeerGroup(sys.executable, self.script, 2, self.directory / "log") as group:
                 group.ask("end", which="1")
@@ -238,18 +238,18 @@ class Overlap(Scratch):
     def overlap(self, *words):
         return subprocess.run([sys.executable, "-B", BENCH / "overlap", self.trace, *words], capture_output=True, text=True)
 
-    def test_the_share_is_that_of_whole_steps(self):
+    def test_overlap_share_of_whole_steps(self):
         done = self.overlap()
         self.assertEqual(done.stdout.splitlines()[1].split(), "0 1 0.10 s 0.030 s 66.7 % 10.0 %".split(), done.stderr)
 
-    def test_the_picture_is_xml(self):
+    def test_picture_is_valid_xml(self):
         picture = self.directory / "picture.svg"
         self.assertEqual(self.overlap("--picture", picture).returncode, 0)
         titles = [title.firstChild.data for title in xml.dom.minidom.parse(str(picture)).getElementsByTagName("title")]
         self.assertEqual(titles, ["first: 20.0 ms", "last <>: 40.0 ms", "first: 20.0 ms", "sums of gradients: 10.0 ms",
                                   "exchange all-reduce of gradients of first: 30.0 ms"])
 
-    def test_too_short_a_trace_is_refused(self):
+    def test_rejects_a_short_trace(self):
         events = json.loads(self.trace.read_text())["traceEvents"]
         self.trace.write_text(json.dumps({"traceEvents": events[:6]}))
         self.assertIn("train 3 or more", self.overlap().stderr)
@@ -261,7 +261,7 @@ class Floor(Scratch):
         step.write_text(json.dumps({"tokens": 1000.0, "seconds": 2.0, "gflops": 50.0, "breakdown": {"kernels": kernels}}))
         return subprocess.run([sys.executable, "-B", BENCH / "floor", step, "--tflops", "1", "--gbytes", "100", *words], capture_output=True, text=True)
 
-    def test_a_kernel_takes_the_longer_of_its_operations_and_its_bytes(self):
+    def test_kernel_time_is_the_larger_of_compute_and_memory_time(self):
         row = lambda name, flops, moved, calls=1.0: {"name": name, "calls": calls, "flops": flops, "bytes": moved}
         kernels = [row("qkv/forward by onednn", 50e9, 1e9, 12.0), row("qkv/input-gradient by onednn", 1e9, 2e9),
                    row("mylos::Attention::backward", 50e9, 0.0), row("mylos::optimizer::adamw", 1e15, 1e9), row("copy to mylos::Batch", 0.0, 1e12),
@@ -275,7 +275,7 @@ class Floor(Scratch):
         self.assertIn(" 155.02 ", self.floor(kernels, "--launch", "1").stdout)
         self.assertIn(" 225.00 ", self.floor(kernels, "--attention-tflops", "0.5").stdout)
 
-    def test_what_is_no_breakdown_is_refused(self):
+    def test_rejects_files_without_a_breakdown(self):
         for kernels in ([{"calls": 1}], None):
             self.assertIn("not what mylos bench step", self.floor(kernels).stderr)
 
@@ -287,7 +287,7 @@ class PredictedScaling(Scratch):
                                *words], capture_output=True, text=True)
         return done, json.loads(output.read_text()) if done.returncode == 0 else None
 
-    def test_bytes_efficiencies_and_step_times_follow_from_each_other(self):
+    def test_bytes_efficiencies_and_step_times_are_consistent(self):
         done, found = self.predict("--step-ms", "30,300", "--most", "8", "--published", "replicated:2:1.3,replicated:2:1.67,replicated:2:2.5",
                                    "--published-link", "10,20")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -308,7 +308,7 @@ class PredictedScaling(Scratch):
         self.assertIsNone(times[10, 2.5])
         self.assertIn("none", done.stdout)
 
-    def test_a_measured_step_takes_the_place_of_the_others(self):
+    def test_measured_step_replaces_assumed_ones(self):
         measured = self.directory / "measured.json"
         calibration = {"device": "NVIDIA A100-SXM4-40GB", "host": False, "threads": 8, "precision": "bfloat16",
                        "parameters": 108893186, "flops_per_row": 5.1e8, "flops_per_second": 1e14, "bytes_per_second": 1.2e12}
@@ -323,16 +323,16 @@ class PredictedScaling(Scratch):
         measured.write_text(json.dumps({"calibration": calibration}))
         self.assertRegex(self.predict("--bench", measured)[0].stderr, "an earlier program wrote this calibration")
 
-    def test_a_step_shorter_than_its_optimizer_is_refused(self):
+    def test_rejects_a_step_shorter_than_its_optimizer(self):
         self.assertRegex(self.predict("--step-ms", "1")[0].stderr, r"the optimizer alone takes 3\.\d ms; give a longer --step-ms")
 
 
 class Scaling(Scratch):
-    def test_texts_have_exactly_their_length(self):
+    def test_texts_have_the_requested_length(self):
         laboratory = scaling.Laboratory(sys.argv[1], self.vocabulary, self.directory, 1)
         self.assertGreater(laboratory.seconds({"length": 40, "batch": 3, "layers": 1}, 2), 0)
 
-    def test_the_fit_finds_the_law(self):
+    def test_fit_recovers_the_coefficients(self):
         law = [0.02, 0.001, 2e-5, 3e-8]
         points = [point for points in scaling.sweeps().values() for point in points]
         for point in points:
@@ -342,7 +342,7 @@ class Scaling(Scratch):
         for value, expected in zip(found, law):
             self.assertAlmostEqual(value / expected, 1, places=4)
 
-    def test_the_plot_is_xml_with_every_point(self):
+    def test_plot_is_valid_xml_with_every_point(self):
         panel = plot.Panel("a < b", "x", "y", [(1, 2.0), (2, 5.0)], [(1, 2.0), (2, 5.0)])
         drawn = xml.dom.minidom.parseString(plot.row_of_plots([panel, panel]))
         self.assertEqual(len(drawn.getElementsByTagName("circle")), 4)

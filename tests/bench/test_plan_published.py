@@ -62,7 +62,7 @@ class Table(unittest.TestCase):
             if row["note"] == "calibrates":
                 self.assertAlmostEqual(row["predicted"] / row["published"], 1, 3)
 
-    def test_json_is_the_rows_of_each_model(self):
+    def test_json_lists_the_rows_of_each_model(self):
         self.file.write_text("\n".join(SMALL.splitlines()[:3]) + "\n")
         done = run(self.file, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -70,13 +70,13 @@ class Table(unittest.TestCase):
         self.assertEqual([(row["model"], row["gpu"], row["gpus"], row["precision"], row["published"]) for row in rows],
                          [("7b", "a100_80gb", 8, "amp_bf16", 4600), ("7b", "a100_80gb", 64, "amp_bf16", 4550)])
 
-    def test_a_row_that_is_off_is_said(self):
+    def test_reports_a_row_outside_the_bounds(self):
         self.file.write_text(SMALL.replace("4550", "3500"))
         done = run(self.file)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("1 beyond 10 %", done.stdout)
 
-    def test_what_is_wrong_is_one_line(self):
+    def test_errors_are_one_line(self):
         head, first = SMALL.splitlines()[:2]
         for text, said in ((head, "it has no rows"), ("", "it has no column model"), (head.replace("gpus,", "") + "\n", "it has no column gpus"),
                            (f"{head}\n{first.replace('7b', '9b')}", ":2: model is '9b'; expected one of 1b, 3b"),
@@ -92,7 +92,7 @@ class Table(unittest.TestCase):
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
             self.assertIn(said, done.stderr)
 
-    def test_a_micro_batch_that_the_plan_does_not_allow(self):
+    def test_reports_a_micro_batch_that_the_plan_does_not_allow(self):
         self.file.write_text(f"{SMALL}30b,a100_80gb,8,30,1,916,amp_bf16,DEFAULT,FULL_SHARD,True,29975214080\n")
         self.both(self.file, shortfalls=1)
 

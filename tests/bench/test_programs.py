@@ -27,7 +27,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def test_all_are_checked_and_timed_in_every_precision(self):
+    def test_checks_and_times_every_kernel_in_every_precision(self):
         found = self.rows("--sizes", "1,3", "--columns", "40", "--precision", "float,bfloat16,half")
         self.assertEqual([copy["bytes"] for copy in found["copies"]], [1e6, 3e6])
         self.assertEqual(len(found["kernels"]), 2 * 3 * len(KERNELS))
@@ -38,11 +38,11 @@ class Kernels(unittest.TestCase):
             self.assertEqual(row["launches"], LAUNCHES.get(row["kernel"], 1) - (row["kernel"] == "update" and row["precision"] == "float"), row)
             self.assertAlmostEqual(row["gbytes_per_second"], 1e-9 * row["bytes"] / row["seconds"], msg=row)
 
-    def test_bytes_are_those_of_the_arrays(self):
+    def test_bytes_match_the_arrays(self):
         row = self.rows("--sizes", "2", "--columns", "64", "--precision", "bfloat16", "--only", "gelu")["kernels"]
         self.assertEqual([(one["kernel"], one["bytes"]) for one in row], [("gelu", 2e6 // (2 * 4 * 64 * 2) * (2 * 4 * 64 * 2))])
 
-    def test_what_is_wrong_is_one_line(self):
+    def test_errors_are_one_line(self):
         for words, said in ((("--only", "gemm"), "--only gemm: expected one of layer-norm "), (("--sizes", "0"), "--sizes 0: expected a whole number"),
                             (("--precision", "double"), "--precision double: expected float, bfloat16 or half"), (("--json=1",), "--json=1: expected --json or "),
                             (("--sizes",), "--sizes wants a value")):
@@ -52,7 +52,7 @@ class Kernels(unittest.TestCase):
 
 
 class Attention(unittest.TestCase):
-    def test_a_shape_of_ones_own(self):
+    def test_custom_shape(self):
         done = run(sys.argv[2], "--lengths", "5,70,1", "--heads", "2", "--head-size", "32", "--precision", "float,half", "--dropout", "0,0.1", "--repeats",
                    "1", "--kernel", "portable", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -74,13 +74,13 @@ class Attention(unittest.TestCase):
             self.assertEqual((row["mask"], row["key_value_heads"]), ("causal", 2))
             self.assertAlmostEqual(row["forward"]["gflops"] * row["forward"]["seconds"] * 1e9 / (2 * 2 * pairs * 4 * 16), 1)
 
-    def test_a_shape_that_cannot_be(self):
+    def test_rejects_invalid_shapes(self):
         for words, message in (("--mask half", "--mask half: expected full or causal"),
                                ("--heads 4 --key-value-heads 3", "--key-value-heads 3: expected a divisor of --heads 4")):
             done = run(sys.argv[2], *words.split())
             self.assertEqual((done.returncode, done.stderr), (2, f"bench_attention: error: {message}\n"))
 
-    def test_a_kernel_that_cannot_be_had(self):
+    def test_rejects_unavailable_kernels(self):
         done = run(sys.argv[2], "--kernel", "fast")
         self.assertEqual((done.returncode, done.stderr), (2, "bench_attention: error: --kernel fast: expected portable or tensor-cores\n"))
         done = run(sys.argv[2], "--kernel", "tensor-cores", "--precision", "float")
@@ -103,14 +103,14 @@ class Convolution(unittest.TestCase):
         for row in rows:
             self.assertEqual(row["gflops"][row["fastest"]], max(row["gflops"].values()), row)
 
-    def test_a_network_that_is_not_known(self):
+    def test_rejects_unknown_networks(self):
         done = run(sys.argv[3], "--model", "resnet51")
         self.assertEqual((done.returncode, done.stderr),
                          (2, "bench_convolution: error: --model resnet51: expected resnet50 or resnet18-cifar\n"))
 
 
 class Generate(unittest.TestCase):
-    def test_every_precision_and_count_of_rows(self):
+    def test_every_precision_and_batch_size(self):
         done = run(sys.argv[4], "--hidden", "64", "--layers", "2", "--heads", "4", "--key-value-heads", "2", "--feed-forward", "128", "--vocabulary",
                    "500", "--rows", "1,3", "--precision", "float,bfloat16,half", "--prompt", "8", "--tokens", "2", "--rounds", "2", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -125,7 +125,7 @@ class Generate(unittest.TestCase):
             self.assertEqual(len(row["shares"]), 2)
             self.assertGreater(min(row["shares"]), 0)
 
-    def test_a_shape_that_cannot_be(self):
+    def test_rejects_invalid_shapes(self):
         for words, message in (("--heads 5", "5 heads are not a multiple of 4 key/value heads"), ("--rows 0", "--rows 0: expected a whole number"),
                                ("--hiden 4", "--hiden: expected --json or ")):
             done = run(sys.argv[4], *words.split())
@@ -134,14 +134,14 @@ class Generate(unittest.TestCase):
 
 
 class Images(unittest.TestCase):
-    def test_passes_over_all_images(self):
+    def test_times_passes_over_all_images(self):
         done = run(sys.argv[5], "--data", "synthetic:35x20x30", "--size", "16", "--rounds", "2", "--passes", "3", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
         self.assertEqual((found["images"], len(found["seconds"])), (3 * 35, 2))
         self.assertGreater(min(found["seconds"]), 0)
 
-    def test_pixels_of_an_evaluation(self):
+    def test_writes_the_pixels_of_an_evaluation(self):
         with tempfile.TemporaryDirectory() as directory:
             pixels = pathlib.Path(directory) / "pixels"
             done = run(sys.argv[5], "--data", "synthetic:5x20x30", "--size", "16", "--write", str(pixels))
@@ -149,7 +149,7 @@ class Images(unittest.TestCase):
             self.assertEqual(pixels.stat().st_size, 5 * 16 * 16 * 3)
             self.assertGreater(len(set(pixels.read_bytes())), 100)
 
-    def test_data_that_are_not_there(self):
+    def test_rejects_missing_data(self):
         done = run(sys.argv[5], "--data", "/nowhere")
         self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
         self.assertRegex(done.stderr, "^bench_images: error: .*/nowhere")

@@ -46,12 +46,12 @@ def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
 class Defaults(unittest.TestCase):
     """Defaults for GPUs must have passed on a GPU."""
 
-    def test_nccl_is_the_default_once_a_table_shows_that_it_passed(self):
+    def test_nccl_is_the_default_only_if_a_recorded_validation_passed(self):
         text = (ROOT / "parallel/launch/communicator_choice.hpp").read_text(encoding="utf-8")
         says = f"nccl_is_validated = {'true' if passed_on_a_gpu('nccl') else 'false'};"
         self.assertIn(says, text, "parallel/launch/communicator_choice.hpp does not say what bench/results shows")
 
-    def test_a_table_counts_where_all_checks_of_the_part_passed(self):
+    def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             self.assertFalse(passed_on_a_gpu("nccl", folder))
@@ -63,11 +63,11 @@ class Defaults(unittest.TestCase):
 
 
 class Beside(unittest.TestCase):
-    def test_rates_are_of_thirds(self):
+    def test_rates_of_thirds_of_a_run(self):
         records = [{"tokens": 10, "seconds": seconds} for seconds in (1, 1, 2, 2, 5, 5)]
         self.assertEqual(beside.rates_by_turn(records), [10, 5, 2])
 
-    def test_memory_is_compared_where_both_were_asked_for_it(self):
+    def test_memory_is_compared_only_if_both_report_it(self):
         self.assertEqual(beside.memory_figures([{"seconds": []}], 6), {})
         replies = [{"memory": 8, "peak_allocated": 5}, {"memory": 12, "peak_allocated": 4}]
         self.assertEqual(beside.memory_figures(replies, 6), {"memory": 12, "peak_allocated": 5, "memory_ours_over_theirs": 0.5})
@@ -78,13 +78,13 @@ class Attentions(unittest.TestCase):
         session = types.SimpleNamespace(bundle=bundle.Bundle({"architecture": architecture}, pathlib.Path("/nowhere"), stand_in))
         return main.Session.attentions(session, precision)
 
-    def test_tensor_cores_are_of_16_bits_and_of_gpus_that_have_them(self):
+    def test_tensor_cores_need_16_bits_and_a_gpu_that_has_them(self):
         self.assertEqual(self.kernels("bfloat16"), ["tensor-cores", "portable"])
         self.assertEqual(self.kernels("half", architecture=80), ["tensor-cores", "portable"])
         for other in (self.kernels("float"), self.kernels("half", architecture=70), self.kernels("half", stand_in=True)):
             self.assertEqual(other, ["portable"])
 
-    def test_ratios_are_of_the_fastest_that_runs(self):
+    def test_ratios_use_the_fastest_kernel_that_runs(self):
         def steps(_, attention):
             if attention in errors:
                 raise errors[attention]
@@ -102,7 +102,7 @@ class Attentions(unittest.TestCase):
         with self.assertRaises(commands.OutOfTime):
             beside.Beside.fastest_of_ours(ours, "half")
 
-    def test_memory_is_of_the_kernel_whose_step_was_the_fastest(self):
+    def test_memory_uses_the_kernel_with_the_fastest_step(self):
         timer = timing.Timing.__new__(timing.Timing)
         timer.session = types.SimpleNamespace(record=record.Record())
         self.assertEqual(timer.fastest("m", "half"), "portable")
@@ -112,13 +112,13 @@ class Attentions(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
-    def test_what_is_asked_depends_on_the_size(self):
+    def test_required_bandwidth_depends_on_the_size(self):
         row = lambda size, share, over, launches=1: {"bytes": size, "share_of_copy": share, "over_seconds": over, "launches": launches}
         self.assertEqual([kernels.is_as_asked(one) for one in (row(2.56e8, 0.81, 1), row(2.56e8, 0.79, 0), row(1e6, 0.1, 4e-6), row(1e6, 1, 6e-6),
                                                                row(1e6, 1, 9e-6, 2), row(1e6, 1, 11e-6, 2))],
                          [True, False, True, False, True, False])
 
-    def test_a_bundle_without_the_program_says_what_to_do(self):
+    def test_missing_program_names_the_remedy(self):
         session = types.SimpleNamespace(bundle=bundle.Bundle({}, pathlib.Path("/nowhere"), True))
         with self.assertRaisesRegex(commands.Failed, "bench_kernels is not in the bundle; make it again with scripts/bundle-gpu"):
             kernels.bench(session, commands.Clock(60), "bench_kernels")
@@ -174,23 +174,23 @@ class Reading(unittest.TestCase):
         with self.assertRaises(commands.Failed):
             timing.planned_bytes("no such line")
 
-    def test_losses_that_are_not_numbers_or_not_as_many_differ(self):
+    def test_nan_or_missing_losses_differ(self):
         self.assertAlmostEqual(agreement.difference([1.0, 2.0], [1.0, 2.002]), 0.001, places=5)
         for others in ([1.0], [1.0, math.nan], []):
             self.assertEqual(agreement.difference([1.0, 2.0], others), math.inf)
 
-    def test_a_command_that_does_not_end_is_ended_with_what_it_started(self):
+    def test_timeout_ends_a_command_and_its_children(self):
         done = commands.run(["sh", "-c", "sleep 60 & sleep 60"], 0.3)
         self.assertTrue(done.timed_out)
         self.assertLess(done.seconds, 30)
         self.assertRegex(done.reason(), "not done after")
 
-    def test_why_a_command_failed(self):
+    def test_reason_of_a_failed_command(self):
         self.assertEqual(commands.run(["sh", "-c", "echo one; echo two >&2; exit 3"], 30).reason(), "two (exit code 3)")
         self.assertEqual(commands.run(["sh", "-c", "kill -11 $$"], 30).reason(), "signal 11")
         self.assertEqual(commands.run(["/no/such/program"], 30).code, 127)
 
-    def test_no_time_left_is_told_apart(self):
+    def test_exhausted_budget_differs_from_a_timeout(self):
         with self.assertRaises(commands.OutOfTime):
             commands.Clock(0).limit(10)
         with self.assertRaises(commands.OutOfTime):
@@ -200,13 +200,13 @@ class Reading(unittest.TestCase):
 
 
 class Targets(unittest.TestCase):
-    def test_an_older_gpu_is_refused_with_what_to_make(self):
+    def test_older_gpu_names_the_bundle_to_make(self):
         with self.assertRaisesRegex(bundle.Refused, r"compute capability 9\.0, and this NVIDIA A100 has 8\.0; .*--arch 80"):
             target.check_architecture(GPU, 90)
         target.check_architecture(GPU, 80)
         target.check_architecture({**GPU, "compute_capability": "10.0"}, 90)
 
-    def test_cublas_is_looked_for_by_its_version(self):
+    def test_cublas_is_searched_by_version(self):
         with tempfile.TemporaryDirectory() as folder:
             write(pathlib.Path(folder) / "libcublasLt.so.12", "")
             with self.assertRaisesRegex(bundle.Refused, r"libcublasLt\.so\.13 is not found \(looked in .*install the CUDA 13 toolkit"):
@@ -226,35 +226,35 @@ class Refusals(Scratch):
         write(self.directory / "cuda/libcublasLt.so.13", "")
         return str(self.directory / "cuda")
 
-    def test_no_bundle(self):
+    def test_missing_bundle(self):
         self.refused(r"^validate-gpu: no bundle in .*make it with scripts/bundle-gpu", "--dry-run", "--bundle", self.directory)
 
-    def test_a_bundle_that_was_cut_off(self):
+    def test_truncated_bundle(self):
         folder = self.make_bundle()
         write(folder / "bundle.tar.xz", "not packed")
         self.refused("bundle.tar.xz cannot be unpacked", "--dry-run", "--bundle", folder)
 
-    def test_a_bundle_without_the_program(self):
+    def test_bundle_without_the_program(self):
         folder = self.make_bundle()
         (folder / "cpu/bin/mylos").unlink()
         self.refused("cpu/bin/mylos is not in the bundle", "--dry-run", "--bundle", folder)
 
-    def test_no_driver(self):
+    def test_missing_driver(self):
         self.refused("no GPU: nvidia-smi says: no devices were found", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
                      PATH=self.path_with(nvidia_smi="echo no devices were found; exit 6"))
 
-    def test_a_gpu_of_another_architecture(self):
+    def test_gpu_of_another_architecture(self):
         self.refused(r"has 8\.0; make one with", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
                      PATH=self.path_with(nvidia_smi="echo 'NVIDIA A100, 580.1, 81920, 8.0, GPU-1'"))
 
-    def test_a_program_that_does_not_run_says_why(self):
+    def test_program_that_does_not_start(self):
         folder = self.make_bundle()
         (folder / "gpu/bin/mylos").unlink()
         write(folder / "gpu/bin/mylos", "#!/bin/sh\necho 'mylos: error: the driver is older than CUDA 13' >&2\nexit 1\n", executable=True)
         self.refused("the program for GPUs does not run here: the driver is older than CUDA 13", "--bundle", folder,
                      LD_LIBRARY_PATH=self.cublas(), PATH=self.path_with(nvidia_smi="echo 'NVIDIA H100, 580.1, 81920, 9.0, GPU-1'"))
 
-    def test_a_program_that_computes_wrongly_is_a_failed_check(self):
+    def test_wrong_results_are_a_failed_check(self):
         folder = self.make_bundle()
         program = folder / "gpu/bin/mylos"
         program.unlink()
@@ -268,21 +268,21 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
         self.assertIn("FAILED: target: the program computes: a product is not the one of the naive loop", done.stderr)
         self.assertIn("passed, 1 failed", done.stderr)
 
-    def test_the_first_visible_gpu_is_asked_for(self):
+    def test_queries_the_first_visible_gpu(self):
         asked = self.directory / "asked"
         path = self.path_with(nvidia_smi=f"echo $* >{asked}; exit 6")
         self.refused("no GPU: nvidia-smi says: exit code 6", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(), PATH=path,
                      CUDA_VISIBLE_DEVICES="2,3")
         self.assertIn("-i 2", asked.read_text())
 
-    def test_an_unknown_program_of_tests(self):
+    def test_unknown_test_program(self):
         done = self.validate("--dry-run", "--only", "test_none")
         self.assertEqual(done.returncode, 2)
         self.assertIn("expected one of agreement test_core", done.stderr)
 
 
 class Libraries(Scratch):
-    def test_gccs_are_the_machines_where_programs_start_with_them(self):
+    def test_bundled_gcc_libraries_only_if_the_program_needs_them(self):
         folder = self.make_bundle()
         self.assertEqual(bundle.Bundle({}, folder, False).libraries, [folder / "lib"])
         (folder / "cpu/bin/mylos").unlink()
@@ -301,7 +301,7 @@ case $1 in
   *) echo '{"testsuites": [{"testsuite": [{"name": "Good", "result": "COMPLETED"}]}]}' >"$file" ;;
 esac"""
 
-    def test_the_others_are_run_by_themselves(self):
+    def test_other_tests_run_one_by_one(self):
         folder = self.make_bundle()
         program = folder / "cpu/bin/test_core"
         write(program, f"#!/bin/sh{self.PROGRAM}\n", executable=True)

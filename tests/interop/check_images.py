@@ -61,13 +61,13 @@ def write_pictures(directory):
     return exact, others
 
 
-def ours(mylos, model, pictures):
+def mylos_probabilities(mylos, model, pictures):
     lines = run(mylos, "classify", "--model", model, "--json", *pictures).splitlines()
     assert len(lines) == len(pictures)
     return [{label["label"]: label["probability"] for label in json.loads(line)["labels"]} for line in lines]
 
 
-def theirs(model, pictures):
+def transformers_probabilities(model, pictures):
     network = AutoModelForImageClassification.from_pretrained(model).eval()
     processor = AutoImageProcessor.from_pretrained(model, use_fast=False)  # Pillow's resizing
     with torch.no_grad():
@@ -78,7 +78,7 @@ def theirs(model, pictures):
 
 def check(mylos, what, model, pictures, bound):
     worst = 0.0
-    for picture, our, their in zip(pictures, ours(mylos, model, pictures), theirs(model, pictures)):
+    for picture, our, their in zip(pictures, mylos_probabilities(mylos, model, pictures), transformers_probabilities(model, pictures)):
         assert our.keys() == their.keys(), (what, picture, our, their)
         worst = max(worst, *(abs(our[label] - their[label]) for label in their))
         assert max(their.values()) < 0.999, (what, their)  # so that probabilities show the logits

@@ -121,7 +121,7 @@ class Cluster:
         try:
             self.start()
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
-            self.say_logs()
+            self.print_logs()
             self.stop()
             skip(f"Slurm cannot start here: {error}")
         except BaseException:
@@ -131,7 +131,7 @@ class Cluster:
 
     def __exit__(self, kind, error, trace):
         if kind is not None:
-            self.say_logs()
+            self.print_logs()
         self.stop()
 
     def start(self):
@@ -216,7 +216,7 @@ class Cluster:
             except ProcessLookupError:
                 pass
 
-    def say_logs(self):
+    def print_logs(self):
         for log in sorted(self.base.glob("*.log")):
             print(f"-- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-60:]))
 

@@ -65,16 +65,16 @@ class Site:
     def wait_for_step(self, output, step):
         wait_for(f"step {step} of {output}", lambda: max(self.losses(output), default=0) >= step, 60)
 
-    def ends_well(self, job, seconds=90):
+    def expect_success(self, job, seconds=90):
         facts = self.cluster.wait_for_end(job, seconds)
         expect(facts["JobState"] == "COMPLETED", f"job {job}: {facts['JobState']}, {facts['ExitCode']}:\n{self.log(job)}")
         return facts
 
-    def ends_badly(self, job, code, seconds=90):
+    def expect_failure(self, job, code, seconds=90):
         facts = self.cluster.wait_for_end(job, seconds)
         expect(facts["ExitCode"].split(":")[0] == str(code), f"job {job}: {facts['ExitCode']}:\n{self.log(job)}")
 
-    def trains_well(self, variables):
+    def train_on_both_nodes(self, variables):
         """Runs train-cpu.sbatch on both nodes, again if a rank crashed before the run printed anything. Returns the job."""
         for _ in range(2):
             job = self.submit("train-cpu.sbatch", *TWO_NODES, **variables)
@@ -82,15 +82,15 @@ class Site:
             if facts["ExitCode"].split(":")[0] != CRASHED or "\nmodel " in "\n" + self.log(job):
                 break
             print(f"job {job}: a rank crashed inside MPI_Init:\n{self.log(job)}")
-        self.ends_well(job)
+        self.expect_success(job)
         return job
 
     def whole_run(self, output, steps, **more):
         """Returns the losses of an uninterrupted run on both nodes."""
-        self.trains_well(self.variables(output, f"--steps {steps}", LAUNCHER=SRUN, **more))
+        self.train_on_both_nodes(self.variables(output, f"--steps {steps}", LAUNCHER=SRUN, **more))
         return self.losses(output)
 
-    def slow_once(self, seconds):
+    def program_slow_at_first_start(self, seconds):
         """Writes a program that runs mylos with a slow disk at the first start of a job, and plain mylos afterwards."""
         file = self.home / "slow-mylos"
         file.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" -gt 0 ] ||\n  export LD_PRELOAD="{self.slow_disk}" '
@@ -108,14 +108,14 @@ class Site:
 
 def test_both_nodes(site):
     """Runs on two nodes with srun and with mpirun have the same losses, and the log names the node of each rank."""
-    job = site.trains_well(site.variables("srun", "--steps 8", DEV=str(site.home / "train.json")))
+    job = site.train_on_both_nodes(site.variables("srun", "--steps 8", DEV=str(site.home / "train.json")))
     log = site.log(job)
     for text in ("ranks    2 on 2 nodes", f"\njob      Slurm {job}\n", "\nrank     0: n1, processors ",
                  "\nrank     1: n2, processors "):
         expect(log.count(text) == 1, f"no '{text}' in {log}")
     job = site.submit("train-cpu.sbatch", *TWO_NODES,
                       **site.variables("mpirun", "--steps 8", LAUNCHER="mpirun --bind-to none", MODE="sharded"))
-    site.ends_well(job)
+    site.expect_success(job)
     expect("2 on 2 nodes" in site.log(job) and "; sharded\n" in site.log(job), site.log(job))
     one, other = site.losses("srun"), site.losses("mpirun")
     expect(len(one) == 8 and all(abs(one[i] - other[i]) < 1e-5 for i in one), f"{one} {other}")
@@ -124,7 +124,7 @@ def test_both_nodes(site):
 def test_wrong_launcher(site):
     """Under srun with the wrong type of MPI, ranks end instead of running alone."""
     job = site.submit("train-cpu.sbatch", *TWO_NODES, **site.variables("run", "--steps 8", LAUNCHER="srun --mpi=none"))
-    site.ends_badly(job, 1)
+    site.expect_failure(job, 1)
     expect(not (site.home / "run").exists(), site.log(job))
 
 
@@ -146,7 +146,7 @@ def test_early_end(site):
     ends = site.fake("ends", f'[ "$SLURM_PROCID" = 1 ] && exit 3\nexec "{site.mylos}" "$@"')
     job = site.submit("train-cpu.sbatch", *TWO_NODES,
                       **site.variables("run", "--steps 8", MYLOS=ends, LAUNCHER=SRUN))
-    site.ends_badly(job, 137)
+    site.expect_failure(job, 137)
     expect("task 1: Exited with exit code 3" in site.log(job), site.log(job))
 
 
@@ -175,7 +175,7 @@ def test_four_ranks_of_a_node(site):
     sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SLURM_CPUS_PER_TASK, $*"')
     job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4",
                                                        COMMUNICATOR=""))
-    site.ends_well(job)
+    site.expect_success(job)
     devices = ",".join(str(i) for i in range(NODE_GPUS))
     for rank in range(4):
         expect(f"{rank} of 4: {devices}, 8, train --model" in site.log(job), site.log(job))
@@ -194,7 +194,7 @@ def test_missing_variables(site):
         jobs.append((site.submit(script, *small, MYLOS="no-such-mylos", **given),
                      "no-such-mylos is not found; load its module in the script, or set MYLOS"))
     for job, message in jobs:
-        site.ends_badly(job, 2)
+        site.expect_failure(job, 2)
         expect(site.log(job) == f"mylos: {message}\n", f"{site.log(job)}, expected: {message}")
 
 
@@ -202,9 +202,9 @@ def test_time_limit(site):
     """Near the end of the walltime Slurm signals, the run saves, the job is requeued, and it finishes with equal losses."""
     steps = 120
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, "--time=00:01:00", "--signal=B:USR1@50", **site.variables(
-        "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
+        "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.program_slow_at_first_start(0.3), LAUNCHER=SRUN))
     whole = site.whole_run("whole", steps)
-    facts = site.ends_well(job, 120)
+    facts = site.expect_success(job, 120)
     log = site.log(job)
     # On a busy machine the next start may get the signal as well.
     expect(int(facts["Restarts"]) >= 1, f"{facts}\n{log}")
@@ -221,7 +221,7 @@ def test_restarts(site):
     wait_for("the restart", lambda: "goes on after step" in site.log(job), 60)
     site.wait_for_step("run", int(site.log(job).split("goes on after step ")[1].split(",")[0]) + 5)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
-    site.ends_badly(job, 85)
+    site.expect_failure(job, 85)
     expect("mylos: not requeued: MAX_RESTARTS=1 reached\n" in site.log(job), site.log(job))
     expect(site.log(job).count("ended by SIGUSR1 after") == 2, site.log(job))
 
@@ -234,11 +234,11 @@ def test_no_progress(site):
         site.submit("requeue.sbatch", *one, **site.variables("dies", MYLOS=dies)),
         site.submit("requeue.sbatch", *one, **site.variables("stuck", MYLOS=site.fake("stays", "exit 85"))),
         site.submit("requeue.sbatch", *one, **site.variables("wrong", "--bath 3")))
-    site.ends_badly(stuck, 85)
+    site.expect_failure(stuck, 85)
     expect("mylos: not requeued: exit code 85, and no step further than the start\n" in site.log(stuck), site.log(stuck))
-    site.ends_badly(wrong, 2)
+    site.expect_failure(wrong, 2)
     expect("not requeued" not in site.log(wrong), site.log(wrong))
-    site.ends_badly(fails, 1)
+    site.expect_failure(fails, 1)
     expect(site.cluster.job(fails)["Restarts"] == "1" and "no step further than " in site.log(fails), site.log(fails))
 
 
@@ -253,11 +253,11 @@ def test_crash_at_start(site):
         site.submit("requeue.sbatch", *one, **site.variables("run", "--steps 4", MYLOS=once)),
         site.submit("requeue.sbatch", *one, **site.variables("never", MYLOS=site.fake("always", crash))),
         site.submit("requeue.sbatch", *one, **site.variables("begun", MYLOS=begins)))
-    site.ends_well(recovers)
+    site.expect_success(recovers)
     expect(site.log(recovers).count(again) == 1 and len(site.losses("run")) == 4, site.log(recovers))
-    site.ends_badly(crashes, 139)
+    site.expect_failure(crashes, 139)
     expect(site.log(crashes).count(again) == 1, site.log(crashes))
-    site.ends_badly(later, 139)
+    site.expect_failure(later, 139)
     expect(again not in site.log(later), site.log(later))
 
 
@@ -281,14 +281,14 @@ def test_scancel(site):
 def test_dead_rank(site):
     """If a rank is killed, its run ends and resumes from the last checkpoint."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
-        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
+        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.program_slow_at_first_start(0.3), LAUNCHER=SRUN))
     site.wait_for_step("run", 16)
     ranks = [each for each in site.cluster.processes("train", str(site.home / "run")) if node_of(each) == "n2"
              and b"srun" not in pathlib.Path(f"/proc/{each}/cmdline").read_bytes()]
     expect(len(ranks) == 1, f"{ranks}")
     os.kill(ranks[0], 9)
     whole = site.whole_run("whole", 60)
-    facts = site.ends_well(job)
+    facts = site.expect_success(job)
     expect(facts["Restarts"] == "1" and "goes on after step" in site.log(job), site.log(job))
     expect(site.losses("run") == whole, f"losses differ:\n{site.log(job)}")
 
@@ -320,13 +320,13 @@ def kill_node(cluster, node):
 def test_dead_node(site):
     """If a node dies, Slurm notices and requeues the job, which resumes when there are two nodes again."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
-        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER="srun --mpi=pmix --wait=10"))
+        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.program_slow_at_first_start(0.3), LAUNCHER="srun --mpi=pmix --wait=10"))
     site.wait_for_step("run", 16)
     kill_node(site.cluster, "n2")
     wait_for("the job to leave its node", lambda: site.cluster.job(job)["Restarts"] == "1", 90, 0.2)
     site.cluster.start_node("n2")
     whole = site.whole_run("whole", 60)
-    site.ends_well(job)
+    site.expect_success(job)
     expect("goes on after step" in site.log(job), site.log(job))
     expect(site.losses("run") == whole, f"losses differ:\n{site.log(job)}")
 
@@ -334,7 +334,7 @@ def test_dead_node(site):
 def test_array(site):
     """Each task of an array has its own seed and directory, and only the task that was signalled starts again."""
     array = site.submit("requeue.sbatch", "--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS, "--array=1-2",
-                        **site.variables("run", "--steps 40", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.1)))
+                        **site.variables("run", "--steps 40", CHECKPOINT_EVERY="1", MYLOS=site.program_slow_at_first_start(0.1)))
     site.wait_for_step("run-1", 3)
     site.wait_for_step("run-2", 3)
     site.cluster.run("scancel", "--batch", "--signal=USR1", f"{array}_2")  # the last task has the number of the array
@@ -359,7 +359,7 @@ def test_compare(site):
                                REPEATS="1", RANKS="1,2", MODES="replicated,sharded")
     job = site.submit("compare.sbatch", "--ntasks-per-node=2", "--cpus-per-task=1", NO_GPUS,
                       **{**variables, "OPTIONS": "--max-length 60 --doc-stride 20 --epochs 1 --gemm kokkos-kernels"})
-    site.ends_well(job)
+    site.expect_success(job)
     log = site.log(job, "mylos-compare")
     check_table(log, ["replicated", "sharded"], ["1", "2"])
     facts = json.loads((site.home / "runs" / "sharded-2-1" / "run.json").read_text())

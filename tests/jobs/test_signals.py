@@ -80,7 +80,7 @@ class Desk:
             "SCRIPT": str(path), "WALLTIME": "1:00:00", "COMMUNICATOR": "auto", **variables})
         return job
 
-    def ends_with(self, job, code, output):
+    def expect_exit(self, job, code, output):
         found = job.wait(timeout=300)
         self.log.seek(0)
         log = self.log.read()
@@ -98,7 +98,7 @@ def check_all_scripts(desk):
             output = desk.base / f"{pathlib.Path(script).name}-{code}"
             job = begin(desk, program, script, output)
             job.send_signal(number)
-            desk.ends_with(job, code, output)
+            desk.expect_exit(job, code, output)
         check_failed_save(desk, program, script)
         check_first_signal(desk, program, script)
         check_early_signal(desk, program, script)
@@ -115,7 +115,7 @@ def check_failed_save(desk, program, script):
     output = desk.base / f"{pathlib.Path(script).name}-failed"
     job = begin(desk, program, script, output, SAVE_CODE="1")
     job.terminate()
-    desk.ends_with(job, 1, output)
+    desk.expect_exit(job, 1, output)
 
 
 def check_first_signal(desk, program, script):
@@ -166,7 +166,7 @@ def check_real_scripts(desk, **given):
         job = desk.start(script, output, **given)
         wait_for_a_step(output)
         job.send_signal(number)
-        log = desk.ends_with(job, CODES[number], output)
+        log = desk.expect_exit(job, CODES[number], output)
         expect("ended by SIGUSR1 after" in log, log)
 
 

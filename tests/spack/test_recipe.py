@@ -20,37 +20,37 @@ class Recipe(unittest.TestCase):
         compiler = "nvcc_wrapper" if chosen.get("cuda") else None
         return recipe.cmake_arguments(self.recipe, self.directives, chosen, compiler)
 
-    def test_every_option_of_the_build_is_passed(self):
+    def test_passes_every_option_of_the_build(self):
         options = set(re.findall(r"^option\(MYLOS_ENABLE_(\w+)", (ROOT / "cmake/MylosOptions.cmake").read_text(), re.MULTILINE))
         passed = set(re.findall(r"-DMYLOS_ENABLE_(\w+):", " ".join(self.arguments())))
         self.assertEqual(passed, options - UNNAMED.keys())
 
-    def test_the_defaults_are_a_cpu_build(self):
+    def test_defaults_build_for_the_cpu(self):
         flags = self.arguments()
         for flag in ("OPENMP:BOOL=ON", "MPI:BOOL=ON", "HDF5:BOOL=ON", "ONEDNN:BOOL=ON", "CUDA:BOOL=OFF", "NCCL:BOOL=OFF", "TESTS:BOOL=OFF", "NATIVE:BOOL=OFF"):
             self.assertIn("-DMYLOS_ENABLE_" + flag, flags)
         self.assertFalse([flag for flag in flags if "ARCHITECTURE" in flag or "COMPILER" in flag])
 
-    def test_gpus(self):
+    def test_gpu_build(self):
         flags = self.arguments(cuda=True, cuda_arch="80", nccl=True)
         for flag in ("-DMYLOS_ENABLE_CUDA:BOOL=ON", "-DMYLOS_CUDA_ARCHITECTURE:STRING=80", "-DMYLOS_ENABLE_NCCL:BOOL=ON",
                      "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
             self.assertIn(flag, flags)
 
-    def test_cudnn_is_version_9_and_no_option_of_the_build(self):
+    def test_cudnn_9_is_a_dependency_without_a_build_option(self):
         dependencies = {(spec, when) for spec, when, _ in self.directives.dependencies}
         self.assertIn(("cudnn@9:9", "+cuda +cudnn"), {(spec, " ".join(sorted(when.split()))) for spec, when in dependencies})
         self.assertFalse([flag for flag in self.arguments(cuda=True, cuda_arch="80", cudnn=True) if "CUDNN" in flag])
 
-    def test_nccl_wants_ranks(self):
+    def test_nccl_needs_mpi(self):
         self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=True, mpi=False))
 
-    def test_other_architectures_are_refused(self):
+    def test_rejects_unsupported_architectures(self):
         refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+cuda"}
         self.assertEqual(refused, {"none", *recipe.ARCHITECTURES} - {"70", "80", "90"})
         self.assertEqual(self.directives.variants["cuda_arch"].values, ("none", *recipe.ARCHITECTURES))
 
-    def test_what_the_build_looks_for_is_depended_on(self):
+    def test_libraries_of_the_build_are_dependencies(self):
         names = {re.match(r"[\w-]+", spec).group() for spec, _, _ in self.directives.dependencies}
         found = {"c", "cxx", "cmake", "pkgconfig", "kokkos", "kokkos-kernels", "fmt", "nlohmann-json", "utf8proc", "cxxopts", "onednn", "mpi", "hdf5", "cuda", "nccl", "googletest"}
         found |= {"sentencepiece", "libjpeg-turbo", "libpng", "zlib-api"}
@@ -67,11 +67,11 @@ class Recipe(unittest.TestCase):
             self.assertEqual((path.parent / re.search(r"path: (\S+)", text).group(1)).resolve(), ROOT.resolve())
         self.assertEqual(len(list(ROOT.glob("spack/*/spack.yaml"))), 3)
 
-    def test_lines_are_as_long_as_spack_allows(self):
+    def test_lines_fit_the_limit_of_spack(self):
         lines = (ROOT / recipe.RECIPE).read_text(encoding="utf-8").splitlines()
         self.assertEqual([line for line in lines if len(line) > 99], [])
 
-    def test_smoke_tests_are_there(self):
+    def test_recipe_has_smoke_tests(self):
         self.assertTrue({"test_info", "test_train"} <= set(vars(self.recipe)))
 
 

@@ -66,7 +66,7 @@ def source_strings(root):
     return "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)).replace('\\"', '"').replace("\\n", "")
 
 
-def is_said(part, known):
+def is_known_message(part, known):
     """Returns whether a message contains this part. Messages of the engine name an option by setting("its-name")."""
     if part in known:
         return True
@@ -82,7 +82,7 @@ def check_messages(root):
         for number, line in lines(page):
             inside = line.startswith("|") and (inside or line.startswith("| message |"))
             for span in SPAN.findall(line.split(" | ")[0]) if inside else ():
-                missing = [part for part in map(str.strip, span.split("...")) if not is_said(part, known)]
+                missing = [part for part in map(str.strip, span.split("...")) if not is_known_message(part, known)]
                 yield from (f"{page.relative_to(root)}:{number}: no message says '{part}'" for part in missing)
 
 

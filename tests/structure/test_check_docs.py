@@ -57,7 +57,7 @@ class CheckDocs(unittest.TestCase):
         self.write("README.md", text)
         return list(check_docs.check_paths(self.root))
 
-    def test_messages_are_those_of_the_sources(self):
+    def test_messages_must_be_in_the_sources(self):
         self.write("train/a.cpp", 'fail("no room: {} MiB "\n     "are \\"free\\"; make room");\n')
         table = "| message | why |\n|---|---|\n| `no room: ... MiB are \"free\"` `make room` | `others` |\n| `%s` | |\n\n| `not in it` |\n"
         self.write("docs/here.md", table % "make room")

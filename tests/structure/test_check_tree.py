@@ -32,7 +32,7 @@ class CheckTree(unittest.TestCase):
         self.assertLessEqual(len(breaches), 1)
         return breaches[0] if breaches else ""
 
-    def test_families_are_named_by_their_own_folders(self):
+    def test_only_the_folder_of_a_family_names_it(self):
         for path in ["core/device.hpp", "nn/layers/linear.cpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp", "app/train.cpp"]:
             for line in ["// as in BERT", "struct SquadConfig;", 'fail("bert_config");', "// as in CodeLlama", "LlamaShape shape;"]:
                 with self.subTest(path=path, line=line):
@@ -74,7 +74,7 @@ class CheckTree(unittest.TestCase):
                 with self.subTest(path=path, line=line):
                     self.assertEqual(len(self.breaches_of_settings(path, line)), 1)
 
-    def test_settings_that_are_no_options(self):
+    def test_settings_that_are_not_options(self):
         for line in ['fail(setting("micro-bath"));', 'throw SettingError("micro-bath", "4", why);', 'throw SettingError(\n    "micro-bath", why);']:
             with self.subTest(line=line):
                 breaches = self.breaches_of_settings("train/engine/trainer.cpp", "\n" + line)
@@ -143,7 +143,7 @@ class CheckTree(unittest.TestCase):
                 if other != folder and check_tree.may_include(folder, f"{other}/file.hpp"):
                     self.assertFalse(check_tree.may_include(other, f"{folder}/file.hpp"), f"{folder} and {other} include each other")
 
-    def test_folder_that_the_table_does_not_have(self):
+    def test_folder_missing_from_the_table(self):
         self.assertEqual(self.breach_of_include("nn/mamba/mamba.cpp", "nn/model.hpp"),
                          "nn/mamba/mamba.cpp: nn/mamba has no line in the table of folders (ARROWS in check_tree.py)")
 
@@ -167,14 +167,14 @@ class CheckTree(unittest.TestCase):
         self.write("tests/data/CMakeLists.txt", "# data/squad/answers: test_other\n")
         self.assertEqual(len(list(check_tree.check_tests(self.root))), 2)
 
-    def test_include_that_is_not_from_the_root(self):
+    def test_include_not_relative_to_the_root(self):
         self.write("nn/bert.hpp", "#pragma once\n")
         self.write("nn/bert.cpp", '#include "bert.hpp"\n')
         self.assertEqual(
             list(check_tree.check_includes(self.root)), ['nn/bert.cpp:1: "bert.hpp" is not a file from the root of the tree']
         )
 
-    def test_header_without_its_guard(self):
+    def test_header_without_pragma_once(self):
         self.write("nn/bert.hpp", "int layers();\n")
         self.assertEqual(list(check_tree.check_includes(self.root)), ["nn/bert.hpp: has no #pragma once"])
 
@@ -273,7 +273,7 @@ class CheckTree(unittest.TestCase):
         self.write("tests/golden/b.json", "{}")
         self.assertEqual(len(list(check_tree.check_recorded(self.root))), 1)
 
-    def test_pip_that_may_run_foreign_code(self):
+    def test_pip_that_may_run_downloaded_code(self):
         for good in [
             'python3 -I -m pip install --only-binary=:all: --target x y\n',
             '"$1/bin/python" -I -m pip download --quiet \\\n  --require-hashes -r z\n',
@@ -298,7 +298,7 @@ class CheckTree(unittest.TestCase):
                 self.write("bench/peers.py", bad)
                 self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
 
-    def test_source_that_no_list_names(self):
+    def test_source_missing_from_every_cmake_list(self):
         self.write("nn/CMakeLists.txt", "mylos_folder(nn SOURCES bert.cpp)")
         self.write("nn/bert.cpp", "")
         self.write("nn/loss.cpp", "")
