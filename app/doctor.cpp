@@ -96,7 +96,7 @@ class Doctor {
   int report_alone(Findings findings, const Finding& more) const;
   int look_together(Findings findings, std::vector<std::size_t> first_of_node);
   std::shared_ptr<SharedProbe> write_probe(Findings& findings);
-  json tell_plan(DoctorRanks& ranks, const SharedProbe* probe) const;
+  json broadcast_plan(DoctorRanks& ranks, const SharedProbe* probe) const;
   void exchange(Picture& picture);
   Findings look_at_output(bool is_first_of_node, const std::string& probe, const std::string& writer);
   int conclude(const Picture& picture) const;
@@ -150,12 +150,12 @@ std::shared_ptr<SharedProbe> Doctor::write_probe(Findings& findings) {
   return is_written ? *made : nullptr;
 }
 
-/// Tells all ranks the name of the first rank's `probe`, which is null on the others, and who wrote it.
-json Doctor::tell_plan(DoctorRanks& ranks, const SharedProbe* probe) const {
+/// Broadcasts the name of the first rank's `probe`, which is null on other ranks, and the host that wrote it.
+json Doctor::broadcast_plan(DoctorRanks& ranks, const SharedProbe* probe) const {
   const json plan{{"probe", probe == nullptr ? "" : probe->name()}, {"writer", host_}};
-  const auto told = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
-  if (!told) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit()));
-  return parse_json(*told, "the plan of rank 0");
+  const auto received = ranks.broadcast(plan.dump(-1, ' ', false, json::error_handler_t::replace));
+  if (!received) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit()));
+  return parse_json(*received, "the plan of rank 0");
 }
 
 /// Times a collective exchange. If it hangs, the first rank reports that, and all ranks leave.
@@ -201,7 +201,7 @@ int Doctor::conclude(const Picture& picture) const {
 
 /// Returns the first rank's exit code on all ranks. Leaves if a rank is missing.
 int Doctor::agree_on_end(DoctorRanks& ranks, int exit_code) const {
-  const auto end = ranks.tell(fmt::format("{}{}", exit_code, ranks.missing().empty() ? "" : "!"));
+  const auto end = ranks.broadcast(fmt::format("{}{}", exit_code, ranks.missing().empty() ? "" : "!"));
   if (end && !ranks.is_first()) exit_code = end->front() - '0';
   if (!end || end->ends_with('!')) leave(exit_code);
   return exit_code;
@@ -231,10 +231,10 @@ int Doctor::look_together(Findings findings, std::vector<std::size_t> first_of_n
                 [] { return job_findings(parallel::process_environment, remaining_walltime()); });
     probe = write_probe(picture.of_ranks[0]);
   }
-  const json plan = tell_plan(ranks, probe.get());
+  const json plan = broadcast_plan(ranks, probe.get());
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
   // The ranks that have just answered do a collective exchange, which cannot leave out a rank.
-  if (ranks.tell(ranks.missing().empty() ? "all" : "some") == "all") exchange(picture);
+  if (ranks.broadcast(ranks.missing().empty() ? "all" : "some") == "all") exchange(picture);
   const Findings of_files = look_at_output(position.rank_of_node == 0, plan.at("probe"), plan.at("writer"));
   const std::vector<std::optional<std::string>> files_of_ranks = ranks.collect(pack(of_files));
 

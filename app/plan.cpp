@@ -104,7 +104,7 @@ OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
             {"exchange", memory.exchange},
             {"optimizer", memory.optimizer},
             {"activations", memory.activations},
-            {"operands", memory.workspace + memory.scratch},
+            {"workspace", memory.workspace + memory.scratch},
             {"output", memory.output}}},
           {"host_images", plan.host_images},
           {"micro_batch", work.batch_size(memory.largest)},

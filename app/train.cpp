@@ -44,8 +44,8 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 /// Returns the bytes of best/, last/ and the copy that replaces one of them; parameters are written as float.
 std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
 
-/// Settles what the arguments leave to the model's files, the number of ranks and the hardware.
-void settle_arguments(const TrainRank& rank, Arguments& arguments) {
+/// Resolves what the arguments leave to the model's files, the number of ranks and the hardware.
+void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
   rank.launch.set_time_limit(std::chrono::duration<double>(arguments.collective_timeout));
   on_all_ranks(rank.ranks, [&] {
     const parallel::FileWork looking;
@@ -182,7 +182,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
 }
 
 int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin) {
-  settle_arguments(rank, arguments);
+  resolve_arguments(rank, arguments);
   check_trace(rank, arguments.train.trace);
   watch_walltime(rank, arguments, begin);
   if (arguments.train.dry_run) {

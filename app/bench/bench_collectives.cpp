@@ -189,9 +189,9 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
   }
   const ComputeScope compute(launch);
   ranks.set_bucket(arguments.run.engine.parallel.bucket);
-  const bool tells = ranks.rank() == 0;
+  const bool prints = ranks.rank() == 0;
   const double memory = memory_of_node(launch, 3);
-  if (tells && !arguments.json) print_head(launch, memory, arguments.repeats);
+  if (prints && !arguments.json) print_head(launch, memory, arguments.repeats);
   std::vector<TimedCollective> timed;
   for (const Collective& collective : collectives) {
     for (std::size_t size = smallest; size <= largest; size *= 4) {
@@ -199,10 +199,10 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
       timer.validate(collective);
       const double seconds = median(timer.time(collective, arguments.repeats));
       timed.push_back(timed_collective(collective, launch, timer.bytes(), seconds, memory));
-      if (tells && !arguments.json) print_collective(timed.back());
+      if (prints && !arguments.json) print_collective(timed.back());
     }
   }
-  if (tells && arguments.json) {
+  if (prints && arguments.json) {
     OrderedJson rows = OrderedJson::array();
     for (const TimedCollective& each : timed) rows.push_back(collective_json(each));
     print_indented_json({{"context", bench_context(launch.threads())},

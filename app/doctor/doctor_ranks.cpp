@@ -47,7 +47,7 @@ std::vector<std::optional<std::string>> DoctorRanks::collect(const std::string& 
   return all;
 }
 
-std::optional<std::string> DoctorRanks::tell(const std::string& text) {
+std::optional<std::string> DoctorRanks::broadcast(const std::string& text) {
   if (!is_first()) {
     const auto bytes = runtime_.receive(0, limit_for_first_);
     return bytes ? std::optional(text_of_bytes(*bytes)) : std::nullopt;

@@ -27,7 +27,7 @@ class DoctorRanks {
   /// Gathers `mine`. On rank 0, returns one entry per rank (nullopt on timeout); on other ranks, an empty vector.
   std::vector<std::optional<std::string>> collect(const std::string& mine);
   /// Broadcasts the text of the first rank; returns nullopt on timeout.
-  std::optional<std::string> tell(const std::string& text);
+  std::optional<std::string> broadcast(const std::string& text);
   /// On the first rank, returns the clock offset of each other rank that answers; on other ranks, an empty vector.
   std::vector<ClockOffset> compare_clocks();
   /// On the first rank, returns the ranks that timed out; later calls skip them.

@@ -36,9 +36,9 @@ std::optional<std::string> translated_allocation_failure(const std::string& mess
   return match.prefix().str() + out_of_memory_text(fmt::format("{} for {}", match[1].str(), match[2].str()));
 }
 
-int report_exception(bool tells, const std::string& who) {
+int report_exception(bool prints, const std::string& who) {
   const auto report = [&](const std::string& message, int exit_code) {
-    if (tells) log_line(fmt::format("mylos: error: {}{}", who, message));
+    if (prints) log_line(fmt::format("mylos: error: {}{}", who, message));
     return exit_code;
   };
   try {

@@ -48,15 +48,15 @@ class Peer:
 
     def ask(self, command, **request):
         """Sends a request and returns the reply. Errors: PeersMissing, with the peer's error."""
-        self.tell(command, **request)
-        return self.hear()
+        self.send(command, **request)
+        return self.receive()
 
-    def tell(self, command, **request):
-        with contextlib.suppress(BrokenPipeError):  # hear() reports a process that has ended
+    def send(self, command, **request):
+        with contextlib.suppress(BrokenPipeError):  # receive() reports a process that has ended
             self.process.stdin.write(json.dumps({"do": command, **request}) + "\n")
             self.process.stdin.flush()
 
-    def hear(self):
+    def receive(self):
         line = self.process.stdout.readline()
         if not line:
             raise PeersMissing(f"{self.name} ended; its log: {self.log}")
@@ -99,8 +99,8 @@ class PeerGroup:
     def ask(self, command, **request):
         """Sends a request to all processes and returns their replies. Errors: PeersMissing, with the first error of a process."""
         for peer in self.peers:
-            peer.tell(command, **request)
-        return [peer.hear() for peer in self.peers]
+            peer.send(command, **request)
+        return [peer.receive() for peer in self.peers]
 
     def __enter__(self):
         return self

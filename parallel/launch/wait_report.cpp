@@ -56,24 +56,25 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   const auto is = [](Activity activity) {
     return [activity](const RankState& each) { return each.activity == activity; };
   };
-  const auto tell = [&](const std::vector<std::size_t>& missing, const std::string& why) {
+  const auto describe = [&](const std::vector<std::size_t>& missing, const std::string& why) {
     return fmt::format("{} ha{} not come to: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
                        activity_text(mine), waiting_ranks(ranks, rank), why);
   };
   if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
-    return tell(silent, "no answer comes: stopped, or cut off");
+    return describe(silent, "no answer comes: stopped, or cut off");
   }
   if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
     const double seconds = ranks[files.front()].file_seconds;
-    return tell(files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer {} would wait",
-                                   seconds, setting("collective-timeout")));
+    return describe(
+        files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer {} would wait", seconds,
+                           setting("collective-timeout")));
   }
   if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
-    return tell(computing,
-                fmt::format("still at work before it; a longer {} would wait", setting("collective-timeout")));
+    return describe(computing,
+                    fmt::format("still at work before it; a longer {} would wait", setting("collective-timeout")));
   }
   const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
-  if (!elsewhere.empty()) return tell(elsewhere, "waiting elsewhere, as the lines below say");
+  if (!elsewhere.empty()) return describe(elsewhere, "waiting elsewhere, as the lines below say");
   return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: {} or the network does not go on",
                      activity_text(mine), mine.seconds,
                      mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");

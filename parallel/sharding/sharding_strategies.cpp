@@ -213,7 +213,7 @@ class WholeValuesStrategy : public SlicedStrategy {
   WholeValuesStrategy& operator=(const WholeValuesStrategy&) = delete;
 
   void sync_parameters(const ExecutionSpace& space) override {
-    UnitBatch batch(ranks_.least_gather_bytes(), [&](std::span<const std::size_t> units) { publish(space, units); });
+    UnitBatch batch(ranks_.least_gather_bytes(), [&](std::span<const std::size_t> units) { sync_units(space, units); });
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
       // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, as are
       // those of the units that were exchanged with it, and the optimizer has written to the same memory.
@@ -241,7 +241,7 @@ class WholeValuesStrategy : public SlicedStrategy {
   }
 
  private:
-  void publish(const ExecutionSpace& space, std::span<const std::size_t> units) {
+  void sync_units(const ExecutionSpace& space, std::span<const std::size_t> units) {
     std::vector<NamedParts> arrays;
     for (const std::size_t unit : units) {
       const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);

@@ -231,7 +231,7 @@ class Overlap(Scratch):
         for start in (0, 100, 200):
             events += [span(0, "first", start, start + 20), span(0, "last <>", start + 20, start + 60), span(0, "first", start + 60, start + 80),
                        span(1, "sums of gradients", start + 80, start + 90), span(2, "exchange all-reduce of gradients of first", start + 60, start + 90)]
-        events.append(span(2, "exchange broadcast of rows", 300, 400))  # saves a checkpoint, so it belongs to no step
+        events.append(span(2, "exchange broadcast of tensors", 300, 400))  # saves a checkpoint, so it belongs to no step
         self.trace = self.directory / "trace.json"
         self.trace.write_text(json.dumps({"traceEvents": events}))
 
