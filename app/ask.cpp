@@ -87,7 +87,8 @@ int run_ask(const Arguments& configured) {
   }
   for (const std::string& question : questions) {
     ensure_utf8(question, "the question");
-    if (is_blank(question)) throw UsageError("ask: a question is blank; type one, or leave it out to be asked for it");
+    if (is_blank(question))
+      throw UsageError("ask: a question is blank; type one, or leave it out to enter questions on standard input");
   }
   take_run_settings(*find_command("ask"), arguments);
   resolve_model_argument(arguments);

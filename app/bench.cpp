@@ -82,7 +82,7 @@ void refuse_launcher(std::string_view what) {
   const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (launched <= 1) return;
   throw UsageError(fmt::format(
-      "bench {} runs as one process, and the launcher started {}; start it without the launcher", what, launched));
+      "bench {} runs as one process, but the launcher started {}; start it without the launcher", what, launched));
 }
 
 }  // namespace

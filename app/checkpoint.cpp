@@ -65,7 +65,7 @@ std::vector<ListedCheckpoint> list(const fs::path& path) {
     }
     listed.push_back(std::move(row));
   }
-  ensure(!listed.empty(), fmt::format("{}: no checkpoint is there", path.string()));
+  ensure(!listed.empty(), fmt::format("{}: contains no checkpoint", path.string()));
   return listed;
 }
 
@@ -143,7 +143,7 @@ std::vector<fs::path> files_of(const std::string& path) {
   for (const auto& entry : parallel::list_checkpoints(parallel::checkpoints_directory(path))) {
     files.push_back(entry.file);
   }
-  ensure(!files.empty(), fmt::format("{}: no checkpoint is there", path));
+  ensure(!files.empty(), fmt::format("{}: contains no checkpoint", path));
   return files;
 }
 
@@ -165,7 +165,7 @@ int verify(const Arguments& arguments) {
                     {"error", error.empty() ? OrderedJson() : OrderedJson(error)}});
     if (!error.empty()) log_line("mylos: error: " + error);
     if (error.empty() && !arguments.json) {
-      print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), bytes_text(bytes)));
+      print(fmt::format("{}: {} of values, all checksums match\n", file.string(), bytes_text(bytes)));
     }
   }
   if (arguments.json) print_indented_json(rows);

@@ -57,7 +57,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (result.exit_code == 0) {
     const train::RunRecord record = train::read_run(output);
-    ensure(!record.steps.empty(), fmt::format("{}: no steps in it", (output / "metrics.jsonl").string()));
+    ensure(!record.steps.empty(), fmt::format("{}: contains no steps", (output / "metrics.jsonl").string()));
     setting.runs.push_back(compared_run(record));
     setting.runs.back().total_seconds = seconds;
   } else {

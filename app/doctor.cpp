@@ -154,7 +154,7 @@ std::shared_ptr<SharedProbe> Doctor::write_probe(Findings& findings) {
 json Doctor::broadcast_plan(DoctorRanks& ranks, const SharedProbe* probe) const {
   const json plan{{"probe", probe == nullptr ? "" : probe->name()}, {"writer", host_}};
   const auto received = ranks.broadcast(plan.dump(-1, ' ', false, json::error_handler_t::replace));
-  if (!received) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit()));
+  if (!received) leave_with(fmt::format("rank 0 did not respond for {:.3g} s", 2.0 * limit()));
   return parse_json(*received, "the plan of rank 0");
 }
 
@@ -163,8 +163,8 @@ void Doctor::exchange(Picture& picture) {
   const bool is_first = runtime_->rank() == 0;
   const Watchdog exchanging(is_first ? limit() : 2.0 * limit(), [&] {
     picture.of_launch.push_back({Level::error, "MPI",
-                                 fmt::format("an exchange of all ranks has not come back within {:.3g} s", limit()),
-                                 "a rank hangs, or the network between nodes does"});
+                                 fmt::format("a collective of all ranks did not finish within {:.3g} s", limit()),
+                                 "a rank or the network between nodes hangs"});
     leave(is_first ? conclude(picture) : failure);
   });
   append(picture.of_launch, time_exchange(*runtime_, picture.nodes()));
@@ -258,12 +258,12 @@ int Doctor::run() {
   const auto late = [this, &found = findings](const char* what, const char* advice) {
     return [this, &found, what, advice] {
       leave(report_alone(
-          found, {Level::error, "MPI", fmt::format("{} has not come back within {:.3g} s", what, limit()), advice}));
+          found, {Level::error, "MPI", fmt::format("{} did not finish within {:.3g} s", what, limit()), advice}));
     };
   };
   try {
     const Watchdog starting(limit(),
-                            late("MPI's start", "ask for a launcher that fits it (srun --mpi=pmix, its own mpirun)"));
+                            late("MPI's start", "use a launcher that matches it (srun --mpi=pmix, or its own mpirun)"));
     runtime_ = parallel::make_rank_runtime();
   } catch (const std::exception& error) {
     return report_alone(std::move(findings), {Level::error, "MPI", error.what()});
@@ -275,13 +275,13 @@ int Doctor::run() {
     const Watchdog meeting(
         limit(),
         late("the first exchange between ranks",
-             "nodes do not reach each other: name the network to use (OMPI_MCA_btl_tcp_if_include, UCX_NET_DEVICES), "
+             "nodes cannot reach each other: set the network to use (OMPI_MCA_btl_tcp_if_include, UCX_NET_DEVICES), "
              "or ask the site about firewalls"));
     first_of_node = gather_first_of_node(*runtime_);
   }
   // Processes that each believe to be the only one: only the launcher's first process prints.
   if (runtime_->size() == 1 && launched_rank() != 0) return failure;
-  const Watchdog whole(8.0 * limit() + 60.0, [this] { leave_with("doctor has not come to its end"); });
+  const Watchdog whole(8.0 * limit() + 60.0, [this] { leave_with("doctor did not finish"); });
   int exit_code = failure;
   try {
     exit_code = look_together(std::move(findings), std::move(first_of_node));
@@ -289,7 +289,7 @@ int Doctor::run() {
     leave_with(error.what());  // finalizing MPI would wait for the ranks that continue
   }
   {
-    const Watchdog ending(limit(), [this] { leave_with("other ranks do not come to the end of MPI"); });
+    const Watchdog ending(limit(), [this] { leave_with("other ranks do not reach MPI_Finalize"); });
     runtime_->finish();
   }
   if (checks_.has_left_threads()) leave(exit_code);

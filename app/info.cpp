@@ -64,7 +64,7 @@ std::string text_of(const OrderedJson& value) {
   }
   if (!value.is_array()) return value.dump();
   const auto words = value.get<std::vector<std::string>>();
-  return words.empty() ? "none beyond the platform's least" : fmt::format("{}", fmt::join(words, " "));
+  return words.empty() ? "only those of every CPU of this platform" : fmt::format("{}", fmt::join(words, " "));
 }
 
 }  // namespace

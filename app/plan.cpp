@@ -158,10 +158,11 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
   print(named_line("data", run.data));
   print(named_line(
       "machine",
-      fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside{}",
-                  target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
-                  bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
-                  machine.is_compared ? "" : "; by data sheet, never compared with a measurement")));
+      fmt::format(
+          "{} x {} on {}, {} of memory each, {} of it reserved; {:.3g} GB/s between nodes, {:.3g} GB/s inside{}",
+          target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
+          bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
+          machine.is_compared ? "" : "; from its data sheet, never compared with a measurement")));
   print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans, run.work, target.ranks.ranks);
   for (const train::ModePlan& plan : plans) {
@@ -217,7 +218,7 @@ int run_plan(const Arguments& configured) {
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
     if (!run.trains)
-      fail(fmt::format("--job {}: only plans know --model {}; no run trains it", arguments.plan.job, run.name));
+      fail(fmt::format("--job {}: --model {} is for plans only and cannot be trained", arguments.plan.job, run.name));
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);
   } else if (arguments.json) {

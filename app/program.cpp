@@ -68,7 +68,7 @@ const Command& get_command(const std::string& name) {
 void check_launch(const Command& command) {
   const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (command.runs_on_ranks || launched <= 1) return;
-  throw UsageError(fmt::format("{} runs as one process, and the launcher started {}; start it without the launcher",
+  throw UsageError(fmt::format("{} runs as one process, but the launcher started {}; start it without the launcher",
                                command.name, launched));
 }
 

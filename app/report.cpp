@@ -23,14 +23,15 @@ bool is_report(const fs::path& file) { return beginning_of(file).find(report_mar
 
 std::vector<BreakdownRow> read_kernels(const fs::path& file) {
   if (file.empty()) return {};
-  const std::string name = fmt::format("--kernels {}, which mylos bench step --breakdown --json prints", file.string());
+  const std::string name =
+      fmt::format("--kernels {}, expected from mylos bench step --breakdown --json", file.string());
   return kernel_rows(read_json(file), name);
 }
 
 std::optional<BatchTable> read_batches(const fs::path& file) {
   if (file.empty()) return std::nullopt;
   return read_batch_table(read_json(file),
-                          fmt::format("--batches {}, which mylos bench batch --json prints", file.string()));
+                          fmt::format("--batches {}, expected from mylos bench batch --json", file.string()));
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ int run_report(const Arguments& arguments) {
     throw UsageError("report needs a run's directory, or --batches FILE; see mylos report --help");
   }
   if (arguments.report.between && arguments.positional.size() > 1) {
-    throw UsageError("--between: compares evaluations of one run; name one, or leave it out to compare the runs");
+    throw UsageError("--between compares evaluations of one run; name one run, or leave it out to compare the runs");
   }
   check_replaceable({"--output", output, "a report", is_report}, arguments.overwrite);
   const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels),

@@ -50,7 +50,7 @@ constexpr auto largest_id = static_cast<std::uint64_t>(std::numeric_limits<std::
 std::int32_t id_of(std::string_view word, const std::string& name) {
   const auto id = parse_count(word, {0, largest_id});
   ensure(id.has_value(),
-         fmt::format("{}: \"{}\" is no token id; write ids as a JSON list or separated by spaces", name, word));
+         fmt::format("{}: \"{}\" is not a token id; write ids as a JSON list or separated by spaces", name, word));
   return static_cast<std::int32_t>(*id);
 }
 

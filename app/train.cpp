@@ -85,9 +85,9 @@ void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_poi
     const std::optional<double> remaining = arguments.train.walltime
                                                 ? std::optional(*arguments.train.walltime - seconds_since(begin))
                                                 : remaining_walltime();
-    if (!remaining) fail("--stop-before: no scheduler says when this job ends; give --walltime as well");
+    if (!remaining) fail("--stop-before: no scheduler reports when this job ends; give --walltime, too");
     if (*remaining <= before) {
-      fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left", duration_text(before),
+      fail(fmt::format("--stop-before: {} before the time limit, but only {} are left", duration_text(before),
                        duration_text(*remaining)));
     }
     const std::chrono::duration<double> until(*remaining - before);
@@ -108,19 +108,20 @@ train::OutputRules output_rules(const Arguments& arguments) {
 void say_start(const TrainRank& rank, const std::filesystem::path& output, const train::OutputStart& start) {
   if (!start.differing.empty()) {
     throw UsageError(
-        fmt::format("--output {} holds a finished run with other options: {}; choose another directory, "
-                    "go on to more --steps or --epochs with --extend, or train anew with --overwrite",
+        fmt::format("--output {} contains a finished run with other options: {}; choose another directory, continue to "
+                    "larger --steps or --epochs with --extend, or start over with --overwrite",
                     output.string(), fmt::join(start.differing, "; ")));
   }
   if (!rank.is_first()) return;
-  if (start.finished) log_line(fmt::format("{} holds this run, finished; --overwrite trains anew", output.string()));
+  if (start.finished)
+    log_line(fmt::format("{} contains this run, which has finished; --overwrite starts over", output.string()));
   if (!start.remark.empty()) log_line(start.remark);
 }
 
 void warn_without_lock(const std::filesystem::path& output, const train::OutputDirectory* directory) {
   const std::string obstacle = directory == nullptr ? "" : directory->lock_obstacle();
   if (obstacle.empty()) return;
-  log_line(fmt::format("warning: --output {}: the file system has no locks ({}): let no other run write there",
+  log_line(fmt::format("warning: --output {}: the file system has no locks ({}): do not let another run write there",
                        output.string(), obstacle));
 }
 

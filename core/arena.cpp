@@ -17,7 +17,7 @@ Vector<std::byte> allocate(const std::string& label, std::size_t bytes) {
   try {
     return uninitialized<std::byte>(label, bytes);
   } catch (const std::exception&) {  // Kokkos throws std::bad_alloc or its own type, depending on the version
-    fail(fmt::format("{}: {:.2f} GiB of memory are not to be had; use a smaller {}", label,
+    fail(fmt::format("{}: cannot allocate {:.2f} GiB of memory; use a smaller {}", label,
                      static_cast<double>(bytes) / (1u << 30), setting("micro-batch")));
   }
 }

@@ -16,7 +16,7 @@ ScheduleKind parse_schedule(std::string_view name) {
   for (const ScheduleKind kind : {linear, constant, cosine, step}) {
     if (to_string(kind) == name) return kind;
   }
-  require(false, fmt::format("{}: there are linear, constant, cosine and step", setting("schedule", name)));
+  require(false, fmt::format("{}: expected linear, constant, cosine or step", setting("schedule", name)));
   return ScheduleKind::linear;
 }
 

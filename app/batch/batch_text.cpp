@@ -17,7 +17,7 @@ std::string four_digits(const std::optional<double>& value, double unit = 1.0) {
 
 std::string head_text(const BatchTable& table) {
   std::string text = named_line("model", fmt::format("{}, {}", table.model, table.precision));
-  text += named_line("batch", fmt::format("{} {} a step on {}, {} at most on each", count_text(table.batch),
+  text += named_line("batch", fmt::format("{} {} per step on {}, at most {} on each", count_text(table.batch),
                                           table.samples, count_of(table.ranks, "rank"), table.part));
   text += named_line("machine", fmt::format("{}, {} free for a rank", table.machine, bytes_text(table.available)));
   return text + (table.is_measured() ? "" : named_line("rate", table.rate)) + "\n";
@@ -27,7 +27,7 @@ std::string row_text(const BatchTable& table, const BatchRow& row, bool is_faste
   const std::string note = !row.failure.empty() ? "  " + row.failure
                            : is_fastest         ? "  fastest"
                            : row.fits           ? ""
-                                                : "  more than there is";
+                                                : "  more than the free memory";
   return fmt::format("{:18} {:10} {:>11} {:>11} {:>5} {:>12} {:>12} {:>10} {:>12}{}\n", to_string(row.setting.mode),
                      nn::to_string(row.setting.recompute), row.setting.micro_batch, row.micro_batches,
                      row.fits ? "yes" : "no", row.planned > 0 ? bytes_text(row.planned) : "-",
@@ -60,9 +60,9 @@ std::string losses_text(const BatchTable& table, double tolerance) {
   const auto count = std::ranges::count_if(table.rows, [](const BatchRow& row) { return row.loss.has_value(); });
   const std::string found = fmt::format("{:.1e} relative over {} rows", *difference, count);
   if (*difference <= tolerance) {
-    return fmt::format("those of the first and of the last step agree: {}, at most {}", found, tolerance);
+    return fmt::format("equal in the first and in the last step: {}, at most {}", found, tolerance);
   }
-  std::string text = fmt::format("those of the first or of the last step differ: {}, more than {}", found, tolerance);
+  std::string text = fmt::format("different in the first or in the last step: {}, more than {}", found, tolerance);
   for (const BatchRow& row : table.rows) {
     if (row.loss) text += fmt::format("; {} and {} with {}", *row.loss, *row.last_loss, setting_text(row.setting));
   }
@@ -76,8 +76,8 @@ std::string to_text(const BatchTable& table) {
                       "ms a step", table.work + "/s");
   const BatchRow* const fastest = fastest_row(table.rows);
   for (const BatchRow& row : table.rows) text += row_text(table, row, &row == fastest);
-  text += fmt::format("\nlargest micro-batch that memory holds, in {} as long as the longest, by the plan\n",
-                      table.samples);
+  text +=
+      fmt::format("\npredicted largest micro-batch that fits in memory, in {} as long as the longest\n", table.samples);
   for (const std::string& line : largest_lines(table)) text += line + "\n";
   return text;
 }

@@ -29,7 +29,7 @@ void check_options(const Arguments& arguments) {
     const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
     if (launched <= 1) return;
     throw UsageError(fmt::format(
-        "bench batch --plan runs as one process, and the launcher started {}; start it without the launcher",
+        "bench batch --plan runs as one process, but the launcher started {}; start it without the launcher",
         launched));
   }
   if (arguments.data.empty()) {

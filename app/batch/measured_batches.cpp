@@ -163,7 +163,7 @@ BatchRow BatchRunner::try_row(const BatchSetting& setting) {
     row.failure = error.what();
   }
   const std::string found = !row.failure.empty() ? row.failure
-                            : row.fits           ? fmt::format("{:.4g} ms a step", 1e3 * row.seconds.value_or(0.0))
+                            : row.fits           ? fmt::format("{:.4g} ms per step", 1e3 * row.seconds.value_or(0.0))
                                                  : "does not fit, needs " + needed_text(table_, row);
   say(fmt::format("{}: {}", setting_text(setting), found));
   return row;

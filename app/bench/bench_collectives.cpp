@@ -174,10 +174,10 @@ void print_collective(const TimedCollective& timed) {
 
 void print_head(parallel::Launch& launch, double memory, std::size_t repeats) {
   print_bench_context(launch.threads());
-  print(
-      fmt::format("collectives: float arrays, {} ranks on {} node{}, {}; the median of {}, each of its slowest rank\n",
-                  launch.world().size(), launch.nodes(), launch.nodes() == 1 ? "" : "s", launch.library(), repeats));
-  print(fmt::format("memory gives a node's ranks together {:.2f} GB/s\n", 1e-9 * memory));
+  print(fmt::format(
+      "collectives: float arrays, {} ranks on {} node{}, {}; median of {}, each timed on its slowest rank\n",
+      launch.world().size(), launch.nodes(), launch.nodes() == 1 ? "" : "s", launch.library(), repeats));
+  print(fmt::format("memory bandwidth of all ranks of a node: {:.2f} GB/s\n", 1e-9 * memory));
   print(fmt::format("{:15} {:>12} {:>13} {:>9} {:>9}{}\n", "operation", "size", "time", "algorithm", "bus",
                     launch.nodes() == 1 ? "      of memory" : ""));
 }

@@ -56,7 +56,8 @@ void validate(const train::TrainConfig& config, tasks::Task& task) {
   const double whole = first_loss(config, task), single = first_loss(one_by_one, task);
   const double tolerance = config.precision == Precision::float32 ? 1e-4 : 2e-2;
   ensure(std::abs(whole - single) <= tolerance * std::abs(single),
-         fmt::format("bench step: the batch's loss is {}, its sequences' one at a time {}", whole, single));
+         fmt::format("bench step: the loss of the batch is {}, but {} if its sequences are computed one at a time",
+                     whole, single));
 }
 
 /// Returns the number of micro-batches of the step that made `report`.

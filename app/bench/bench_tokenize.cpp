@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 tasks::WordPieceSource find_source(const Arguments& arguments) {
   if (arguments.model.empty() == arguments.tokenize.vocabulary.empty()) {
-    throw UsageError("bench tokenize needs --vocab or --model, one of the two; see mylos bench --help");
+    throw UsageError("bench tokenize needs either --vocab or --model; see mylos bench --help");
   }
   if (arguments.model.empty()) {
     return {arguments.tokenize.vocabulary, {.do_lower_case = !arguments.tokenize.cased, .strip_accents = {}}};
@@ -37,7 +37,7 @@ void validate(const std::vector<std::string>& texts, const data::WordPieceTokeni
     const data::Tokens tokens = tokenizer.tokenize(text);
     const data::Tokens plain = data::plain_tokens(text, tokenizer.vocabulary(), options);
     ensure(tokens.ids == plain.ids && tokens.offsets == plain.offsets,
-           fmt::format("bench tokenize: {} tokens of \"{}\" are not the {} of a plain WordPiece", tokens.ids.size(),
+           fmt::format("bench tokenize: {} tokens of \"{}\" differ from the {} of a plain WordPiece", tokens.ids.size(),
                        printable(text), plain.ids.size()));
   }
 }

@@ -140,7 +140,7 @@ double measured_products(const Calibration& run, std::span<const Calibration> me
 Calibration read_calibration(const std::filesystem::path& file) {
   const nlohmann::json content = read_json(file);
   ensure(content.is_object() && content.contains(key),
-         fmt::format("{}: no \"{}\" is in it; it is what `mylos bench step --json` prints", file.string(), key));
+         fmt::format("{}: \"{}\" is missing; expected the output of `mylos bench step --json`", file.string(), key));
   return parse_calibration(content[key], file.string());
 }
 

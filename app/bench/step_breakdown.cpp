@@ -132,7 +132,7 @@ std::string to_text(const Breakdown& breakdown, const Ceilings& ceilings) {
   for (const BreakdownRow& row : breakdown.kernels) text += row_text(row);
   text += "not in kernels\n";
   for (const BreakdownRow& row : breakdown.host) text += row_text(row);
-  return text + fmt::format("sum: {:.1f} % in kernels, {:.1f} % with the host's work, of {:.3f} ms\n",
+  return text + fmt::format("sum: {:.1f} % in kernels, {:.1f} % including work of the host, of {:.3f} ms\n",
                             100.0 * breakdown.in_kernels, 100.0 * breakdown.accounted, 1e3 * breakdown.seconds);
 }
 

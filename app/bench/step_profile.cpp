@@ -73,7 +73,7 @@ void SpanTotals::add_work(const std::optional<Work>& more) {
 }
 
 StepProfile::StepProfile() {
-  require(listener == nullptr, "step profile: another one listens");
+  require(listener == nullptr, "step profile: another profile is active");
   listener = this;
   callbacks_before = tools::get_callbacks();
   tools::set_callbacks(Callbacks::all());

@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 
 fs::path checkpoint_at(const std::string& path) {
   fs::path file = parallel::resolve_checkpoint(path);
-  ensure(!file.empty(), fmt::format("{}: no checkpoint is there", path));
+  ensure(!file.empty(), fmt::format("{}: contains no checkpoint", path));
   return file;
 }
 

@@ -115,7 +115,7 @@ int diff_checkpoints(const Arguments& arguments) {
   } else {
     for (const TensorDifference& row : differences) {
       if (row.equal()) continue;
-      print(row.other.empty() ? fmt::format("{}: {} of {} values differ, by {:.3g} at most\n", row.name, row.differing,
+      print(row.other.empty() ? fmt::format("{}: {} of {} values differ, by at most {:.3g}\n", row.name, row.differing,
                                             row.size, row.largest)
                               : fmt::format("{}: {}\n", row.name, row.other));
     }

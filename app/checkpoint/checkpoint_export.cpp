@@ -69,8 +69,9 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
   }
   const std::optional<fs::path> recorded = recorded_model(record);
   if (recorded && (is_model_directory(*recorded) || kind_by_name(*recorded) != nullptr)) return *recorded;
-  fail(fmt::format("{}: config.json and vocab.txt of its model are needed, and {} is gone; name the model with --model",
-                   file.string(), recorded ? recorded->string() : "the model it was trained from"));
+  fail(fmt::format(
+      "{}: config.json and vocab.txt of its model are needed, but {} does not exist; give the model with --model",
+      file.string(), recorded ? recorded->string() : "the model that it was trained from"));
 }
 
 /// A tensor of the model and its dataset in the checkpoint.
@@ -86,9 +87,9 @@ void find_tensors(const parallel::CheckpointIndex& index, std::span<const Parame
   for (const ParameterTensor& tensor : tensors) {
     const parallel::CheckpointDataset* found = index.find(std::string(group) + tensor.name);
     ensure(found != nullptr && found->shape == tensor.shape,
-           fmt::format("{}: its tensors are not those of the model in {}: {} {} is not in it; name the model with "
-                       "--model",
-                       file.string(), model.string(), tensor.name, parallel::shape_text(tensor.shape)));
+           fmt::format(
+               "{}: its tensors differ from those of the model in {}: {} {} is missing; give the model with --model",
+               file.string(), model.string(), tensor.name, parallel::shape_text(tensor.shape)));
     saved.push_back({&tensor, found});
   }
 }
@@ -101,8 +102,8 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
   const auto in_file =
       std::ranges::count_if(index.datasets, [](const auto& dataset) { return dataset.name.starts_with(model_group); });
   ensure(static_cast<std::size_t>(in_file) == tensors.size(),
-         fmt::format("{}: has {} tensors of a model, the model in {} has {}; name the model with --model",
-                     file.string(), in_file, model.string(), tensors.size()));
+         fmt::format("{}: has {} tensors, but the model in {} has {}; give the model with --model", file.string(),
+                     in_file, model.string(), tensors.size()));
   find_tensors(index, table.state_tensors(), state_group, model, file, tensors);
   return tensors;
 }
@@ -157,7 +158,7 @@ int export_checkpoint(const Arguments& arguments) {
   const std::vector<SavedTensor> tensors = exported_tensors(index, network->table(), directory, path);
   std::error_code unreadable;  // reported by the code that writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
-         fmt::format("--output {}: is there already; choose a new directory", output.string()));
+         fmt::format("--output {}: already exists; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
   const std::unique_ptr<train::ModelExporter> exporter = kind.trained_exporter(trained, network->table());
   train::export_model(

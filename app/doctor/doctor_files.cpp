@@ -122,15 +122,15 @@ void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& t
 std::string trial_advice(int error) {
   switch (error) {
     case EDQUOT:
-      return "your quota is used up: make room (quota -s, lfs quota -h), or choose another with --output";
+      return "your quota is used up: make room (quota -s, lfs quota -h), or choose another directory with --output";
     case ENOSPC:
-      return "make room, or choose another with --output";
+      return "make room, or choose another directory with --output";
     case EROFS:
     case EACCES:
     case EPERM:
-      return "choose with --output a folder that compute nodes may write to";
+      return "use --output with a directory that compute nodes may write to";
     default:
-      return "choose another with --output";
+      return "choose another directory with --output";
   }
 }
 
@@ -138,8 +138,7 @@ std::string trial_advice(int error) {
 
 FileSystemKind file_system_kind(unsigned long number) {
   static constexpr std::string_view lost =
-      "what is written there is gone after the job: choose with --output a file "
-      "system that stays";
+      "files there are lost after the job: choose a permanent file system with --output";
   struct Row {
     unsigned long number;
     FileSystemKind kind;
@@ -151,12 +150,11 @@ FileSystemKind file_system_kind(unsigned long number) {
       Row{0x19830326, {"BeeGFS", Level::ok}},
       Row{0x00C36400, {"Ceph", Level::ok}},
       Row{0xAAD7AAEA, {"PanFS", Level::ok}},
-      Row{0x6969, {"NFS", Level::ok, "one server for all: checkpoints of many nodes wait for it"}},
+      Row{0x6969, {"NFS", Level::ok, "it has a single server, which makes checkpoints of many nodes slow"}},
       Row{0x01021994, {"tmpfs", Level::warning, lost}},
       Row{0x858458F6, {"ramfs", Level::warning, lost}},
       Row{0x794C7630,
-          {"overlay", Level::warning,
-           "what is written there may be gone with the container: bind a file system of the site"}},
+          {"overlay", Level::warning, "files there may be lost with the container: bind a file system of the site"}},
       Row{0xEF53, {"ext4", Level::ok}},
       Row{0x58465342, {"XFS", Level::ok}},
       Row{0x9123683E, {"Btrfs", Level::ok}},
@@ -183,24 +181,25 @@ OutputTarget find_output(const fs::path& wanted) {
   const fs::path absolute = fs::absolute(wanted, error);
   if (error) {
     return {{},
-            {{Level::error, "output", fmt::format("the current directory is none: {}", error.message()),
-              "start it in one that is there on every node"}}};
+            {{Level::error, "output", fmt::format("the current directory does not exist: {}", error.message()),
+              "start mylos in a directory that exists on every node"}}};
   }
   const fs::path there = nearest_existing(absolute);
   if (!fs::is_directory(there, error)) {
     return {{},
             {{Level::error, "output",
-              fmt::format("{} is no directory{}", there.string(), error ? ": " + error.message() : ""),
-              "choose another with --output"}}};
+              fmt::format("{} is not a directory{}", there.string(), error ? ": " + error.message() : ""),
+              "choose another directory with --output"}}};
   }
   if (fs::is_directory(absolute, error)) return {there, {}};
   return {there,
-          {{Level::ok, "output", fmt::format("{} is not there yet: {} is tried", wanted.string(), there.string())}}};
+          {{Level::ok, "output",
+            fmt::format("{} does not exist yet; {} is tested instead", wanted.string(), there.string())}}};
 }
 
 Findings striping_findings(const fs::path& directory) {
   static constexpr const char* advice =
-      "lfs setstripe -c 4 -S 4M on it before the first run spreads checkpoints over servers";
+      "run lfs setstripe -c 4 -S 4M on it before the first run, to spread checkpoints over servers";
   std::string said, obstacle;
   try {
     const ProcessResult result = run_process({"lfs", "getstripe", "-d", directory.string()});
@@ -218,7 +217,7 @@ Findings striping_findings(const fs::path& directory) {
   const auto count = value_of("stripe_count:"), size = value_of("stripe_size:");
   if (!count || !size) {
     return {{Level::ok, "striping",
-             fmt::format("unknown: {}", obstacle.empty() ? "lfs names no stripe count" : obstacle), advice}};
+             fmt::format("unknown: {}", obstacle.empty() ? "lfs prints no stripe count" : obstacle), advice}};
   }
   const bool is_single = *count == 0 || *count == 1;  // 0: the file system's default, usually one server
   const std::string servers = *count < 0    ? "all servers"
@@ -234,7 +233,7 @@ Findings directory_findings(const fs::path& directory) {
   struct statfs about {};
   if (::statfs(directory.c_str(), &about) != 0) {
     return {{Level::error, "output", fmt::format("{}: {}", directory.string(), std::strerror(errno)),
-             "choose another with --output"}};
+             "choose another directory with --output"}};
   }
   const FileSystemKind kind = file_system_kind(static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFul);
   Findings findings = {
@@ -256,15 +255,14 @@ Findings space_findings(const SpaceFacts& facts) {
   constexpr double least = 5.0 * (1 << 30);
   const auto available = static_cast<double>(facts.available);
   const bool is_little = available < least;
-  Findings findings = {
-      {is_little ? Level::warning : Level::ok, "output", "{} are free",
-       is_little
-           ? "a run of a model of 110 million parameters takes about 5 GiB: make room, or choose another with --output"
-           : "",
-       available, Quantity::bytes}};
+  Findings findings = {{is_little ? Level::warning : Level::ok, "output", "{} are free",
+                        is_little ? "a run of a model of 110 million parameters takes about 5 GiB: make room, or "
+                                    "choose another directory with --output"
+                                  : "",
+                        available, Quantity::bytes}};
   if (!facts.has_files_left) {
-    findings.push_back({Level::error, "output", "no more files may be made there (inodes)",
-                        "remove some, or choose another with --output"});
+    findings.push_back({Level::error, "output", "no more files can be created there (no free inodes)",
+                        "remove some, or choose another directory with --output"});
   }
   return findings;
 }
@@ -289,13 +287,14 @@ Findings trial_findings(const Trial& trial) {
   const double rate = static_cast<double>(trial_bytes) / std::max(trial.seconds, 1e-9);
   Findings findings = {
       {rate < slow ? Level::warning : Level::ok, "output",
-       fmt::format("a file of {} written and synchronised at {{}} by one rank a node, and renamed",
+       fmt::format("a file of {} written and synchronised at {{}} by one rank per node, and renamed",
                    bytes_text(trial_bytes)),
-       rate < slow ? "checkpoints wait for it: choose a faster one, or save seldom (--checkpoint-every)" : "", rate,
-       Quantity::bytes_per_second}};
+       rate < slow ? "checkpoints will be slow: choose a faster file system, or save less often (--checkpoint-every)"
+                   : "",
+       rate, Quantity::bytes_per_second}};
   if (trial.lock_error != 0) {
     findings.push_back({Level::warning, "output", fmt::format("no file locks: {}", std::strerror(trial.lock_error)),
-                        "let no two runs write to one folder, and set HDF5_USE_FILE_LOCKING=FALSE"});
+                        "do not let two runs write to the same directory, and set HDF5_USE_FILE_LOCKING=FALSE"});
   }
   return findings;
 }
@@ -337,7 +336,7 @@ Findings probe_findings(const fs::path& directory, const std::string& name, cons
   if (!seen) {
     return {{Level::error, "shared",
              fmt::format("{} does not show a file that {} wrote {:.0f} s ago", directory.string(), writer, seconds),
-             "nodes see different folders there: choose with --output one on the file system that they share"}};
+             "nodes see different directories there: use --output with a directory on a shared file system"}};
   }
   constexpr double late = 1.0;
   if (waited() < late) return probe_findings();

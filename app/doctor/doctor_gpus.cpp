@@ -49,8 +49,8 @@ void check_names(const parallel::Environment& environment, const char* variable,
   const char* const list = environment(variable);
   if (list == nullptr || *list == '\0' || selects_some(list, names)) return;
   findings.push_back({Level::error, "NCCL",
-                      fmt::format("{}={} names no {} of this node", variable, printable(list), what),
-                      fmt::format("it has {}; unset it, or name one of them",
+                      fmt::format("{}={} selects no {} of this node", variable, printable(list), what),
+                      fmt::format("it has {}; unset the variable, or name one of them",
                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
 }
 
@@ -76,7 +76,7 @@ Findings gpu_findings(const GpuFacts& facts) {
   if (!facts.is_needed && facts.driver.empty()) return {{Level::ok, "GPU", "none needed: this build computes on CPUs"}};
   if (!facts.is_needed) {
     return {{Level::warning, "GPU",
-             fmt::format("this node has NVIDIA GPUs (driver {}), and this build computes on CPUs", facts.driver),
+             fmt::format("this node has NVIDIA GPUs (driver {}), but this build computes on CPUs", facts.driver),
              "use a build for GPUs (-DMYLOS_ENABLE_CUDA=ON), or a node without them"}};
   }
   if (!facts.obstacle.empty()) {
@@ -100,7 +100,7 @@ std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) 
     if (devices[rank].empty() || others < 2) continue;
     findings[rank].push_back(
         {Level::error, "GPU", fmt::format("{} compute on the same GPU ({})", count_of(others, "rank"), devices[rank]),
-         "start one rank a GPU (--ntasks-per-node as many as --gpus-per-node), or let them share it with "
+         "start one rank per GPU (--ntasks-per-node equal to --gpus-per-node), or let them share it with "
          "--communicator "
          "mpi"});
   }
@@ -126,7 +126,7 @@ Findings provider_findings(std::span<const std::string> providers,
 Findings nccl_findings() {
   if (runs_on_host) return {};
   if (!parallel::has_nccl()) {
-    return {{Level::warning, "NCCL", "this build has none, so that ranks exchange arrays of GPUs through MPI",
+    return {{Level::warning, "NCCL", "this build has no NCCL, so arrays on GPUs are exchanged through MPI",
              "build with -DMYLOS_ENABLE_NCCL=ON"}};
   }
   try {
@@ -143,13 +143,14 @@ Findings nccl_environment_findings(const parallel::Environment& environment, std
   if (!is_on(environment, "NCCL_IB_DISABLE")) {
     check_names(environment, "NCCL_IB_HCA", adapters, "InfiniBand adapter", findings);
   } else if (!adapters.empty()) {
-    findings.push_back({Level::warning, "NCCL", "NCCL_IB_DISABLE is set: nodes exchange over TCP, not InfiniBand",
+    findings.push_back({Level::warning, "NCCL",
+                        "NCCL_IB_DISABLE is set: nodes communicate over TCP instead of InfiniBand",
                         "unset it, unless it was set for a reason"});
   }
   for (const auto& [name, what] :
-       {std::pair("NCCL_P2P_DISABLE", "GPUs of a node exchange through its memory, not NVLink"),
-        std::pair("NCCL_SHM_DISABLE", "ranks of a node exchange through the network"),
-        std::pair("NCCL_NET_GDR_DISABLE", "the network goes through the host's memory")}) {
+       {std::pair("NCCL_P2P_DISABLE", "GPUs of a node communicate through host memory instead of NVLink"),
+        std::pair("NCCL_SHM_DISABLE", "ranks of a node communicate through the network"),
+        std::pair("NCCL_NET_GDR_DISABLE", "network transfers go through host memory")}) {
     if (!is_on(environment, name)) continue;
     findings.push_back(
         {Level::warning, "NCCL", fmt::format("{} is set: {}", name, what), "unset it, unless it was set for a reason"});

@@ -46,8 +46,8 @@ Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& envir
       return {{Level::ok, "MPI", "none: this build runs as one process"}, signals_finding(environment)};
     return {
         {Level::error, "launch",
-         fmt::format("this build has no MPI, and the launcher started {} processes; each would train alone", launched),
-         "build with -DMYLOS_ENABLE_MPI=ON, or start one"}};
+         fmt::format("this build has no MPI, but the launcher started {} processes; each would train alone", launched),
+         "build with -DMYLOS_ENABLE_MPI=ON, or start one process"}};
   }
   Findings findings = {{Level::ok, "MPI", fmt::format("{}, {}", mpi.library, mpi.thread_level)}};
   try {
@@ -62,10 +62,11 @@ Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& envir
   if (mpi.ranks == 1 && is_beside_launcher(environment)) {
     findings.push_back({Level::warning, "launch",
                         fmt::format("one process, in a job of {} tasks", printable(environment("SLURM_NTASKS"))),
-                        "srun mylos doctor looks at all of them"});
+                        "srun mylos doctor checks all of them"});
     return findings;
   }
-  findings.push_back({Level::ok, "launch", fmt::format("{}, as the launcher says", count_of(mpi.ranks, "rank"))});
+  findings.push_back(
+      {Level::ok, "launch", fmt::format("{}, as announced by the launcher", count_of(mpi.ranks, "rank"))});
   findings.push_back(signals_finding(environment));
   return findings;
 }
@@ -75,12 +76,12 @@ Findings job_findings(const parallel::Environment& environment, std::optional<do
   if (job.empty())
     return {{Level::ok, "job", "none: not in a Slurm or PBS job; --stop-before needs --walltime T here"}};
   if (!remaining) {
-    return {{Level::warning, "job", job + ", whose end neither its environment nor squeue or qstat tells",
-             "give --walltime T where --stop-before or --checkpoint-every is to save a run before its end"}};
+    return {{Level::warning, "job", job + ", whose end is not known from its environment, squeue or qstat",
+             "use --walltime T with --stop-before, or --checkpoint-every, to save a run before its end"}};
   }
-  return {
-      {Level::ok, "job",
-       fmt::format("{}, {} left by the scheduler, which --stop-before counts from", job, duration_text(*remaining))}};
+  return {{Level::ok, "job",
+           fmt::format("{}, {} left according to the scheduler, as --stop-before sees it", job,
+                       duration_text(*remaining))}};
 }
 
 Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest, double longer, std::size_t bytes) {
@@ -92,8 +93,7 @@ Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest
       {is_slow ? Level::warning : Level::ok, "MPI",
        fmt::format("{} on {} gather 8 bytes of each in {}, {} in {}", count_of(ranks, "rank"), count_of(nodes, "node"),
                    value_text(shortest, Quantity::seconds), bytes_text(bytes), value_text(longer, Quantity::seconds)),
-       is_slow ? "more ranks than processors, or MPI goes through a slow network: mylos bench collectives says more"
-               : ""}};
+       is_slow ? "more ranks than processors, or MPI uses a slow network: mylos bench collectives shows more" : ""}};
 }
 
 Findings clock_findings(std::span<const ClockOffset> offsets) {
@@ -107,7 +107,7 @@ Findings clock_findings(std::span<const ClockOffset> offsets) {
                   far->ahead < 0.0 ? "behind" : "ahead of", value_text(far->uncertainty, Quantity::seconds));
   if (away - far->uncertainty <= tolerated) return {{Level::ok, "clock", "the farthest apart: " + text}};
   return {{Level::warning, "clock", text,
-           "ask for the nodes' clocks to be set (chrony): times in logs and --stop-before go by them"}};
+           "ask the site to synchronise the clocks of the nodes (chrony): logs and --stop-before use them"}};
 }
 
 Findings environment_findings(std::span<const std::string> variables) {

@@ -28,8 +28,8 @@ bool LimitedChecks::run(Findings& found, const char* name, const std::string& wh
     append(found, result.get());
   } else {
     has_left_threads_ = true;
-    found.push_back({Level::error, name, fmt::format("{} has not come back within {:.3g} s", what, seconds),
-                     "a server or a device behind it does not answer: ask the site, or take another node"});
+    found.push_back({Level::error, name, fmt::format("{} did not finish within {:.3g} s", what, seconds),
+                     "a server or a device does not respond: ask the site, or use another node"});
   }
   return has_come_back;
 }

@@ -33,7 +33,7 @@ void compare_builds(const RankReports& reports, Picture& picture) {
       reports, [&](const auto& each) { return each.second.build != reports.begin()->second.build; });
   if (differs == reports.end()) return;
   picture.of_launch.push_back({Level::error, "program",
-                               fmt::format("rank {} runs another build than rank 0", differs->first),
+                               fmt::format("rank {} runs a different build from rank 0", differs->first),
                                "start the same program on every node"});
 }
 

@@ -48,7 +48,7 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
            "{}{}", count_of(processors, "processor"),
            facts.cores > 0 && facts.cores != processors ? fmt::format(" on {}", count_of(facts.cores, "core")) : "")});
   if (!facts.threads_error.empty()) {
-    findings.push_back({Level::error, "threads", facts.threads_error, "set it to the threads of a rank"});
+    findings.push_back({Level::error, "threads", facts.threads_error, "set it to the number of threads per rank"});
     return findings;
   }
   const std::string count = count_of(threads, "thread");
@@ -57,12 +57,13 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   const bool has_too_many = !is_bound && threads > processors;
   const bool shares_cores = !is_bound && !has_too_many && facts.cores > 0 && threads > facts.cores;
   if (has_too_many) {
-    findings.push_back({Level::warning, "threads", fmt::format("{} on {}", count, count_of(processors, "processor")),
-                        fmt::format("set OMP_NUM_THREADS={}, or give a rank more ({})", processors, own_processors)});
+    findings.push_back(
+        {Level::warning, "threads", fmt::format("{} on {}", count, count_of(processors, "processor")),
+         fmt::format("set OMP_NUM_THREADS={}, or give each rank more processors ({})", processors, own_processors)});
   } else if (shares_cores) {
     findings.push_back(
         {Level::warning, "threads", fmt::format("{} on {}", count, count_of(facts.cores, "core")),
-         fmt::format("hardware threads of a core share its arithmetic: OMP_NUM_THREADS={} is often faster "
+         fmt::format("hardware threads of a core share its arithmetic units: OMP_NUM_THREADS={} is often faster "
                      "(srun --hint=nomultithread)",
                      facts.cores)});
   } else {
@@ -70,7 +71,7 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   }
   if (facts.quota && static_cast<double>(threads) > *facts.quota + 0.01) {
     findings.push_back({Level::warning, "threads",
-                        fmt::format("{}, and the control group gives time of {:.3g} processors", count, *facts.quota),
+                        fmt::format("{}, but the control group has the time of {:.3g} processors", count, *facts.quota),
                         "use fewer threads (OMP_NUM_THREADS), or ask for more processors"});
   }
   return findings;
@@ -87,8 +88,8 @@ void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::si
   if (!overlaps) return;
   if (binds(node[index].binding)) {
     findings.push_back({Level::warning, "threads",
-                        fmt::format("OMP_PROC_BIND={} with processors that other ranks may use too: each rank ties its "
-                                    "first thread to the first of them",
+                        fmt::format("OMP_PROC_BIND={} with processors that other ranks may use too: each rank binds "
+                                    "its first thread to the first of them",
                                     node[index].binding),
                         fmt::format("unset OMP_PROC_BIND, or give each rank its own ({})", own_processors)});
   }
@@ -146,7 +147,7 @@ Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const 
     const std::string text = error.what();
     const std::size_t colon = std::min(text.find(": "), text.size());
     if (std::ranges::any_of(node, [](const ProcessorFacts& each) { return binds(each.binding); })) {
-      return {{Level::error, "processors", text.substr(0, colon) + ", because OMP_PROC_BIND ties their first threads",
+      return {{Level::error, "processors", text.substr(0, colon) + ", because OMP_PROC_BIND binds their first threads",
                fmt::format("unset OMP_PROC_BIND, or give each rank its own processors ({})", own_processors)}};
     }
     return {{Level::error, "processors", text.substr(0, colon), text.substr(std::min(colon + 2, text.size()))}};
@@ -159,9 +160,9 @@ Findings instruction_findings(std::span<const std::string> built, std::span<cons
   };
   for (const char* name : {"avx512f", "avx2"}) {
     if (!has(present, name)) continue;
-    if (has(built, name)) return {{Level::ok, "program", fmt::format("its instructions: up to {}", name)}};
+    if (has(built, name)) return {{Level::ok, "program", fmt::format("instructions up to {}", name)}};
     return {{runs_on_host ? Level::warning : Level::ok, "program",
-             fmt::format("the CPU has {}, and this build does not use it", name),
+             fmt::format("the CPU has {}, but this build does not use it", name),
              "build on a node of that kind with -DMYLOS_ENABLE_NATIVE=ON, or with Spack's target= for it"}};
   }
   return {};

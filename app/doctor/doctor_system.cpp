@@ -56,11 +56,11 @@ Findings memory_findings(const MemoryFacts& facts) {
       facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", count_of(facts.ranks_of_node, "rank")) : "";
   Findings findings = {
       {is_little ? Level::warning : Level::ok, "memory", "{} are free" + sharing,
-       is_little ? "mylos plan says what a model needs; ask for more (--mem), or start fewer ranks" : "",
+       is_little ? "request more memory (--mem), or start fewer ranks; mylos plan shows what a model needs" : "",
        static_cast<double>(of_rank), Quantity::bytes}};
   if (facts.ranks_of_node > 1 && facts.shared_available < least_shared) {
     findings.push_back({Level::warning, "memory",
-                        fmt::format("/dev/shm has {} free, through which MPI and NCCL exchange inside a node",
+                        fmt::format("/dev/shm, through which MPI and NCCL communicate inside a node, has {} free",
                                     bytes_text(facts.shared_available)),
                         "give the container more (--shm-size, or bind the host's /dev/shm)"});
   }
@@ -88,16 +88,18 @@ Findings limit_findings(const LimitFacts& facts) {
     findings.push_back({Level::warning, "limits", text, advice});
   };
   if (facts.address_space != RLIM_INFINITY) {
-    warn(fmt::format("address space is limited to {} (ulimit -v), which counts what is reserved and not used",
-                     bytes_of_limit(facts.address_space)),
+    warn(fmt::format(
+             "address space is limited to {} (ulimit -v), which also counts memory that is reserved but not used",
+             bytes_of_limit(facts.address_space)),
          "ulimit -v unlimited, and limit memory by the job's --mem");
   }
   if (facts.has_infiniband && is_below(facts.locked, one_gibibyte)) {
-    warn(fmt::format("{} may be locked (ulimit -l), and InfiniBand locks what it sends", bytes_of_limit(facts.locked)),
+    warn(fmt::format("{} may be locked (ulimit -l), but InfiniBand locks the memory that it sends",
+                     bytes_of_limit(facts.locked)),
          "ask the site for unlimited locked memory in jobs (memlock; PropagateResourceLimitsExcept=MEMLOCK)");
   }
   if (is_below(facts.files, 1024)) {
-    warn(fmt::format("{} open files (ulimit -n)", facts.files), "ulimit -n 4096: MPI opens one for each rank and more");
+    warn(fmt::format("{} open files (ulimit -n)", facts.files), "ulimit -n 4096: MPI opens at least one for each rank");
   }
   if (is_below(facts.stack, one_mebibyte)) {
     warn(fmt::format("a stack of {} (ulimit -s)", bytes_of_limit(facts.stack)), "ulimit -s 8192");
@@ -114,8 +116,8 @@ Findings limit_findings(const LimitFacts& facts) {
 
 Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking) {
   if (version.empty()) {
-    return {{Level::warning, "HDF5", "this build has none: no checkpoints, no prepared data",
-             "build with -DMYLOS_ENABLE_HDF5=ON where runs are to be resumed"}};
+    return {{Level::warning, "HDF5", "this build has no HDF5: no checkpoints, no prepared data",
+             "build with -DMYLOS_ENABLE_HDF5=ON to resume runs"}};
   }
   Findings findings = {{Level::ok, "HDF5",
                         is_parallel ? fmt::format("{}, parallel", version)
@@ -141,8 +143,8 @@ Findings cache_findings() {
     return {{Level::ok, "cache", cache.string()}};
   }
   return {{Level::warning, "cache", fmt::format("{} cannot be written: {}", cache.string(), std::strerror(errno)),
-           "set XDG_CACHE_HOME to a folder that can be: timings of matrix products are measured anew by every run, and "
-           "fetch has no place"}};
+           "set XDG_CACHE_HOME to a writable directory: without it every run times matrix products anew, and mylos "
+           "fetch fails"}};
 }
 
 Findings model_findings(const std::string& model) {

@@ -54,7 +54,7 @@ void print_times(ModePlans plans, const train::WorkKind& work) {
 void print_largest(ModePlans plans, const train::WorkKind& work, std::size_t ranks) {
   print(fmt::format("\nlargest micro-batch, in {}{}\n",
                     work.sizes_batches ? work.name : work.samples + " as long as the longest",
-                    ranks > 1 ? fmt::format("; in brackets on all {} ranks together", ranks) : ""));
+                    ranks > 1 ? fmt::format("; in brackets: on all {} ranks together", ranks) : ""));
   std::string head = fmt::format("{:18}", "--recompute");
   for (const train::LargestMicroBatch& one : plans.front().largest_of_each) {
     head += fmt::format(" {:>14}", nn::to_string(one.recompute));
@@ -73,7 +73,7 @@ void print_largest(ModePlans plans, const train::WorkKind& work, std::size_t ran
 void print_efficiency(ModePlans plans) {
   std::string head = fmt::format("{:18}", "GPUs");
   for (const auto& [count, share] : plans.front().efficiency) head += fmt::format(" {:>5}", count);
-  print("\nefficiency, with as much of a step on each\n" + head + "\n");
+  print("\nefficiency, with the same work per step on each\n" + head + "\n");
   for (const train::ModePlan& plan : plans) {
     std::string line = fmt::format("{:18}", to_string(plan.mode));
     for (const auto& [count, share] : plan.efficiency) line += fmt::format(" {:>4.0f}%", 100.0 * share);
@@ -97,7 +97,7 @@ std::string notes(ModePlans plans, const train::WorkKind& work) {
                         to_string(plan.mode), count_of(memory.largest.samples, work.sample), memory.asked);
   }
   if (std::ranges::any_of(plans, exceeds_all)) {
-    text += "efficiencies above 100 %: each rank updates its share of the parameters, where one GPU updates all\n";
+    text += "efficiencies above 100 %: each rank updates only its slice of the parameters, one GPU all of them\n";
   }
   return text;
 }

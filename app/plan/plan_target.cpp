@@ -43,7 +43,7 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
   std::erase_if(all, [&](const Calibration& one) { return !serves(one, arguments); });
   if (all.empty() && named.empty()) return {};
   if (all.empty()) {
-    fail(fmt::format("--bench {}: it is not of --gpu {} in {}{}", named.string(), arguments.plan.gpu,
+    fail(fmt::format("--bench {}: not measured on --gpu {} in {}{}", named.string(), arguments.plan.gpu,
                      to_string(arguments.run.engine.precision),
                      is_host(arguments) ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
   }
@@ -76,7 +76,7 @@ constexpr std::size_t nccl_buffers = std::size_t{192} << 20;
 train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine& machine) {
   train::ComputeRate rate = train::assumed_rate(machine, arguments.run.engine.precision);
   if (is_host(arguments)) {
-    rate.origin = fmt::format("assumed: {:.0f} GFLOP/s a thread; `mylos bench step` measures it",
+    rate.origin = fmt::format("assumed: {:.0f} GFLOP/s per thread; `mylos bench step` measures it",
                               1e-9 * rate.flops / static_cast<double>(planned_threads(arguments)));
   }
   return rate;
@@ -98,7 +98,7 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   const PlanArguments& plan = arguments.plan;
   if (plan.gpu.empty()) throw UsageError("plan needs --gpu; see mylos plan --help");
   if (plan.gpus % plan.nodes != 0) {
-    throw UsageError(fmt::format("--gpus {}: not the same number on each of {} nodes; --gpus counts those of all nodes",
+    throw UsageError(fmt::format("--gpus {}: expected a multiple of --nodes {}; --gpus counts the GPUs of all nodes",
                                  plan.gpus, plan.nodes));
   }
   const bool host = is_host(arguments);

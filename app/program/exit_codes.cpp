@@ -24,7 +24,7 @@ std::string no_thread_text(const std::string& reason) {
 }  // namespace
 
 std::string out_of_memory_text(const std::string& wanted) {
-  return fmt::format("out of memory{}{}{}; `mylos plan` says what a run needs", wanted.empty() ? "" : ": ", wanted,
+  return fmt::format("out of memory{}{}{}; `mylos plan` shows how much a run needs", wanted.empty() ? "" : ": ", wanted,
                      train::address_space_note());
 }
 

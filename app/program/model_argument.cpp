@@ -48,7 +48,7 @@ Json run_of_model(const std::string& model) {
 void check_task(const Arguments& arguments) {
   const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
   if (served == nullptr || served == arguments.task) return;
-  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), and this is a run of {} (--task {})",
+  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {})",
                                arguments.model, served->title(), served->name(), arguments.task->title(),
                                arguments.task->name()));
 }
@@ -85,7 +85,7 @@ void take_run_settings(const Command& command, Arguments& arguments) {
                fmt::format("{}/run.json: {}", arguments.model, name));
     taken += fmt::format(" --{} {}", name, text);
   }
-  if (!taken.empty()) log_line(fmt::format("{}: as its run.json says:{}", arguments.model, taken));
+  if (!taken.empty()) log_line(fmt::format("{}: options from its run.json:{}", arguments.model, taken));
   arguments.task->check(arguments.run);
 }
 

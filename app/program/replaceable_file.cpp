@@ -13,10 +13,10 @@ void check_replaceable(const OutputFile& output, bool overwrite) {
   std::error_code unreadable;  // reported by the code that writes there
   if (!fs::exists(file, unreadable)) return;
   ensure(fs::is_regular_file(file, unreadable),
-         fmt::format("{} {}: is no file; name one", output.option, file.string()));
+         fmt::format("{} {}: is not a file; give the name of a file", output.option, file.string()));
   if (overwrite || fs::file_size(file, unreadable) == 0 || output.is_ours(file)) return;
-  fail(fmt::format("{} {}: is there and is not {}; choose another name, or {}", output.option, file.string(),
-                   output.kind, output.advice));
+  fail(fmt::format("{} {}: exists and is not {}; choose another name, or {}", output.option, file.string(), output.kind,
+                   output.advice));
 }
 
 }  // namespace mylos::app

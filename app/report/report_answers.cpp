@@ -157,7 +157,7 @@ std::string changes_html(const Answers& before, const Answers& after, const Ques
       "p", "", fmt::format("{}: {} better, {} worse, {} as good.", text, better.size(), worse.size(), same.size()));
   bool first = true;
   for (const auto& [list, what] : {std::pair(&worse, "became worse"), std::pair(&better, "became better"),
-                                   std::pair(&same, "changed and are as good")}) {
+                                   std::pair(&same, "changed, equally good")}) {
     const std::string items = change_list(*list, what, questions, names);
     if (!items.empty()) html += element("details", first ? "open=\"open\"" : "", items);
     first = first && items.empty();
@@ -182,10 +182,10 @@ std::string errors_html(const FinalAnswers& final_answers, const Questions& ques
   for (const WrongAnswer& each : wrong) {
     items += item_html(questions, each.id, each.answer.text, {{"answered", answer_html(each.answer, each.f1)}});
   }
-  std::string text = fmt::format("{} of {} answers ({}) are not right to the last word", count_text(all),
+  std::string text = fmt::format("{} of {} answers ({}) are not exact matches", count_text(all),
                                  count_text(final_answers.answers.size()), final_answers.origin);
-  text += all == 0 ? "." : all > shown_errors ? fmt::format("; the {} with the least F1:", shown_errors) : ":";
-  text += final_answers.has_probabilities ? "" : " How sure the model was is not known.";
+  text += all == 0 ? "." : all > shown_errors ? fmt::format("; the {} with the lowest F1:", shown_errors) : ":";
+  text += final_answers.has_probabilities ? "" : " The probabilities of the answers are not known.";
   return text_element("p", "", text) + element("ul", "class=\"answers\"", "\n" + items);
 }
 
@@ -282,12 +282,11 @@ bool answers_questions(const ReportedRun& run) { return task_kind_of(run) == &ta
 
 AnswersSection answers_html(const std::vector<ReportedRun>& runs, const StepPair& between) {
   if (!std::ranges::all_of(runs, answers_questions)) {
-    if (between)
-      throw UsageError("--between compares answers, and a run of another task than question answering has none");
+    if (between) throw UsageError("--between compares answers, which only runs of question answering have");
     const bool has_some = std::ranges::any_of(runs, answers_questions);
     return has_some ? AnswersSection{.changes = {},
                                      .errors = {},
-                                     .problems = {"runs of other tasks have no answers, so that none are compared"}}
+                                     .problems = {"runs of other tasks have no answers to compare"}}
                     : AnswersSection{};
   }
   return AnswerReport(runs).section(between);

@@ -55,7 +55,7 @@ std::string memory_chart(const BatchTable& table) {
                      .unit = "GiB",
                      .curves = batch_curves(table, figure),
                      .level = ChartLevel{static_cast<double>(table.available) / bytes_of_gib, "there is"},
-                     .note = table.is_measured() ? "Measured; planned where a row does not fit." : "Planned.",
+                     .note = table.is_measured() ? "Measured, or predicted for rows that do not fit." : "Planned.",
                      .value_text = [](double value) { return size_text(value * bytes_of_gib); }});
 }
 
@@ -92,16 +92,16 @@ HtmlTable rows_table(const BatchTable& table) {
 
 std::string batches_html(const BatchTable& table) {
   if (table.rows.empty()) return {};
-  std::string html =
-      text_element("p", "",
-                   fmt::format("{} {} a step of {} in {} on {} of {}, {} free for each, cut into micro-batches.",
-                               count_text(table.batch), table.samples, table.model, table.precision,
-                               count_of(table.ranks, "rank"), table.machine, bytes_text(table.available)));
+  std::string html = text_element(
+      "p", "",
+      fmt::format("{} {} per step of {} in {} on {} of {}, with {} free on each, divided into micro-batches.",
+                  count_text(table.batch), table.samples, table.model, table.precision, count_of(table.ranks, "rank"),
+                  table.machine, bytes_text(table.available)));
   html += rate_chart(table) + memory_chart(table) + rows_table(table).html();
   std::string limits;
   for (const std::string& line : largest_lines(table)) limits += text_element("li", "", line);
   html +=
-      text_element("p", "", fmt::format("Largest micro-batch that memory holds, by the plan, in {}:", table.samples));
+      text_element("p", "", fmt::format("Predicted largest micro-batch that fits in memory, in {}:", table.samples));
   html += element("ul", "", limits);
   if (!table.rate.empty()) html += text_element("p", "class=\"note\"", "Predicted; " + table.rate + ".");
   if (!table.line.empty()) html += element("p", "", "The fastest: " + text_element("code", "", table.line));

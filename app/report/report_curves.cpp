@@ -143,7 +143,7 @@ std::string memory_chart(const std::vector<ReportedRun>& runs) {
   for (const ReportedRun& run : runs) most = std::max(most, run.figures ? run.figures->memory : 0.0);
   const bool is_large = most >= 2.0 * gibibyte;
   return chart_html(chart_of_steps(runs, "Memory",
-                                   fmt::format("{} of rank 0, the most so far", is_large ? "GiB" : "MiB"), "memory",
+                                   fmt::format("{} of rank 0, the maximum so far", is_large ? "GiB" : "MiB"), "memory",
                                    is_large ? gibibyte : mebibyte));
 }
 

@@ -25,7 +25,7 @@ struct Quantity {
   double scale;
 };
 constexpr Quantity quantities[] = {
-    {"Utilisation", "% of the time in which something ran", &train::GpuReading::utilization, 1.0},
+    {"Utilisation", "% of the time in which a kernel ran", &train::GpuReading::utilization, 1.0},
     {"GPU memory", "GiB in use", &train::GpuReading::memory, gibibyte},
     {"Power", "W", &train::GpuReading::power, 1.0}};
 
@@ -196,8 +196,8 @@ std::string one_run_html(const std::vector<train::GpuSeries>& gpus) {
   }
   return charts_html(charts) + rows +
          text_element("p", "class=\"note\"",
-                      "As the GPUs' driver tells, every few seconds while the run goes on; times between two starts of "
-                      "the run are left out.");
+                      "Read from the GPUs' driver every few seconds of the run. The time between two starts of the run "
+                      "is left out.");
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector
   }
   for (const std::string& text : problems) items += text_element("li", "", text);
   if (items.empty()) return {};
-  return element("div", "class=\"missing\"", element("b", "", "What is not there") + element("ul", "", items)) + "\n";
+  return element("div", "class=\"missing\"", element("b", "", "What is missing") + element("ul", "", items)) + "\n";
 }
 
 /// Returns "tokens/s", or "rate" if runs count different work, because each cell then has its own unit.
@@ -152,7 +152,7 @@ std::vector<ComparedSetting> settings_of(const std::vector<ReportedRun>& runs) {
   std::vector<ComparedSetting> settings;
   for (const ReportedRun& run : runs) {
     settings.push_back({setting_text(run, "resolved", "mode"), setting_count(run, "resolved", "ranks").value_or(1),
-                        run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step was made"});
+                        run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step"});
   }
   return settings;
 }

@@ -51,13 +51,13 @@ void note_metrics(ReportedRun& run) {
   const train::RunRecord& record = run.record;
   if (record.steps.empty()) {
     run.missing.push_back(record.has_metrics
-                              ? "metrics.jsonl has no step in it: there are no curves."
-                              : "metrics.jsonl is not there: no step was made, and there are no curves.");
+                              ? "metrics.jsonl contains no steps, so there are no curves."
+                              : "metrics.jsonl does not exist: the run has made no step, so there are no curves.");
   }
   if (record.unreadable > 0) {
     run.missing.push_back(
-        fmt::format("{} of metrics.jsonl could not be read and {} left out (the last one of a run that "
-                    "was killed may be cut).",
+        fmt::format("{} of metrics.jsonl could not be read and {} left out (the last one of a run that was killed may "
+                    "be truncated).",
                     count_of(record.unreadable, "line"), record.unreadable == 1 ? "is" : "are"));
   }
   const auto has_no_loss = [](const json& row) { return !std::isfinite(train::number_of(row, "loss")); };
@@ -74,14 +74,14 @@ void note_scores(ReportedRun& run) {
   const bool has_answers = !train::list_evaluations(run.record.directory).empty();
   if (run.record.evaluations.empty()) {
     if (!run.results.is_null() || has_answers) {
-      run.missing.push_back("metrics.jsonl has no evaluation in it: there are no curves of scores.");
+      run.missing.push_back("metrics.jsonl contains no evaluations, so there are no curves of scores.");
     } else if (dev.empty() && run.record.problem.empty()) {
       run.missing.push_back("The run had no --dev: nothing was evaluated.");
     } else {
-      run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
+      run.missing.push_back("No evaluation has finished yet, so there are no scores and no answers.");
     }
   } else if (run.results.is_null()) {
-    run.missing.push_back("results.json is not there: the scores of best/ are missing.");
+    run.missing.push_back("results.json does not exist, so the scores of best/ are missing.");
   }
 }
 
@@ -111,7 +111,7 @@ void read_results(ReportedRun& run) {
   run.results = try_parse_json(read_text(file));
   if (run.results.is_object()) return;
   run.results = nullptr;
-  run.missing.push_back("results.json is not whole JSON and is left out.");
+  run.missing.push_back("results.json is not valid JSON and is left out.");
 }
 
 /// Returns whether the run has other files, which are shown even if run.json is missing.

@@ -120,13 +120,13 @@ std::string table_html(const std::vector<TimedRun>& runs, bool several) {
 std::string explanation(const std::vector<TimedRun>& runs) {
   const auto has = [&](const auto& of_time) { return std::ranges::any_of(runs, of_time, &TimedRun::time); };
   const bool has_update = has([](const RunTime& time) { return time.update.has_value(); });
-  std::string text = "Seconds of rank 0 by the clock on the wall.";
+  std::string text = "Wall-clock seconds of rank 0.";
   if (!has_update) text += " The run did not record the parts of its steps.";
   if (has_update && !has([](const RunTime& time) { return time.exchange.has_value(); })) {
-    text += " What ranks exchange while GPUs compute is within the passes: the host does not see it.";
+    text += " Communication during computation on GPUs counts as part of the passes, because the host does not see it.";
   }
   if (has([](const RunTime& time) { return time.between.value_or(0.0) > 0.0; })) {
-    text += " Between these: models that are written, and short pauses between starts of the run.";
+    text += " Between these: writing models, and short pauses between starts of the run.";
   }
   return text_element("p", "class=\"note\"", text);
 }
@@ -136,10 +136,10 @@ std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
   std::string html;
   for (const TimedRun& run : runs) {
     if (run.time.pauses == 0.0) continue;
-    html += text_element("p", "",
-                         fmt::format("{}Not counted: {} in pauses of more than a minute in which nothing was recorded, "
-                                     "as between starts of the run.",
-                                     several ? run.name + ". " : "", duration_text(run.time.pauses)));
+    html += text_element(
+        "p", "",
+        fmt::format("{}Not counted: {} in pauses of more than a minute, such as those between starts of the run.",
+                    several ? run.name + ". " : "", duration_text(run.time.pauses)));
   }
   return html;
 }

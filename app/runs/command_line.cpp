@@ -25,7 +25,8 @@ std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t r
   if (arguments.sources.was_configured("resume") && (goes_on || arguments.train.resume == "never"))
     command += " --resume auto";
   const bool is_saved = !parallel::resolve_checkpoint(arguments.run.engine.output).empty();
-  return fmt::format("{}{}: {}", is_saved ? "to go on from the checkpoint" : "no checkpoint was saved; to begin anew",
+  return fmt::format("{}{}: {}",
+                     is_saved ? "to continue from the checkpoint" : "no checkpoint was saved; to start over",
                      ranks > 1 ? ", on any number of ranks" : "", command);
 }
 

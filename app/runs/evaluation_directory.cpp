@@ -32,7 +32,7 @@ void refuse_foreign_results(const fs::path& path) {
     std::error_code unreadable;  // reported by the code that writes there
     if (!fs::exists(path / name, unreadable) || fs::is_empty(path / name, unreadable)) continue;
     fail(
-        fmt::format("--output {}: holds {}, and no {} of mylos eval; choose another directory, or replace it with "
+        fmt::format("--output {}: contains {}, but no {} of mylos eval; choose another directory, or replace it with "
                     "--overwrite",
                     path.string(), name, EvaluationDirectory::record_file));
   }
@@ -43,7 +43,7 @@ void refuse_foreign_results(const fs::path& path) {
 EvaluationDirectory::EvaluationDirectory(const fs::path& path, bool overwrite) : path_(path) {
   std::error_code unreadable;  // reported by the attempt to write
   ensure(!fs::exists(path / "run.json", unreadable),
-         fmt::format("--output {}: holds a training run, whose scores these would replace; choose another directory",
+         fmt::format("--output {}: contains a training run, whose scores would be replaced; choose another directory",
                      path.string()));
   if (!overwrite) refuse_foreign_results(path);
   for (fs::path each = fs::absolute(path); !fs::exists(each, unreadable) && each != each.root_path();

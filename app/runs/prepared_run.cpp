@@ -83,7 +83,7 @@ void drop_foreign_layout(std::optional<train::RecordedLayout>& recorded) {
 void check_extension(const TrainRank& rank, std::size_t before, std::size_t steps) {
   on_all_ranks(rank.ranks, [&] {
     if (steps > before) return;
-    throw UsageError(fmt::format("--extend: the run has {} and is to have {}; give more --steps or --epochs",
+    throw UsageError(fmt::format("--extend: the run has {}, and {} are requested; give larger --steps or --epochs",
                                  count_of(before, "step"), count_text(steps)));
   });
   if (rank.is_first()) {

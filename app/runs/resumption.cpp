@@ -87,15 +87,15 @@ train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
                        Arguments& arguments) {
   auto saved = try_parse_ordered_json(configuration);
-  ensure(saved.is_object(), fmt::format("{}: /run/configuration is no JSON object", checkpoint.string()));
+  ensure(saved.is_object(), fmt::format("{}: /run/configuration is not a JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
   const auto [differing, extends] =
       difference_but_for(settings_that_may_differ(saved_checksums(saved), settings), saved, arguments);
   ensure(differing.empty(),
-         fmt::format("{} is of a run with other options: {}; give those of the run, {}or begin anew with another "
+         fmt::format("{} belongs to a run with other options: {}; use those of the run, {}or start over with another "
                      "--output or --overwrite --resume never",
                      checkpoint.string(), fmt::join(differing, "; "),
-                     arguments.train.extend ? "" : "go on to more --steps or --epochs with --extend, "));
+                     arguments.train.extend ? "" : "continue to larger --steps or --epochs with --extend, "));
   take_recorded_choices(saved, checkpoint, arguments);
   return {std::move(saved), extends};
 }
@@ -108,8 +108,8 @@ void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesyst
     if (found == checksums.end()) continue;
     const std::string before = plain_text(*found);
     ensure(before == checksum_text(each),
-           fmt::format("--{} {}: holds other data than the run of {} had read: the checksum was {} and is {}; give the "
-                       "file as it was, or begin anew with another --output or --overwrite --resume never",
+           fmt::format("--{} {}: its data differ from those that the run of {} read: the checksum was {} and is {}; "
+                       "restore the file, or start over with another --output or --overwrite --resume never",
                        each.option, each.file.string(), checkpoint.string(), before, checksum_text(each)));
   }
 }

@@ -65,8 +65,8 @@ int open_lock(const std::filesystem::path& directory) {
   if (is_file) return descriptor;
   if (descriptor >= 0) ::close(descriptor);
   if (descriptor >= 0 || code == ELOOP || code == ENXIO) {
-    refuse(directory,
-           fmt::format("{} there is no file but a link, a pipe or a device: remove it", DirectoryLock::file_name));
+    refuse(directory, fmt::format("{} in it is a link, a pipe or a device instead of a file: remove it",
+                                  DirectoryLock::file_name));
   }
   refuse(directory, fmt::format("cannot write there: {}", std::strerror(code)));
 }

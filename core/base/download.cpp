@@ -57,7 +57,7 @@ bool may_take_token(const std::string& url) {
 }
 
 [[noreturn]] void fail_refused(const std::string& why, const ProcessResult& result, std::uintmax_t most_bytes) {
-  if (result.exit_code == curl_too_large) fail(fmt::format("{}; at most {} bytes are taken", why, most_bytes));
+  if (result.exit_code == curl_too_large) fail(fmt::format("{}; at most {} bytes are accepted", why, most_bytes));
   if (result.exit_code == curl_other_scheme) fail(why + "; redirections are followed to https only");
   if (result.exit_code != curl_http_error) throw Unreachable(why);
   // The hub also answers 401 for repositories that do not exist.
@@ -116,7 +116,7 @@ Download download(const std::string& url, const std::filesystem::path& file, std
       result.exit_code == 0 && std::filesystem::exists(file) && std::filesystem::file_size(file) > most_bytes;
   if (result.exit_code == 0 && !is_too_large) return {true, linked_sha256(text), repository_commit(text)};
   std::filesystem::remove(file);
-  if (is_too_large) fail(fmt::format("cannot fetch {}: at most {} bytes are taken", url, most_bytes));
+  if (is_too_large) fail(fmt::format("cannot fetch {}: at most {} bytes are accepted", url, most_bytes));
   const bool is_absent =
       (result.exit_code == curl_http_error && result.output == "404") || result.exit_code == curl_no_such_file;
   if (is_absent) return {};

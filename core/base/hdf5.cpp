@@ -105,7 +105,7 @@ Value read_hdf5_number(std::int64_t object, const char* attribute, const std::st
   const Hdf5Id id(H5Aopen(object, attribute, H5P_DEFAULT), H5Aclose);
   const Hdf5Id space(id.is_valid() ? H5Aget_space(id.get()) : -1, H5Sclose);
   if (!space.is_valid()) fail_hdf5(file, "read", attribute);
-  ensure(H5Sget_simple_extent_npoints(space.get()) == 1, fmt::format("{}: {} is not one number", file, attribute));
+  ensure(H5Sget_simple_extent_npoints(space.get()) == 1, fmt::format("{}: {} is not a single number", file, attribute));
   if (H5Aread(id.get(), hdf5_type<Value>(), &value) < 0) fail_hdf5(file, "read", attribute);
   return value;
 }

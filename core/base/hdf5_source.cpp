@@ -30,7 +30,7 @@ std::uint64_t size_of(const std::vector<std::size_t>& shape, std::size_t element
   std::uint64_t size = 1;
   for (const std::size_t extent : shape) {
     ensure(size <= most_bytes / element_bytes / extent,
-           fmt::format("{} has shape ({}), which the file is too short for", what, fmt::join(shape, ", ")));
+           fmt::format("{} has shape ({}), but the file is too short for it", what, fmt::join(shape, ", ")));
     size *= extent;
   }
   return size;

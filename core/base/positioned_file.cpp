@@ -48,7 +48,7 @@ void PositionedFile::read(std::uint64_t offset, std::span<std::byte> bytes) cons
     const auto count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_with_errno("read", path_, errno);
-    if (count == 0) fail(fmt::format("{} ends at byte {}, before it should: it is truncated", path_.string(), offset));
+    if (count == 0) fail(fmt::format("{} ends early, at byte {}: it is truncated", path_.string(), offset));
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }

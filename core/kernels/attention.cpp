@@ -15,7 +15,7 @@ std::string_view to_string(AttentionKernel kernel) {
 std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
   if (kernel == AttentionKernel::portable) return {};
   if (!attention::has_tensor_cores) {
-    return "this build has none for tensor cores: they are of builds for GPUs of compute capability 8.0 or later";
+    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 8.0 or later";
   }
   return precision == Precision::float32 ? "tensor cores take bfloat16 and half, not float" : "";
 }

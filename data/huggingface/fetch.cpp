@@ -147,10 +147,10 @@ void verify_cifar10(const path& directory) {
   for (const std::string_view name : cifar10_files) {
     const path file = directory / name;
     ensure(std::filesystem::is_regular_file(std::filesystem::symlink_status(file)),
-           fmt::format("{} is not there, or is no regular file", file.string()));
+           fmt::format("{} does not exist, or is not a regular file", file.string()));
     const std::uintmax_t bytes = std::filesystem::file_size(file);
     ensure(bytes > 0 && (file.extension() != ".bin" || bytes % image_bytes == 0),
-           fmt::format("{} has {} bytes, which are no whole images", file.string(), bytes));
+           fmt::format("{} has {} bytes, which is not a whole number of images", file.string(), bytes));
   }
 }
 
@@ -181,7 +181,7 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
     verify(directory);
     check_fetch_record(directory);
   } catch (const std::exception& error) {
-    log(fmt::format("what is in the cache is not whole, so it is fetched again: {}", error.what()));
+    log(fmt::format("the copy in the cache is incomplete, so it is downloaded again: {}", error.what()));
     return false;
   }
   log(fmt::format("already there: {}", directory.string()));
@@ -224,7 +224,7 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
   family.check_config(staged.path() / "config.json");
   // Download all other files from the same commit, in case someone pushes in the meantime.
   if (config.commit.empty()) {
-    log(fmt::format("{} names no commit: each file is the one that main has when it is fetched", repository));
+    log(fmt::format("{} names no commit: each file is the one in main at the time of its download", repository));
   } else {
     url = fmt::format("{}/resolve/{}/", repository, config.commit);
   }
@@ -301,7 +301,7 @@ std::string copying_hint(const KnownDataSet* data, const path& target) {
   if (data == nullptr) {
     return fmt::format(
         "without a network, copy the model's directory (config.json, the tokenizer's files, the weights) from "
-        "elsewhere to {}, or name its place with {}",
+        "elsewhere to {}, or give its directory with {}",
         target.string(), setting("model"));
   }
   return fmt::format("without a network, copy {} from elsewhere to {}, or {}", data->files(), target.string(),

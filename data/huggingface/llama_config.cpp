@@ -107,7 +107,7 @@ void read_tokens(const ConfigReader& reader, LlamaConfig& config) {
   config.eos_token_ids.clear();
   for (const Json& one : *ends) {
     if (!one.is_number_unsigned() || one.get<std::size_t>() > last) {
-      fail(fmt::format("{}: eos_token_id = {} has what is not a whole number from 0 to {}", reader.file(),
+      fail(fmt::format("{}: eos_token_id = {}: expected whole numbers from 0 to {}", reader.file(),
                        json_value_text(*ends), last));
     }
     config.eos_token_ids.push_back(one.get<std::size_t>());

@@ -29,7 +29,8 @@ std::string environment(const char* variable) {
 path user_cache() {
   if (const auto cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache;
   const auto home = environment("HOME");
-  ensure(!home.empty(), "neither XDG_CACHE_HOME nor HOME is set, so there is no place for a cache; set one of them");
+  ensure(!home.empty(),
+         "neither XDG_CACHE_HOME nor HOME is set, so there is no directory for the cache; set one of them");
   return path(home) / ".cache";
 }
 

@@ -32,9 +32,9 @@ std::unique_ptr<StagedDirectory> stage(const std::filesystem::path& directory, s
                                        const WriterPart& part, const std::filesystem::path& staged) {
   if (part.writer > 0) {
     std::error_code unreadable;
-    ensure(
-        std::filesystem::is_directory(staged, unreadable),
-        fmt::format("{} is not there on every node; choose an output directory that all nodes share", staged.string()));
+    ensure(std::filesystem::is_directory(staged, unreadable),
+           fmt::format("{} does not exist on every node; choose an output directory that all nodes share",
+                       staged.string()));
     return nullptr;
   }
   check_names(files);

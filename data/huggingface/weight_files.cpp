@@ -60,7 +60,7 @@ void check_shard(const SafetensorsFile& file, const std::set<std::string>& named
 }
 
 [[noreturn]] void fail_twice(const WeightEntry& entry, const WeightEntry& first) {
-  fail(fmt::format("{} is also there as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
+  fail(fmt::format("{} is also stored as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
                    printable(first.tensor->name), first.file->path().filename().string()));
 }
 
@@ -94,7 +94,7 @@ void WeightFiles::check_unnamed(const TensorNaming& naming) const {
     if (naming.ignores(name)) continue;
     const auto named = entries_.find(name);
     if (named != entries_.end()) fail_twice(entry, named->second);
-    fail(fmt::format("{} is not in {}: the file is of another model, or the index is; fetch both again",
+    fail(fmt::format("{} is not in {}: the file or the index belongs to another model; fetch both again",
                      tensor_subject(entry.file->path().string(), entry.tensor->name), weights_index_file));
   }
 }
@@ -128,7 +128,7 @@ void WeightFiles::open_shards(const std::filesystem::path& index) {
   for (const auto& [shard, names] : read_weight_map(index)) {
     const std::filesystem::path path = index.parent_path() / shard;
     if (!std::filesystem::exists(path)) {
-      fail(fmt::format("{}: \"{}\" is in {}, which is not there; fetch it", index.string(), printable(*names.begin()),
+      fail(fmt::format("{}: \"{}\" is in {}, which does not exist; fetch it", index.string(), printable(*names.begin()),
                        printable(shard)));
     }
     const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));

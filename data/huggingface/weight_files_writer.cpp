@@ -102,7 +102,7 @@ void WeightFilesWriter::check_files() const {
   for (std::size_t shard = 0; shard < counts_.size(); ++shard) {
     std::error_code unreadable;
     ensure(std::filesystem::is_regular_file(path_of(shard), unreadable),
-           fmt::format("{} is not there, although its writer has finished; choose an output directory that all nodes "
+           fmt::format("{} does not exist, although its writer has finished; choose an output directory that all nodes "
                        "share",
                        path_of(shard).string()));
   }

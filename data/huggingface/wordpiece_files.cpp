@@ -100,9 +100,9 @@ std::vector<ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::s
 void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std::filesystem::path& file) {
   const bool is_padded = vocab_size % padding_multiple == 0 && tokens + largest_padding > vocab_size;
   if (tokens == vocab_size || (tokens < vocab_size && is_padded)) return;
-  fail(
-      fmt::format("{} has {} tokens, config.json says vocab_size = {}: it is not this model's vocabulary, or not whole",
-                  file.string(), tokens, vocab_size));
+  fail(fmt::format(
+      "{} has {} tokens, config.json says vocab_size = {}: it is the vocabulary of another model, or incomplete",
+      file.string(), tokens, vocab_size));
 }
 
 Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size) {

@@ -35,7 +35,7 @@ class PreparedImages : public ImageSet {
   explicit PreparedImages(const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
     Hdf5Reader reader(path);
     check(reader.has_attribute("format") && reader.text("format") == image_file_format,
-          "it is no file of images by `mylos prepare`");
+          "`mylos prepare` did not write it");
     const auto version = reader.integer("format_version");
     if (version != image_file_version) {
       fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", path.string(), version,
@@ -93,7 +93,7 @@ class PreparedImages : public ImageSet {
   }
 
   void check_prepared_arrays() const {
-    check(!labels_.empty(), "it holds no image");
+    check(!labels_.empty(), "it contains no images");
     const bool divides =
         !starts_.empty() && starts_.front() == 0 && std::ranges::is_sorted(starts_) && starts_.back() == bytes_;
     if (!divides) fail(fmt::format("{}: /starts does not divide {} bytes", file_.path().string(), bytes_));

@@ -29,7 +29,7 @@ class PickleMachine {
   using Reference = Pickle::Reference;
 
   void check(bool condition, std::string_view problem) const {
-    if (!condition) fail(fmt::format("is no pickle: it {} at byte {}", problem, opcode_position_));
+    if (!condition) fail(fmt::format("is not a pickle: it {} at byte {}", problem, opcode_position_));
   }
 
   [[noreturn]] void refuse(unsigned char opcode) const {
@@ -192,7 +192,7 @@ class PickleMachine {
         const Reference state = pop();
         const Reference object = pop();
         stack_.push_back(object);
-        check(values_[object].kind == Kind::call, "sets the state of what is no object");
+        check(values_[object].kind == Kind::call, "sets the state of something that is not an object");
         values_[object].items[2] = state;
         return true;
       }
@@ -234,7 +234,7 @@ class PickleMachine {
 
   void get(std::uint64_t location) {
     const auto found = memo_.find(location);
-    check(found != memo_.end(), "asks for an object that is not there");
+    check(found != memo_.end(), "asks for an object that does not exist");
     stack_.push_back(found->second);
   }
 

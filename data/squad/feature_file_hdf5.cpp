@@ -115,8 +115,7 @@ class FeatureReader {
   explicit FeatureReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   PreparedFeatures read() {
-    check(file_.has_attribute("format") && file_.text("format") == format_name,
-          "it is no feature file of `mylos prepare`");
+    check(file_.has_attribute("format") && file_.text("format") == format_name, "`mylos prepare` did not write it");
     const auto version = file_.integer("format_version");
     ensure(version == format_version, fmt::format("{} has format version {}, this program reads {}; prepare it again",
                                                   name_, version, format_version));

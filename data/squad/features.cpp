@@ -78,8 +78,8 @@ class FeatureBuilder {
     const bool is_cut = set_.contexts.count(question.context) > room;
     if (room == 0 || (is_cut && room <= options_.doc_stride)) {
       fail(fmt::format(
-          "question {}: its {} tokens leave {} of {} for the context, which must be more than the stride {};"
-          " raise the maximal length, lower the stride or shorten the question",
+          "question {}: its {} tokens leave {} of {} for the context, which must be more than the stride {}; use a "
+          "larger maximal length, a smaller stride or a shorter question",
           printable(question.id), used - special_count, room, options_.max_length, is_cut ? options_.doc_stride : 0));
     }
     return room;

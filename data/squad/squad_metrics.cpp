@@ -188,7 +188,7 @@ SquadScore score_v1(const SquadDataset& dataset, const Predictions& predictions)
     if (!question.has_answers_key) continue;
     ++total;
     if (question.answers.empty()) {
-      fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not know; score it as 2.0",
+      fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not allow; score it as 2.0",
                        printable(question.id)));
     }
     const auto prediction = predictions.find(question.id);

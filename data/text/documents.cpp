@@ -42,10 +42,9 @@ DocumentFormat document_format(const std::filesystem::path& path) {
   if (ending == ".pgn") return DocumentFormat::pgn;
   if (ending == ".txt") return DocumentFormat::plain_text;
   ensure(ending != ".gz", fmt::format("{}: gzip-compressed: decompress it first", path.string()));
-  fail(
-      fmt::format("{}: the name says no format; known are .jsonl (JSON lines), .pgn (chess games) and .txt (a document "
-                  "a line)",
-                  path.string()));
+  fail(fmt::format(
+      "{}: the format is unknown; use .jsonl (JSON lines), .pgn (chess games) or .txt (one document per line)",
+      path.string()));
 }
 
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path, DocumentFormat format,

@@ -34,7 +34,7 @@ void take_ids(const Json& list, const JsonLocation& location, std::vector<TokenI
     const JsonLocation item(location, i);
     const std::size_t id = as_count(list[i], item);
     if (id > static_cast<std::size_t>(std::numeric_limits<TokenId>::max()))
-      item.fail(fmt::format("{} is no token id", id));
+      item.fail(fmt::format("{} is not a token id", id));
     ids.push_back(static_cast<TokenId>(id));
   }
 }
@@ -83,7 +83,7 @@ void JsonDocuments::decide(const Json& object, const JsonLocation& location) {
     field_ = field;
     return;
   }
-  location.fail("none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by " +
+  location.fail("none of the keys 'text', 'input_ids' and 'Moves'; give the one with the text by " +
                 setting("text-field"));
 }
 

@@ -49,8 +49,7 @@ class SampleFileReader {
   explicit SampleFileReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   PreparedSamples read() {
-    check(file_.has_attribute("format") && file_.text("format") == format_name,
-          "it is no file of samples by `mylos prepare`");
+    check(file_.has_attribute("format") && file_.text("format") == format_name, "`mylos prepare` did not write it");
     const auto version = file_.integer("format_version");
     if (version != format_version) {
       fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", name_, version,
@@ -107,7 +106,7 @@ class SampleFileReader {
     if (!divides) fail(fmt::format("{}: /starts does not divide {} elements", name_, set.ids.size()));
     check(set.documents.size() + 1 == set.starts.size() && set.lines.size() == set.documents.size(),
           "the arrays of the samples differ in length");
-    check(set.size() > 0, "it holds no sample");
+    check(set.size() > 0, "it contains no samples");
     check(std::ranges::is_sorted(set.documents) && set.documents.back() < set.counts.documents,
           "the samples are not in the order of the documents");
     for (std::size_t i = 0; i < set.size(); ++i) {

@@ -53,9 +53,10 @@ class SampleBuilder {
 
   SampleSet finish() {
     const auto documents = set_.counts.documents;
-    if (documents == 0) fail(fmt::format("{}: no document in it", path_.string()));
+    if (documents == 0) fail(fmt::format("{}: contains no documents", path_.string()));
     if (set_.counts.empty_documents == documents) {
-      fail(fmt::format("{}: nothing to learn from, {} without text", path_.string(), count_of(documents, "document")));
+      fail(fmt::format("{}: no text to train on, only {} without text", path_.string(),
+                       count_of(documents, "document")));
     }
     if (set_.size() == 0) {
       fail(fmt::format("{}: no document has two tokens, and a single one predicts nothing", path_.string()));
@@ -113,7 +114,7 @@ class SampleBuilder {
 
 void check_options(const SampleOptions& options) {
   require(options.max_length >= 2,
-          fmt::format("samples of at most {} tokens predict nothing; the least is 2", options.max_length));
+          fmt::format("samples of at most {} tokens predict nothing; use at least 2", options.max_length));
   for (const auto& id : {options.begin, options.end}) {
     const bool is_inside = !id || (*id >= 0 && static_cast<std::size_t>(*id) < options.vocabulary_size);
     if (!is_inside)

@@ -82,7 +82,7 @@ void check_shape(const ResnetShape& shape) {
     const std::size_t channels = shape.hidden[stage];
     require(shape.depths[stage] > 0, fmt::format("ResNet: stage {} has no blocks", stage));
     require(channels > 0 && (!shape.bottleneck || channels % bottleneck_reduction == 0),
-            fmt::format("ResNet: the {} channels of stage {} are no multiple of {}", channels, stage,
+            fmt::format("ResNet: the {} channels of stage {} are not a multiple of {}", channels, stage,
                         shape.bottleneck ? bottleneck_reduction : 1));
   }
   require(shape.embedding > 0 && shape.labels > 0,

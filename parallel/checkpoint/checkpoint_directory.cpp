@@ -198,8 +198,8 @@ void check_checkpoint_space(const fs::path& directory, std::size_t bytes, std::s
   if (space.available >= needed) return;
   constexpr double mebibyte = 1 << 20;
   fail(fmt::format(
-      "{}: checkpoints, {} that stay and the one being written, take {:.1f} MiB more, and {:.1f} MiB are "
-      "free; make room, or choose a smaller {}, another {}, or {}",
+      "{}: the {} checkpoints that are kept and the one being written need {:.1f} MiB more, but {:.1f} MiB are free; "
+      "make room, or choose a smaller {}, another {}, or {}",
       directory.string(), kept, static_cast<double>(needed) / mebibyte, static_cast<double>(space.available) / mebibyte,
       setting("keep"), setting("output"), setting("checkpoint-every", "never")));
 }

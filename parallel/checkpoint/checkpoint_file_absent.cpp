@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path) {
   fail(
-      fmt::format("{}: this build has no HDF5, so neither writes nor reads checkpoints; configure with "
+      fmt::format("{}: this build has no HDF5, so it neither writes nor reads checkpoints; configure with "
                   "-DMYLOS_ENABLE_HDF5=ON",
                   path.string()));
 }

@@ -26,7 +26,7 @@ constexpr std::uint64_t rows_at_once = 1 << 12;  // rows of a checksum table
 void check_format(const Hdf5Source& source) {
   const bool is_checkpoint = H5Aexists(source.id(), format_attribute) > 0 &&
                              read_hdf5_text(source.id(), format_attribute, source.name(), 64) == checkpoint_format;
-  ensure(is_checkpoint, fmt::format("{} is an HDF5 file, but no checkpoint of Mylos", source.name()));
+  ensure(is_checkpoint, fmt::format("{} is an HDF5 file, but not a checkpoint of Mylos", source.name()));
   const auto version = read_hdf5_number<std::uint64_t>(source.id(), version_attribute, source.name());
   ensure(version <= checkpoint_format_version,
          fmt::format("{}: checkpoint format {}, this version reads up to {}; use a newer Mylos", source.name(), version,

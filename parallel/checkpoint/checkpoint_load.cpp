@@ -26,7 +26,7 @@ const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDat
     fail(fmt::format("{}: has no {}, which this run's model and optimizer need", file.string(), shape.name));
   }
   ensure(found->shape == shape.shape,
-         fmt::format("{}: {} has shape {}, this run's has {}: it is another model's checkpoint", file.string(),
+         fmt::format("{}: {} has shape {}, but {} in this run: it is a checkpoint of another model", file.string(),
                      shape.name, shape_text(found->shape), shape_text(shape.shape)));
   return *found;
 }
@@ -52,9 +52,10 @@ std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planne
     saved.push_back({found.offset, found.ranges});
   }
   for (const CheckpointDataset& dataset : index.datasets) {
-    ensure(wanted.contains(dataset.name),
-           fmt::format("{}: has {}, which this run's model and optimizer have not: it is another model's checkpoint",
-                       file.string(), dataset.name));
+    ensure(
+        wanted.contains(dataset.name),
+        fmt::format("{}: has {}, which this run's model and optimizer do not have: it is a checkpoint of another model",
+                    file.string(), dataset.name));
   }
   return saved;
 }
@@ -151,8 +152,8 @@ std::string advice_for(const fs::path& file) {
   if (is_whole(file)) return "";
   const auto has_all = [](const CheckpointEntry& entry) { return is_whole(entry.file); };
   const auto whole = std::find_if(before.rbegin(), before.rend(), has_all);
-  if (whole == before.rend()) return "; none before it is whole";
-  return fmt::format("; {} before it is whole: {} goes on from there", whole->file.filename().string(),
+  if (whole == before.rend()) return "; no earlier checkpoint is intact";
+  return fmt::format("; the earlier {} is intact: {} continues from it", whole->file.filename().string(),
                      setting("resume", whole->file.string()));
 }
 

@@ -27,7 +27,7 @@ const T& CheckpointRecord::get(std::string_view name, std::string_view type) con
   const Value* value = find(name);
   if (value == nullptr) fail(fmt::format("{}: /run has no {}; it cannot be resumed from", source_, name));
   const T* typed = std::get_if<T>(value);
-  if (typed == nullptr) fail(fmt::format("{}: /run/{} is no {}", source_, name, type));
+  if (typed == nullptr) fail(fmt::format("{}: /run/{} is not a {}", source_, name, type));
   return *typed;
 }
 

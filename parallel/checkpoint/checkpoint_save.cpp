@@ -63,8 +63,8 @@ std::string host_name() {
 void find_probe(const fs::path& directory, const std::string& name) {
   if (::access((directory / name).c_str(), F_OK) == 0) return;
   fail(
-      fmt::format("{} on {} is not the directory that rank 0 writes to: checkpoints need one that all nodes share; "
-                  "choose an {} there",
+      fmt::format("{} on {} is not the directory that rank 0 writes to: checkpoints need a directory that all nodes "
+                  "share; choose such an {}",
                   directory.string(), host_name(), setting("output")));
 }
 

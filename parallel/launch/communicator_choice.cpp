@@ -21,7 +21,7 @@ CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placeme
   }
   const auto found = std::ranges::find(placements, true, &RankPlacement::has_nccl);
   if (found == placements.end())
-    return {.remark = "ranks exchange through MPI: NCCL was not found (mylos doctor says why)"};
+    return {.remark = "ranks exchange through MPI: NCCL was not found (mylos doctor shows why)"};
   return {.remark = fmt::format("ranks exchange through MPI: NCCL was found on rank {}, and not on rank {} on {}",
                                 found - placements.begin(), lacking - placements.begin(), lacking->host)};
 }

@@ -233,8 +233,8 @@ void check_devices_apart(const std::vector<RankPlacement>& placements) {
     const auto [other, is_first] = rank_of_device.try_emplace(placement.device, rank);
     if (is_first) continue;
     fail(
-        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU "
-                    "(--ntasks-per-node as many as --gpus-per-node), or let them share it with {}",
+        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank per GPU (--ntasks-per-node "
+                    "equal to --gpus-per-node), or let them share it with {}",
                     other->second, rank, placement.host, placement.device, setting("communicator", "mpi")));
   }
 }

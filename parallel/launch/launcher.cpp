@@ -40,7 +40,7 @@ double kill_delay(const Environment& environment) {
 [[noreturn]] void refuse(std::size_t ranks, const std::string& library, const char* name,
                          const std::string& configured) {
   fail(
-      fmt::format("MPI ({}) sees {} rank{}, but the launcher says {}={}: they do not belong together; start the "
+      fmt::format("MPI ({}) sees {} rank{}, but the launcher says {}={}: they do not match; start the "
                   "program with the mpirun of that MPI, or by srun with the --mpi=TYPE it was built for (srun "
                   "--mpi=list shows them)",
                   library, ranks, ranks == 1 ? "" : "s", name, configured));

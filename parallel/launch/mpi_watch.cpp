@@ -153,7 +153,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
   std::vector<std::string> names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
   end_all(
-      {fmt::format("{} on {} {} gone; its own output, or the system's log where memory ran out, says why; rank {} "
+      {fmt::format("{} on {} {} gone; its output, or the system's log if memory ran out, shows why; rank {} "
                    "waits in: {}",
                    fmt::join(names, ", "), placements_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
                    activity_text(state_of(waiting)))});

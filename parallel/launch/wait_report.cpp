@@ -57,25 +57,24 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
     return [activity](const RankState& each) { return each.activity == activity; };
   };
   const auto describe = [&](const std::vector<std::size_t>& missing, const std::string& why) {
-    return fmt::format("{} ha{} not come to: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
+    return fmt::format("{} ha{} not reached: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
                        activity_text(mine), waiting_ranks(ranks, rank), why);
   };
   if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
-    return describe(silent, "no answer comes: stopped, or cut off");
+    return describe(silent, "no response: stopped, or disconnected");
   }
   if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
     const double seconds = ranks[files.front()].file_seconds;
     return describe(
-        files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer {} would wait", seconds,
+        files, fmt::format("working on files for {:.0f} s: the file system hangs, or a longer {} would wait", seconds,
                            setting("collective-timeout")));
   }
   if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
-    return describe(computing,
-                    fmt::format("still at work before it; a longer {} would wait", setting("collective-timeout")));
+    return describe(computing, fmt::format("still computing; a longer {} would wait", setting("collective-timeout")));
   }
   const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
-  if (!elsewhere.empty()) return describe(elsewhere, "waiting elsewhere, as the lines below say");
-  return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: {} or the network does not go on",
+  if (!elsewhere.empty()) return describe(elsewhere, "waiting elsewhere; see the lines below");
+  return fmt::format("all ranks have reached: {}; but it has not finished for {:.0f} s: {} or the network hangs",
                      activity_text(mine), mine.seconds,
                      mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");
 }
@@ -92,7 +91,7 @@ std::string line_of(const RankState& state, std::size_t rank) {
       break;
   }
   return fmt::format("  {}: step {}, {} since {:.1f} s, after {}", name, state.step,
-                     state.activity == Activity::files ? "at work with files" : "computes", state.seconds,
+                     state.activity == Activity::files ? "working on files" : "computes", state.seconds,
                      state.operation.empty() ? "no operation" : state.operation);
 }
 

@@ -92,9 +92,9 @@ void read_classifier_weights(const ClassifierModel& model, const ParameterTable&
     lacks_classifier = lacks_classifier || data::is_resnet_classifier(name);
   }
   if (model.new_classifier) {
-    notice(fmt::format("{}: its last layer has other labels, and begins anew, drawn by --seed", model.name));
+    notice(fmt::format("{}: its last layer has other labels, and is initialised anew with --seed", model.name));
   } else if (lacks_classifier) {
-    notice(fmt::format("{} has no last layer (classifier.1): it begins from values drawn by --seed", model.name));
+    notice(fmt::format("{} has no last layer (classifier.1): it is initialised with --seed", model.name));
   }
 }
 

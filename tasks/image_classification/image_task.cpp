@@ -124,13 +124,13 @@ void ImageTask::resolve_labels() {
     labels = set->label_names();
   }
   if (set != nullptr && has_names && has_other_names(*set, labels)) {
-    notice_(fmt::format("{}: its labels are taken by their numbers: {} as {}, the first of {}", data,
+    notice_(fmt::format("{}: its labels are matched by number: {} as {}, the first of {}", data,
                         printable(set->label_names().front()), printable(labels.front()), classifier_.name));
   }
   if (train_) {
     const std::vector<std::string>& names = train_->label_names();
     train_labels_ = match_labels(names, configured_.train.string(), labels, classifier_.name,
-                                 fmt::format("train with --labels {} to begin its last layer anew", names.size()));
+                                 fmt::format("train with --labels {} to initialise its last layer anew", names.size()));
   }
   if (dev_) {
     const std::vector<std::string>& names = dev_->label_names();
@@ -163,7 +163,7 @@ void ImageTask::make_stream(const RunConfig& run) {
       *train_, train_labels_, input_,
       data::LoaderOptions{.transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads});
   if (classifier_.config.stem == data::ResnetStem::cifar) {
-    notice_("--stem cifar: mylos reads the models that are written; transformers knows no such stem, and does not");
+    notice_("--stem cifar: only mylos reads the models that it writes; transformers does not have this stem");
   }
 }
 
@@ -192,7 +192,7 @@ void ImageTask::initial_values(const train::TensorWriter& write) const {
   }
   ensure(train_ != nullptr,
          fmt::format("{} has no weights; train it first, or give the directory of a model that has", classifier_.name));
-  notice_(fmt::format("{} has no weights: the model begins from values drawn by --seed", classifier_.name));
+  notice_(fmt::format("{} has no weights: the model is initialised with --seed", classifier_.name));
 }
 
 train::WorkKind ImageTask::work() const { return stream_ ? stream_->work() : GroupStream(1, 1, 1, 0).work(); }

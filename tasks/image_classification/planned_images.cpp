@@ -56,7 +56,7 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     const std::size_t group = group_size(images, run.task.batch);
     planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
     planned.network = nn::make_resnet(resnet_shape_of(model.config, input), run.engine.precision);
-    planned.data = fmt::format("{}, as ImageNet has, {} x {} pixels; with --data DATA those that it has",
+    planned.data = fmt::format("{}, as ImageNet has, of {} x {} pixels; --data DATA plans for these data",
                                count_of(imagenet_images, "image"), input.size, input.size);
     planned.data_options = "--train DATA";
   }

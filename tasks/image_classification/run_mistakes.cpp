@@ -45,7 +45,7 @@ std::unique_ptr<data::ImageSet> evaluated_images(const train::RunRecord& run) {
   const std::string data = dev.get<std::string>();
   std::error_code none;
   ensure(!data::is_synthetic(data), fmt::format("{} is random pixels", data));
-  ensure(fs::exists(data, none), fmt::format("{} is not there any more", data));
+  ensure(fs::exists(data, none), fmt::format("{} no longer exists", data));
   ensure(fs::is_directory(data, none) || fs::is_regular_file(data, none),
          fmt::format("{} is not a regular file and is not read", data));  // reading a pipe may never end
   auto set = open_image_data(data, data::ImagePart::test, 0, recorded_count(run.run, {"dev-limit"}));

@@ -27,7 +27,7 @@ std::vector<std::vector<std::size_t>> read_order_file(const std::filesystem::pat
     order.emplace_back();
     for (const Json& each : step) take(each, name, order.back());
   }
-  ensure(!order.empty(), fmt::format("{}: no steps in it", path.string()));
+  ensure(!order.empty(), fmt::format("{}: contains no steps", path.string()));
   return order;
 }
 

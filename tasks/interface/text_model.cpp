@@ -30,10 +30,10 @@ std::filesystem::path find_known_directory(const std::string& name, const std::s
   } catch (const std::runtime_error&) {
     std::error_code unreadable;                                                             // counts as missing
     if (std::filesystem::exists(data::cached_model_directory(fetched), unreadable)) throw;  // present, but damaged
-    fail(fmt::format(
-        "--data {}: {} is known by its sizes, and cutting data into samples needs a directory with its tokenizer; get "
-        "it with: mylos fetch {}; or leave out --data",
-        file.string(), name, fetched));
+    fail(
+        fmt::format("--data {}: only the sizes of {} are built in, and tokenizing data needs its directory; get it "
+                    "with: mylos fetch {}; or leave out --data",
+                    file.string(), name, fetched));
   }
 }
 

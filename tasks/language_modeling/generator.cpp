@@ -70,7 +70,7 @@ Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) con
   for (const data::TokenId id : tokenizer_.encode(text)) prompt.ids.push_back(id);
   const std::string name = fmt::format("prompt {}", number + 1);
   ensure(!prompt.ids.empty(),
-         fmt::format("{} has no tokens, and no BOS begins it; give it a text, or leave out --no-bos", name));
+         fmt::format("{} has no tokens, and --no-bos adds none; enter a text, or leave out --no-bos", name));
   ensure(prompt.ids.size() <= config.max_position_embeddings,
          fmt::format("{} has {} tokens, and the model has {} positions (max_position_embeddings); shorten it", name,
                      prompt.ids.size(), config.max_position_embeddings));

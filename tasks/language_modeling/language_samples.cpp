@@ -32,7 +32,7 @@ std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem
   if (tokenizer || !notice) return tokenizer;
   std::error_code unreadable;  // its contents are not read here
   const bool has_other = std::filesystem::exists(directory / data::fast_tokenizer_file, unreadable);
-  notice(fmt::format("{} has no {}{}: documents must bring their ids, as input_ids in JSON lines", directory.string(),
+  notice(fmt::format("{} has no {}{}: documents must contain ids, as input_ids in JSON lines", directory.string(),
                      data::sentencepiece_file,
                      has_other ? fmt::format(", and its {} is not read", data::fast_tokenizer_file) : ""));
   return std::nullopt;
@@ -40,8 +40,9 @@ std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem
 
 data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model) {
   std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(directory, model);
-  ensure(tokenizer.has_value(), fmt::format("{}: has no {}, which texts need; put the model's tokenizer there",
-                                            directory.string(), data::sentencepiece_file));
+  ensure(tokenizer.has_value(),
+         fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
+                     data::sentencepiece_file));
   return std::move(*tokenizer);
 }
 

@@ -106,7 +106,7 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
   if (!pretrained_.has_weights()) {
     ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
                                           configured_.model.string()));
-    notice_(fmt::format("{} has no weights: the model begins from Normal(0, {}) drawn by --seed",
+    notice_(fmt::format("{} has no weights: the model is initialised from Normal(0, {}) with --seed",
                         configured_.model.string(), llama_.initializer_range));
     return;
   }

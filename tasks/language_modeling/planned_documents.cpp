@@ -34,15 +34,15 @@ const data::NamedLlama* find_known(const std::string& name) {
 void take_full_samples(PlannedRun& planned) {
   const std::size_t length = language_config(planned.config).max_length;
   planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
-  planned.data = fmt::format("{} samples of {} tokens, each counted full", count_text(planned.lengths.size()), length);
+  planned.data = fmt::format("{} samples of {} tokens each", count_text(planned.lengths.size()), length);
   planned.data_options = "--train FILE";
 }
 
 PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, const RunConfig& run,
                     const OptionSources& sources, const Notice& notice) {
   if (!file.empty()) {
-    throw UsageError(fmt::format("--data {}: {} has no tokenizer, because only plans know it; leave --data out",
-                                 file.string(), gpt.name));
+    throw UsageError(
+        fmt::format("--data {}: {} is for plans only and has no tokenizer; leave --data out", file.string(), gpt.name));
   }
   PlannedRun planned{.config = run,
                      .name = gpt.name,
@@ -87,7 +87,7 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
                      .network = nn::make_llama(llama_shape_of(sizes), run.engine.precision)};
   if (file.empty()) {
     take_full_samples(planned);
-    planned.data += "; with --data FILE those that it has";
+    planned.data += "; --data FILE plans for a file";
     return planned;
   }
   RunConfig reading = planned.config;

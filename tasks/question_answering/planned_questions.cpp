@@ -75,9 +75,9 @@ PlannedRun plan_questions(const std::string& name, const std::filesystem::path& 
   if (file.empty()) {
     const std::size_t length = squad_config(planned.config).max_length;
     planned.lengths.assign(squad_windows, length);
-    planned.data = fmt::format(
-        "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
-        count_text(squad_windows), length);
+    planned.data =
+        fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has; --data FILE plans for a file",
+                    count_text(squad_windows), length);
     planned.data_options = "--dataset squad --do-train";
     return planned;
   }

@@ -57,7 +57,7 @@ Questions read_questions(const train::RunRecord& run) {
   if (file.empty()) {
     questions.problem = "run.json names no evaluation data";
   } else if (!fs::exists(file, none)) {
-    questions.problem = fmt::format("{} is not there any more", file);
+    questions.problem = fmt::format("{} no longer exists", file);
   } else if (!fs::is_regular_file(file, none)) {
     questions.problem = fmt::format("{} is not a regular file and is not read", file);  // reading a pipe may never end
   } else {

@@ -14,10 +14,9 @@ void check_options(const OptionSources& sources, const std::filesystem::path& fi
   if (version == data::SquadVersion::v2_0) return;
   for (const char* name : {"na-prob-file", "na-prob-thresh"}) {
     if (!sources.was_given(name)) continue;
-    throw UsageError(
-        fmt::format("--{}: {} is scored by the rules of SQuAD 1.1, which has no unanswerable questions; "
-                    "--squad 2.0 scores it by those of 2.0",
-                    name, file.string()));
+    throw UsageError(fmt::format(
+        "--{}: {} is scored by the rules of SQuAD 1.1, which has no unanswerable questions; use --squad 2.0", name,
+        file.string()));
   }
 }
 

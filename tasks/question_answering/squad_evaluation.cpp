@@ -45,7 +45,7 @@ void check_version(const data::SquadDataset& dataset) {
   if (dataset.version == data::SquadVersion::v2_0) return;
   for (const data::SquadQuestion& question : dataset.questions) {
     if (!question.has_answers_key || !question.answers.empty()) continue;
-    fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not know; use --squad 2.0",
+    fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not allow; use --squad 2.0",
                      printable(question.id)));
   }
 }

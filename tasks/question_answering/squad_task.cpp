@@ -106,7 +106,7 @@ void SquadTask::use_training_data(SquadWindows windows) {
 void SquadTask::use_evaluation_data(SquadWindows windows) {
   evaluation_ = std::make_unique<SquadEvaluation>(std::move(windows), config_);
   ensure(!train_ || evaluation_->labelled_windows() > 0,
-         fmt::format("{}: no question in it has an answer to score a model by; leave out --dev",
+         fmt::format("{}: none of its questions has an answer, so no model can be scored; leave out --dev",
                      configured_.dev.string()));
 }
 
@@ -127,7 +127,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
   }
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
-    notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
+    notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
                         configured_.model.string(), bert_.initializer_range));
   }
 }

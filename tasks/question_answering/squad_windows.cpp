@@ -70,7 +70,7 @@ SquadWindows load_windows(const std::filesystem::path& path, const data::WordPie
   const data::FeatureOptions options = feature_options(config, training);
   windows.features = prepared ? data::select_features(windows.dataset, std::move(windows.features), options)
                               : data::build_features(windows.dataset, tokenizer, options);
-  ensure(windows.count() > 0, fmt::format("{}: no questions in it to {}", file, training ? "train on" : "answer"));
+  ensure(windows.count() > 0, fmt::format("{}: contains no questions to {}", file, training ? "train on" : "answer"));
   if (training && !config.exact_labels) say_labels(windows.features, file, notice);
   return windows;
 }

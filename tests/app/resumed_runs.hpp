@@ -82,7 +82,7 @@ class ResumedRuns : public TinyRun {
 
   /// Expects that the command printed by an interrupted run resumes after its last step.
   static void expect_named_command_goes_on(const ProgramRun& run, std::size_t step) {
-    const std::string start = "to go on from the checkpoint: mylos ";
+    const std::string start = "to continue from the checkpoint: mylos ";
     const auto lines = run.error_lines();
     const auto line = std::ranges::find_if(lines, [&](const std::string& each) { return each.starts_with(start); });
     ASSERT_NE(line, lines.end()) << run.errors;

@@ -153,7 +153,7 @@ TEST_F(BenchBatch, WhatMemoryDoesNotHoldIsNotRun) {
 
   const ProgramRun none = run_mylos(words({"--memory", "0.001"}));
   EXPECT_EQ(none.exit_code, 1) << "nothing fits";
-  EXPECT_THAT(none.output, HasSubstr("more than there is"));
+  EXPECT_THAT(none.output, HasSubstr("more than the free memory"));
 }
 
 TEST_F(BenchBatch, OneRecomputationAndAnotherTask) {
@@ -172,7 +172,7 @@ TEST_F(BenchBatch, ASignalEndsItWithOneLineAndNothingLeftOver) {
   struct Moment {
     const char *repeats, *after, *wait;
   };
-  for (const Moment& moment : {Moment{"100000", "begins from", "1"}, Moment{"1", "ms a step", "0"}}) {
+  for (const Moment& moment : {Moment{"100000", "is initialised", "1"}, Moment{"1", "ms per step", "0"}}) {
     const fs::path directory = directory_ / "place", errors = directory_ / "errors";
     fs::create_directory(directory);
     // A separate process group, because a shell makes its background processes ignore Ctrl-C.
@@ -189,7 +189,7 @@ sleep {}; kill -INT $run; wait $run)",
     EXPECT_EQ(run.exit_code, 130);
     EXPECT_EQ(run.output, "");
     std::string rest = read_file(errors);
-    for (const char* known : {"tokenizer.model", "begins from", "ms a step"}) {
+    for (const char* known : {"tokenizer.model", "is initialised", "ms per step"}) {
       for (std::size_t at; (at = rest.find(known)) != std::string::npos;) {
         const std::size_t begin = rest.rfind('\n', at) + 1;
         rest.erase(begin, rest.find('\n', at) + 1 - begin);
@@ -241,7 +241,7 @@ TEST_F(BenchBatch, ARowThatFailsOnOneRankFailsOnBothAndTheTableGoesOn) {
   all.insert(all.begin(), {"60", mpiexec()});
   const ProgramRun run = RunningProgram(all, "", {}, "/usr/bin/timeout").wait();
   const json table = parsed(run, 1);
-  ASSERT_EQ(table["rows"].size(), 2u) << "no larger one is tried in either mode";
+  ASSERT_EQ(table["rows"].size(), 2u) << "no larger one is tested instead in either mode";
   for (const json& one : table["rows"]) {
     EXPECT_EQ(one["fits"], true);
     EXPECT_THAT(one["failure"].get<std::string>(), StartsWith("rank 1: "));
@@ -292,7 +292,7 @@ TEST_F(BenchBatch, TheReportHasItsPicture) {
   write_file(batches, "{}");
   const ProgramRun broken = run_mylos({"report", "--batches", batches, "--output", page});
   EXPECT_EQ(broken.exit_code, 1);
-  EXPECT_THAT(broken.errors, HasSubstr("batch.json, which mylos bench batch --json prints"));
+  EXPECT_THAT(broken.errors, HasSubstr("batch.json, expected from mylos bench batch --json"));
   EXPECT_THAT(run_mylos({"report"}).errors, HasSubstr("report needs a run's directory, or --batches FILE"));
 }
 

@@ -85,7 +85,7 @@ TEST_F(CheckpointCommand, ListsARun) {
   EXPECT_EQ(rows[1]["latest"], true);
   EXPECT_EQ(rows[1]["run"]["epoch"], 0.25);
   EXPECT_EQ(rows[1]["run"]["configuration"]["resolved"]["model"], model_.string());
-  expect_refused({"checkpoint", "list", model_}, "model: no checkpoint is there");
+  expect_refused({"checkpoint", "list", model_}, "model: contains no checkpoint");
 }
 
 TEST_F(CheckpointCommand, ADamagedOneIsListedWithWhatIsWrong) {
@@ -156,7 +156,7 @@ TEST_F(CheckpointCommand, APathThatIsTooLongIsOneLine) {
     const ProgramRun run = run_mylos({"checkpoint", verb, std::string(5000, 'a')});
     EXPECT_EQ(run.exit_code, 1);
     EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
-    EXPECT_THAT(run.errors, AllOf(HasSubstr("no checkpoint is there"), Not(HasSubstr("filesystem error"))));
+    EXPECT_THAT(run.errors, AllOf(HasSubstr("contains no checkpoint"), Not(HasSubstr("filesystem error"))));
   }
 }
 
@@ -174,8 +174,8 @@ TEST_F(CheckpointCommand, EscapesOfTheConfigurationDoNotReachTheTerminal) {
 TEST_F(CheckpointCommand, VerifiesEveryByte) {
   const ProgramRun run = run_mylos({"checkpoint", "verify", run_});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("step-000010.h5: "), HasSubstr("step-000020.h5: "),
-                                HasSubstr("every checksum is right")));
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("step-000010.h5: "), HasSubstr("step-000020.h5: "), HasSubstr("all checksums match")));
   const fs::path file = checkpoints_ / "step-000010.h5";
   const std::uint64_t offset = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
   {
@@ -202,7 +202,7 @@ TEST_F(CheckpointCommand, ExportsAModel) {
   const std::vector<float> head = weights.read_float("qa_outputs.weight");
   ASSERT_EQ(head.size(), 32u);
   EXPECT_EQ(head[31], 31.0f);
-  expect_refused({"checkpoint", "export", run_, "--output", exported}, "exported: is there already; choose a new");
+  expect_refused({"checkpoint", "export", run_, "--output", exported}, "exported: already exists; choose a new");
   const fs::path again = directory_ / "again";
   EXPECT_EQ(run_mylos({"checkpoint", "export", run_, "--output", again, "--model", model_}).exit_code, 0);
   EXPECT_EQ(read_file(again / "model.safetensors"), read_file(exported / "model.safetensors"));
@@ -211,9 +211,9 @@ TEST_F(CheckpointCommand, ExportsAModel) {
   other.hidden = 32;
   write_tiny_model(directory_ / "other", other);
   expect_refused({"checkpoint", "export", run_, "--output", directory_ / "x", "--model", directory_ / "other"},
-                 "its tensors are not those of the model in ");
+                 "its tensors differ from those of the model in ");
   fs::remove_all(model_);
-  expect_refused({"checkpoint", "export", run_, "--output", directory_ / "x"}, "name the model with --model");
+  expect_refused({"checkpoint", "export", run_, "--output", directory_ / "x"}, "give the model with --model");
 }
 
 TEST_F(CheckpointCommand, ComparesTwo) {
@@ -236,7 +236,7 @@ TEST_F(CheckpointCommand, RefusesWhatItDoesNotKnow) {
   expect_refused({"checkpoint", "diff", run_}, "checkpoint diff needs two paths", 2);
   expect_refused({"checkpoint", "list", run_, run_}, "checkpoint list needs one path", 2);
   expect_refused({"checkpoint", "show", run_, "--model", model_}, "checkpoint show has no --model", 2);
-  expect_refused({"checkpoint", "show", directory_ / "nowhere"}, "nowhere: no checkpoint is there");
+  expect_refused({"checkpoint", "show", directory_ / "nowhere"}, "nowhere: contains no checkpoint");
 }
 
 }  // namespace

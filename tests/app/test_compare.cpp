@@ -173,7 +173,7 @@ TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
     const tests::ProgramRun refused = compare();
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.error_lines().back(),
-                HasSubstr(std::string(name) + ": is there and is not written by mylos compare"));
+                HasSubstr(std::string(name) + ": exists and is not written by mylos compare"));
     EXPECT_EQ(tests::read_file(run_ / name), R"({"of": "somebody"})");
     std::filesystem::remove(run_ / name);
   }

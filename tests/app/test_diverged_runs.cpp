@@ -56,7 +56,7 @@ TEST_F(DivergedRuns, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
   EXPECT_EQ(run.exit_code, 1);
   const std::string error = run.error_lines().back();
   EXPECT_TRUE(error.starts_with("mylos: error: step 3: loss ")) << run.errors;
-  EXPECT_NE(error.find("last/ holds the weights that step 2 began with"), std::string::npos) << error;
+  EXPECT_NE(error.find("last/ contains the weights from before step 2"), std::string::npos) << error;
   const std::vector<float> kept = word_embeddings(run_ / "last"), expected = word_embeddings(one / "last"),
                            start = word_embeddings(model_);
   for (std::size_t i = 0; i < kept.size(); ++i) ASSERT_NEAR(kept[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-6);
@@ -70,7 +70,7 @@ TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
   const std::string error = run.error_lines().back();
   EXPECT_TRUE(
       error.starts_with("mylos: error: the evaluation after step 2: the model's outputs are not finite: the run "
-                        "stops; last/ holds the weights that step 2 began with, to the rounding of its update; "
+                        "stops; last/ contains the weights from before step 2, up to the rounding of its update; "
                         "use a smaller --learning-rate"))
       << run.errors;
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));

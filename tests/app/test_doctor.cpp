@@ -89,7 +89,7 @@ TEST(DoctorChecks, WhatDoesNotComeBackIsLeft) {
     released.wait();
     return Findings();
   }));
-  EXPECT_THAT(reported(findings), HasSubstr("looking at the cache has not come back within 0.05 s; a server"));
+  EXPECT_THAT(reported(findings), HasSubstr("looking at the cache did not finish within 0.05 s; a server"));
   EXPECT_TRUE(checks.has_left_threads());
   release->set_value();
 }
@@ -103,7 +103,7 @@ TEST(DoctorPicture, FindsARankOfAnotherBuild) {
   EXPECT_EQ(picture.nodes(), 2u);
   picture.take_reports(std::vector<std::optional<std::string>>{report_of("1.0"), std::nullopt, report_of("1.1")});
   const std::string text = report_text(fold(picture.of_launch, picture.of_ranks), 3);
-  EXPECT_THAT(text, HasSubstr("rank 2 runs another build than rank 0; start the same program on every node"));
+  EXPECT_THAT(text, HasSubstr("rank 2 runs a different build from rank 0; start the same program on every node"));
   EXPECT_THAT(text, HasSubstr("ok       limits      ranks 0,2: none")) << "rank 1 did not report";
 }
 
@@ -120,15 +120,15 @@ TEST(DoctorPicture, AnOutputIsTriedOnceANode) {
 TEST(DoctorLaunch, KnowsWhoDoesNotBelongTogether) {
   const MpiFacts alone{true, 1, "Open MPI v4.1.4", "MPI_THREAD_MULTIPLE"}, two{true, 2, "MPICH 4.0", ""};
   EXPECT_THAT(reported(launch_findings(alone, variables({{"SLURM_STEP_NUM_TASKS", "4"}}))),
-              HasSubstr("SLURM_STEP_NUM_TASKS=4: they do not belong together; start it with srun --mpi=pmix"));
+              HasSubstr("SLURM_STEP_NUM_TASKS=4: they do not match; start it with srun --mpi=pmix"));
   EXPECT_THAT(reported(launch_findings(alone, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))),
               HasSubstr("error    launch"));
   EXPECT_THAT(reported(launch_findings(two, variables({{"PMI_SIZE", "2"}, {"SLURM_NTASKS", "9"}}))),
-              HasSubstr("2 ranks, as the launcher says"));
+              HasSubstr("2 ranks, as announced by the launcher"));
   EXPECT_THAT(reported(launch_findings(alone, variables({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}))),
               HasSubstr("warning  launch      one process, in a job of 9 tasks; srun mylos doctor"));
   EXPECT_THAT(reported(launch_findings({.is_built = false}, variables({{"PMI_SIZE", "4"}}))),
-              HasSubstr("error    launch      this build has no MPI, and the launcher started 4 processes"));
+              HasSubstr("error    launch      this build has no MPI, but the launcher started 4 processes"));
   EXPECT_THAT(reported(launch_findings({.is_built = false}, variables({}))), HasSubstr("0 errors"));
 }
 
@@ -199,7 +199,7 @@ TEST(DoctorProcessors, FindTooManyThreads) {
   EXPECT_THAT(first(node(facts, 1)), HasSubstr("warning  threads     4 threads on 2 cores; hardware threads"));
   facts = four;
   facts.quota = 1.5;
-  EXPECT_THAT(first(node(facts, 1)), HasSubstr("the control group gives time of 1.5 processors"));
+  EXPECT_THAT(first(node(facts, 1)), HasSubstr("the control group has the time of 1.5 processors"));
   facts = four;
   facts.binding = "close";
   EXPECT_THAT(first(node(facts, 2)), HasSubstr("warning  threads     OMP_PROC_BIND=close with processors that other"));
@@ -228,7 +228,7 @@ TEST(DoctorProcessors, CompareInstructions) {
   const Words both = {"avx2", "avx512f"}, older = {"avx2"};
   EXPECT_THAT(reported(instruction_findings(both, both)), HasSubstr("up to avx512f"));
   EXPECT_THAT(reported(instruction_findings(older, both)),
-              HasSubstr("the CPU has avx512f, and this build does not use it"));
+              HasSubstr("the CPU has avx512f, but this build does not use it"));
   EXPECT_EQ(instruction_findings({}, {}).size(), 0u);
 }
 
@@ -287,7 +287,8 @@ TEST(DoctorNccl, LooksThroughItsVariables) {
         << list;
   }
   EXPECT_EQ(found({{"NCCL_IB_HCA", "mlx5_0:1"}}), "0 errors, 0 warnings\n");
-  EXPECT_THAT(found({{"NCCL_IB_HCA", "mlx4"}}), HasSubstr("error    NCCL        NCCL_IB_HCA=mlx4 names no InfiniBand"));
+  EXPECT_THAT(found({{"NCCL_IB_HCA", "mlx4"}}),
+              HasSubstr("error    NCCL        NCCL_IB_HCA=mlx4 selects no InfiniBand"));
   EXPECT_THAT(found({{"NCCL_IB_DISABLE", "1"}}), HasSubstr("warning  NCCL        NCCL_IB_DISABLE is set"));
   EXPECT_EQ(found({{"NCCL_IB_DISABLE", "0"}}), "0 errors, 0 warnings\n");
   EXPECT_THAT(found({{"NCCL_P2P_DISABLE", "1"}}), HasSubstr("warning  NCCL"));
@@ -297,7 +298,7 @@ TEST(DoctorNccl, LooksThroughItsVariables) {
 TEST(DoctorSystem, MemoryAndLimits) {
   constexpr std::size_t gib = std::size_t{1} << 30;
   const std::string little = reported(memory_findings({4 * gib, 4, 1 << 20, "always [madvise] never"}));
-  EXPECT_THAT(little, HasSubstr("/dev/shm has 1.00 MiB free"));
+  EXPECT_THAT(little, HasSubstr("/dev/shm, through which MPI and NCCL communicate inside a node, has 1.00 MiB free"));
   if (runs_on_host) {
     EXPECT_THAT(little, HasSubstr("warning  memory      1.00 GiB are free for each of 4 ranks"));
     EXPECT_THAT(little, HasSubstr("transparent huge pages: madvise"));
@@ -380,7 +381,7 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
     EXPECT_THAT(reported(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
     const TemporaryDirectory other;
     EXPECT_THAT(reported(probe_findings(other.path(), probe.name(), "n1", 0.0)),
-                HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different folders"));
+                HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different directories"));
   }
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
@@ -391,7 +392,8 @@ TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   EXPECT_EQ(reported(find_output(directory.path()).findings), "0 errors, 0 warnings\n");
   const OutputTarget above = find_output(directory / "a" / "b");
   EXPECT_EQ(above.directory, directory.path());
-  EXPECT_THAT(reported(above.findings), HasSubstr("a/b is not there yet: " + directory.path().string() + " is tried"));
+  EXPECT_THAT(reported(above.findings),
+              HasSubstr("a/b does not exist yet; " + directory.path().string() + " is tested instead"));
   const fs::path file = directory / "file", dangling = directory / "dangling", link = directory / "link";
   write_file(file, "");
   fs::create_symlink(directory / "nowhere", dangling);
@@ -400,7 +402,7 @@ TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   for (const fs::path& wanted : {file, file / "sub", dangling, dangling / "sub"}) {
     const OutputTarget none = find_output(wanted);
     EXPECT_EQ(none.directory, "") << wanted;
-    EXPECT_THAT(reported(none.findings), AllOf(HasSubstr("error    output"), HasSubstr(" is no directory")));
+    EXPECT_THAT(reported(none.findings), AllOf(HasSubstr("error    output"), HasSubstr(" is not a directory")));
   }
   EXPECT_EQ(find_output(link / "sub").directory, link);
 }

@@ -61,7 +61,7 @@ TEST_F(DoctorProgram, ErrorsExitWithOne) {
   EXPECT_EQ(run_mylos({"doctor", "--batch", "4"}).exit_code, 2);
   const ProgramRun file = run_mylos({"doctor", "--output", train_});
   EXPECT_EQ(file.exit_code, 1) << "train refuses it, too";
-  EXPECT_THAT(file.output, HasSubstr("error    output      " + train_.string() + " is no directory"));
+  EXPECT_THAT(file.output, HasSubstr("error    output      " + train_.string() + " is not a directory"));
 }
 
 TEST_F(DoctorProgram, ADirectoryThatIsGoneIsAFinding) {
@@ -70,7 +70,7 @@ TEST_F(DoctorProgram, ADirectoryThatIsGoneIsAFinding) {
   const ProgramRun run =
       RunningProgram({"-c", script, "sh", program(), "doctor", "--output", "somewhere"}, "", {}, "/bin/sh").wait();
   EXPECT_EQ(run.exit_code, 1) << run.output << run.errors;
-  EXPECT_THAT(run.output, HasSubstr("error    output      the current directory is none: No such file"));
+  EXPECT_THAT(run.output, HasSubstr("error    output      the current directory does not exist: No such file"));
 }
 
 TEST_F(DoctorProgram, VariablesNeedNotBeText) {
@@ -85,7 +85,7 @@ TEST_F(DoctorProgram, AFullFileSystemIsNamed) {
   const auto run = run_on_small_disk(disk, 1024, R"("$@")", {"doctor", "--output", disk});
   if (!run) GTEST_SKIP() << "this user may not mount a file system";
   EXPECT_EQ(run->exit_code, 1) << run->output;
-  EXPECT_THAT(run->output, HasSubstr("disk: tmpfs; what is written there is gone after the job"));
+  EXPECT_THAT(run->output, HasSubstr("disk: tmpfs; files there are lost after the job"));
   EXPECT_THAT(run->output, HasSubstr("cannot write there: No space left on device"));
 }
 
@@ -96,8 +96,7 @@ TEST_F(DoctorProgram, ProcessesThatTakeThemselvesForTheOnlyOneAreFound) {
     const EnvironmentVariable first("SLURM_PROCID", "0");
     const ProgramRun run = run_mylos(words());
     EXPECT_EQ(run.exit_code, 1) << run.output;
-    EXPECT_THAT(run.output,
-                HasSubstr("SLURM_STEP_NUM_TASKS=2: they do not belong together; start it with srun --mpi="));
+    EXPECT_THAT(run.output, HasSubstr("SLURM_STEP_NUM_TASKS=2: they do not match; start it with srun --mpi="));
   }
   const EnvironmentVariable second("SLURM_PROCID", "1");
   const ProgramRun run = run_mylos(words());
@@ -134,7 +133,7 @@ TEST_F(DoctorOnASlowDisk, WhatDoesNotComeBackIsNamed) {
       RunningProgram(slowly("mylos-doctor-trial", "10", words({"--collective-timeout", "2"})), "", {}, "/usr/bin/env")
           .wait();
   EXPECT_EQ(run.exit_code, 1) << run.errors;
-  EXPECT_THAT(run.output, HasSubstr("writing to " + run_.string() + " has not come back within 1 s"));
+  EXPECT_THAT(run.output, HasSubstr("writing to " + run_.string() + " did not finish within 1 s"));
   EXPECT_FALSE(has_file());
 }
 
@@ -145,7 +144,7 @@ TEST_F(DoctorOnASlowDisk, AMountWhoseServerIsGoneIsNamed) {
   const ProgramRun run = RunningProgram(words, "", {}, "/usr/bin/env").wait();
   EXPECT_EQ(run.exit_code, 1) << run.errors;
   EXPECT_THAT(run.output,
-              HasSubstr("error    output      looking for " + dead.string() + " has not come back within 0.5 s"));
+              HasSubstr("error    output      looking for " + dead.string() + " did not finish within 0.5 s"));
   EXPECT_THAT(run.output, HasSubstr("1 error,")) << "the rest is looked at";
 }
 
@@ -246,7 +245,7 @@ TEST_F(DoctorWithoutARank, WhereItIsTheFirstTheOthersSpeak) {
   const ProgramRun run = RunningProgram(all, "", {}, mpiexec()).wait();
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.errors, HasSubstr("mylos: error: rank 1 on "));
-  EXPECT_THAT(run.errors, HasSubstr("has not come back within 2 s; "));
+  EXPECT_THAT(run.errors, HasSubstr("did not finish within 2 s; "));
 }
 
 TEST_F(DoctorWithoutARank, OneThatDiesEndsAll) {

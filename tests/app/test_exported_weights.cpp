@@ -56,7 +56,7 @@ class ExportedWeights : public EvaluatedRun {
 TEST_F(ExportedWeights, AreFloatUnlessToldOtherwise) {
   const ProgramRun run = train_on_documents(language_model_, run_, {"--precision", "bfloat16"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, HasSubstr("has no weights: the model begins from Normal(0, 0.02) drawn by --seed"));
+  EXPECT_THAT(run.errors, HasSubstr("has no weights: the model is initialised from Normal(0, 0.02) with --seed"));
   for (const char* name : {"best", "last"}) expect_written(run_ / name, "F32", "float32");
   const fs::path half = directory_ / "half";
   ASSERT_EQ(train_on_documents(language_model_, half, {"--export-precision", "half"}).exit_code, 0);
@@ -169,7 +169,7 @@ TEST_F(ShardedWeights, TrainAsTheWholeFileDoesOnAnyNumberOfRanks) {
   const fs::path one = directory_ / "one", two = directory_ / "two", file = directory_ / "file";
   const ProgramRun run = run_on(1, language_words(shards_, one));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, Not(HasSubstr("begins from")));
+  EXPECT_THAT(run.errors, Not(HasSubstr("is initialised")));
   ASSERT_EQ(run_on(1, language_words(directory_ / "first", file)).exit_code, 0);
   EXPECT_EQ(read_file(one / "last/model.safetensors"), read_file(file / "last/model.safetensors"));
   ASSERT_EQ(run_on(2, language_words(shards_, two)).exit_code, 0);
@@ -183,7 +183,7 @@ TEST_F(ShardedWeights, TrainAsTheWholeFileDoesOnAnyNumberOfRanks) {
 TEST_F(ShardedWeights, AMissingOneIsNamed) {
   fs::remove(shard(2));
   expect_refused(AllOf(HasSubstr("model.safetensors.index.json: \""),
-                       HasSubstr("is in model-00002-of-00002.safetensors, which is not there; fetch it")));
+                       HasSubstr("is in model-00002-of-00002.safetensors, which does not exist; fetch it")));
 }
 
 TEST_F(ShardedWeights, ATruncatedOneIsNamed) {
@@ -196,7 +196,7 @@ TEST_F(ShardedWeights, ATensorInTwoOfThemIsNamed) {
   json changed = index();
   changed["weight_map"][lost_] = "model-00003-of-00002.safetensors";
   write_index(changed);
-  expect_refused(AllOf(HasSubstr("model-00002-of-00002.safetensors: tensor \"" + lost_ + "\" is also there as"),
+  expect_refused(AllOf(HasSubstr("model-00002-of-00002.safetensors: tensor \"" + lost_ + "\" is also stored as"),
                        HasSubstr("in model-00003-of-00002.safetensors")));
 }
 

@@ -241,7 +241,7 @@ TEST_F(FullDisk, DuringASaveEndsTheRunAndLeavesTheLastCheckpoint) {
   EXPECT_EQ(std::ranges::count_if(lines, is_error), 1) << run->errors;
   EXPECT_THAT(*std::ranges::find_if(lines, is_error),
               ::testing::ContainsRegex("/checkpoints/step-[0-9]+.h5.tmp: No space left on device"));
-  EXPECT_THAT(run->output, HasSubstr("every checksum is right"));
+  EXPECT_THAT(run->output, HasSubstr("all checksums match"));
 }
 
 TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
@@ -252,7 +252,7 @@ TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
   EXPECT_THAT(run->errors,
               ::testing::ContainsRegex("step [0-9]+: no checkpoint: .*/step-[0-9]+.h5.tmp: No space left on device"));
   EXPECT_THAT(run->output, HasSubstr("step-001500.h5: "));
-  EXPECT_THAT(run->output, HasSubstr("every checksum is right"));
+  EXPECT_THAT(run->output, HasSubstr("all checksums match"));
 }
 
 TEST_F(Faults, ASlowDiskOfOneRankIsNoHungCollective) {
@@ -319,10 +319,10 @@ TEST_F(Faults, AWalltimeThatNobodyKnowsIsRefused) {
   const EnvironmentVariable slurm("SLURM_JOB_ID", ""), pbs("PBS_JOBID", "");
   const ProgramRun unknown = run_mylos(words(run_, {"--stop-before", "5m"}));
   EXPECT_EQ(unknown.exit_code, 1);
-  EXPECT_THAT(unknown.errors, HasSubstr("no scheduler says when this job ends; give --walltime as well"));
+  EXPECT_THAT(unknown.errors, HasSubstr("no scheduler reports when this job ends; give --walltime, too"));
   const ProgramRun over = run_mylos(words(run_, {"--walltime", "2m", "--stop-before", "5m"}));
   EXPECT_EQ(over.exit_code, 1);
-  EXPECT_THAT(over.errors, HasSubstr("before the walltime's end"));
+  EXPECT_THAT(over.errors, HasSubstr("before the time limit"));
 }
 
 }  // namespace

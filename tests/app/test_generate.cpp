@@ -169,7 +169,7 @@ TEST_F(Generate, TakesARunsDirectory) {
             0);
   const ProgramRun continued = run_mylos({"generate", "--model", run_directory, "--json", "ab"});
   ASSERT_EQ(continued.exit_code, 0) << continued.errors;
-  EXPECT_THAT(continued.errors, HasSubstr("as its run.json says: --no-bos true"));
+  EXPECT_THAT(continued.errors, HasSubstr("options from its run.json: --no-bos true"));
   EXPECT_THAT(json::parse(continued.output)["ids"], SizeIs(24 - 2));
 }
 
@@ -197,7 +197,7 @@ TEST_F(Generate, BadPromptsAreNamed) {
   expect_refused({"--json", "a", std::string(24, 'b')}, 1,
                  "prompt 2 has 25 tokens, and the model has 24 positions (max_position_embeddings)");
   expect_refused({"a\xff"}, 1, "prompt 1: not UTF-8 at byte 1");
-  expect_refused({"--no-bos", ""}, 1, "prompt 1 has no tokens, and no BOS begins it");
+  expect_refused({"--no-bos", ""}, 1, "prompt 1 has no tokens, and --no-bos adds none");
   const ProgramRun lines = run({"--batch", "8", "--max-new-tokens", "2"}, "a\nb\n\xff\nab\n");
   EXPECT_EQ(lines.exit_code, 1);
   EXPECT_THAT(lines.errors, HasSubstr("standard input, line 3: not UTF-8 at byte 0"));
@@ -215,7 +215,7 @@ TEST_F(Generate, BadModelsAreNamed) {
   write_file(model_ / "config.json", config.dump());
   expect_refused({"ab"}, 1, "tokenizer.model: has 5 pieces, and the model's vocab_size is 4");
   fs::remove(model_ / "tokenizer.model");
-  expect_refused({"ab"}, 1, "has no tokenizer.model, which texts need");
+  expect_refused({"ab"}, 1, "has no tokenizer.model, which is needed for texts");
 }
 
 TEST_F(Generate, RefusesModelsOfOtherTasks) {
@@ -235,8 +235,8 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
     EXPECT_THAT(run.error_lines(), SizeIs(1));
     return run.errors;
   };
-  EXPECT_THAT(error(decode, "3\n3 x\n"), HasSubstr("standard input, line 2: \"x\" is no token id"));
-  EXPECT_THAT(error(decode, "3\n[3, -1]\n"), HasSubstr("standard input, line 2: \"-1\" is no token id"));
+  EXPECT_THAT(error(decode, "3\n3 x\n"), HasSubstr("standard input, line 2: \"x\" is not a token id"));
+  EXPECT_THAT(error(decode, "3\n[3, -1]\n"), HasSubstr("standard input, line 2: \"-1\" is not a token id"));
   EXPECT_THAT(error(decode, "[3, 4\n"), HasSubstr("standard input, line 1: not JSON"));
   EXPECT_THAT(error(decode, "5\n"), HasSubstr("standard input, line 1: id 5 is outside the tokenizer's 5 pieces"));
   EXPECT_THAT(error(tokenize, "a\xff\n"), HasSubstr("standard input, line 1: not UTF-8"));
@@ -245,7 +245,7 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
   EXPECT_THAT(error({"tokenize", "--model", model_, "--vocab", "v"}, ""),
               HasSubstr("--model and --vocab exclude each other"));
   fs::remove(model_ / "tokenizer.model");
-  EXPECT_THAT(error(tokenize, "ab\n"), HasSubstr("has no tokenizer.model, which texts need"));
+  EXPECT_THAT(error(tokenize, "ab\n"), HasSubstr("has no tokenizer.model, which is needed for texts"));
 }
 
 TEST_F(Generate, TokenizeWithAModelOfWords) {

@@ -28,7 +28,7 @@ using Words = std::vector<std::string>;
 TEST_F(ImageRuns, TrainWritesWhatTheInterfaceSays) {
   const ProgramRun run = train(run_, {"--epochs", "6", "--eval-every", "2epochs", "--best-by", "accuracy"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, AllOf(HasSubstr("has no weights: the model begins from values drawn by --seed"),
+  EXPECT_THAT(run.errors, AllOf(HasSubstr("has no weights: the model is initialised with --seed"),
                                 HasSubstr("41 images of 10 labels, 12 x 12 pixels, BatchNorm over groups of 4"),
                                 HasSubstr("30 steps x batch 9 = 6 epochs; micro-batch 9 images in 2 groups")));
   const json record = read_json(run_ / "run.json");
@@ -112,9 +112,9 @@ TEST_F(ImageRuns, ReportShowsTheWorstMistakesAsPictures) {
   EXPECT_THAT(page_of(), AllOf(HasSubstr("The pictures are not shown: " + digits_.string() + " has changed"),
                                Not(HasSubstr("src="))));
   fs::remove_all(digits_);
-  EXPECT_THAT(page_of(), HasSubstr("digits is not there any more"));
+  EXPECT_THAT(page_of(), HasSubstr("digits no longer exists"));
   write_file(run_ / "evaluations/1.json", "{}");
-  EXPECT_THAT(page_of(), AllOf(HasSubstr("evaluations/1.json"), HasSubstr("What is not there")));
+  EXPECT_THAT(page_of(), AllOf(HasSubstr("evaluations/1.json"), HasSubstr("What is missing")));
 }
 
 TEST_F(ImageRuns, AReportOfPicturesShrinksLargeOnesAndNamesDamagedOnes) {
@@ -189,7 +189,7 @@ TEST_F(ImageRuns, ACheckpointOfARunWithoutModelsIsExportedAsTheRunWouldHave) {
   EXPECT_EQ(run_mylos(named).exit_code, 0);
   other.push_back("resnet34");
   other[4] = directory_ / "other";
-  expect_refused(run_mylos(other), "its tensors are not those of the model in resnet34");
+  expect_refused(run_mylos(other), "its tensors differ from those of the model in resnet34");
 }
 
 TEST_F(ImageRuns, ARunThatWasScoredGoesOnInItsDirectory) {

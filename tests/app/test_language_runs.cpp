@@ -63,7 +63,7 @@ class LanguageRuns : public TinyRun {
 TEST_F(LanguageRuns, TrainFromTheInitialiserWritesWhatTheInterfaceSays) {
   const ProgramRun run = train(run_, {"--epochs", "4", "--schedule", "constant", "--best-by", "perplexity"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, AllOf(HasSubstr("has no weights: the model begins from Normal(0, 0.02) drawn by --seed"),
+  EXPECT_THAT(run.errors, AllOf(HasSubstr("has no weights: the model is initialised from Normal(0, 0.02) with --seed"),
                                 HasSubstr("40 documents, 40 samples"), HasSubstr("2 key/value heads")));
   EXPECT_EQ(read_json(run_ / "run.json")["task"], "language-modeling");
   EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["metrics"][1]["larger_is_better"], false);
@@ -127,8 +127,7 @@ TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
 /// Llama 3's directories look like this.
 TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
   write_file(model_ / "tokenizer.json", "{}");
-  const std::string reported =
-      "has no tokenizer.model, and its tokenizer.json is not read: documents must bring their ids";
+  const std::string reported = "has no tokenizer.model, and its tokenizer.json is not read: documents must contain ids";
   const ProgramRun run = train(run_, {"--steps", "2"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr(model_.string() + " " + reported));
@@ -139,7 +138,7 @@ TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
   write_file(directory_ / "texts.txt", "e2e4\n");
   expect_refused(
       run_mylos({"eval", "--model", run_, "--data", directory_ / "texts.txt", "--output", directory_ / "x"}),
-      "texts.txt, line 1: text, but the model's directory has no tokenizer.model; bring the ids as input_ids");
+      "texts.txt, line 1: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
 }
 
 TEST_F(LanguageRuns, ATokenizerMayHaveFewerPiecesThanTheModel) {

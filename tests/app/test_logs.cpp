@@ -81,7 +81,7 @@ TEST_F(Logs, AreWrittenLaterWhereADiskIsFullForAWhile) {
     const ProgramRun run = run_mylos(words("9"));
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_THAT(run.errors, ContainsRegex(std::string("cannot write .*") + name +
-                                          ".*: No space left on device; the run goes on, keeps its records"));
+                                          ".*: No space left on device; the run continues, keeps its records"));
     EXPECT_THAT(run.errors, HasSubstr("is written again"));
     EXPECT_EQ(steps(), (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
     fs::remove_all(run_);
@@ -97,7 +97,7 @@ TEST_F(Logs, ThatStayUnwrittenEndTheRunWithAnErrorWhenItIsComplete) {
                     ContainsRegex("metrics.jsonl: No space left on device; [0-9]+ records are missing there; the model "
                                   "itself is written")));
   EXPECT_EQ(std::ranges::count_if(run.error_lines(),
-                                  [](const std::string& line) { return line.find("the run goes on") != line.npos; }),
+                                  [](const std::string& line) { return line.find("the run continues") != line.npos; }),
             1);
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
   if (parallel::has_checkpoint_files()) {
@@ -130,7 +130,7 @@ TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
   const ProgramRun run = run_mylos(all);
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, ContainsRegex("warning: --output .*: the file system has no locks \\(No locks available\\): "
-                                        "let no other run write there"));
+                                        "do not let another run write there"));
   EXPECT_THAT(run.errors, ContainsRegex("step 2: warning: the checkpoint is complete, but cannot write .*latest: "
                                         "Input/output error; cannot remove .*step-000001.h5: Permission denied"));
   EXPECT_EQ(json::parse(read_file(run_ / "run.json"))["resolved"]["writers"], 1);

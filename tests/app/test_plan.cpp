@@ -79,7 +79,7 @@ TEST_F(Plan, SaysThatAKindWasNeverCompared) {
   const auto machine = [&](const char* kind) {
     return run_mylos({"plan", "--model", "bert-base", "--gpu", kind}).output;
   };
-  EXPECT_THAT(machine("b200"), HasSubstr("; by data sheet, never compared with a measurement\n"));
+  EXPECT_THAT(machine("b200"), HasSubstr("; from its data sheet, never compared with a measurement\n"));
   EXPECT_THAT(machine("a100_40gb"), testing::Not(HasSubstr("never compared")));
 }
 
@@ -127,8 +127,8 @@ TEST_F(Plan, NamesAreThoseThatFetchGets) {
       run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--data", file}).error_lines();
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0], "mylos: error: --data " + file.string() +
-                           ": bert-base is known by its sizes, and cutting data into samples needs a directory "
-                           "with its tokenizer; get it with: mylos fetch bert-base-uncased; or leave out --data");
+                           ": only the sizes of bert-base are built in, and tokenizing data needs its directory; get "
+                           "it with: mylos fetch bert-base-uncased; or leave out --data");
 }
 
 TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {
@@ -141,8 +141,9 @@ TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {
   const ProgramRun little =
       run_mylos({"plan", "--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--batch", "4"});
   EXPECT_THAT(little.output, HasSubstr("   exchange  host, MPI\nreplicated "));
-  EXPECT_THAT(little.output, HasSubstr("efficiencies above 100 %: each rank updates its share of the parameters, where "
-                                       "one GPU updates all\n"));
+  EXPECT_THAT(
+      little.output,
+      HasSubstr("efficiencies above 100 %: each rank updates only its slice of the parameters, one GPU all of them\n"));
   EXPECT_THAT(little.output, testing::Not(HasSubstr("planned with a micro-batch")));
   const json all = planned({words.begin() + 1, words.end()});
   EXPECT_EQ(all["modes"][0]["asked_micro_batch"], 128);
@@ -191,7 +192,7 @@ TEST_F(Plan, BadInput) {
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "b300"}),
               HasSubstr("expected cpu, v100-16, v100-32, a100-40"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--gpus", "3", "--nodes", "2"}),
-              HasSubstr("not the same number on each of 2 nodes"));
+              HasSubstr("expected a multiple of --nodes 2"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "v100-32", "--precision", "bfloat16"}),
               HasSubstr("use --precision half"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--max-length", "1024"}),
@@ -204,7 +205,7 @@ TEST_F(Plan, BadInput) {
   const fs::path other = directory_ / "other.json";
   write_file(other, "{}");
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--bench", other}),
-              HasSubstr("it is what `mylos bench step --json` prints"));
+              HasSubstr("expected the output of `mylos bench step --json`"));
   EXPECT_THAT(run_mylos({"train", "--mode", "all", "--model", "m", "--train", "t", "--output", "o"}).errors,
               HasSubstr("mylos: error:"));
 }
@@ -228,7 +229,7 @@ TEST_F(Plan, TakesWhatBenchStepMeasured) {
   EXPECT_NEAR(plan["modes"][0]["compute_seconds"].get<double>(), flops / 2e14, 1e-9 * flops / 2e14);
   EXPECT_THAT(
       run_mylos({"plan", "--model", "bert-base", "--gpu", "h200", "--precision", "bf16", "--bench", file}).errors,
-      HasSubstr("it is not of --gpu h200 in bfloat16"));
+      HasSubstr("not measured on --gpu h200 in bfloat16"));
 }
 
 /// The default of --max-length is reduced to fit the model, and the recommended command contains it.

@@ -118,9 +118,9 @@ TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
   Words more = words;
   more.insert(more.begin(), "plan");
   more.insert(more.end(), {"--job", "slurm"});
-  EXPECT_THAT(complaint(more), HasSubstr("--job slurm: only plans know --model mpt-7b"));
+  EXPECT_THAT(complaint(more), HasSubstr("--job slurm: --model mpt-7b is for plans only"));
   more[more.size() - 2] = "--data";
-  EXPECT_THAT(complaint(more), HasSubstr("mpt-7b has no tokenizer, because only plans know it; leave --data out"));
+  EXPECT_THAT(complaint(more), HasSubstr("mpt-7b is for plans only and has no tokenizer; leave --data out"));
 }
 
 /// A typical question: 4 GPUs with 80 GB.

@@ -84,7 +84,7 @@ TEST_P(RanksOfFamily, TrainAsOneDoes) {
   const ProgramRun again = run_on(2, train_words(three, {"--mode", "fsdp"}));
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(again.output, together.output);
-  EXPECT_THAT(again.errors, HasSubstr("--overwrite trains anew"));
+  EXPECT_THAT(again.errors, HasSubstr("--overwrite starts over"));
 }
 
 TEST_P(RanksOfFamily, DeterministicRunsWriteTheSameBytes) {
@@ -126,7 +126,7 @@ TEST_P(RanksOfFamily, ABatchSizePerDeviceIsTheMicroBatch) {
   EXPECT_EQ(metrics_of(run_).front()[family_.samples], 8);
   const ProgramRun same = run_on(2, train_words(run_, {"--batch", "8", "--micro-batch", "2", "--steps", "2"}));
   EXPECT_EQ(same.exit_code, 0) << same.errors;
-  EXPECT_THAT(same.errors, HasSubstr("--overwrite trains anew")) << "it is the same run";
+  EXPECT_THAT(same.errors, HasSubstr("--overwrite starts over")) << "it is the same run";
 }
 
 TEST_P(RanksOfFamily, DryRunsTellTheMemoryOfARank) {
@@ -304,7 +304,7 @@ TEST_P(RanksOfFamily, OneSpeaksUnlessAllAreToldTo) {
 
 TEST_F(RanksOfTheProgram, OtherCommandsRunAlone) {
   const Words words = {"eval", "--model", model_, "--data", dev_, "--output", run_};
-  expect_error(run_on(2, words), "eval runs as one process, and the launcher started 2", 2);
+  expect_error(run_on(2, words), "eval runs as one process, but the launcher started 2", 2);
   EXPECT_FALSE(fs::exists(run_));
 }
 

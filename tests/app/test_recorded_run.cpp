@@ -109,7 +109,7 @@ TEST_F(RecordedRun, TheFinishedOneIsFinished) {
   const ProgramRun again = train("finished");
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(again.output, read_file(recorded_ / "finished/results.json"));
-  EXPECT_THAT(again.errors, HasSubstr("finished holds this run, finished"));
+  EXPECT_THAT(again.errors, HasSubstr("finished contains this run, which has finished"));
   EXPECT_EQ(read_file(recorded_ / "finished/metrics.jsonl"), metrics);
 }
 

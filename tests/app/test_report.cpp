@@ -103,7 +103,7 @@ TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
                           HasSubstr("<b>Validation loss</b>"), HasSubstr("forward and backward passes"),
                           HasSubstr("checkpoints"), HasSubstr("<dt>" + family_.title + "</dt><dd>")));
   EXPECT_THAT(page, AllOf(HasSubstr("<td>7</td>"), HasSubstr("1 rank, 1 node")));
-  EXPECT_THAT(page, Not(HasSubstr("What is not there")));
+  EXPECT_THAT(page, Not(HasSubstr("What is missing")));
   EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
 }
 
@@ -210,7 +210,7 @@ TEST_F(Report, WithoutRunJsonShowsTheOtherFiles) {
   fs::create_directories(run_);
   write_file(run_ / "metrics.jsonl", step_line(1) + step_line(2));
   write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5]})");
-  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("no run.json is there"), HasSubstr("<b>Training loss</b>"),
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("contains no run.json"), HasSubstr("<b>Training loss</b>"),
                                      HasSubstr("2 of an unknown number of steps")));
   write_file(run_ / "run.json", "");
   EXPECT_THAT(page_of({good, run_}), AllOf(HasSubstr("run.json: the file is empty"), HasSubstr("<h2>The runs</h2>")));
@@ -307,8 +307,8 @@ TEST_F(Report, FitsScreensAndPaper) {
 TEST_F(Report, ARunThatBeganShowsWhatThereIs) {
   write_run(run_, 100, false);
   const std::string page = page_of({run_});
-  EXPECT_THAT(page, AllOf(HasSubstr("not finished: 0 of 100 steps"), HasSubstr("metrics.jsonl is not there"),
-                          HasSubstr("No evaluation was made yet"), HasSubstr("<td>42</td>")));
+  EXPECT_THAT(page, AllOf(HasSubstr("not finished: 0 of 100 steps"), HasSubstr("metrics.jsonl does not exist"),
+                          HasSubstr("No evaluation has finished yet"), HasSubstr("<td>42</td>")));
 }
 
 TEST_F(Report, ABrokenRunShowsWhatThereIs) {
@@ -323,7 +323,7 @@ TEST_F(Report, ABrokenRunShowsWhatThereIs) {
   const std::string page = page_of({run_});
   EXPECT_THAT(page, AllOf(HasSubstr("2 lines of metrics.jsonl could not be read"),
                           HasSubstr("The loss is not a finite number in 1 step, the first of them step 2."),
-                          HasSubstr("results.json is not whole JSON"), HasSubstr("evaluations/2.json: not JSON"),
+                          HasSubstr("results.json is not valid JSON"), HasSubstr("evaluations/2.json: not JSON"),
                           HasSubstr("Values that are not finite: 1"), HasSubstr("<b>Training loss</b>")));
 }
 
@@ -370,7 +370,7 @@ TEST_F(Report, QuestionsThatAreGoneAreShownById) {
   write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5], "q02": ["fox", 0.5]})");
   write_file(run_ / "evaluations/2.json", R"({"q01": ["fox", 0.5], "q02": ["fox", 0.5]})");
   EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("1 of 2 answers changed"), HasSubstr("question <code>q01</code>"),
-                                     HasSubstr("/nowhere/dev.json is not there any more")));
+                                     HasSubstr("/nowhere/dev.json no longer exists")));
 }
 
 TEST_F(Report, ALongRunIsASmallPage) {
@@ -440,9 +440,9 @@ TEST_F(Report, ReplacesAReportAndNothingElse) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(
       refused.errors,
-      HasSubstr("report.html: is there and is not a report; choose another name, or replace it with --overwrite"));
+      HasSubstr("report.html: exists and is not a report; choose another name, or replace it with --overwrite"));
   EXPECT_EQ(read_file(page_), "a letter");
-  EXPECT_THAT(run_mylos({"report", run_, "--output", directory_.path()}).errors, HasSubstr("is no file"));
+  EXPECT_THAT(run_mylos({"report", run_, "--output", directory_.path()}).errors, HasSubstr("is not a file"));
 }
 
 TEST_F(Report, InTheRunsDirectoryIsNoForeignFile) {
@@ -456,7 +456,7 @@ TEST_F(Report, BadInput) {
   const ProgramRun none = report({directory_ / "nothing"});
   EXPECT_EQ(none.exit_code, 1);
   ASSERT_EQ(none.error_lines().size(), 1u) << none.errors;
-  EXPECT_THAT(none.errors, HasSubstr("nothing: no run.json is there"));
+  EXPECT_THAT(none.errors, HasSubstr("nothing: contains no run.json"));
   EXPECT_FALSE(fs::exists(page_));
   EXPECT_EQ(run_mylos({"report"}).exit_code, 2);
   write_run(run_, 3, true);
@@ -468,13 +468,13 @@ TEST_F(Report, BadInput) {
   write_run(directory_ / "other", 3, true);
   const ProgramRun several = report({run_, directory_ / "other", "--between", "5,7"});
   EXPECT_EQ(several.exit_code, 2);
-  EXPECT_THAT(several.errors, HasSubstr("--between: compares evaluations of one run"));
+  EXPECT_THAT(several.errors, HasSubstr("--between compares evaluations of one run"));
   const std::string kernels = directory_ / "kernels.json";
   const auto error = [&](const std::string& printed) {
     write_file(kernels, printed);
     return report({run_, "--kernels", kernels}).errors;
   };
-  const std::string origin = "--kernels " + kernels + ", which mylos bench step --breakdown --json prints: ";
+  const std::string origin = "--kernels " + kernels + ", expected from mylos bench step --breakdown --json: ";
   EXPECT_THAT(error(R"({"seconds": 1})"), HasSubstr(origin + "the key 'breakdown' is missing"));
   EXPECT_THAT(error(R"({"breakdown": {"kernels": [1]}})"),
               HasSubstr(origin + "breakdown.kernels[0]: expected object, found number"));

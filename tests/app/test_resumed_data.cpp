@@ -38,7 +38,7 @@ class ResumedData : public ResumedRuns {
   void expect_noticed(const fs::path& file, const std::string& text) const {
     const std::string before = read_file(file), metrics_before = read_file(run_ / "metrics.jsonl");
     write_file(file, text);
-    expect_refused(start(), file.string() + ": holds other data than the run of ");
+    expect_refused(start(), file.string() + ": its data differ from those that the run of ");
     EXPECT_EQ(read_file(run_ / "metrics.jsonl"), metrics_before);
     write_file(file, before);
   }
@@ -67,7 +67,7 @@ TEST_F(ResumedData, EditedInPlaceIsRefused) {
 TEST_F(ResumedData, OfAnotherRunIsComparedToo) {
   write_file(train_, replaced(tiny_questions(), "stars burn gas", "stars turn gas"));
   expect_refused(train(directory_ / "other", {"--dev", dev_, "--order", order_, "--resume", run_}),
-                 train_.string() + ": holds other data than the run of ");
+                 train_.string() + ": its data differ from those that the run of ");
   EXPECT_FALSE(fs::exists(directory_ / "other" / "run.json"));
 }
 

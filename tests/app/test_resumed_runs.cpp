@@ -147,8 +147,8 @@ TEST_P(ResumedRunsOfFamily, HalfGoesOnWithItsLossScale) {
   const ProgramRun whole = train(directory_ / "whole", saving);
   ASSERT_EQ(whole.exit_code, 0) << whole.errors;
   EXPECT_THAT(whole.errors, AllOf(HasSubstr("compute  half, loss scale 16777216, matrix products by"),
-                                  HasSubstr("step 1: the gradient is not finite with loss scale 16777216: nothing is "
-                                            "updated, the next has 8388608"),
+                                  HasSubstr("step 1: the gradient is not finite with loss scale 16777216: the update "
+                                            "is skipped, and the next step has 8388608"),
                                   HasSubstr(" skipped")));
   const std::vector<json> rows = metrics(directory_ / "whole");
   EXPECT_EQ(rows.front()["loss_scale"], 16777216.0);
@@ -193,7 +193,7 @@ TEST_P(ResumedRunsOfFamily, SgdGoesOnWithItsMomentumAndSchedule) {
 
 TEST_F(ResumedRuns, TheDirectorysRules) {
   leave_unfinished(run_, 4);
-  expect_refused(train(run_, {"--resume", "never"}), "--resume auto goes on with it, --overwrite starts anew");
+  expect_refused(train(run_, {"--resume", "never"}), "--resume auto continues it, --overwrite starts over");
   {
     const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
     const ProgramRun run = train(run_, {"--overwrite"});
@@ -227,11 +227,11 @@ TEST_F(ResumedRuns, TheSameJobScriptWorksAgainBeforeTheFirstCheckpoint) {
   leave_unfinished(run_, 4);
   for (const char* name : {"checkpoints", "last"}) fs::remove_all(run_ / name);
   const ProgramRun other = train(run_, {"--seed", "7"});
-  expect_refused(other, "holds a run with other options that did not finish and has no checkpoint to resume from: ");
+  expect_refused(other, "contains an unfinished run with other options and no checkpoint to resume from: ");
   EXPECT_THAT(other.errors, HasSubstr("seed 42, now 7"));
   const ProgramRun run = train(run_);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, HasSubstr("interrupted before its first checkpoint: it begins anew"));
+  EXPECT_THAT(run.errors, HasSubstr("interrupted before its first checkpoint: it starts over"));
   EXPECT_EQ(metrics(run_).back()["step"], 9);
 }
 
@@ -243,7 +243,7 @@ TEST_F(ResumedRuns, APathBeginsAnotherRunThere) {
   EXPECT_EQ(metrics(other).front()["step"], 4);
   EXPECT_EQ(metrics(other).back()["step"], 9);
   EXPECT_TRUE(fs::exists(run_ / "checkpoints" / "step-000004.h5"));
-  expect_refused(train(directory_ / "third", {"--resume", directory_ / "nowhere"}), "nowhere: no checkpoint is there");
+  expect_refused(train(directory_ / "third", {"--resume", directory_ / "nowhere"}), "nowhere: contains no checkpoint");
   // Within its own directory the run resumes from there, and discards the later checkpoints.
   ASSERT_EQ(train(run_, {"--resume", run_ / "checkpoints" / "step-000002.h5", "--checkpoint-every", "4"}).exit_code, 0);
   EXPECT_EQ(metrics(run_), [&] {
@@ -258,8 +258,8 @@ TEST_F(ResumedRuns, ADamagedCheckpointIsRefused) {
   const std::string before = read_file(run_ / "metrics.jsonl");
   fs::resize_file(file, fs::file_size(file) - 1);
   expect_refused(train(run_), "step-000004.h5: cannot open it as HDF5: ");
-  expect_refused(train(run_), "; step-000003.h5 before it is whole: --resume " +
-                                  (run_ / "checkpoints" / "step-000003.h5").string() + " goes on from there");
+  expect_refused(train(run_), "; the earlier step-000003.h5 is intact: --resume " +
+                                  (run_ / "checkpoints" / "step-000003.h5").string() + " continues from it");
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), before);
   const ProgramRun older = train(run_, {"--resume", run_ / "checkpoints" / "step-000003.h5"});
   EXPECT_EQ(older.exit_code, 0) << older.errors;
@@ -271,7 +271,7 @@ TEST_P(ResumedRunsOfFamily, WhatIsNoCheckpointOfTheRunIsRefused) {
   const std::string whole = read_file(file);
   ASSERT_EQ(run_mylos({"prepare", "--model", model_, "--data", train_, "--output", features}).exit_code, 0);
   write_file(file, read_file(features));
-  expect_refused(train(run_), "step-000004.h5 is an HDF5 file, but no checkpoint of Mylos");
+  expect_refused(train(run_), "step-000004.h5 is an HDF5 file, but not a checkpoint of Mylos");
   write_file(file, "no HDF5");
   expect_refused(train(run_), "step-000004.h5 is not an HDF5 file");
   std::string flipped = whole;
@@ -293,13 +293,13 @@ TEST_F(ResumedRuns, ADryRunSaysWhereItWouldStart) {
   EXPECT_THAT(train(run_, {"--dry-run"}).errors,
               HasSubstr("would go on after step 4, from " + (run_ / "checkpoints" / "step-000004.h5").string()));
   EXPECT_THAT(train(run_, {"--dry-run", "--overwrite"}).errors, HasSubstr("would begin at step 1"));
-  expect_refused(train(run_, {"--dry-run", "--resume", "never"}), "--resume auto goes on with it");
+  expect_refused(train(run_, {"--dry-run", "--resume", "never"}), "--resume auto continues it");
   expect_refused(train(run_, {"--dry-run", "--seed", "7"}), "seed 42, now 7");
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), before);
   ASSERT_EQ(train(run_).exit_code, 0);
   const ProgramRun finished = train(run_, {"--dry-run"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_THAT(finished.errors, HasSubstr("holds this run, finished"));
+  EXPECT_THAT(finished.errors, HasSubstr("contains this run, which has finished"));
 }
 
 TEST_P(ResumedRunsOfFamily, AFinishedRunIsExtended) {
@@ -314,7 +314,7 @@ TEST_P(ResumedRunsOfFamily, AFinishedRunIsExtended) {
   const ProgramRun shorter = train(run_, {"--extend", "--steps", "5"});
   EXPECT_EQ(shorter.exit_code, 2);
   EXPECT_THAT(shorter.errors,
-              HasSubstr("--extend: the run has 9 steps and is to have 5; give more --steps or --epochs"));
+              HasSubstr("--extend: the run has 9 steps, and 5 are requested; give larger --steps or --epochs"));
   const ProgramRun run = train(run_, longer);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors,
@@ -360,10 +360,10 @@ TEST_F(ResumedRuns, AnExtensionThatWasKilledGoesOn) {
 }
 
 TEST_F(ResumedRuns, NothingIsExtendedWithoutACheckpoint) {
-  expect_refused(train(run_, {"--extend"}), "no run is there, which --extend needs; leave it out");
+  expect_refused(train(run_, {"--extend"}), "contains no run, which --extend needs; leave it out");
   ASSERT_EQ(train(run_, {"--checkpoint-every", "never"}).exit_code, 0);
   EXPECT_TRUE(parallel::resolve_checkpoint(run_).empty());
-  expect_refused(train(run_, {"--extend", "--steps", "14"}), "the run there has no checkpoint, which --extend needs");
+  expect_refused(train(run_, {"--extend", "--steps", "14"}), "its run has no checkpoint, which --extend needs");
 }
 
 TEST_F(ResumedRuns, CheckpointsComeByDefaultAndAsTrainerSays) {

@@ -79,7 +79,7 @@ TEST_P(RunsOfFamily, AFinishedRunNamesTheOptionsThatDiffer) {
   EXPECT_EQ(second.exit_code, 2);
   EXPECT_EQ(second.output, "");
   ASSERT_EQ(second.error_lines().size(), 1u) << second.errors;
-  const std::string start = "mylos: error: --output " + run_.string() + " holds a finished run with other options: ";
+  const std::string start = "mylos: error: --output " + run_.string() + " contains a finished run with other options: ";
   EXPECT_TRUE(second.errors.starts_with(start)) << second.errors;
   for (const char* what : {"steps 2, now 3", "seed 42, now 7", "--extend", "--overwrite"}) {
     EXPECT_NE(second.errors.find(what), std::string::npos) << second.errors;
@@ -178,7 +178,7 @@ TEST_F(Runs, EvalScoresARunsBestAsItWas) {
   const ProgramRun refused = run_mylos(
       {"eval", "--model", run_, "--data", dev_, "--output", run_, "--max-length", "60", "--doc-stride", "20"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.errors.find("holds a training run"), std::string::npos) << refused.errors;
+  EXPECT_NE(refused.errors.find("contains a training run"), std::string::npos) << refused.errors;
 }
 
 TEST_F(Runs, QuestionsWithoutAnswersArePredictedAndNotScored) {

@@ -75,9 +75,9 @@ TEST_F(Score, OptionsOfTheOtherVersionAreRefused) {
   EXPECT_EQ(run_mylos({"score", data, predictions}).output, "{\"exact_match\": 100.0, \"f1\": 100.0}\n");
   const ProgramRun run = run_mylos({"score", data, predictions, "--na-prob-thresh", "0.5"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.errors, "mylos: error: --na-prob-thresh: " + data +
-                            " is scored by the rules of SQuAD 1.1, which has no unanswerable questions; --squad 2.0 "
-                            "scores it by those of 2.0\n");
+  EXPECT_EQ(run.errors,
+            "mylos: error: --na-prob-thresh: " + data +
+                " is scored by the rules of SQuAD 1.1, which has no unanswerable questions; use --squad 2.0\n");
 }
 
 TEST_F(Score, MissingPredictionsAreCountedOnStandardError) {

@@ -105,7 +105,7 @@ TEST_F(SmallTasks, ARunGoesOnFromItsCheckpoint) {
   EXPECT_THAT(extended.errors, HasSubstr("extended from 4 steps to 6"));
   EXPECT_EQ(rows("step").size(), 6u);
   write_file(groups_, R"({"groups": 14})");
-  EXPECT_THAT(train_images({"--steps", "8", "--extend"}).errors, HasSubstr("holds other data than the run"));
+  EXPECT_THAT(train_images({"--steps", "8", "--extend"}).errors, HasSubstr("its data differ from those that the run"));
 }
 
 TEST_F(SmallTasks, AModelOfARunIsEvaluatedAndExported) {
@@ -200,7 +200,7 @@ TEST_F(SmallTasks, ARunOfAnotherTaskIsNotThisRun) {
   ASSERT_EQ(train_words({"--steps", "1"}).exit_code, 0);
   const ProgramRun other = train_images({"--steps", "1"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.errors, HasSubstr("holds a finished run with other options: task next-word, now line-class;"));
+  EXPECT_THAT(other.errors, HasSubstr("contains a finished run with other options: task next-word, now line-class;"));
 }
 
 TEST_F(SmallTasks, AModelOfAnotherTaskIsRefused) {

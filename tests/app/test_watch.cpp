@@ -266,7 +266,7 @@ TEST_F(Watch, ADirectoryWhoseNameIsNoUtf8IsToldInJson) {
 }
 
 TEST_F(Watch, BadInput) {
-  EXPECT_THAT(run_mylos({"watch", directory_ / "nothing"}).errors, HasSubstr("no run.json is there"));
+  EXPECT_THAT(run_mylos({"watch", directory_ / "nothing"}).errors, HasSubstr("contains no run.json"));
   EXPECT_EQ(run_mylos({"watch"}).exit_code, 2);
   std::filesystem::create_directories(run_);
   write_file(run_ / "run.json", "[]");

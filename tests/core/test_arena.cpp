@@ -81,7 +81,7 @@ TEST(Arena, SaysHowMuchMemoryIsNotToBeHad) {
   const std::size_t bytes = std::size_t{1} << 50;
   EXPECT_THROW(Arena("test::arena", bytes), std::runtime_error);
   EXPECT_THAT(error_of([&] { Arena("test::arena", bytes); }),
-              HasSubstr("test::arena: 1048576.00 GiB of memory are not to be had; use a smaller `micro-batch`"));
+              HasSubstr("test::arena: cannot allocate 1048576.00 GiB of memory; use a smaller `micro-batch`"));
 }
 #endif
 

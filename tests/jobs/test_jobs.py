@@ -135,7 +135,7 @@ def test_doctor(site):
     report = json.loads(site.cluster.run(*words, "--mpi=pmix", "--time=60", *doctor, "--json").stdout)
     expect((report["ranks"], report["nodes"], report["errors"]) == (2, 2, 0), report)
     texts = {finding["name"]: finding["text"] for finding in report["findings"]}
-    expect(texts["shared"] == "the first rank's file is seen" and "left by the scheduler" in texts["job"], report)
+    expect(texts["shared"] == "the first rank's file is seen" and "left according to the scheduler" in texts["job"], report)
     lost = site.fake("lost", f'[ "$SLURM_PROCID" = 1 ] || exec sleep 30\nexec "{site.mylos}" "$@"')
     alone = site.cluster.run(*words, "--mpi=pmix", "--wait=1", lost, *doctor[1:], "--collective-timeout", "2", check=False)
     expect(alone.returncode != 0 and "mylos: error: rank 1 on n2: MPI: " in alone.stderr, f"{alone.stdout}{alone.stderr}")

@@ -107,7 +107,7 @@ TEST(LearningRate, NamesAreReadBack) {
     EXPECT_EQ(parse_schedule(to_string(kind)), kind);
   }
   EXPECT_THAT(tests::error_of([] { parse_schedule("cubic"); }),
-              HasSubstr("`schedule cubic`: there are linear, constant, cosine and step"));
+              HasSubstr("`schedule cubic`: expected linear, constant, cosine or step"));
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
   }
   if (!weights_are_finite(run)) return {};
   run.export_model("last");
-  return fmt::format("last/ holds the weights that step {} began with{}; ",
-                     1 + (spoilt ? spoilt->step : divergence.step), spoilt ? ", to the rounding of its update" : "");
+  return fmt::format("last/ contains the weights from before step {}{}; ",
+                     1 + (spoilt ? spoilt->step : divergence.step), spoilt ? ", up to the rounding of its update" : "");
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ void GemmCache::write(const GemmChoice& choice) const {
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
                        const std::vector<GemmProduct>& products) {
   if (config.tf32) {
-    ensure(!tf32_gemm_provider().empty(), "matrix products: this build multiplies floats as they are, without TF32");
+    ensure(!tf32_gemm_provider().empty(), "matrix products: this build has no TF32");
     return {tf32_gemm_provider(), {}};
   }
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};

@@ -17,7 +17,7 @@ bool is_loss_scale(double scale) {
 LossScale::LossScale(double scale, std::size_t finite_steps)
     : adapts_(true), value_(scale), finite_steps_(finite_steps) {
   require(is_loss_scale(scale),
-          fmt::format("loss scale {}: no power of two from {} to {}", scale, LossScale::least, LossScale::largest));
+          fmt::format("loss scale {}: not a power of two from {} to {}", scale, LossScale::least, LossScale::largest));
 }
 
 void LossScale::note_finite() {

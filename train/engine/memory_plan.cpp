@@ -36,7 +36,7 @@ std::optional<MemoryPlan> plan_recorded(const Workload& workload, TrainConfig co
 void check_settings(const Workload& workload, const TrainConfig& config, std::size_t steps) {
   if (!workload.model.can_recompute(config.recompute)) {
     throw SettingError("recompute", nn::to_string(config.recompute),
-                       "this model always keeps what its backward pass reads; use " + setting("recompute", "none"));
+                       "this model cannot recompute activations; use " + setting("recompute", "none"));
   }
   if (config.micro_tokens == 0) return;
   const std::size_t longest = longest_sample(workload.samples, steps);

@@ -23,10 +23,10 @@ std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& co
                        fmt::format("does not divide the {} ranks; use a number that does", counts.ranks));
   }
   if (counts.of_node > 0) return counts.of_node;
-  throw SettingError(
-      "mode", "hybrid",
-      fmt::format("the nodes have not equally many ranks side by side; say with {} how many split a unit",
-                  setting("shard-size")));
+  throw SettingError("mode", "hybrid",
+                     fmt::format("the nodes have different numbers of ranks, or ranks that are not consecutive; give "
+                                 "the ranks per copy of the model with {}",
+                                 setting("shard-size")));
 }
 
 void check_shard_size(const ParallelConfig& config, ModeKind mode) {

@@ -38,7 +38,7 @@ Metrics parse_metrics(const std::string& text, const fs::path& file) {
     return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());
   };
   ensure(rows.is_array() && std::ranges::all_of(rows, is_row),
-         fmt::format("{}: /run/best_metrics is no list of metrics", file.string()));
+         fmt::format("{}: /run/best_metrics is not a list of metrics", file.string()));
   for (const OrderedJson& row : rows) {
     const double value = row[1].is_null() ? std::numeric_limits<double>::quiet_NaN() : row[1].get<double>();
     metrics.emplace_back(row[0].get<std::string>(), value);
@@ -268,7 +268,7 @@ LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const
   }
   const double scale = record.real("loss_scale");
   ensure(is_loss_scale(scale),
-         fmt::format("{}: /run/loss_scale is {}, no power of two from {} to {}", config_.checkpoints.resume.string(),
+         fmt::format("{}: /run/loss_scale is {}, not a power of two from {} to {}", config_.checkpoints.resume.string(),
                      scale, LossScale::least, LossScale::largest));
   return LossScale(scale, record.integer("finite_steps"));
 }
@@ -286,9 +286,9 @@ void RunCheckpoints::check_length(const CheckpointRecord& record) const {
   record.integer("sampler_epoch");
   record.integer("sampler_step");
   record.real("loss_scale");
-  ensure(differing.empty(), fmt::format("{}: is of a run with other settings: {}; give those of the run, or begin anew "
-                                        "with {}",
-                                        config_.checkpoints.resume.string(), differing, setting("resume", "never")));
+  ensure(differing.empty(),
+         fmt::format("{}: belongs to a run with other settings: {}; use those of the run, or start over with {}",
+                     config_.checkpoints.resume.string(), differing, setting("resume", "never")));
 }
 
 }  // namespace mylos::train

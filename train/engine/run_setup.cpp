@@ -33,7 +33,7 @@ void check_threads(std::span<const std::int64_t> threads) {
   if (fewest == most) return;
   throw SettingError(
       "deterministic",
-      fmt::format("ranks have from {} to {} threads; give all as many with OMP_NUM_THREADS", fewest, most));
+      fmt::format("ranks have from {} to {} threads; set the same OMP_NUM_THREADS for all", fewest, most));
 }
 
 MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,

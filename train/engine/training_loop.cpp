@@ -161,7 +161,7 @@ void TrainingLoop::stop_at_step(const StepProgress& progress, const StepResult& 
   stop_diverged(run_,
                 {.what = fmt::format("step {}: loss {}, gradient norm {}{}", progress.step + 1, std::abs(result.loss),
                                      std::abs(result.gradient_norm),
-                                     at_least ? fmt::format(" with loss scale {}, the least", scale.value()) : ""),
+                                     at_least ? fmt::format(" with loss scale {}, the smallest", scale.value()) : ""),
                  .step = progress.step,
                  .spoilt = std::isfinite(result.loss) ? std::nullopt : last_update_});
 }
@@ -189,7 +189,7 @@ std::string TrainingLoop::withdraw_checkpoint() {
   const std::size_t steps = progress_.steps;
   if (!state_.checkpoints.enabled() || !state_.checkpoints.holds(steps)) return {};
   if (steps == first_step_) {
-    return fmt::format("{} holds these weights: remove it to go on from an earlier checkpoint; ",
+    return fmt::format("{} contains these weights: remove it to continue from an earlier checkpoint; ",
                        run_.config.checkpoints.resume.string());
   }
   state_.checkpoints.withdraw(steps);

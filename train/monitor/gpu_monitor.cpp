@@ -197,7 +197,7 @@ void GpuMonitor::Work::write_sample() {
       sample.gpus.push_back(meter.read());
       return false;
     } catch (const std::exception& error) {
-      settings.log(fmt::format("{}: GPU {} is not recorded any more: {}", node, meter.index(), error.what()));
+      settings.log(fmt::format("{}: GPU {} is no longer recorded: {}", node, meter.index(), error.what()));
       return true;
     }
   });
@@ -252,7 +252,7 @@ void GpuMonitor::finish() {
   } else {
     work->thread.detach();
     work->settings.log(
-        fmt::format("{}: the GPUs' driver or the disk does not answer; the last sample is not waited for", work->node));
+        fmt::format("{}: the GPUs' driver or the disk does not respond; the last sample is left out", work->node));
   }
 }
 

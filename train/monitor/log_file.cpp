@@ -56,7 +56,7 @@ void LogFile::write_kept() {
     error_ = error.what();
     retry_at_ = Clock::now() + rest * (Clock::now() - begin);
     if (!std::exchange(told_failure_, true)) {
-      say(error_ + "; the run goes on, keeps its records in memory and tries again");
+      say(error_ + "; the run continues, keeps its records in memory and tries again");
     }
     return;
   }

@@ -88,20 +88,21 @@ void OutputDirectory::check_space(std::size_t bytes) const {
   std::error_code unknown;
   const fs::space_info space = fs::space(path_, unknown);
   if (!unknown && space.available < bytes) {
-    refuse_output(path_, fmt::format("{} are needed and {} are free there; make room or choose another directory",
+    refuse_output(path_, fmt::format("{} are needed, but {} are free there; make room or choose another directory",
                                      bytes_text(bytes), bytes_text(space.available)));
   }
   // A quota shows only when the space is taken.
   try {
     take_and_give_back(path_ / probe_name, bytes);
   } catch (const std::runtime_error& error) {
-    refuse_output(path_, fmt::format("{} are needed and cannot be had there: {}", bytes_text(bytes), error.what()));
+    refuse_output(path_,
+                  fmt::format("{} are needed, but cannot be allocated there: {}", bytes_text(bytes), error.what()));
   }
 }
 
 void OutputDirectory::begin(OrderedJson run) {
   require(!finished(), "OutputDirectory::begin: a finished run is there");
-  require(run.is_object(), "OutputDirectory::begin: run is no JSON object");
+  require(run.is_object(), "OutputDirectory::begin: run is not a JSON object");
   run_ = std::move(run);
   run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};
   if (!start_.goes_on) clear();

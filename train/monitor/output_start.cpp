@@ -35,9 +35,11 @@ std::optional<ExistingRun> existing_run(const fs::path& path) {
   const fs::file_status status = fs::status(path / run_file_name, unreadable);
   if (!fs::exists(status)) return std::nullopt;
   if (!fs::is_regular_file(status)) {
-    refuse_output(path, fmt::format("{} there is no file but a directory, a pipe or a device; remove it, or choose "
-                                    "another directory",
-                                    run_file_name));
+    refuse_output(
+        path,
+        fmt::format(
+            "{} in it is a directory, a pipe or a device instead of a file; remove it, or choose another directory",
+            run_file_name));
   }
   OrderedJson run = try_parse_ordered_json(read_text(path / run_file_name));
   const OrderedJson state = run.is_object() ? run.value(OutputDirectory::state_key, OrderedJson()) : OrderedJson();
@@ -59,7 +61,7 @@ bool is_overwritten(const ExistingRun& run, const OutputRules& rules) {
 void refuse_foreign_files(const fs::path& path, bool holds_run) {
   for (const std::string& name : names_in(path)) {
     if (holds_run ? is_run_file(name) : is_scaffolding(name)) continue;
-    refuse_output(path, fmt::format("holds {}, which no training run wrote; choose an empty or a new directory",
+    refuse_output(path, fmt::format("contains {}, which no training run wrote; choose an empty or a new directory",
                                     printable(name)));
   }
 }
@@ -100,7 +102,7 @@ bool names_own(const fs::path& path, const OutputRules& rules) {
 /// Returns the checkpoint that --resume names. Errors: there is none.
 fs::path named_checkpoint(const OutputRules& rules) {
   fs::path named = parallel::resolve_checkpoint(rules.resume_from);
-  if (named.empty()) throw SettingError("resume", rules.resume_from.string(), "no checkpoint is there");
+  if (named.empty()) throw SettingError("resume", rules.resume_from.string(), "contains no checkpoint");
   return named;
 }
 
@@ -111,7 +113,7 @@ OutputStart begin_anew(const fs::path& path, const OutputRules& rules, std::stri
   if (rules.resume_from.empty()) return start;
   start.checkpoint = named_checkpoint(rules);
   if (names_own(path, rules)) {
-    refuse_output(path, "would be cleared of the checkpoint to resume from; choose another");
+    refuse_output(path, "contains the checkpoint to resume from, which would be removed; choose another");
   }
   return start;
 }
@@ -120,20 +122,19 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
   if (rules.overwrite) return begin_anew(path, rules);
   std::error_code unreadable;  // reported by the call that removes it
   if (fs::exists(path / "last", unreadable)) {
-    refuse_output(path,
-                  fmt::format("holds a run that did not finish and has a model in last/, but no checkpoint to resume "
-                              "from; {} starts anew, or choose another directory",
-                              setting("overwrite")));
+    refuse_output(path, fmt::format("contains an unfinished run with a model in last/, but no checkpoint to resume "
+                                    "from; {} starts over, or choose another directory",
+                                    setting("overwrite")));
   }
   const std::vector<std::string> differing = difference_from(found, rules).options;
   if (!rules.requeued && !differing.empty()) {
-    refuse_output(path, fmt::format("holds a run with other options that did not finish and has no checkpoint to "
-                                    "resume from: {}; {} starts anew, or choose another directory",
+    refuse_output(path, fmt::format("contains an unfinished run with other options and no checkpoint to resume from: "
+                                    "{}; {} starts over, or choose another directory",
                                     fmt::join(differing, "; "), setting("overwrite")));
   }
   return begin_anew(
       path, rules,
-      fmt::format("{} holds this run, interrupted before its first checkpoint: it begins anew", path.string()));
+      fmt::format("{} contains this run, interrupted before its first checkpoint: it starts over", path.string()));
 }
 
 /// Resumes from the run's own latest checkpoint, overriding --resume.
@@ -155,7 +156,7 @@ OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, c
   if (rules.requeued) return go_on(std::move(latest), rules);
   if (rules.overwrite) return begin_anew(path, rules);
   if (!rules.resume) {
-    refuse_output(path, fmt::format("holds a run that did not finish; {} goes on with it, {} starts anew",
+    refuse_output(path, fmt::format("contains an unfinished run; {} continues it, {} starts over",
                                     setting("resume", "auto"), setting("overwrite")));
   }
   return go_on(std::move(latest), rules);
@@ -166,10 +167,9 @@ OutputStart extend(const fs::path& path, const Contents& contents) {
   fs::path latest;
   if (contents.run && !contents.run->clearing) latest = parallel::resolve_checkpoint(own_checkpoints(path));
   if (latest.empty()) {
-    refuse_output(path, contents.run
-                            ? fmt::format("the run there has no checkpoint, which {} needs; train anew, with {}",
-                                          setting("extend"), setting("overwrite"))
-                            : fmt::format("no run is there, which {} needs; leave it out", setting("extend")));
+    refuse_output(path, contents.run ? fmt::format("its run has no checkpoint, which {} needs; start over with {}",
+                                                   setting("extend"), setting("overwrite"))
+                                     : fmt::format("contains no run, which {} needs; leave it out", setting("extend")));
   }
   return {.goes_on = true, .checkpoint = std::move(latest)};
 }

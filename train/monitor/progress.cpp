@@ -76,8 +76,9 @@ std::string evaluation_line(const EvaluationReport& report) {
 std::string resident_text(const StepReport& report) { return report.memory > 0 ? bytes_text(report.memory) : ""; }
 
 std::string skipped_line(const StepReport& report) {
-  return fmt::format("step {}: the gradient is not finite with loss scale {}: nothing is updated, the next has {}\n",
-                     report.step, *report.loss_scale, 0.5 * *report.loss_scale);
+  return fmt::format(
+      "step {}: the gradient is not finite with loss scale {}: the update is skipped, and the next step has {}\n",
+      report.step, *report.loss_scale, 0.5 * *report.loss_scale);
 }
 
 std::string checkpoint_line(const CheckpointReport& report) {

@@ -59,7 +59,7 @@ std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
 json read_description_of(const fs::path& directory) {
   const fs::path file = directory / "run.json";
   std::error_code none;
-  ensure(fs::is_regular_file(file, none), fmt::format("{}: no run.json is there; name the {} directory of a run",
+  ensure(fs::is_regular_file(file, none), fmt::format("{}: contains no run.json; give the {} directory of a run",
                                                       directory.string(), setting("output")));
   json run = read_json(file);
   ensure(run.is_object(), fmt::format("{}: not a run's", file.string()));

@@ -25,7 +25,8 @@ std::string search_obstacle(const DeviceSearch& search) {
   }
   if (!search.driver_serves) {
     return fmt::format(
-        "the NVIDIA driver here serves CUDA {} and this build needs {}; ask for a newer driver, or build with an older "
+        "the NVIDIA driver here supports CUDA {}, but this build needs {}; ask for a newer driver, or build with an "
+        "older "
         "CUDA toolkit",
         version_text(search.driver_version), version_text(search.needed_version));
   }
@@ -37,11 +38,10 @@ std::string search_obstacle(const DeviceSearch& search) {
 
 std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
   if (device.capability >= built_for) return {};
-  const std::string remedy =
-      device.capability < 70
-          ? std::string("the oldest that can be built for is 7.0: use another GPU")
-          : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}", device.capability < ampere ? 70 : ampere);
-  return fmt::format("GPU {} ({}) has compute capability {} and this build is for {} and later; {}", device.index,
+  const std::string remedy = device.capability < 70 ? std::string("the oldest supported is 7.0: use another GPU")
+                                                    : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}",
+                                                                  device.capability < ampere ? 70 : ampere);
+  return fmt::format("GPU {} ({}) has compute capability {}, but this build is for {} and later; {}", device.index,
                      device.name, capability_text(device.capability), capability_text(built_for), remedy);
 }
 
@@ -49,7 +49,7 @@ std::string precision_obstacle(const DeviceInfo& device, Precision precision, bo
   if (device.capability >= ampere) return {};
   const bool is_bfloat16 = precision == Precision::bfloat16;
   if (!is_bfloat16 && !tf32) return {};
-  return fmt::format("{}: this GPU ({}) has compute capability {}, and that needs 8.0; {}",
+  return fmt::format("{}: this GPU ({}) has compute capability {}, but 8.0 is needed; {}",
                      is_bfloat16 ? setting("precision", "bfloat16") : setting("tf32"), device.name,
                      capability_text(device.capability),
                      is_bfloat16 ? fmt::format("use {}, which it has", setting("precision", "half")) : "leave it out");

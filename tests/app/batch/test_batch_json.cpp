@@ -77,10 +77,10 @@ TEST(BatchJson, WhatIsMissingOrUnknownIsNamed) {
 
 TEST(BatchText, MarksTheFastestAndSaysWhatDoesNotFit) {
   const std::string text = to_text(batch_example());
-  EXPECT_THAT(text, HasSubstr("batch    64 images a step on 4 ranks, 16 at most on each\n"));
+  EXPECT_THAT(text, HasSubstr("batch    64 images per step on 4 ranks, at most 16 on each\n"));
   EXPECT_THAT(text, HasSubstr("machine  a100-80, 78.00 GiB free for a rank\n"));
   EXPECT_THAT(text, HasSubstr("250          256  fastest\n"));
-  EXPECT_THAT(text, HasSubstr("no    90.00 GiB            -          -            -  more than there is\n"));
+  EXPECT_THAT(text, HasSubstr("no    90.00 GiB            -          -            -  more than the free memory\n"));
   EXPECT_THAT(text, HasSubstr("  broken\n"));
   EXPECT_THAT(text, HasSubstr("sharded: --recompute none does not fit, --recompute layer 12 (48 on all ranks)\n"));
   EXPECT_THAT(text, HasSubstr("resident")) << "the figure is not the peak";

@@ -28,12 +28,12 @@ TEST_F(ReplaceableFile, AnEmptyFileIsNobodysAndADirectoryIsNoFile) {
   write_file(file, "x");
   EXPECT_EQ(error_of([&] { app::check_replaceable(output, false); }),
             "--output " + file.string() +
-                ": is there and is not a report; choose another name, or replace it with --overwrite");
+                ": exists and is not a report; choose another name, or replace it with --overwrite");
   EXPECT_NO_THROW(app::check_replaceable(output, true));
   fs::remove(file);
   fs::create_directory(file);
   EXPECT_EQ(error_of([&] { app::check_replaceable(output, true); }),
-            "--output " + file.string() + ": is no file; name one");
+            "--output " + file.string() + ": is not a file; give the name of a file");
 }
 
 TEST_F(ReplaceableFile, EvalReplacesItsOwnResultsOnly) {
@@ -83,7 +83,7 @@ TEST_F(ReplaceableFile, PrepareReplacesItsOwnFilesOnly) {
     const ProgramRun refused = prepare();
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.error_lines().back(),
-                HasSubstr(std::string(name) + ": is there and is not written by mylos prepare; "
+                HasSubstr(std::string(name) + ": exists and is not written by mylos prepare; "
                                               "choose another name, or replace it with --overwrite"));
     EXPECT_EQ(read_file(output), "{\"id\": \"of somebody\"}\n");
     const ProgramRun replaced = prepare({"--overwrite"});
@@ -101,7 +101,7 @@ TEST_F(ReplaceableFile, ATraceReplacesATraceOnly) {
   const ProgramRun refused = train_here({"--steps", "1", "--overwrite", "--trace", trace});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.error_lines().back(), HasSubstr("--trace " + trace.string() +
-                                                      ": is there and is not a trace of Mylos; choose another name, or "
+                                                      ": exists and is not a trace of Mylos; choose another name, or "
                                                       "remove it"));
   EXPECT_EQ(read_file(trace), "[\"of somebody\"]");
   EXPECT_FALSE(fs::exists(run_));

@@ -21,7 +21,7 @@ class CommandLine : public testing::Test {
 
 TEST_F(CommandLine, IsTheOneThatWasTypedWithoutWhatBeginsAnew) {
   tests::write_file(directory_ / "checkpoints/step-000005.h5", "a checkpoint");
-  const std::string plain = "to go on from the checkpoint: mylos train --model m --train_file=t --output o";
+  const std::string plain = "to continue from the checkpoint: mylos train --model m --train_file=t --output o";
   EXPECT_EQ(line({}), plain);
   EXPECT_EQ(line({"--overwrite"}), plain);
   EXPECT_EQ(line({"--overwrite_output_dir", "True", "--bf16"}), plain + " --bf16");
@@ -39,7 +39,7 @@ TEST_F(CommandLine, LeavesOutWhatHasNoEffect) {
 
 TEST_F(CommandLine, SaysThatNothingWasSavedAndWhatMayChange) {
   EXPECT_EQ(line({}, false, 4),
-            "no checkpoint was saved; to begin anew, on any number of ranks: mylos train --model m --train_file=t "
+            "no checkpoint was saved; to start over, on any number of ranks: mylos train --model m --train_file=t "
             "--output o");
 }
 

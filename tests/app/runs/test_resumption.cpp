@@ -22,8 +22,8 @@ TEST(Resumption, NamesTheFileThatHoldsOtherData) {
   const ordered_json saved = {{"resolved", {{"checksums", {{"train", "000012ab"}, {"dev", "00000008"}}}}}};
   EXPECT_THAT([&] { app::check_resumed_data(saved, "a.h5", data); },
               ThrowsMessage<std::runtime_error>(
-                  "--dev dev.json: holds other data than the run of a.h5 had read: the checksum was 00000008 and is "
-                  "00000007; give the file as it was, or begin anew with another --output or --overwrite --resume "
+                  "--dev dev.json: its data differ from those that the run of a.h5 read: the checksum was 00000008 and "
+                  "is 00000007; restore the file, or start over with another --output or --overwrite --resume "
                   "never"));
 }
 

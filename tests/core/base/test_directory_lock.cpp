@@ -30,7 +30,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* refused = "there is no file but a link, a pipe or a device: remove it";
+constexpr const char* refused = "in it is a link, a pipe or a device instead of a file: remove it";
 
 // Writing the holder's name must not change the target of a link.
 TEST(DirectoryLock, DoesNotFollowALink) {

@@ -175,7 +175,7 @@ TEST(Download, FilesThatAreTooLargeAreRefused) {
   const EnvironmentVariable no_proxy("no_proxy", "127.0.0.1");
   const tests::HttpServer server({{"/file", {200, "", std::string(most_bytes + 1, 'x')}}});
   EXPECT_THAT(error_of([&] { download(server.url() + "/file", directory / "f", most_bytes); }),
-              HasSubstr("; at most 1000 bytes are taken"));
+              HasSubstr("; at most 1000 bytes are accepted"));
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
   EXPECT_TRUE(download(server.url() + "/file", directory / "f", most_bytes + 1).found);
 }

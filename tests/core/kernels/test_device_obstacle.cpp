@@ -14,7 +14,7 @@ TEST(SearchObstacle, NamesWhatIsMissing) {
             "node with GPUs, or use a build for the CPU");
   EXPECT_EQ(
       search_obstacle({.has_driver = true, .driver_serves = false, .driver_version = 12040, .needed_version = 13000}),
-      "the NVIDIA driver here serves CUDA 12.4 and this build needs 13.0; ask for a newer driver, or build with "
+      "the NVIDIA driver here supports CUDA 12.4, but this build needs 13.0; ask for a newer driver, or build with "
       "an older CUDA toolkit");
   EXPECT_EQ(search_obstacle({.has_driver = true}),
             "no GPU is visible here; ask the scheduler for one (--gpus-per-task=1), or use a build for the CPU");
@@ -39,16 +39,16 @@ TEST(ArchitectureObstacle, IsAnOlderDevice) {
             "GPU 0 (NVIDIA L40) has compute capability 8.9 and this build is for 9.0 and later; build with "
             "-DMYLOS_CUDA_ARCHITECTURE=80");
   EXPECT_EQ(architecture_obstacle(p100, 70),
-            "GPU 0 (Tesla P100) has compute capability 6.0 and this build is for 7.0 and later; the oldest that can be "
-            "built for is 7.0: use another GPU");
+            "GPU 0 (Tesla P100) has compute capability 6.0 and this build is for 7.0 and later; the oldest supported "
+            "is 7.0: use another GPU");
 }
 
 TEST(PrecisionObstacle, IsWhatADeviceBeforeAmpereHasNot) {
   EXPECT_EQ(precision_obstacle(v100, Precision::bfloat16, false),
-            "`precision bfloat16`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; use "
+            "`precision bfloat16`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, but 8.0 is needed; use "
             "`precision half`, which it has");
   EXPECT_EQ(precision_obstacle(v100, Precision::float32, true),
-            "`tf32`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; leave it out");
+            "`tf32`: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, but 8.0 is needed; leave it out");
   EXPECT_EQ(precision_obstacle(v100, Precision::float32, false), "");
   EXPECT_EQ(precision_obstacle(v100, Precision::float16, false), "");
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {

@@ -229,7 +229,7 @@ TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
   EXPECT_THROW(problem.forward(), std::invalid_argument);
   EXPECT_THROW(problem.backward(), std::invalid_argument);
   EXPECT_THAT(attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16),
-              HasSubstr("builds for GPUs of compute capability 8.0 or later"));
+              HasSubstr("build for GPUs of compute capability 8.0 or later"));
   EXPECT_EQ(attention_obstacle(AttentionKernel::portable, Precision::float32, 20), "");
 }
 #endif

@@ -92,7 +92,8 @@ TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
   std::filesystem::resize_file(where / "model.safetensors", 60);
   fetch("tiny", log_);
   EXPECT_NO_THROW(verify_model(where));
-  EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("what is in the cache is not whole, so it is fetched again: ")));
+  EXPECT_THAT(lines_,
+              ::testing::Contains(HasSubstr("the copy in the cache is incomplete, so it is downloaded again: ")));
 }
 
 TEST_F(Fetch, AFileThatChangedInTheCacheIsFetchedAgainAndNotTaken) {
@@ -246,7 +247,7 @@ TEST_F(Fetch, AnUnreachedHubIsNamed) {
               AllOf(HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "),
                     EndsWith("; without a network, copy the model's directory (config.json, the tokenizer's files, the "
                              "weights) from elsewhere to " +
-                             (root_ / "cache/mylos/models/tiny").string() + ", or name its place with `model`")));
+                             (root_ / "cache/mylos/models/tiny").string() + ", or give its directory with `model`")));
   write_model(root_ / "cache/mylos/models/tiny");
   EXPECT_EQ(fetch("tiny", log_), root_ / "cache/mylos/models/tiny") << "what was copied there is taken";
   const EnvironmentVariable site("MYLOS_SQUAD_URL", "http://127.0.0.1:1");
@@ -266,7 +267,7 @@ TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
   write_file(root_ / "cache/mylos/squad/train-v1.1.json", "{}");
   EXPECT_THAT(fetch_error("squad"), HasSubstr("train-v1.1.json from "));
   EXPECT_THAT(lines_,
-              ::testing::Contains(AllOf(HasSubstr("what is in the cache is not whole, so it is fetched again: "),
+              ::testing::Contains(AllOf(HasSubstr("the copy in the cache is incomplete, so it is downloaded again: "),
                                         HasSubstr("train-v1.1.json from "))));
 }
 
@@ -399,7 +400,7 @@ TEST_F(FetchCifar10, IsUnpackedAndReadByImages) {
   EXPECT_THAT(lines_, ::testing::ElementsAre("already there: " + target_.string()));
   write_file(target_ / "test_batch.bin", std::string(3073, '\2'));
   EXPECT_THAT(fetch_error("cifar10"), HasSubstr("cifar-10-binary.tar.gz")) << "the archive is not the official one";
-  EXPECT_THAT(lines_.at(1), HasSubstr("what is in the cache is not whole, so it is fetched again: "));
+  EXPECT_THAT(lines_.at(1), HasSubstr("the copy in the cache is incomplete, so it is downloaded again: "));
 }
 
 TEST_F(FetchCifar10, WhatIsNotTheOfficialArchiveIsRefused) {
@@ -412,7 +413,7 @@ TEST_F(FetchCifar10, WhatIsNotTheOfficialArchiveIsRefused) {
   const auto error = [&] { return error_of([&] { fetch_cifar10(sha256_of(archive_), target_, log_); }); };
   EXPECT_THAT(error(), HasSubstr("tar --extract cifar-10-binary.tar.gz failed: "));
   write_archive("", 3072);
-  EXPECT_THAT(error(), HasSubstr("data_batch_1.bin has 3072 bytes, which are no whole images"));
+  EXPECT_THAT(error(), HasSubstr("data_batch_1.bin has 3072 bytes, which is not a whole number of images"));
   write_file(archive_, "no archive");
   EXPECT_THAT(error(), HasSubstr("tar --extract cifar-10-binary.tar.gz failed: "));
   EXPECT_FALSE(std::filesystem::exists(target_));

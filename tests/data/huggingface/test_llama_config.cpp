@@ -194,8 +194,7 @@ TEST(LlamaConfig, TokensAreOfTheVocabulary) {
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     EXPECT_EQ(llama_message(key, 97), fmt::format("F: {} = 97 is not a whole number from 0 to 96", key));
   }
-  EXPECT_EQ(llama_message("eos_token_id", {2, 97}),
-            "F: eos_token_id = [2,97] has what is not a whole number from 0 to 96");
+  EXPECT_EQ(llama_message("eos_token_id", {2, 97}), "F: eos_token_id = [2,97]: expected whole numbers from 0 to 96");
 }
 
 TEST(LlamaConfig, NumbersAreInTheirRange) {

@@ -166,7 +166,7 @@ TEST(Pretrained, WrongShapesShowBoth) {
 TEST(Pretrained, TwoNamesForOneTensorAreAnError) {
   auto tensors = whole();
   tensors.add("embeddings.LayerNorm.gamma", {2});
-  EXPECT_THAT(Loaded(tensors).message, HasSubstr("is also there as \""));
+  EXPECT_THAT(Loaded(tensors).message, HasSubstr("is also stored as \""));
 }
 
 TEST(Pretrained, AbsentFilesAreNamed) {
@@ -273,11 +273,11 @@ TEST(Pretrained, AnIgnoredTensorNeedsNoPlaceInTheIndex) {
   EXPECT_EQ(error_for_index(both, naming, ignored), "(nothing was thrown)");
   EXPECT_THAT(ignored, ElementsAre("toy.inverse_frequencies"));
   EXPECT_THAT(error_for_index(both, {.model = "a toy"}, ignored),
-              HasSubstr("tensor \"toy.inverse_frequencies\" is not in model.safetensors.index.json: the file is of"));
+              HasSubstr("tensor \"toy.inverse_frequencies\" is not in model.safetensors.index.json: the file or"));
   EXPECT_THAT(error_for_index(R"("toy.gate.weight":"model-00001-of-00002.safetensors",
                                  "toy.inverse_frequencies":"model-00002-of-00002.safetensors")",
                               naming, ignored),
-              HasSubstr("tensor \"toy.bias\" is not in model.safetensors.index.json: the file is of"));
+              HasSubstr("tensor \"toy.bias\" is not in model.safetensors.index.json: the file or"));
 }
 
 TEST(Pretrained, AFamilyThatIgnoresNothingNamesItsExtraTensors) {

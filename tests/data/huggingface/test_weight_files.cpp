@@ -59,7 +59,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
   }
   EXPECT_THAT(message(R"({"weight_map":{"a":"../b"}})"), HasSubstr("index.json: \"a\" is in \"../b\", which"));
   EXPECT_THAT(message(R"({"weight_map":{"a":"absent.safetensors"}})"),
-              EndsWith("index.json: \"a\" is in absent.safetensors, which is not there; fetch it"));
+              EndsWith("index.json: \"a\" is in absent.safetensors, which does not exist; fetch it"));
   write_one(directory / "s.safetensors", "b");
   EXPECT_THAT(message(R"({"weight_map":{"a":"s.safetensors"}})"),
               EndsWith("index.json: \"a\" should be in s.safetensors, which has no such tensor"));
@@ -71,7 +71,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
   EXPECT_THAT(
       error_of([&] { WeightFiles files(directory.path(), canonical_bert_name); }),
       EndsWith(
-          "t.safetensors: tensor \"embeddings.LayerNorm.weight\" is also there as \"embeddings.LayerNorm.gamma\" in "
+          "t.safetensors: tensor \"embeddings.LayerNorm.weight\" is also stored as \"embeddings.LayerNorm.gamma\" in "
           "s.safetensors"));
 }
 
@@ -90,8 +90,8 @@ TEST(WeightFiles, TensorsThatTheIndexDoesNotNameAreApart) {
   naming.is_ignored = [](std::string_view name) { return name == "b"; };
   EXPECT_NO_THROW(files.check_unnamed(naming));
   EXPECT_THAT(error_of([&] { files.check_unnamed({}); }),
-              EndsWith("s.safetensors: tensor \"b\" is not in model.safetensors.index.json: the "
-                       "file is of another model, or the index is; fetch both again"));
+              EndsWith("s.safetensors: tensor \"b\" is not in model.safetensors.index.json: the file or the index "
+                       "belongs to another model; fetch both again"));
 }
 
 TEST(WeightFiles, AShardCutShortIsNamedWithItsTensor) {
@@ -115,7 +115,8 @@ TEST(WeightFiles, AShardMayBeALink) {
   std::filesystem::create_symlink("../blobs/0123", directory / "snapshot/s.safetensors");
   EXPECT_TRUE(WeightFiles(directory / "snapshot").entries().contains("a"));
   std::filesystem::remove(directory / "blobs/0123");
-  EXPECT_THAT(error_of([&] { WeightFiles files(directory / "snapshot"); }), HasSubstr("which is not there; fetch it"));
+  EXPECT_THAT(error_of([&] { WeightFiles files(directory / "snapshot"); }),
+              HasSubstr("which does not exist; fetch it"));
 }
 
 TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {

@@ -173,7 +173,7 @@ TEST(WeightFilesWriter, ADirectoryThatAnotherWriterDoesNotSeeIsRefused) {
     return PretrainedWriter(directory / "best", config, {}, four_tensors(), format, {.writer = number, .writers = 2},
                             staged);
   };
-  EXPECT_THAT(error_of([&] { writer(1, directory / "elsewhere"); }), HasSubstr("is not there on every node"));
+  EXPECT_THAT(error_of([&] { writer(1, directory / "elsewhere"); }), HasSubstr("does not exist on every node"));
   EXPECT_FALSE(std::filesystem::exists(directory / "elsewhere"));
   // The other writer has written to a directory of its own node.
   PretrainedWriter first = writer(0, {});

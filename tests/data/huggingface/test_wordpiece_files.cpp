@@ -43,8 +43,9 @@ TEST(WordPieceFiles, WrongOptionsAreNamed) {
 
 TEST(WordPieceFiles, VocabularySizeGoesWithTheModel) {
   EXPECT_NO_THROW(check_vocabulary_size(30522, 30522, "V"));
-  EXPECT_EQ(error_of([&] { check_vocabulary_size(30522, 100, "V"); }),
-            "V has 100 tokens, config.json says vocab_size = 30522: it is not this model's vocabulary, or not whole");
+  EXPECT_EQ(
+      error_of([&] { check_vocabulary_size(30522, 100, "V"); }),
+      "V has 100 tokens, config.json says vocab_size = 30522: it is the vocabulary of another model, or incomplete");
   EXPECT_THAT(error_of([&] { check_vocabulary_size(30522, 30521, "V"); }), HasSubstr("V has 30521 tokens"));
   EXPECT_THAT(error_of([&] { check_vocabulary_size(30522, 30523, "V"); }), HasSubstr("V has 30523 tokens"));
   EXPECT_NO_THROW(check_vocabulary_size(30528, 30522, "V"));

@@ -114,7 +114,7 @@ TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     const bool is_ours = format == std::string("mylos images");
     EXPECT_EQ(is_image_file(path_), is_ours);
     EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
-                                 : "F: it is no file of images by `mylos prepare`");
+                                 : "F: `mylos prepare` did not write it");
   }
 }
 
@@ -171,14 +171,14 @@ TEST_F(ImageFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with("/names", std::vector<std::uint8_t>{'a', 0}), "F: the arrays of the images differ in length");
   EXPECT_EQ(with("/labels", std::vector<std::int32_t>{0, 2}), "F, image 1 (bee/c.jpg): label 2 of 2 labels");
   EXPECT_EQ(with("/labels", std::vector<std::int32_t>{-1, 1}), "F, image 0 (ant/a.png): label -1 of 2 labels");
-  EXPECT_EQ(with("/labels", std::vector<std::int32_t>{}), "F: it holds no image");
+  EXPECT_EQ(with("/labels", std::vector<std::int32_t>{}), "F: it contains no images");
   EXPECT_THAT(with("/checksums", std::vector<std::uint32_t>{0, 0}),
               ::testing::MatchesRegex("F, image 0 .ant/a.png. has CRC32C ........, not 00000000: the file is damaged; "
                                       "prepare it again"));
   const auto claim = [](hid_t file) {
     tests::replace_dataset(file, "/bytes", H5T_NATIVE_UINT8, std::uint64_t{1} << 40, H5P_DEFAULT);
   };
-  EXPECT_EQ(message_after(claim), "F: /bytes has shape (1099511627776), which the file is too short for");
+  EXPECT_EQ(message_after(claim), "F: /bytes has shape (1099511627776), but the file is too short for it");
 }
 
 TEST_F(ImageFileHdf5, ShapesThatLieAreNamed) {

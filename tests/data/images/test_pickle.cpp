@@ -53,7 +53,7 @@ TEST(Pickle, NumbersAndTextsAreRead) {
 
 TEST(Pickle, OtherOpcodesAreNamedAndNothingRuns) {
   EXPECT_THAT(pickle_error(recorded_pickle("a set")), StartsWith("is a pickle with opcode 0x8f at byte 11"));
-  EXPECT_EQ(pickle_error(recorded_pickle("protocol 5")), "is no pickle: it is of a later protocol than 4 at byte 0");
+  EXPECT_EQ(pickle_error(recorded_pickle("protocol 5")), "is not a pickle: it is of a later protocol than 4 at byte 0");
   EXPECT_THAT(pickle_error("cos\nsystem\nS'true'\n"), StartsWith("is a pickle with opcode 0x53 at byte 11"));
   const std::string call =
       "\x80\x02"
@@ -79,16 +79,16 @@ TEST(Pickle, OtherArraysAreRefused) {
 
 TEST(Pickle, BrokenOnesAreRefused) {
   EXPECT_EQ(pickle_error(""), "ends early");
-  EXPECT_EQ(pickle_error("."), "is no pickle: it takes from an empty stack at byte 0");
-  EXPECT_EQ(pickle_error("NN."), "is no pickle: it leaves more than one object at byte 2");
-  EXPECT_EQ(pickle_error("t."), "is no pickle: it has no mark at byte 0");
-  EXPECT_EQ(pickle_error("N(a"), "is no pickle: it takes from an empty stack at byte 2");
-  EXPECT_EQ(pickle_error("NNa."), "is no pickle: it adds to another object than a list or dictionary at byte 2");
-  EXPECT_EQ(pickle_error("}(Nu."), "is no pickle: it has a key without a value at byte 3");
-  EXPECT_EQ(pickle_error("h\x05."), "is no pickle: it asks for an object that is not there at byte 0");
-  EXPECT_EQ(pickle_error("NNb."), "is no pickle: it sets the state of what is no object at byte 2");
+  EXPECT_EQ(pickle_error("."), "is not a pickle: it takes from an empty stack at byte 0");
+  EXPECT_EQ(pickle_error("NN."), "is not a pickle: it leaves more than one object at byte 2");
+  EXPECT_EQ(pickle_error("t."), "is not a pickle: it has no mark at byte 0");
+  EXPECT_EQ(pickle_error("N(a"), "is not a pickle: it takes from an empty stack at byte 2");
+  EXPECT_EQ(pickle_error("NNa."), "is not a pickle: it adds to another object than a list or dictionary at byte 2");
+  EXPECT_EQ(pickle_error("}(Nu."), "is not a pickle: it has a key without a value at byte 3");
+  EXPECT_EQ(pickle_error("h\x05."), "is not a pickle: it asks for an object that does not exist at byte 0");
+  EXPECT_EQ(pickle_error("NNb."), "is not a pickle: it sets the state of something that is not an object at byte 2");
   EXPECT_EQ(pickle_error("\x8a\x09 more bytes than that"),
-            "is no pickle: it has an integer of more than 64 bits at byte 0");
+            "is not a pickle: it has an integer of more than 64 bits at byte 0");
   EXPECT_EQ(pickle_error("T\xff\xff\xff\xff."), "ends early");
   EXPECT_EQ(pickle_error(std::string("\x8d\xff\xff\xff\xff\xff\xff\xff\xff.")), "ends early");
   const std::string whole = recorded_pickle("CIFAR-100 in protocol 4");

@@ -110,7 +110,7 @@ TEST_F(FeatureFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     other.write<std::int32_t>("/model/weights", std::vector<std::int32_t>{1, 2});
     write(other);
   }
-  EXPECT_EQ(message(), "F: it is no feature file of `mylos prepare`");
+  EXPECT_EQ(message(), "F: `mylos prepare` did not write it");
   {
     Hdf5Writer other("other");
     other.set_attribute("format", 7);

@@ -69,7 +69,7 @@ TEST_F(HostileFeatures, ArraysThatAreNotInTheFileAreRefused) {
   const auto claim = [](hid_t file) {
     replace_dataset(file, "/contexts/bytes", H5T_NATIVE_UINT8, hsize_t{1} << 30, H5P_DEFAULT);
   };
-  EXPECT_EQ(message(claim), "F: /contexts/bytes has shape (1073741824), which the file is too short for");
+  EXPECT_EQ(message(claim), "F: /contexts/bytes has shape (1073741824), but the file is too short for it");
   const auto never_written = [](hid_t file) {
     replace_dataset(file, "/contexts/bytes", H5T_NATIVE_UINT8, 100, H5P_DEFAULT);
   };

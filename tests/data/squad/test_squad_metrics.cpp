@@ -180,7 +180,7 @@ TEST(SquadMetrics, SaysWhatCannotBeScored) {
   EXPECT_THAT(error_of([&] {
                 score_v1(impossible, {{"q", ""}});
               }),
-              HasSubstr("question q has no answer, which SQuAD 1.1 does not know; score it as 2.0"));
+              HasSubstr("question q has no answer, which SQuAD 1.1 does not allow; score it as 2.0"));
   const NoAnswerScores none;
   EXPECT_THAT(error_of([&] {
                 score_v2(dataset, {{"q", "fox"}}, &none);

@@ -20,8 +20,7 @@ TEST(DocumentFormat, IsInTheName) {
             "games.jsonl.gz: gzip-compressed: decompress it first");
   EXPECT_EQ(
       error_of([] { document_format("games.csv"); }),
-      "games.csv: the name says no format; known are .jsonl (JSON lines), .pgn (chess games) and .txt (a document a "
-      "line)");
+      "games.csv: the format is unknown; use .jsonl (JSON lines), .pgn (chess games) or .txt (one document per line)");
 }
 
 TEST(PlainTextDocuments, AreLines) {

@@ -48,7 +48,7 @@ TEST_F(JsonDocumentsTest, TheFirstObjectDecidesForTheFile) {
 
 TEST_F(JsonDocumentsTest, ABrokenLineIsNamed) {
   EXPECT_EQ(error("{\"body\": \"a\"}"),
-            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by `text-field`");
+            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; give the one with the text by `text-field`");
   EXPECT_EQ(error("{\"text\": \"a\"}", "body"), "F, line 1: the key 'body' is missing");
   EXPECT_EQ(error("{\"text\": \"a\"}\n{\"text\": 5}\n"), "F, line 2: text: expected string, found number");
   EXPECT_EQ(error("{\"text\": null}"), "F, line 1: text: expected string, found null");
@@ -60,7 +60,7 @@ TEST_F(JsonDocumentsTest, ABrokenLineIsNamed) {
             "F, line 1: input_ids[0]: expected a whole number that is not negative, found -1");
   EXPECT_EQ(error("{\"input_ids\": [1.5]}"),
             "F, line 1: input_ids[0]: expected a whole number that is not negative, found 1.5");
-  EXPECT_EQ(error("{\"input_ids\": [2147483648]}"), "F, line 1: input_ids[0]: 2147483648 is no token id");
+  EXPECT_EQ(error("{\"input_ids\": [2147483648]}"), "F, line 1: input_ids[0]: 2147483648 is not a token id");
   EXPECT_EQ(error("[1]"), "F, line 1: expected object, found list");
   EXPECT_EQ(error("{\"text\": \"a\"}\n[1]"), "F, line 2: expected object, found list");
 }

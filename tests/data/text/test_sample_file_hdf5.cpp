@@ -76,7 +76,7 @@ TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     const bool is_ours = format == std::string("mylos samples");
     EXPECT_EQ(is_sample_file(path_), is_ours);
     EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
-                                 : "F: it is no file of samples by `mylos prepare`");
+                                 : "F: `mylos prepare` did not write it");
   }
 }
 
@@ -122,14 +122,14 @@ TEST_F(SampleFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with([](auto& p) { p.options.end = -2; }), "F: BOS or EOS is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.options.max_length = static_cast<std::size_t>(-1); }),
             "F: max_length = -1 is negative");
-  EXPECT_EQ(with([](auto& p) { p.set = {}; }), "F: it holds no sample");
+  EXPECT_EQ(with([](auto& p) { p.set = {}; }), "F: it contains no samples");
 }
 
 TEST_F(SampleFileHdf5, SizesAreComparedWithTheFileBeforeMemoryIsTaken) {
   const auto claim = [](hid_t file) {
     tests::replace_dataset(file, "/ids", H5T_NATIVE_INT32, hsize_t{1} << 40, H5P_DEFAULT);
   };
-  EXPECT_EQ(message_after(claim), "F: /ids has shape (1099511627776), which the file is too short for");
+  EXPECT_EQ(message_after(claim), "F: /ids has shape (1099511627776), but the file is too short for it");
   write_sample_file(path_, small_samples());
   const auto link = [](hid_t file) {
     H5Ldelete(file, "/lines", H5P_DEFAULT);

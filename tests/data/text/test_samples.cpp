@@ -103,10 +103,10 @@ TEST_F(Samples, EmptyDocumentsAreCounted) {
 }
 
 TEST_F(Samples, AFileNeedsADocument) {
-  EXPECT_EQ(error("a.txt", ""), "F: no document in it");
-  EXPECT_EQ(error("a.jsonl", "\n\n"), "F: no document in it");
-  EXPECT_EQ(error("a.pgn", "; nothing\n"), "F: no document in it");
-  EXPECT_EQ(error("a.txt", "\n\n"), "F: nothing to learn from, 2 documents without text");
+  EXPECT_EQ(error("a.txt", ""), "F: contains no documents");
+  EXPECT_EQ(error("a.jsonl", "\n\n"), "F: contains no documents");
+  EXPECT_EQ(error("a.pgn", "; nothing\n"), "F: contains no documents");
+  EXPECT_EQ(error("a.txt", "\n\n"), "F: no text to train on, only 2 documents without text");
 }
 
 TEST_F(Samples, TheFirstDocumentsOnly) {
@@ -138,12 +138,12 @@ TEST_F(Samples, WithoutATokenizerDocumentsBringIds) {
   EXPECT_THAT(samples(read_samples(path, nullptr, options_, {})), ElementsAre(ElementsAre(1, 3, 4, 2)));
   tests::write_file(path, "\n{\"text\": \"ab\"}");
   EXPECT_EQ(tests::error_of_file(path, [&] { read_samples(path, nullptr, options_, {}); }),
-            "F, line 2: text, but the model's directory has no tokenizer.model; bring the ids as input_ids");
+            "F, line 2: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
 }
 
 TEST_F(Samples, NeedRoomForTwoTokens) {
   options_.max_length = 1;
-  EXPECT_THAT(error("a.txt", "a"), ::testing::HasSubstr("samples of at most 1 tokens predict nothing; the least is 2"));
+  EXPECT_THAT(error("a.txt", "a"), ::testing::HasSubstr("samples of at most 1 tokens predict nothing; use at least 2"));
 }
 
 TEST_F(Samples, ManyDocumentsKeepTheirOrderOnAnyNumberOfThreads) {

@@ -62,7 +62,7 @@ TEST_F(TokenizeDocuments, TheFirstErrorIsNamedWithItsLine) {
   auto documents = texts(3);
   documents[0].has_ids = true;
   EXPECT_EQ(tests::error_of([&] { tokenize_documents(documents, "F", nullptr, 1); }),
-            "F, line 2: text, but the model's directory has no tokenizer.model; bring the ids as input_ids");
+            "F, line 2: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
 }
 
 }  // namespace

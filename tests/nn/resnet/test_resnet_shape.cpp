@@ -77,7 +77,7 @@ TEST(ResnetShape, RefusesPartsThatDoNotFit) {
               HasSubstr("ResNet: 4 stages have channels and 3 have depths"));
   EXPECT_THAT(message([](ResnetShape& s) { s.depths[2] = 0; }), HasSubstr("ResNet: stage 2 has no blocks"));
   EXPECT_THAT(message([](ResnetShape& s) { s.hidden[1] = 6; }),
-              HasSubstr("ResNet: the 6 channels of stage 1 are no multiple of 4"));
+              HasSubstr("ResNet: the 6 channels of stage 1 are not a multiple of 4"));
   EXPECT_THAT(message([](ResnetShape& s) { s.labels = 0; }),
               HasSubstr("ResNet: 64 channels behind the stem and 0 labels"));
   EXPECT_THAT(message([](ResnetShape& s) { s.channels = 1; }),

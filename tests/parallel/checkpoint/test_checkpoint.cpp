@@ -92,7 +92,7 @@ TEST(CheckpointRecord, NamesWhatIsNotThere) {
   EXPECT_EQ(copy.integer("step"), 4u);
   EXPECT_EQ(copy.real("scale"), 0.5);
   EXPECT_THAT(error_of([&] { copy.text("name"); }), HasSubstr("some.h5: /run has no name"));
-  EXPECT_THAT(error_of([&] { copy.integer("scale"); }), HasSubstr("some.h5: /run/scale is no whole number"));
+  EXPECT_THAT(error_of([&] { copy.integer("scale"); }), HasSubstr("some.h5: /run/scale is not a whole number"));
   EXPECT_THROW(value_of_bytes<CheckpointRecord>("abc"), std::invalid_argument);
 }
 
@@ -232,10 +232,11 @@ TEST_F(Checkpoint, OfADamagedOneTheLastWholeOneBeforeItIsNamed) {
   const std::string whole = (checkpoints_ / "step-000020.h5").string();
   EXPECT_THAT(load_error(newest, small_, 40),
               AllOf(HasSubstr("step-000040.h5: "), HasSubstr("CRC32C is "),
-                    HasSubstr("; step-000020.h5 before it is whole: `resume " + whole + "` goes on from there")));
-  EXPECT_THAT(load_error(checkpoints_ / "step-000030.h5", small_), HasSubstr("; step-000020.h5 before it is whole: "));
+                    HasSubstr("; the earlier step-000020.h5 is intact: `resume " + whole + "` continues from it")));
+  EXPECT_THAT(load_error(checkpoints_ / "step-000030.h5", small_),
+              HasSubstr("; the earlier step-000020.h5 is intact: "));
   for (const char* name : {"step-000020.h5", "step-000010.h5"}) write_file(checkpoints_ / name, "no HDF5");
-  EXPECT_THAT(load_error(newest, small_, 40), HasSubstr("; none before it is whole"));
+  EXPECT_THAT(load_error(newest, small_, 40), HasSubstr("; no earlier checkpoint is intact"));
   EXPECT_THAT(load_error(checkpoints_ / "step-000010.h5", small_), Not(HasSubstr("before it")));
 }
 
@@ -261,7 +262,7 @@ TEST_F(Checkpoint, PreparingRefusesWhatCannotBe) {
     return error_of([&] { prepare_checkpoints(*world_, path, bytes, 3); });
   };
   EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55),
-              HasSubstr("checkpoints, 3 that stay and the one being written, take "));
+              HasSubstr("the 3 checkpoints that are kept and the one being written need "));
   EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("MiB are free"));
   EXPECT_THAT(error("/proc/checkpoints", 1), HasSubstr("cannot create /proc/checkpoints"));
   write_file(directory_ / "file", "");
@@ -276,7 +277,7 @@ TEST_F(Checkpoint, AMissingMemberIsNamed) {
   EXPECT_THAT(load_error(file, small_), HasSubstr("step-000001.h5: has no /optimizer/v/one.weight"));
   const CheckpointRecord record = read_checkpoint_record(*world_, file);
   EXPECT_THAT(error_of([&] { record.real("loss_scale"); }), HasSubstr("step-000001.h5: /run has no loss_scale"));
-  EXPECT_THAT(error_of([&] { record.text("step"); }), HasSubstr("/run/step is no text"));
+  EXPECT_THAT(error_of([&] { record.text("step"); }), HasSubstr("/run/step is not a text"));
   EXPECT_TRUE(record.has("step"));
 }
 
@@ -285,8 +286,9 @@ TEST_F(Checkpoint, AnotherModelIsNamed) {
   ParameterTable::Builder other;
   other.unit("one").tensor("one.weight", {3, 5}, {}).tensor("one.bias", {3}, {}).state("one.mean", {2}, {});
   other.unit("two").tensor("two.weight", {4}, {});
-  EXPECT_THAT(load_error(file, other.build()),
-              HasSubstr("/model/one.weight has shape (5, 3), this run's has (3, 5): it is another model's checkpoint"));
+  EXPECT_THAT(
+      load_error(file, other.build()),
+      HasSubstr("/model/one.weight has shape (5, 3), but (3, 5) in this run: it is a checkpoint of another model"));
   ParameterTable::Builder smaller;
   smaller.unit("one").tensor("one.weight", {5, 3}, {}).tensor("one.bias", {3}, {});
   EXPECT_THAT(load_error(file, smaller.build()), HasSubstr("has /model/two.weight, which this run's model"));

@@ -55,7 +55,7 @@ TEST_F(CheckpointFormats, ANewerOneIsNamedWithBothVersions) {
 
 TEST_F(CheckpointFormats, AnotherKindOfOurFilesIsNone) {
   change(format_attribute, std::string_view("mylos features"));
-  expect_refused(file_.string() + " is an HDF5 file, but no checkpoint of Mylos");
+  expect_refused(file_.string() + " is an HDF5 file, but not a checkpoint of Mylos");
 }
 
 TEST_F(CheckpointFormats, AnotherProgramsHdf5FileIsNone) {
@@ -65,7 +65,7 @@ TEST_F(CheckpointFormats, AnotherProgramsHdf5FileIsNone) {
     const Hdf5Id group(H5Gcreate2(file.get(), "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
     ASSERT_TRUE(group.is_valid());
   }
-  expect_refused(file_.string() + " is an HDF5 file, but no checkpoint of Mylos");
+  expect_refused(file_.string() + " is an HDF5 file, but not a checkpoint of Mylos");
 }
 
 }  // namespace

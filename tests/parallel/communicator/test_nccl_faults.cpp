@@ -61,7 +61,7 @@ TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
   EXPECT_THAT(ended.errors,
               AllOf(HasSubstr("mylos: error: NCCL: making a group's id: unhandled system error (stand-in: "
                               "injected); NCCL_DEBUG=INFO in the environment says more\n"),
-                    Not(HasSubstr("has not come")), Not(HasSubstr("is gone"))));
+                    Not(HasSubstr("has not reached")), Not(HasSubstr("is gone"))));
 }
 
 TEST(NcclFaults, AConnectionThatFailsIsTold) {
@@ -72,8 +72,8 @@ TEST(NcclFaults, AConnectionThatFailsIsTold) {
 
 TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
   const std::string errors = errors_of_fault("connect");
-  EXPECT_THAT(errors, ContainsRegex("mylos: error: all ranks have come to: step 1, NCCL connection of the devices; "
-                                    "yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+  EXPECT_THAT(errors, ContainsRegex("mylos: error: all ranks have reached: step 1, NCCL connection of the devices; but "
+                                    "it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 
 TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
@@ -97,8 +97,8 @@ TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
 TEST(NcclFaults, AGroupThatNeverEndsEndsAtTheTimeLimit) {
   EXPECT_THAT(
       errors_of_fault("hang:3", "group"),
-      ContainsRegex("mylos: error: all ranks have come to: step [345], NCCL all-reduce of layer 3 gradients and "
-                    "2 more, 384.0 KiB; yet it has not ended for [0-9]+ s"));
+      ContainsRegex("mylos: error: all ranks have reached: step [345], NCCL all-reduce of layer 3 gradients and "
+                    "2 more, 384.0 KiB; but it has not finished for [0-9]+ s"));
 }
 
 TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {
@@ -117,8 +117,8 @@ TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
   const std::string errors = errors_of_fault("hang:3");
   EXPECT_THAT(
       errors,
-      ContainsRegex("mylos: error: all ranks have come to: step [345], NCCL all-reduce of layer 3 gradients, 256.0 "
-                    "KiB; yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+      ContainsRegex("mylos: error: all ranks have reached: step [345], NCCL all-reduce of layer 3 gradients, 256.0 "
+                    "KiB; but it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 
 TEST(NcclFaults, AKilledRankIsNamedByItsPeer) {

@@ -22,8 +22,8 @@ RankState other(Activity activity) { return {"n2", activity, 30, "all-reduce of 
 TEST(WaitReport, ARankThatDoesNotAnswerIsNamedWithWhatOthersWaitFor) {
   const std::vector<RankState> ranks{waiting(), waiting(), other(Activity::silent), waiting()};
   EXPECT_THAT(describe_wait(ranks, 0),
-              ElementsAre("rank 2 on n2 has not come to: step 31, all-reduce of layer 3 gradients, 28.0 MiB; ranks 0, "
-                          "1, 3 wait since 12 s; no answer comes: stopped, or cut off",
+              ElementsAre("rank 2 on n2 has not reached: step 31, all-reduce of layer 3 gradients, 28.0 MiB; ranks 0, "
+                          "1, 3 wait since 12 s; no response: stopped, or disconnected",
                           "  rank 0 on n1: waits in step 31, all-reduce of layer 3 gradients, 28.0 MiB, since 12.3 s",
                           StartsWith("  rank 1 on n1: waits in step 31"), "  rank 2 on n2: no answer",
                           StartsWith("  rank 3 on n1: waits in step 31")));
@@ -32,7 +32,7 @@ TEST(WaitReport, ARankThatDoesNotAnswerIsNamedWithWhatOthersWaitFor) {
 TEST(WaitReport, ARankThatComputesIsNamedAndTheLimit) {
   const std::vector<RankState> ranks{waiting(), other(Activity::computing)};
   const std::vector<std::string> lines = describe_wait(ranks, 0);
-  EXPECT_THAT(lines[0], AllOf(StartsWith("rank 1 on n2 has not come to: step 31"), HasSubstr("rank 0 waits since 12 s"),
+  EXPECT_THAT(lines[0], AllOf(StartsWith("rank 1 on n2 has not reached: step 31"), HasSubstr("rank 0 waits since 12 s"),
                               HasSubstr("`collective-timeout`")));
   EXPECT_EQ(lines[2], "  rank 1 on n2: step 30, computes since 40.0 s, after all-reduce of layer 9 gradients");
 }
@@ -45,26 +45,26 @@ TEST(WaitReport, TimeWithFilesIsExcusedUpToABound) {
   EXPECT_EQ(excused_seconds(ranks, 2.0), 2.0 * file_patience);
   EXPECT_EQ(excused_seconds(std::vector<RankState>{waiting()}, 10.0), 0.0);
   EXPECT_THAT(describe_wait(ranks, 0)[0],
-              AllOf(StartsWith("rank 1 on n2 has not come to"), HasSubstr("at work with files for 25 s")));
+              AllOf(StartsWith("rank 1 on n2 has not reached"), HasSubstr("working on files for 25 s")));
   EXPECT_EQ(describe_wait(ranks, 0)[2],
-            "  rank 1 on n2: step 30, at work with files since 40.0 s, after all-reduce of layer 9 gradients");
+            "  rank 1 on n2: step 30, working on files since 40.0 s, after all-reduce of layer 9 gradients");
 }
 
 TEST(WaitReport, AStoppedRankIsTheCauseWhereOthersWaitInOtherOperations) {
   const std::vector<RankState> ranks{waiting(), other(Activity::waiting), other(Activity::silent)};
-  EXPECT_THAT(describe_wait(ranks, 0)[0], StartsWith("rank 2 on n2 has not come"));
+  EXPECT_THAT(describe_wait(ranks, 0)[0], StartsWith("rank 2 on n2 has not reached"));
 }
 
 TEST(WaitReport, RanksThatWaitForEachOtherAreTold) {
   const std::vector<RankState> ranks{waiting(7), waiting(8)};
   EXPECT_THAT(describe_wait(ranks, 0)[0],
-              AllOf(StartsWith("rank 1 on n1 has not come"), HasSubstr("waiting elsewhere, as the lines below say")));
+              AllOf(StartsWith("rank 1 on n1 has not reached"), HasSubstr("waiting elsewhere; see the lines below")));
 }
 
 TEST(WaitReport, AllMayBeThereAndYetItDoesNotEnd) {
   const std::vector<RankState> ranks{waiting(), waiting()};
-  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("all ranks have come to: step 31"), HasSubstr("12 s"),
-                                                HasSubstr("MPI or the network does not go on")));
+  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("all ranks have reached: step 31"), HasSubstr("12 s"),
+                                                HasSubstr("MPI or the network hangs")));
 }
 
 TEST(WaitReport, WhereNcclDoesNotGoOnItSaysHowToHearMore) {

@@ -26,7 +26,7 @@ using Ranks = std::vector<std::size_t>;
 
 constexpr std::size_t ranks = 4, most_ranks = 8;
 constexpr const char* gone =
-    "mylos: error: rank 3 \\(process [0-9]+\\) on .* is gone; its own output, .* waits in: step 3, "
+    "mylos: error: rank 3 \\(process [0-9]+\\) on .* is gone; its output, .* waits in: step 3, "
     "all-reduce of layer 3 gradients, 4.0 MiB";
 
 class FailingRanks : public ::testing::Test {
@@ -82,8 +82,8 @@ TEST_F(FailingRanks, NoneFails) {
 TEST_F(FailingRanks, AStoppedRankIsNamedWithWhatOthersWaitFor) {
   const std::string errors = errors_of("stop");
   EXPECT_THAT(errors,
-              ContainsRegex("mylos: error: rank 3 on .* has not come to: step 3, all-reduce of layer 3 gradients, 4.0 "
-                            "MiB; ranks 0, 1, 2 wait since [0-9]+ s; no answer comes"));
+              ContainsRegex("mylos: error: rank 3 on .* has not reached: step 3, all-reduce of layer 3 gradients, 4.0 "
+                            "MiB; ranks 0, 1, 2 wait since [0-9]+ s; no response"));
   EXPECT_THAT(errors, ContainsRegex("rank 1 on .*: waits in step 3, all-reduce of layer 3 gradients, 4.0 MiB, since"));
   EXPECT_NE(exit_code_, 0);
 }
@@ -114,8 +114,8 @@ TEST_P(StoppedRanks, AreNamedInOneLine) {
   EXPECT_THAT(
       run.errors,
       ContainsRegex(fmt::format(
-          "mylos: error: rank {} on [^,;]* ha(s|ve) not come to: step 3, all-reduce of layer 3 gradients, 4.0 MiB; "
-          "ranks? {} waits? since [0-9]+ s; no answer comes",
+          "mylos: error: rank {} on [^,;]* ha(s|ve) not reached: step 3, all-reduce of layer 3 gradients, 4.0 MiB; "
+          "ranks? {} waits? since [0-9]+ s; no response",
           fmt::join(missing, " on [^,;]*, rank "), fmt::join(waiting, ", "))));
   EXPECT_THAT(run.errors, Not(ContainsRegex("mylos: error: .*\n.*mylos: error: "))) << "one line names them";
   EXPECT_NE(run.exit_code, 0);
@@ -149,13 +149,13 @@ TEST_F(FailingRanks, ARankThatEndsWithAnErrorTellsItAndOthersEnd) {
 
 TEST_F(FailingRanks, AnErrorOfAllRanksIsNotAFaultOfAny) {
   EXPECT_THAT(errors_of("all-throw"), AllOf(HasSubstr("mylos: error: the same error on every rank"),
-                                            Not(HasSubstr("is gone")), Not(HasSubstr("has not come"))));
+                                            Not(HasSubstr("is gone")), Not(HasSubstr("has not reached"))));
   EXPECT_EQ(exit_code_, 1);
 }
 
 TEST_F(FailingRanks, ARankThatComputesForTooLongIsNamed) {
   EXPECT_THAT(errors_of("compute"),
-              AllOf(ContainsRegex("rank 3 on .* has not come to: step 3, .*; still at work before it"),
+              AllOf(ContainsRegex("rank 3 on .* has not reached: step 3, .*; still computing"),
                     ContainsRegex("rank 3 on .*: step 3, computes since [0-9.]+ s, after all-reduce of layer 3")));
 }
 
@@ -171,25 +171,25 @@ TEST_F(FailingRanks, ARankThatIsKilledWhileItWorksWithFilesIsNamedByItsPeers) {
 }
 
 TEST_F(FailingRanks, ARankThatStopsWhileItWorksWithFilesIsFound) {
-  EXPECT_THAT(errors_of("files-stop"), ContainsRegex("rank 3 on .* has not come to: .*no answer comes"));
+  EXPECT_THAT(errors_of("files-stop"), ContainsRegex("rank 3 on .* has not reached: .*no response"));
   EXPECT_NE(exit_code_, 0);
 }
 
 TEST_F(FailingRanks, OnlyTheTimeWithFilesIsNotCounted) {
-  EXPECT_THAT(errors_of("files-compute"), ContainsRegex("rank 3 on .* has not come to: .*; still at work before it"));
+  EXPECT_THAT(errors_of("files-compute"), ContainsRegex("rank 3 on .* has not reached: .*; still computing"));
 }
 
 TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
   EXPECT_THAT(errors_of("files-hang"),
-              AllOf(ContainsRegex("rank 3 on .* has not come to: .*; at work with files for [0-9]+ s: the file system"),
-                    ContainsRegex("rank 3 on .*: step 3, at work with files since [0-9.]+ s, after all-reduce of")));
+              AllOf(ContainsRegex("rank 3 on .* has not reached: .*; working on files for [0-9]+ s: the file system"),
+                    ContainsRegex("rank 3 on .*: step 3, working on files since [0-9.]+ s, after all-reduce of")));
 }
 
 /// The node's name comes from the environment.
 TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   const EnvironmentVariable node("SLURMD_NODENAME", "n\x1b]0;t\x07");
   const std::string errors = errors_of("end");
-  EXPECT_THAT(errors, HasSubstr("mylos: error: rank 3 on n]0;t has not come to: "));
+  EXPECT_THAT(errors, HasSubstr("mylos: error: rank 3 on n]0;t has not reached: "));
   EXPECT_THAT(errors, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07"))));
   EXPECT_NE(exit_code_, 0);
 }
@@ -205,7 +205,7 @@ TEST_F(FailingRanks, TheLastErrorHasNoEscapesAndTheRanksDoNotEndWellAfterIt) {
 }
 
 TEST_F(FailingRanks, RanksInOtherOperationsAreTold) {
-  EXPECT_THAT(errors_of("elsewhere"), AllOf(HasSubstr("waiting elsewhere, as the lines below say"),
+  EXPECT_THAT(errors_of("elsewhere"), AllOf(HasSubstr("waiting elsewhere; see the lines below"),
                                             HasSubstr("waits in step 3, barrier at the wrong place")));
 }
 

@@ -179,13 +179,13 @@ TEST_F(ImageDirectory, AMissingClassifierBeginsAnewInTrainingAlone) {
     return data::is_resnet_classifier(name) ? "" : name.substr(std::string("resnet.").size());
   });
   EXPECT_EQ(read(other_).size(), values_.size() - 2);
-  EXPECT_THAT(notices_, HasSubstr("has no last layer (classifier.1): it begins from values drawn by --seed"));
+  EXPECT_THAT(notices_, HasSubstr("has no last layer (classifier.1): it is initialised with --seed"));
   EXPECT_THAT(error_of([&] { read(other_, false); }), HasSubstr("lack 2 of"));
 }
 
 TEST_F(ImageDirectory, ANewClassifierIgnoresTheOldOne) {
   EXPECT_EQ(read(exported_, true, true).size(), values_.size() - 2);
-  EXPECT_THAT(notices_, EndsWith("its last layer has other labels, and begins anew, drawn by --seed"));
+  EXPECT_THAT(notices_, EndsWith("its last layer has other labels, and is initialised anew with --seed"));
 }
 
 TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {

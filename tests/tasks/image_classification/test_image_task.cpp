@@ -162,7 +162,7 @@ TEST_F(ImageTaskTest, AModelWithoutWeightsOrNamesTakesTheLabelsOfTheData) {
   const auto labels = make()->classifier().config.labels;
   ASSERT_EQ(labels.size(), 10u);
   EXPECT_EQ(labels[7], "7");
-  EXPECT_EQ(notices_.find("by their numbers"), std::string::npos);
+  EXPECT_EQ(notices_.find("by number"), std::string::npos);
 }
 
 TEST_F(ImageTaskTest, LabelsThatAreTakenByNumberAreTold) {
@@ -170,7 +170,7 @@ TEST_F(ImageTaskTest, LabelsThatAreTakenByNumberAreTold) {
   for (std::size_t i = 0; i < 10; ++i) config["id2label"][std::to_string(i)] = "shape " + std::to_string(i);
   tests::write_file(model_ / "config.json", config.dump());
   EXPECT_EQ(make()->classifier().config.labels[7], "shape 7");
-  EXPECT_THAT(notices_, HasSubstr("digits: its labels are taken by their numbers: 0 as shape 0, the first of "));
+  EXPECT_THAT(notices_, HasSubstr("digits: its labels are matched by number: 0 as shape 0, the first of "));
   image_config(run_).labels = 10;
   EXPECT_EQ(make()->classifier().config.labels[7], "7") << "asked for, its last layer begins anew";
 }
@@ -208,7 +208,7 @@ TEST_F(ImageTaskTest, ImagesTakeTheChannelsOfTheModel) {
 TEST_F(ImageTaskTest, OtherLabelsBeginANewLastLayerOnlyWhereThatIsAskedFor) {
   tests::write_small_classifier(model_, 7);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("digits has 10 labels (0, 1, 2, ...)"), HasSubstr("was made for 7 labels"),
-                               HasSubstr("; train with --labels 10 to begin its last layer anew")));
+                               HasSubstr("; train with --labels 10 to initialise its last layer anew")));
   image_config(run_).labels = 10;
   EXPECT_TRUE(make()->classifier().new_classifier);
   run_.task.train.clear();
@@ -219,7 +219,7 @@ TEST_F(ImageTaskTest, WithoutWeightsOnlyTrainingBegins) {
   const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) { FAIL(); });
   const auto training = make();
   training->initial_values(nothing);
-  EXPECT_THAT(notices_, HasSubstr("has no weights: the model begins from values drawn by --seed"));
+  EXPECT_THAT(notices_, HasSubstr("has no weights: the model is initialised with --seed"));
   run_.task.train.clear();
   const auto evaluating = make();
   EXPECT_THAT(error_of([&] { evaluating->initial_values(nothing); }), HasSubstr("has no weights; train it first"));
@@ -228,7 +228,7 @@ TEST_F(ImageTaskTest, WithoutWeightsOnlyTrainingBegins) {
 TEST_F(ImageTaskTest, TheStemOfSmallImagesIsSaidToBeOurs) {
   image_config(run_).stem = data::ResnetStem::cifar;
   make();
-  EXPECT_THAT(notices_, HasSubstr("transformers knows no such stem"));
+  EXPECT_THAT(notices_, HasSubstr("transformers does not have this stem"));
   tests::write_small_digits(digits_, 41, 15, 5);
   EXPECT_NO_THROW(make());
   image_config(run_).stem.reset();

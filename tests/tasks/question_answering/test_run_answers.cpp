@@ -51,7 +51,7 @@ TEST_F(RunAnswers, SayWhyQuestionsAreNotThere) {
   run_.run["dev"] = nullptr;
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("names no evaluation data"));
   run_.run["dev"] = (directory_ / "gone.json").string();
-  EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json is not there any more"));
+  EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json no longer exists"));
   tests::write_file(directory_ / "gone.json", "{");
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json: not JSON"));
   run_.run["dev"] = "/dev/zero";  // used to take all memory, and a pipe to wait forever

@@ -207,7 +207,7 @@ TEST_F(GemmCacheFile, TensorFloatsAreComputedByTheOneThatHasThemOrRefused) {
     return;
   }
   EXPECT_EQ(tests::error_of([&] { select_gemm(ExecutionSpace(), config, products(100)); }),
-            "matrix products: this build multiplies floats as they are, without TF32");
+            "matrix products: this build has no TF32");
 }
 
 TEST_F(GemmCacheFile, ANamedProviderComputesEverything) {

@@ -160,7 +160,7 @@ TEST(Half, AGradientThatIsNotFiniteWithTheLeastLossScaleStopsTheRun) {
   train::Trainer trainer(training(8.0), task);
   HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
-  EXPECT_THAT(error, AllOf(HasSubstr("step 4: loss "), HasSubstr(" with loss scale 1, the least: the run stops; "),
+  EXPECT_THAT(error, AllOf(HasSubstr("step 4: loss "), HasSubstr(" with loss scale 1, the smallest: the run stops; "),
                            HasSubstr("`precision` bfloat16 or float")));
   EXPECT_EQ(log.scales(), (std::vector<double>{8.0, 4.0, 2.0}));
   EXPECT_EQ(log.skipped(), 3u);

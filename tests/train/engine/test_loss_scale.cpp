@@ -77,7 +77,7 @@ TEST(LossScale, RefusesWhatWouldRoundOrIsOutOfBounds) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double value : {0.0, 0.5, -2.0, 3.0, 1000.0, 0x1p25, infinity, std::nan("")}) {
     EXPECT_FALSE(is_loss_scale(value)) << value;
-    EXPECT_THAT(tests::error_of([&] { LossScale scale(value); }), HasSubstr("no power of two from 1 to 16777216"));
+    EXPECT_THAT(tests::error_of([&] { LossScale scale(value); }), HasSubstr("not a power of two from 1 to 16777216"));
   }
   for (const double value : {1.0, 2.0, 65536.0, 0x1p24}) EXPECT_TRUE(is_loss_scale(value)) << value;
 }

@@ -227,7 +227,7 @@ TEST(PlanMemory, RefusesARecomputationThatTheModelHasNot) {
   TrainConfig config;
   config.recompute = nn::Recompute::layer;
   EXPECT_EQ(tests::error_of([&] { plan_memory(ListedTask(Batches{{10}}), config, 1, plenty); }),
-            "`recompute layer`: this model always keeps what its backward pass reads; use `recompute none`");
+            "`recompute layer`: this model cannot recompute activations; use `recompute none`");
 }
 
 /// Returns a model of many units, so that two of them are small.

@@ -54,7 +54,7 @@ TEST(LayOut, RefusesShardSizesThatDoNotFit) {
   EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::sharded, {.ranks = 4}); }),
             "`shard-size 4`: belongs to `mode hybrid`, and this run's is sharded; leave one of them out");
   EXPECT_THAT(tests::error_of([&] { lay_out({}, ModeKind::hybrid, {.ranks = 5, .nodes = 2, .of_node = 0}); }),
-              HasSubstr("say with `shard-size` how many split a unit"));
+              HasSubstr("give the ranks per copy of the model with `shard-size`"));
 }
 
 TrainConfig deterministic() {

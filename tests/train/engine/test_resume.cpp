@@ -215,7 +215,7 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   refused(other, "seed 42, now 8");
   other = config;
   other.steps = 20;
-  refused(other, "step-000014.h5: is of a run with other settings: steps 14, now 20");
+  refused(other, "step-000014.h5: belongs to a run with other settings: steps 14, now 20");
   other = config;
   other.optimizer.kind = train::OptimizerKind::adamw;
   refused(other, "optimizer sgd, now adamw");
@@ -231,7 +231,7 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   other.learning_rate_min = 0.0;
   other.schedule = nn::ScheduleKind::step;
   other.decay_steps = {3};
-  refused(other, "other settings: schedule cosine, now step; give those of the run");
+  refused(other, "other settings: schedule cosine, now step; use those of the run");
   TextTask text{TextTaskConfig{}};
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, text); }), HasSubstr("step-000014.h5"));
 }

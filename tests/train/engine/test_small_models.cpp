@@ -255,7 +255,7 @@ TEST(SmallModels, ALossThatIsNotFiniteLeavesStatisticsAsTheyWere) {
   config.clip = 0.0;
   config.output = output.path();
   train::Trainer trainer(config, task);
-  EXPECT_THAT(tests::error_of([&] { trainer.run({}); }), HasSubstr("last/ holds the weights that step 2 began with"));
+  EXPECT_THAT(tests::error_of([&] { trainer.run({}); }), HasSubstr("last/ contains the weights from before step 2"));
   const data::SafetensorsFile last(output / "last" / "model.safetensors");
   for (const float value : last.read_float("first.norm.running_mean")) EXPECT_TRUE(std::isfinite(value));
   for (const float value : last.read_float("first.norm.running_var")) EXPECT_TRUE(std::isfinite(value));

@@ -387,7 +387,7 @@ TEST_F(TrainingLoop, NoWeightsAreKeptWhereTheLastUpdateIsNotKnown) {
     ASSERT_EQ(record().integer("evaluation_due"), 1u);
     EXPECT_THAT(tests::error_of([&] { start(TaskObserver{}); }),
                 AllOf(StartsWith(fmt::format("the evaluation after step {}: ", first.step())),
-                      HasSubstr("remove it to go on from an earlier checkpoint")));
+                      HasSubstr("remove it to continue from an earlier checkpoint")));
     EXPECT_EQ(fs::exists(config_.output / "last"), scale == 1024.0);
   }
 }

@@ -184,7 +184,7 @@ TEST_F(GpuMonitorTest, AGpuThatIsLostIsOneLineAndTheOthersGoOn) {
     const auto monitor = watch(0, two_ranks(), 5ms);
     await_samples(6);
   }
-  EXPECT_THAT(log_, ElementsAre("n0: GPU 0 is not recorded any more: NVML: GPU is lost"));
+  EXPECT_THAT(log_, ElementsAre("n0: GPU 0 is no longer recorded: NVML: GPU is lost"));
   const auto all = read_gpu_samples(run_);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].points.size(), 2u);
@@ -199,7 +199,7 @@ TEST_F(GpuMonitorTest, ADriverThatDoesNotAnswerIsLeftBehind) {
     await_samples(1);
     std::this_thread::sleep_for(20ms);
   }
-  EXPECT_THAT(log_, ElementsAre("n0: the GPUs' driver or the disk does not answer; the last sample is not waited for"));
+  EXPECT_THAT(log_, ElementsAre("n0: the GPUs' driver or the disk does not respond; the last sample is left out"));
 }
 
 TEST_F(GpuMonitorTest, WhatStandsAgainstItIsToldOnceForANode) {

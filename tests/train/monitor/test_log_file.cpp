@@ -49,7 +49,7 @@ TEST_F(LogFileTest, KeepsWhatTheDiskDoesNotTakeAndWritesItOnceInOrder) {
     EXPECT_EQ(text(), before + "the second\nthird\n");
   }
   EXPECT_THAT(said_, ElementsAre("cannot write " + path_.string() +
-                                     ": File too large; the run goes on, keeps its records in memory and tries again",
+                                     ": File too large; the run continues, keeps its records in memory and tries again",
                                  path_.string() + " is written again, with the records that were kept"));
 }
 

@@ -113,7 +113,7 @@ TEST_F(OutputDirectoryTest, BeginsAnUnfinishedRunAnewThatHasNoCheckpoint) {
   OutputDirectory output(path_, plain);
   EXPECT_EQ(output.checkpoint(), "");
   EXPECT_EQ(output.start().remark,
-            path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+            path_.string() + " contains this run, interrupted before its first checkpoint: it starts over");
   EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl")) << "removed before the new run begins";
   output.begin({{"epochs", 2}});
   EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
@@ -132,7 +132,7 @@ TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
     EXPECT_EQ(names(), before);
   }
   EXPECT_EQ(refusal({.resume = false}),
-            "holds a run that did not finish; `resume auto` goes on with it, `overwrite` starts anew");
+            "contains an unfinished run; `resume auto` continues it, `overwrite` starts over");
   OutputDirectory anew(path_, overwrite);
   EXPECT_EQ(anew.checkpoint(), "");
   anew.begin({{"epochs", 2}});
@@ -161,7 +161,7 @@ TEST_F(OutputDirectoryTest, NeverClearsTheCheckpointItIsToResumeFrom) {
   const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
   tests::write_file(file, "a checkpoint");
   EXPECT_EQ(refusal({.overwrite = true, .resume_from = file}),
-            "would be cleared of the checkpoint to resume from; choose another");
+            "contains the checkpoint to resume from, which would be removed; choose another");
 }
 
 TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {
@@ -218,7 +218,7 @@ TEST_F(OutputDirectoryTest, SaysThatItClearsBeforeAnythingGoes) {
   EXPECT_EQ(run_json()["state"]["clearing"], true);
   EXPECT_EQ(OutputDirectory(path_, plain).checkpoint(), "") << "the old run's";
   EXPECT_EQ(refusal({.resume_from = path_ / "checkpoints" / "step-000005.h5"}),
-            "would be cleared of the checkpoint to resume from; choose another");
+            "contains the checkpoint to resume from, which would be removed; choose another");
 }
 
 TEST_F(OutputDirectoryTest, RefusesForeignFilesByNameAndKeepsThem) {
@@ -246,7 +246,7 @@ TEST_F(OutputDirectoryTest, RefusesAnotherProgramsRun) {
 
 TEST_F(OutputDirectoryTest, NamesWithControlCharactersStayOnOneLine) {
   tests::write_file(path_ / "a\nb", "x");
-  EXPECT_THAT(refusal(), HasSubstr("holds a\\x0ab,"));
+  EXPECT_THAT(refusal(), HasSubstr("contains a\\x0ab,"));
 }
 
 TEST_F(OutputDirectoryTest, RequeuedJobBeginsAnewWhatItCouldNotFinish) {
@@ -364,7 +364,7 @@ TEST_F(OutputDirectoryTest, FindsAFullDiskBeforeTheFirstStep) {
   const OutputDirectory output(path_, plain);
   EXPECT_NO_THROW(output.check_space(1 << 20));
   EXPECT_THAT(tests::error_of([&] { output.check_space(std::size_t{1} << 62); }),
-              MatchesRegex("`output .*`: 4.00 EiB are needed and .* are free there; make room or choose another "
+              MatchesRegex("`output .*`: 4.00 EiB are needed, but .* are free there; make room or choose another "
                            "directory"));
   EXPECT_THAT(names(), ElementsAre(".lock"));
 }
@@ -372,9 +372,10 @@ TEST_F(OutputDirectoryTest, FindsAFullDiskBeforeTheFirstStep) {
 TEST_F(OutputDirectoryTest, FindsAQuotaBeforeTheFirstStep) {
   const OutputDirectory output(path_, plain);
   const tests::FileSizeLimit limit(1 << 20);
-  EXPECT_THAT(tests::error_of([&] { output.check_space(1 << 21); }),
-              MatchesRegex("`output .*`: 2.00 MiB are needed and cannot be had there: cannot write .*/.probe: File too "
-                           "large"));
+  EXPECT_THAT(
+      tests::error_of([&] { output.check_space(1 << 21); }),
+      MatchesRegex("`output .*`: 2.00 MiB are needed, but cannot be allocated there: cannot write .*/.probe: File too "
+                   "large"));
   EXPECT_THAT(names(), ElementsAre(".lock"));
 }
 
@@ -400,7 +401,7 @@ TEST_F(OutputDirectoryTest, NamesTheFileWhereRunJsonDoesNotFit) {
 TEST_F(OutputDirectoryTest, FinishNeedsARunThatBegan) {
   OutputDirectory output(path_, plain);
   EXPECT_THAT(tests::error_of([&] { output.finish(); }), HasSubstr("did not begin"));
-  EXPECT_THAT(tests::error_of([&] { output.begin(OrderedJson::array()); }), HasSubstr("no JSON object"));
+  EXPECT_THAT(tests::error_of([&] { output.begin(OrderedJson::array()); }), HasSubstr("not a JSON object"));
 }
 
 }  // namespace

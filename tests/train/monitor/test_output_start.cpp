@@ -95,7 +95,7 @@ TEST_F(OutputStartTest, ObeysACheckpointOfItsOwnWhereItWasStartedByHand) {
     EXPECT_EQ(start.checkpoint.filename(), own(2).filename()) << name;
     EXPECT_EQ(start.remark, "");
   }
-  EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5`: no checkpoint is there"));
+  EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5`: contains no checkpoint"));
 }
 
 TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
@@ -105,13 +105,13 @@ TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
   EXPECT_EQ(start.checkpoint, own(2));
   EXPECT_EQ(start.remark, "this run has checkpoints of its own: `resume " + gone.string() + "` is not used");
   leave_run(false, 0);
-  EXPECT_EQ(refusal({.resume_from = gone}), "`resume " + gone.string() + "`: no checkpoint is there");
+  EXPECT_EQ(refusal({.resume_from = gone}), "`resume " + gone.string() + "`: contains no checkpoint");
 }
 
 TEST_F(OutputStartTest, RefusesToClearTheCheckpointThatIsNamed) {
   const auto expect_refused = [&] {
     EXPECT_THAT(refusal({.overwrite = true, .resume_from = own(1)}),
-                HasSubstr("would be cleared of the checkpoint to resume from; choose another"));
+                HasSubstr("contains the checkpoint to resume from, which would be removed; choose another"));
   };
   for (const bool finished : {true, false}) {
     leave_run(finished, 2);
@@ -125,7 +125,7 @@ TEST_F(OutputStartTest, KeepsAModelThatNoCheckpointStandsFor) {
   leave_run(false, 0);
   tests::write_file(path_ / "last" / "model.safetensors", "a model");
   for (const bool requeued : {false, true}) {
-    EXPECT_THAT(refusal({.requeued = requeued}), HasSubstr("has a model in last/, but no checkpoint to resume from"));
+    EXPECT_THAT(refusal({.requeued = requeued}), HasSubstr("with a model in last/, but no checkpoint to resume from"));
   }
   EXPECT_EQ(outcome({.overwrite = true}), "step 1");
 }
@@ -137,15 +137,15 @@ TEST_F(OutputStartTest, BeginsAnewOnlyWhatIsTheSameCommand) {
     return CommandDifference{.options = {"seed 42, now 7", "batch 4, now 8"}};
   }};
   EXPECT_EQ(refusal(rules), "`output " + path_.string() +
-                                "`: holds a run with other options that did not finish and has no checkpoint to resume "
-                                "from: seed 42, now 7; batch 4, now 8; `overwrite` starts anew, or choose another "
+                                "`: contains an unfinished run with other options and no checkpoint to resume from: "
+                                "seed 42, now 7; batch 4, now 8; `overwrite` starts over, or choose another "
                                 "directory");
   rules.overwrite = true;
   EXPECT_EQ(outcome(rules), "step 1");
   for (const bool requeued : {false, true}) {
     rules = {.requeued = requeued, .compare = [](const auto&) { return CommandDifference(); }};
     EXPECT_EQ(decide_start(path_, rules).remark,
-              path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+              path_.string() + " contains this run, interrupted before its first checkpoint: it starts over");
   }
 }
 
@@ -153,7 +153,7 @@ TEST_F(OutputStartTest, RefusesARunFileThatIsAPipe) {
   fs::create_directories(path_);
   ASSERT_EQ(::mkfifo((path_ / "run.json").c_str(), 0600), 0);
   EXPECT_THAT(refusal({}),
-              HasSubstr(path_.string() + "`: run.json there is no file but a directory, a pipe or a device"));
+              HasSubstr(path_.string() + "`: run.json in it is a directory, a pipe or a device instead of a file"));
 }
 
 TEST_F(OutputStartTest, GivesTheDifferencesFromAFinishedRun) {
@@ -183,10 +183,10 @@ TEST_F(OutputStartTest, ExtendsWhatHasACheckpoint) {
   EXPECT_EQ(outcome(same), "newest");
   for (const bool finished : {true, false}) {
     leave_run(finished, 0);
-    EXPECT_THAT(refusal(longer), HasSubstr("the run there has no checkpoint, which `extend` needs"));
+    EXPECT_THAT(refusal(longer), HasSubstr("its run has no checkpoint, which `extend` needs"));
   }
   fs::remove_all(path_);
-  EXPECT_THAT(refusal(longer), HasSubstr("no run is there, which `extend` needs; leave it out"));
+  EXPECT_THAT(refusal(longer), HasSubstr("contains no run, which `extend` needs; leave it out"));
 }
 
 TEST(OutputRules, KnowARequeuedJob) {
@@ -207,7 +207,7 @@ TEST(OutputStart, IsTheSameOnTheRankThatReceivesIt) {
                     .differing = {"seed 42, now 7", ""},
                     .goes_on = true,
                     .checkpoint = "run/checkpoints/step-000002.h5",
-                    .remark = "it begins anew"};
+                    .remark = "it starts over"};
   auto copy = value_of_bytes<OutputStart>(bytes_of_value(start));
   EXPECT_TRUE(members(copy) == members(start));
   OutputStart empty;

@@ -243,8 +243,8 @@ TEST_F(ProgressTest, CheckpointSaysSizeTimeAndBandwidth) {
 TEST_F(ProgressTest, ASkippedStepSaysWhyAndWhatIsNext) {
   begin(false, {.steps = 200, .steps_per_epoch = 100});
   progress_->step({.step = 1, .epoch = 0.01, .loss = 2.0, .tokens = 10, .loss_scale = 65536.0, .skipped = true});
-  EXPECT_THAT(written(), StartsWith("step 1: the gradient is not finite with loss scale 65536: nothing is updated, the "
-                                    "next has 32768\nstep 1/200"));
+  EXPECT_THAT(written(), StartsWith("step 1: the gradient is not finite with loss scale 65536: the update is skipped, "
+                                    "and the next step has 32768\nstep 1/200"));
 }
 
 TEST_F(ProgressTest, FinishLeavesTheLastLineStanding) {
