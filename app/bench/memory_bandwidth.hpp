@@ -8,8 +8,8 @@
 namespace mylos::app {
 
 /// Runs a triad a = s b - a with two reads and one write per element, as in STREAM (McCalpin), over arrays larger than
-/// any cache. It overwrites an array that it also reads: a store to another array would first fetch its cache line,
-/// which STREAM does not count and which would make the rate too low.
+/// any cache. It overwrites an array that it also reads: a store to a third array would first read its cache line, and
+/// because STREAM does not count that read, the rate would be too low.
 class MemoryBandwidth {
  public:
   /// Allocates two arrays of four times the last-level cache each, at least 128 MiB and at most 512 MiB; on GPUs 512

@@ -9,8 +9,8 @@
 /// The verbs of `mylos checkpoint`. They do not start Kokkos or MPI.
 namespace mylos::app {
 
-/// Resolves a path of the command line to a checkpoint file: the file itself, or the latest checkpoint in a run's or a
-/// checkpoints directory. Errors: std::runtime_error if there is none.
+/// Resolves a path of the command line to a checkpoint file: the file itself, or the latest checkpoint in a
+/// directory of a run or of checkpoints. Errors: std::runtime_error if there is none.
 std::filesystem::path checkpoint_at(const std::string& path);
 
 /// Writes the model of a checkpoint as a Hugging Face directory.

@@ -12,7 +12,7 @@ namespace mylos::app {
 /// Returns the help text with all commands.
 std::string program_help();
 
-/// Returns the usage of a command and its options for runs of `task`, with units, defaults and peers' names.
+/// Returns the usage of a command and its options for runs of `task`, with units, defaults and names in other programs.
 std::string command_help(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// Returns the sections of a command's options for runs of `task`, in table order.

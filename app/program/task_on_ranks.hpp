@@ -7,10 +7,10 @@
 
 namespace mylos::app {
 
-/// Makes the same task on all ranks, which must pass the same `run`. The first rank alone reads and tokenizes the data
-/// files, and sends the data to the others; a task that reads data as it trains opens them on every rank. Collective.
-/// Errors: on every rank, those of TaskKind::make, as on_all_ranks throws them; an error in the data of the first rank
-/// has no rank in its message.
+/// Makes the same task on all ranks, which must pass the same `run`. Only the first rank reads and tokenizes the data
+/// files, and sends the samples to the other ranks; tasks that read data during training open the files on every rank.
+/// Collective. Errors: those of TaskKind::make, thrown by every rank (see on_all_ranks). Messages about data that the
+/// first rank reads name no rank.
 std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
                                        const tasks::RunConfig& run, const Notice& notice);
 

@@ -12,11 +12,11 @@ struct RotaryScaling {
   enum class Kind {
     none,
     linear,  ///< all frequencies are divided by `factor`
-    llama3,  ///< long waves are divided by `factor`, short waves are kept, and those in between are interpolated
+    llama3,  ///< frequencies of long waves are divided by `factor`, those of short waves are kept; interpolated between
   } kind = Kind::none;
   double factor = 1.0;
-  // For llama3: waves are long from original_positions / low_frequency_factor on, and short below original_positions /
-  // high_frequency_factor.
+  // For llama3: wavelengths of at least original_positions / low_frequency_factor positions are long, and those below
+  // original_positions / high_frequency_factor are short.
   double low_frequency_factor = 1.0;
   double high_frequency_factor = 4.0;
   std::size_t original_positions = 8192;

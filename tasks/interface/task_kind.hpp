@@ -50,7 +50,7 @@ struct PeerOption {
   bool is_switch = false;
   std::string_view harmless = {};  ///< comma-separated values that are accepted and ignored; empty = all values
   std::string_view why = {};       ///< why Mylos ignores these values; if it is empty, Mylos refuses every value
-  std::string_view instead = {};   ///< what to use instead of the values that are refused
+  std::string_view instead = {};   ///< advice for values that are refused
   bool is_secret = false;          ///< messages never contain the value
 };
 

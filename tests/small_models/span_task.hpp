@@ -18,9 +18,9 @@ struct SpanTaskConfig {
   std::uint64_t seed = 5;
 };
 
-/// Returns a small BERT with dropout, with sequences of different lengths, in batches that no number of ranks divides.
+/// Returns a small BERT with dropout, for sequences of different lengths. Its batch is a prime number of sequences.
 SpanTaskConfig uneven_spans(Precision precision = Precision::float32);
-/// Returns the same BERT without dropout, which depends on the step, in batches of equal size.
+/// Returns the same BERT without dropout, whose masks depend on the step, and with batches of equal size.
 SpanTaskConfig even_spans(Precision precision);
 
 /// Sequences stored one after the other.

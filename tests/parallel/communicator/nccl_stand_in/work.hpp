@@ -21,7 +21,7 @@ inline std::size_t bytes_of(ncclDataType_t type) { return type == ncclUint8 ? 1 
 
 enum class Kind : std::uint64_t { messages = 1, all_reduce, reduce_scatter, all_gather, broadcast };
 
-/// What one NCCL call, or all messages of a group, exchange. Its messages include those from this rank to itself.
+/// The exchange of one NCCL call, or of all messages of a group. It includes messages from this rank to itself.
 struct Work {
   Kind kind = Kind::messages;
   std::vector<Message> sent, received;
