@@ -14,8 +14,8 @@ inline constexpr std::size_t broadcast_piece = std::size_t{16} << 20;
 
 /// Rank 0 calls `write`, and every other rank calls `read`, which must read the same values in the same order. They are
 /// sent in pieces of `piece` bytes. A rank needs memory for one piece in addition to the values. A single rank calls
-/// neither. Collective. Errors: those of `write` and `read`, on one rank alone, which must end the program for all;
-/// std::invalid_argument on a rank that reads fewer or more values than rank 0 writes.
+/// neither. Collective. Errors: those of `write` and `read`, thrown on that rank only, so that the caller must end the
+/// program on all ranks; std::invalid_argument on a rank that reads fewer or more values than rank 0 writes.
 void broadcast_values(Communicator& ranks, const std::function<void(ByteWriter&)>& write,
                       const std::function<void(ByteReader&)>& read, std::size_t piece = broadcast_piece);
 

@@ -55,12 +55,12 @@ void LogFile::write_kept() {
   } catch (const std::exception& error) {
     error_ = error.what();
     retry_at_ = Clock::now() + rest * (Clock::now() - begin);
-    if (!std::exchange(told_failure_, true)) {
+    if (!std::exchange(reported_failure_, true)) {
       say(error_ + "; the run continues, keeps its records in memory and tries again");
     }
     return;
   }
-  if (told_failure_ && !std::exchange(told_success_, true)) {
+  if (reported_failure_ && !std::exchange(reported_success_, true)) {
     say(fmt::format("{} is written again, with the records that were kept", file_.path().string()));
   }
 }

@@ -45,7 +45,7 @@ class LogFile {
   std::size_t kept_bytes_ = 0, dropped_ = 0;
   std::string error_;           ///< error of the last attempt; empty if it succeeded
   Clock::time_point retry_at_;  ///< earliest time of the next attempt
-  bool told_failure_ = false, told_success_ = false;
+  bool reported_failure_ = false, reported_success_ = false;
 };
 
 }  // namespace mylos::train
