@@ -2,9 +2,11 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/hdf5.hpp"
+#include "tests/fuzz/inputs.hpp"
 
 #include <hdf5.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <stdexcept>
@@ -12,10 +14,14 @@
 namespace mylos::tests {
 namespace {
 
-constexpr int most_changes = 32;                             // per input
-constexpr std::size_t most_reserved = std::size_t{4} << 20;  // bytes of a dataset that is allocated at creation
-constexpr hsize_t most_chunks = 4096;                        // per dimension, all of which an index lists
+constexpr int most_changes = 32;                     // per input
+constexpr hsize_t most_reserved = hsize_t{4} << 20;  // bytes of a dataset that is allocated at creation
+constexpr hsize_t most_chunks = 4096;                // per dimension, all of which an index lists
 constexpr const char* checksum_attribute = "crc32c";
+
+/// A forged file has at most this many bytes. HDF5 1.10 reads past its table of free blocks when it looks for 2^62
+/// bytes (H5FS_sect_find), so a dataset of any size must not be allocated.
+constexpr std::uintmax_t most_file_bytes = std::uintmax_t{2} * most_changes * most_reserved;
 
 /// HDF5 1.10 crashes in its exit handler if a file could not be closed, as happens with some of the forged files.
 [[maybe_unused]] const herr_t without_exit_handler = H5dont_atexit();
@@ -113,12 +119,12 @@ class Forgery {
     const auto layout = static_cast<Layout>(choices_.below(static_cast<std::size_t>(Layout::count)));
     std::array<hsize_t, 10> extents{};
     const auto rank = choices_.below(extents.size());
+    constexpr hsize_t too_many = most_reserved + 1;  // the product of ten extents may not fit in 64 bits
     hsize_t elements = 1;
     for (std::size_t i = 0; i < rank; ++i) {
       extents[i] = choices_.word();
       if (layout == Layout::chunked || layout == Layout::compressed) extents[i] %= most_chunks;
-      elements = extents[i] > most_reserved ? most_reserved : elements * extents[i];
-      if (elements > most_reserved) elements = most_reserved;
+      elements = std::min(elements * std::min(extents[i], too_many), too_many);
     }
     const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
     choose_layout(properties.get(), layout, rank, elements * H5Tget_size(type.get()) <= most_reserved);
@@ -255,6 +261,7 @@ std::uint32_t Choices::word() {
 void forge_hdf5(const std::filesystem::path& file, const ForgeryNames& names, Choices choices) {
   Forgery forgery(file, names, choices);
   forgery.run();
+  expect(std::filesystem::file_size(file) <= most_file_bytes, "a forged file is small");
   forgery.flip();
 }
 
