@@ -65,9 +65,10 @@ def draw_order(count):
 def train(model, features, order):
     """Yields the values of each step in the recorded form."""
     optimizer = make_adamw(model)
+    loss_of = lambda model, batch: question_answering_loss(model, batch)[0]
     for step, numbers in enumerate(order):
         batch = padded([features[number] for number in numbers])
-        row = train_step(model, optimizer, batch, learning_rate(step, STEPS, WARM_UP, PEAK))
+        row = train_step(model, optimizer, loss_of, batch, learning_rate(step, STEPS, WARM_UP, PEAK))
         yield row | {"tokens": int(batch["attention_mask"].sum())}
 
 

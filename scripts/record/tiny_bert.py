@@ -8,10 +8,9 @@ Recorded with torch 2.11.0, transformers 4.57.6.
 import json
 
 import torch
-from safetensors.torch import save_file
 
 from common import GOLDEN
-from training import learning_rate, make_adamw, make_model, question_answering_loss, train_step
+from training import learning_rate, make_adamw, make_model, parameters, question_answering_loss, train_step, write_tensors
 
 OUTPUT = GOLDEN / "reference" / "tiny_bert"
 SHAPE = {
@@ -41,36 +40,28 @@ def make_batch():
     }
 
 
-def write_tensors(name, tensors):
-    plain = {key: value.detach().to(torch.int32 if value.dtype == torch.int64 else value.dtype).contiguous().clone()
-             for key, value in tensors.items()}
-    save_file(plain, OUTPUT / f"{name}.safetensors")
-
-
-def parameters(model):
-    return {name: parameter.data for name, parameter in model.named_parameters()}
-
-
 def main():
     torch.set_num_threads(1)
     OUTPUT.mkdir(parents=True, exist_ok=True)
     # Biases and LayerNorm parameters are random, too, so that each affects the result.
     model = make_model(SHAPE, seed=1, spread=0.1)
     (OUTPUT / "config.json").write_text(json.dumps(model.config.to_diff_dict(), indent=1) + "\n", encoding="ascii")
-    write_tensors("model", parameters(model))
+    write_tensors(OUTPUT / "model.safetensors", parameters(model))
     batch = make_batch()
-    write_tensors("batch", batch)
+    write_tensors(OUTPUT / "batch.safetensors", batch)
 
     loss, starts, ends = question_answering_loss(model, batch)
     loss.backward()
     shown = batch["attention_mask"]
-    write_tensors("outputs", {"start_logits": starts * shown, "end_logits": ends * shown, "loss": loss.reshape(1)})
-    write_tensors("gradients", {name: parameter.grad for name, parameter in model.named_parameters()})
+    write_tensors(OUTPUT / "outputs.safetensors",
+                  {"start_logits": starts * shown, "end_logits": ends * shown, "loss": loss.reshape(1)})
+    write_tensors(OUTPUT / "gradients.safetensors", {name: parameter.grad for name, parameter in model.named_parameters()})
 
     optimizer = make_adamw(model)
-    steps = [train_step(model, optimizer, batch, learning_rate(step, STEPS, WARM_UP, PEAK)) for step in range(STEPS)]
+    loss_of = lambda model, batch: question_answering_loss(model, batch)[0]
+    steps = [train_step(model, optimizer, loss_of, batch, learning_rate(step, STEPS, WARM_UP, PEAK)) for step in range(STEPS)]
     (OUTPUT / "steps.json").write_text(json.dumps(steps, indent=1) + "\n", encoding="ascii")
-    write_tensors(f"after-{STEPS}-steps", parameters(model))
+    write_tensors(OUTPUT / f"after-{STEPS}-steps.safetensors", parameters(model))
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ Recorded with torch 2.11.0, transformers 4.57.6.
 import json
 
 import torch
-from safetensors.torch import save_file
 from transformers import ResNetConfig, ResNetForImageClassification
 
 from common import GOLDEN
-from training import learning_rate
+from training import learning_rate, write_tensors
 
 OUTPUT = GOLDEN / "reference" / "resnet"
 # A seed for which gradients in float differ from those in double by less than 4e-6; images: (number, channels, height, width).
@@ -48,15 +47,6 @@ def make_batch(shape, labels, draw):
     slopes = each() * torch.linspace(-1, 1, width) + each() * torch.linspace(-1, 1, height).reshape(-1, 1)
     pixels = 0.5 * each() + slopes + (0.5 + each().abs()) * torch.randn(shape, generator=draw)
     return {"pixel_values": pixels, "labels": torch.randint(labels, (count,), generator=draw)}
-
-
-def write_tensors(path, tensors):
-    """Writes tensors. Integers become int32, except num_batches_tracked, which keeps PyTorch's type."""
-    plain = {}
-    for name, value in tensors.items():
-        is_label = value.dtype == torch.int64 and not name.endswith("num_batches_tracked")
-        plain[name] = value.detach().to(torch.int32 if is_label else value.dtype).contiguous().clone()
-    save_file(plain, path)
 
 
 def make_sgd(model):

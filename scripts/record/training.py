@@ -1,6 +1,7 @@
-"""Shared by the recorders of training: a BERT for question answering, its loss, AdamW and the schedule (torch)."""
+"""Shared by the recorders of training: a BERT for question answering, its loss, AdamW, the schedule, and files of tensors (torch)."""
 
 import torch
+from safetensors.torch import save_file
 from transformers import BertConfig, BertForQuestionAnswering
 
 MASKED = torch.finfo(torch.float32).min
@@ -30,20 +31,20 @@ def question_answering_loss(model, batch):
 
 
 def make_adamw(model):
-    """Returns torch's AdamW with weight decay 0.01 except on biases and LayerNorm."""
-    plain = lambda name: name.endswith("bias") or "LayerNorm" in name
-    named = list(model.named_parameters())
+    """Returns torch's AdamW with weight decay 0.01 except on one-dimensional tensors: biases and normalizations."""
+    parameters = list(model.parameters())
     groups = [
-        {"params": [value for name, value in named if not plain(name)], "weight_decay": 0.01},
-        {"params": [value for name, value in named if plain(name)], "weight_decay": 0.0},
+        {"params": [value for value in parameters if value.dim() > 1], "weight_decay": 0.01},
+        {"params": [value for value in parameters if value.dim() == 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
 
 
-def train_step(model, optimizer, batch, rate):
-    """Runs one step with gradients clipped to norm 1. Returns loss, gradient norm before clipping, and learning rate."""
+def train_step(model, optimizer, loss_of, batch, rate):
+    """Runs one step on loss_of(model, batch) with gradients clipped to norm 1. Returns loss, gradient norm before clipping, and learning
+    rate."""
     optimizer.zero_grad()
-    loss, _, _ = question_answering_loss(model, batch)
+    loss = loss_of(model, batch)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     for group in optimizer.param_groups:
@@ -55,3 +56,16 @@ def train_step(model, optimizer, batch, rate):
 def learning_rate(step, steps, warm_up, peak):
     """Returns the learning rate of a step counted from 0: a linear rise to the peak, then a linear decay to 0."""
     return peak * step / warm_up if step < warm_up else peak * (steps - step) / (steps - warm_up)
+
+
+def parameters(model):
+    return {name: parameter.data for name, parameter in model.named_parameters()}
+
+
+def write_tensors(path, tensors):
+    """Writes tensors. Integers become int32, except num_batches_tracked, which keeps PyTorch's type."""
+    plain = {}
+    for name, value in tensors.items():
+        is_index = value.dtype == torch.int64 and not name.endswith("num_batches_tracked")
+        plain[name] = value.detach().to(torch.int32 if is_index else value.dtype).contiguous().clone()
+    save_file(plain, path)

@@ -1,5 +1,6 @@
 #include "tests/support/paths.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace mylos::tests {
@@ -25,6 +26,18 @@ std::filesystem::path shared_data() { return from_environment("MYLOS_DATA", sour
 
 std::filesystem::path shared_reference() {
   return from_environment("MYLOS_REFERENCE", source_dir() / ".." / "shared" / "reference");
+}
+
+std::vector<std::filesystem::path> recorded_models(const std::string& family) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> folders;
+  for (const fs::path& all : {golden_data() / "reference" / family, shared_reference() / family}) {
+    for (const auto& entry : fs::is_directory(all) ? fs::directory_iterator(all) : fs::directory_iterator()) {
+      if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(folders);
+  return folders;
 }
 
 }  // namespace mylos::tests

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 /// Locations of the files that tests read. Small recordings are in tests/golden; large ones are outside the tree, and
 /// tests skip with a reason if they are missing.
@@ -24,5 +26,9 @@ std::filesystem::path shared_data();
 
 /// Returns $MYLOS_REFERENCE, by default <root>/../shared/reference. It may not exist.
 std::filesystem::path shared_reference();
+
+/// Returns the folders with a recorded batch (batch.safetensors) in reference/<family> of golden_data(), and in
+/// <family> of shared_reference() if it exists. BERTs are in reference/ itself, and their family is "".
+std::vector<std::filesystem::path> recorded_models(const std::string& family);
 
 }  // namespace mylos::tests

@@ -92,12 +92,21 @@ TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
 }
 
 TEST(LlamaConfig, ReadsTheReferences) {
-  const auto folder = tests::shared_reference() / "llama";
+  const auto folder = tests::golden_data() / "reference/llama";
+  const LlamaConfig grouped = read_llama_config(folder / "grouped/config.json");
+  EXPECT_EQ(grouped.num_key_value_heads, 2u);
+  EXPECT_EQ(grouped.rope_theta, 1e6) << "at the top level";
+  EXPECT_FALSE(grouped.tie_word_embeddings);
+  const LlamaConfig tied = read_llama_config(folder / "tied/config.json");
+  EXPECT_EQ(tied.head_dim, 10u);
+  EXPECT_EQ(tied.rope_scaling, (RopeScaling{RopeScaling::Type::llama3, 4.0, 1.0, 4.0, 32}));
+  EXPECT_TRUE(tied.tie_word_embeddings);
+}
+
+TEST(LlamaConfig, ReadsTheReferenceOfTransformers5) {
+  const auto folder = tests::shared_reference() / "llama/stories260K";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
-  const LlamaConfig tiny = read_llama_config(folder / "tiny/config.json");
-  EXPECT_EQ(tiny.num_key_value_heads, 2u);
-  EXPECT_EQ(tiny.rope_theta, 1e6) << "at the top level";
-  const LlamaConfig stories = read_llama_config(PretrainedModel(folder / "stories260K"));
+  const LlamaConfig stories = read_llama_config(PretrainedModel(folder));
   EXPECT_EQ(stories.rope_theta, 10000.0) << "under rope_parameters";
   EXPECT_TRUE(stories.tie_word_embeddings);
   EXPECT_EQ(stories.pad_token_id, std::nullopt);

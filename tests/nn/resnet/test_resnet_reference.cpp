@@ -36,18 +36,6 @@ Values as_values(const std::vector<float>& values) { return {values.begin(), val
 
 double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-/// Returns the folders with a recorded batch: those of the tree, and of $MYLOS_REFERENCE if it exists.
-std::vector<fs::path> recorded_resnets() {
-  std::vector<fs::path> folders;
-  for (const fs::path& all : {golden_data() / "reference/resnet", shared_reference() / "resnet"}) {
-    for (const auto& entry : fs::is_directory(all) ? fs::directory_iterator(all) : fs::directory_iterator()) {
-      if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(folders);
-  return folders;
-}
-
 class ResnetReference : public testing::Test {
  protected:
   void TearDown() override { RecordProperty("worst", fmt::format("{:.2e}", worst_)); }
@@ -55,7 +43,7 @@ class ResnetReference : public testing::Test {
   /// Runs `check` for each recorded folder with each exact GEMM provider.
   template <class Check>
   void for_each_resnet(const Check& check) {
-    for (const fs::path& folder : recorded_resnets()) {
+    for (const fs::path& folder : recorded_models("resnet")) {
       for (const std::string& provider : exact_gemm_providers()) {
         SCOPED_TRACE(folder.string() + " with " + provider);
         check(folder, provider);

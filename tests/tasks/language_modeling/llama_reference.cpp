@@ -18,18 +18,6 @@ namespace fs = std::filesystem;
 /// The tolerance, relative to the largest element of the array.
 constexpr double llama_bound = 1e-5;
 
-/// Returns the recorded folders that contain their batch.
-std::vector<fs::path> recorded_llamas() {
-  std::vector<fs::path> folders;
-  const fs::path all = shared_reference() / "llama";
-  if (!fs::is_directory(all)) return folders;
-  for (const auto& entry : fs::directory_iterator(all)) {
-    if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
-  }
-  std::ranges::sort(folders);
-  return folders;
-}
-
 double largest_magnitude(std::span<const float> values) {
   double largest = 0.0;
   for (const float value : values) largest = std::max(largest, std::fabs(static_cast<double>(value)));
@@ -67,10 +55,8 @@ void LlamaReference::TearDown() { RecordProperty("worst", fmt::format("{:.2e}", 
 
 void LlamaReference::for_each_llama(
     const std::function<void(const fs::path& folder, const std::string& provider)>& check) {
-  const auto folders = recorded_llamas();
-  if (folders.empty())
-    GTEST_SKIP() << shared_reference() / "llama"
-                 << " has no recorded run";
+  const auto folders = recorded_models("llama");
+  ASSERT_FALSE(folders.empty());
   for (const fs::path& folder : folders) {
     for (const std::string& provider : exact_gemm_providers()) {
       SCOPED_TRACE(folder.string() + " with " + provider);

@@ -23,8 +23,7 @@ std::vector<float> without_padding(const RecordedTexts& texts, const data::Safet
 /// Returns the losses of these texts per sample, as computed in prediction.
 Values predicted_losses(LlamaEngine& engine, const RecordedTexts& texts);
 
-/// Tests on every folder of $MYLOS_REFERENCE/llama that contains batch.safetensors. Each test records its largest
-/// difference as a property.
+/// Tests on every recorded Llama with a batch. Each test records its largest difference as a property.
 class LlamaReference : public testing::Test {
  protected:
   void TearDown() override;

@@ -137,23 +137,10 @@ struct Engine {
   Batch batch;
 };
 
-/// Returns the recorded folders that contain their batch: those of the tree, and those of shared data if it exists.
-std::vector<fs::path> recorded_folders() {
-  std::vector<fs::path> folders;
-  for (const fs::path& all : {tests::golden_data() / "reference", tests::shared_reference()}) {
-    if (!fs::is_directory(all)) continue;
-    for (const auto& entry : fs::directory_iterator(all)) {
-      if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(folders);
-  return folders;
-}
-
 /// Runs `check` for each folder with each provider.
 template <class Check>
 void for_each_reference(const Check& check) {
-  const auto folders = recorded_folders();
+  const auto folders = tests::recorded_models("");
   ASSERT_FALSE(folders.empty());
   for (const fs::path& folder : folders) {
     for (const std::string& provider : exact_gemm_providers()) {
