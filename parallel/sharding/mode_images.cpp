@@ -2,7 +2,7 @@
 
 #include "parallel/communicator/image_memory.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
-#include "parallel/sharding/block_sum.hpp"
+#include "parallel/sharding/exact_sum.hpp"
 #include "parallel/sharding/unit_slots.hpp"
 
 #include <algorithm>
@@ -53,7 +53,6 @@ using Operation = ReplayedOperations::Operation;
 struct Replay {
   const ImageSettings& settings;
   const ParameterTable& table;
-  std::size_t tree_sums = 0;  ///< TreeBlockSum::sums_sent; 0 if sums are no trees
   ReplayedOperations operations = {};
 
   std::size_t units() const { return table.units().size(); }
@@ -84,9 +83,7 @@ struct Replay {
     const std::size_t losses = settings.samples * sizeof(double);
     operations.wait(submit(settings.shards, {losses}));
     operations.wait(submit(settings.replicas, {losses}));
-    if (tree_sums == 0) return operations.wait(submit(settings.shards, {sizeof(double)}));
-    const std::size_t bytes = tree_sums * sizeof(double);
-    operations.wait(submit(settings.shards, {bytes, settings.shards * bytes}));
+    operations.wait(submit(settings.shards, {settings.mode.tree_sums ? ExactSum::bytes : sizeof(double)}));
   }
 };
 
@@ -347,10 +344,9 @@ class ReplayedRun {
 
 std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table) {
   const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // otherwise all ranks take the same
-  const std::size_t tree_sums = settings.mode.tree_sums ? TreeBlockSum::sums_sent(table, settings.shards) : 0;
   std::size_t most = 0;
   for (std::size_t rank = 0; rank < (loads ? settings.shards : 1); ++rank) {
-    Replay replay{.settings = settings, .table = table, .tree_sums = tree_sums};
+    Replay replay{.settings = settings, .table = table};
     most = std::max(most, ReplayedRun(replay).run(rank));
   }
   return most;

@@ -2,7 +2,7 @@
 #include "core/kernels/optimizer.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
-#include "parallel/sharding/block_sum.hpp"
+#include "parallel/sharding/exact_sum.hpp"
 #include "parallel/sharding/parameter_gatherer.hpp"
 #include "parallel/sharding/sharded_gradients.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
@@ -42,7 +42,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
       : mesh_(mesh), ranks_(mesh.shard()), store_(store), acquired_(store.table().units().size()) {
     require(store.layout().shards == ranks_.size(),
             fmt::format("sharding strategy: a store of {} shards for {} ranks", store.layout().shards, ranks_.size()));
-    if (settings.tree_sums) tree_sum_.emplace(ranks_, store.table());
+    if (settings.tree_sums) exact_sum_.emplace(ranks_);
   }
 
   void add_slice(std::size_t unit, const Vector<float>& master, const Vector<float>& gradient,
@@ -100,7 +100,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   }
   void gradients_ready(std::size_t unit) final { reduce_gradients(unit); }
 
-  std::optional<TreeBlockSum> tree_sum_;            ///< set if sums are trees
+  std::optional<ExactSum> exact_sum_;                ///< set if sums of blocks are exact
   std::vector<Trace::Clock::time_point> acquired_;  ///< time of each unit's last acquisition
 };
 
@@ -116,9 +116,10 @@ UnitRange SlicedStrategy::saved_range(std::size_t unit, std::size_t rank) const 
 
 void SlicedStrategy::sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
                                    const Vector<double>& sum) {
-  if (tree_sum_) return (*tree_sum_)(space, values, sum);
+  const std::string what = "norm of the gradients";
+  if (exact_sum_) return (*exact_sum_)(space, values, sum, what);
   sum_in_order(space, values, sum);
-  ranks_.all_reduce(space, {sum.data(), sum.size(), ElementType::float64}, "norm of the gradients").wait(space);
+  ranks_.all_reduce(space, {sum.data(), sum.size(), ElementType::float64}, what).wait(space);
 }
 
 void SlicedStrategy::join_values(const ExecutionSpace& space, const Vector<double>& values, const std::string& what) {

@@ -32,8 +32,9 @@ struct UnitRange {
 struct ModeSettings {
   ModeKind kind = ModeKind::replicated;
   bool bfloat16_gradients = false;  ///< gradients are exchanged as bfloat16 and summed in float
-  bool tree_sums = false;           ///< sums over micro-batches and blocks are balanced binary trees (--deterministic)
-  std::size_t micro_batches = 1;    ///< maximum per rank and step; with tree_sums the exact number on every rank
+  /// Sums over micro-batches are balanced binary trees, and sums of blocks are exact (--deterministic).
+  bool tree_sums = false;
+  std::size_t micro_batches = 1;  ///< maximum per rank and step; with tree_sums the exact number on every rank
 };
 
 /// A way of distributing the state over ranks. Unless stated otherwise, every function is collective: all ranks call
@@ -60,8 +61,8 @@ class ShardingStrategy {
   virtual void finish_gradients(const ExecutionSpace& space) = 0;
   /// sum (1) = the sum of `values` over all ranks. Each rank passes one value for each block of slice_block elements of
   /// its slices. Each rank adds its values in order (see sum_in_order), and the ranks' sums are added in the order of
-  /// Communicator. With tree_sums the sum is a balanced tree over the blocks of each unit instead, which has the same
-  /// bits for any mode and number of ranks.
+  /// Communicator. With tree_sums the sum is exact instead (exact_sum.hpp), so that it has the same bits for any mode
+  /// and number of ranks.
   virtual void sum_of_blocks(const ExecutionSpace& space, const ConstVector<double>& values,
                              const Vector<double>& sum) = 0;
   /// values = their sum over all ranks, in groups that the mode uses anyway. For sums that are exact in any order: each

@@ -2,6 +2,7 @@
 
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/host_image.hpp"
+#include "parallel/sharding/exact_sum.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
 #include "tests/parallel/sharding/mode_run.hpp"
 
@@ -157,8 +158,7 @@ TEST(ModeImages, IncludeLossesAndTheSumsOfANorm) {
   EXPECT_EQ(image_bytes(settings, table), of_one_sample + 100000 * sizeof(double));
   settings.samples = 1;
   settings.mode.tree_sums = true;
-  // The first rank has the only block of each unit.
-  EXPECT_EQ(image_bytes(settings, table), of_one_sample + (2 + 2 * 2) * sizeof(double));
+  EXPECT_EQ(image_bytes(settings, table), of_one_sample + ExactSum::bytes);
 }
 
 TEST(ModeImages, IncludeTheLargestPieceThatIsLoaded) {
