@@ -47,7 +47,7 @@ std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().tabl
 /// Resolves what the arguments leave to the model's files, the number of ranks and the hardware.
 void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
   rank.launch.set_time_limit(std::chrono::duration<double>(arguments.collective_timeout));
-  on_all_ranks(rank.ranks, [&] {
+  on_all_ranks_with_copies(rank.ranks, [&] {
     const parallel::FileWork looking;
     resolve_model_argument(arguments, rank.notice());
     resolve_ranks(arguments, rank.ranks.size());

@@ -1,15 +1,39 @@
 #include "app/program/on_ranks.hpp"
 
 #include "app/program/exit_codes.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/value_broadcast.hpp"
 
 #include <fmt/format.h>
 
 #include <exception>
 
 namespace mylos::app {
+namespace {
+
+/// Calls run(work), which throws errors of `work` on all ranks as SharedError. A UsageError becomes one on all ranks.
+template <class Run>
+void keep_usage_errors(parallel::Communicator& ranks, const std::function<void()>& work, const Run& run) {
+  bool usage_error = false;
+  try {
+    run([&] {
+      try {
+        work();
+      } catch (const UsageError&) {
+        usage_error = true;
+        throw;
+      }
+    });
+  } catch (const parallel::SharedError& error) {
+    if (parallel::maximum(ranks, usage_error ? 1 : 0) == 0) throw;
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace
 
 int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
   const std::size_t rank = launch.world().rank();
@@ -31,20 +55,25 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
 }
 
 void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work) {
-  bool usage_error = false;
-  try {
-    parallel::on_every_rank(ranks, [&] {
-      try {
-        work();
-      } catch (const UsageError&) {
-        usage_error = true;
-        throw;
-      }
+  keep_usage_errors(ranks, work, [&](const auto& noted) { parallel::on_every_rank(ranks, noted); });
+}
+
+void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void()>& work) {
+  constexpr std::size_t small_file = parallel::broadcast_piece;
+  FileCopies copies;
+  keep_usage_errors(ranks, work, [&](const auto& noted) {
+    parallel::on_first_rank(ranks, [&] {
+      const KeepCopies keep(copies, small_file);
+      noted();
     });
-  } catch (const parallel::SharedError& error) {
-    if (parallel::maximum(ranks, usage_error ? 1 : 0) == 0) throw;
-    throw UsageError(error.what());
-  }
+    parallel::broadcast_values(
+        ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
+    parallel::on_every_rank(ranks, [&] {
+      if (ranks.rank() == 0) return;
+      const UseCopies use(copies);
+      noted();
+    });
+  });
 }
 
 }  // namespace mylos::app

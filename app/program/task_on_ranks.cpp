@@ -10,7 +10,7 @@ namespace mylos::app {
 std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
                                        const tasks::RunConfig& run, const Notice& notice) {
   std::unique_ptr<tasks::Task> task;
-  on_all_ranks(ranks, [&] {
+  on_all_ranks_with_copies(ranks, [&] {
     const parallel::FileWork loading;
     task = kind.make_without_data(run, notice);
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 
 namespace mylos {
 namespace {
@@ -97,9 +98,18 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
   if (sync_directory(parent_of(target))) std::filesystem::remove_all(old);
 }
 
+/// Most file systems list the type of an entry with its name, so that only links cost a call each.
+EntryKind kind_of(const std::filesystem::directory_entry& entry) {
+  std::error_code unreadable;  // counts as missing
+  if (entry.is_regular_file(unreadable)) return EntryKind::file;
+  if (entry.is_directory(unreadable)) return EntryKind::directory;
+  return entry.exists(unreadable) ? EntryKind::other : EntryKind::missing;
+}
+
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) {
+  if (const std::string* const copy = copy_of_text(path)) return *copy;
   const Descriptor file(path);
   std::string text(std::max(file.size() + 1, least_buffer), '\0');  // one extra byte, to reach the end without growing
   std::size_t length = 0;
@@ -108,7 +118,21 @@ std::string read_text(const std::filesystem::path& path) {
     if (length == text.size()) text.resize(2 * length);
   }
   text.resize(length);
+  keep_copy(path, text);
   return text;
+}
+
+std::vector<DirectoryEntry> list_directory(const std::filesystem::path& directory) {
+  if (const std::vector<DirectoryEntry>* const copy = copy_of_directory(directory)) return *copy;
+  std::error_code error;
+  std::vector<DirectoryEntry> entries;
+  for (std::filesystem::directory_iterator i(directory, error), end; !error && i != end; i.increment(error)) {
+    entries.push_back({i->path().filename().string(), kind_of(*i)});
+  }
+  if (error) fail_with_errno("read", directory, error.value());
+  std::ranges::sort(entries, {}, &DirectoryEntry::name);
+  keep_copy(directory, entries);
+  return entries;
 }
 
 void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {

@@ -1,16 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 /// Files and directories that are replaced atomically: readers see all of the new content or none.
 namespace mylos {
 
-/// Returns a file's bytes. Throws std::runtime_error naming the file if it cannot be read.
+/// Returns a file's bytes, or the copy in use (file_copies.hpp). Throws std::runtime_error naming the file if it cannot
+/// be read.
 std::string read_text(const std::filesystem::path& path);
+
+/// What an entry of a directory is; for a symbolic link, what it leads to. `missing`: a link that leads nowhere.
+enum class EntryKind : std::uint8_t { file, directory, other, missing };
+struct DirectoryEntry {
+  std::string name;
+  EntryKind kind = EntryKind::other;
+};
+inline auto members(DirectoryEntry& entry) { return std::tie(entry.name, entry.kind); }
+/// Returns the entries of a directory sorted by name, or the copy in use. Throws std::runtime_error naming the
+/// directory if it cannot be read.
+std::vector<DirectoryEntry> list_directory(const std::filesystem::path& directory);
 
 /// Throws std::runtime_error: "cannot <action> <path>: <message for the errno `code`>".
 [[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code);

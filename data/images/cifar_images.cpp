@@ -35,16 +35,13 @@ constexpr CifarForm cifar_forms[] = {{"data_batch", "test_batch", ".bin", "batch
 /// Finds files named `stem`, optionally followed by "_..." or "1", and then `ending`. Sorted by length, so that 10
 /// follows 9.
 std::vector<fs::path> files_named(const fs::path& directory, const std::string& stem, const std::string& ending) {
-  std::error_code error;
   std::vector<fs::path> files;
-  for (fs::directory_iterator i(directory, error), end; !error && i != end; i.increment(error)) {
-    std::string name = i->path().filename().string();
-    if (!name.starts_with(stem) || !name.ends_with(ending) || !i->is_regular_file()) continue;
-    name = name.substr(stem.size(), name.size() - stem.size() - ending.size());
-    const bool is_number = name.find_first_not_of("_0123456789") == std::string::npos;
-    if (is_number && (name.empty() || stem.ends_with("_batch"))) files.push_back(i->path());
+  for (const DirectoryEntry& entry : list_directory(directory)) {
+    if (!entry.name.starts_with(stem) || !entry.name.ends_with(ending) || entry.kind != EntryKind::file) continue;
+    const std::string number = entry.name.substr(stem.size(), entry.name.size() - stem.size() - ending.size());
+    const bool is_number = number.find_first_not_of("_0123456789") == std::string::npos;
+    if (is_number && (number.empty() || stem.ends_with("_batch"))) files.push_back(directory / entry.name);
   }
-  if (error) fail_with_errno("read", directory, error.value());
   std::ranges::sort(files, {}, [](const fs::path& file) { return std::pair(file.string().size(), file.string()); });
   return files;
 }

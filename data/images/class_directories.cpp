@@ -14,14 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the entries of a directory, sorted by name, without hidden ones. Throws with its path if it cannot be read.
-std::vector<fs::directory_entry> entries_of(const fs::path& directory) {
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator i(directory, error), end; !error && i != end; i.increment(error)) {
-    if (!i->path().filename().string().starts_with('.')) entries.push_back(*i);
-  }
-  if (error) fail_with_errno("read", directory, error.value());
-  std::ranges::sort(entries, {}, [](const fs::directory_entry& entry) { return entry.path().filename().string(); });
+std::vector<DirectoryEntry> entries_of(const fs::path& directory) {
+  std::vector<DirectoryEntry> entries = list_directory(directory);
+  std::erase_if(entries, [](const DirectoryEntry& entry) { return entry.name.starts_with('.'); });
   return entries;
 }
 
@@ -38,8 +33,8 @@ void check_ending(const fs::path& file) {
 class ClassDirectories : public ImageSet {
  public:
   ClassDirectories(fs::path directory, bool check_names) : directory_(std::move(directory)) {
-    for (const auto& entry : entries_of(directory_)) {
-      if (entry.is_directory()) add_class(entry.path(), check_names);
+    for (const DirectoryEntry& entry : entries_of(directory_)) {
+      if (entry.kind == EntryKind::directory) add_class(directory_ / entry.name, check_names);
     }
     if (label_names_.empty()) {
       fail(fmt::format("{} has no class directories, and no files of CIFAR or MNIST by their official names",
@@ -56,16 +51,17 @@ class ClassDirectories : public ImageSet {
  private:
   void add_class(const fs::path& path, bool check_names) {
     const std::size_t before = files_.size();
-    for (const auto& entry : entries_of(path)) {
-      if (entry.is_directory()) {
+    for (const DirectoryEntry& entry : entries_of(path)) {
+      const fs::path file = path / entry.name;
+      if (entry.kind == EntryKind::directory) {
         fail(
             fmt::format("{} is a directory inside a class directory; name the directory whose directories are the "
                         "classes",
-                        entry.path().string()));
+                        file.string()));
       }
-      if (entry.exists() && !entry.is_regular_file()) fail(fmt::format("{} is not a file", entry.path().string()));
-      if (check_names) check_ending(entry.path());
-      files_.push_back(entry.path().filename().string());
+      if (entry.kind == EntryKind::other) fail(fmt::format("{} is not a file", file.string()));
+      if (check_names) check_ending(file);
+      files_.push_back(entry.name);
     }
     ensure(files_.size() > before, fmt::format("{}: a class directory without images", path.string()));
     labels_.resize(files_.size(), static_cast<std::int32_t>(label_names_.size()));

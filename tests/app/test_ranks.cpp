@@ -274,6 +274,17 @@ TEST_F(FilesOfTheFirstRank, AreReadUntilASignalEndsAllRanks) {
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
 }
 
+/// On the other ranks these files are there, but empty.
+TEST_F(FilesOfTheFirstRank, IncludeTheModelsConfigurationAndVocabulary) {
+  for (const char* name : {"config.json", "vocab.txt"}) {
+    fs::rename(model_ / name, directory_ / name);
+    fs::create_symlink(fs::path("/proc/self/cwd") / name, model_ / name);
+    write_file(elsewhere_ / name, "");
+  }
+  const ProgramRun run = run_apart(3, words_of_first(run_));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+}
+
 TEST_F(FilesOfTheFirstRank, IncludingTheModelsAreNotEnoughAndTheOtherRankIsNamed) {
   const fs::path vocabulary = model_ / "vocab.txt";
   fs::rename(vocabulary, directory_ / "vocab.txt");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/file_copies.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
@@ -216,6 +217,25 @@ TEST_F(ClassDirectories, SortedNamesAreTheLabels) {
   EXPECT_EQ(set->name(1), "ant/b.jpeg");
   EXPECT_EQ(set->decode(1).shape, (ImageShape{21, 30, 3}));
   EXPECT_EQ(set->encoded(2), png);
+}
+
+/// As on the ranks that do not list the directories themselves.
+TEST_F(ClassDirectories, AreThoseOfTheCopiesInUse) {
+  put("ant/a.png", "1");
+  put("zebra/a.png", "2");
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 0);
+    open();
+  }
+  put("bear/a.png", "3");
+  put("ant/b.png", "4");
+  std::filesystem::remove(directory_ / "zebra/a.png");
+  const UseCopies use(copies);
+  const auto set = open();
+  EXPECT_THAT(set->label_names(), ElementsAre("ant", "zebra"));
+  EXPECT_THAT(set->labels(), ElementsAre(0, 1));
+  EXPECT_EQ(set->encoded(0), "1") << "pictures are read as they are needed";
 }
 
 TEST_F(ClassDirectories, WhatIsWrongIsNamed) {

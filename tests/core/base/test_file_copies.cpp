@@ -1,0 +1,95 @@
+#include "core/base/file_copies.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/value_bytes.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using tests::error_of;
+
+std::vector<std::string> names_of(const std::vector<DirectoryEntry>& entries) {
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+class FileCopiesTest : public testing::Test {
+ protected:
+  tests::TemporaryDirectory directory_;
+  fs::path file_ = directory_ / "config.json";
+};
+
+TEST_F(FileCopiesTest, AreReadWhereTheFilesAreGone) {
+  write_text(file_, "{}");
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 100);
+    EXPECT_EQ(read_text(file_), "{}");
+    EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));
+  }
+  fs::remove(file_);
+  // As another process receives them.
+  const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
+  {
+    const UseCopies use(received);
+    EXPECT_EQ(read_text(file_), "{}");
+    const std::vector<DirectoryEntry> entries = list_directory(directory_.path());
+    ASSERT_EQ(entries.size(), 1u);
+    EXPECT_EQ(entries[0].name, "config.json");
+    EXPECT_EQ(entries[0].kind, EntryKind::file);
+  }
+  EXPECT_THAT(error_of([&] { read_text(file_); }), HasSubstr("cannot read " + file_.string()));
+  EXPECT_THAT(list_directory(directory_.path()), IsEmpty());
+}
+
+TEST_F(FileCopiesTest, AreNotMadeOfLargeFilesOrLater) {
+  write_text(file_, "large");
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 4);
+    read_text(file_);
+  }
+  read_text(file_);
+  list_directory(directory_.path());
+  EXPECT_TRUE(copies.texts.empty() && copies.directories.empty());
+  // What has no copy is read.
+  const UseCopies use(copies);
+  EXPECT_EQ(read_text(file_), "large");
+  EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));
+}
+
+TEST_F(FileCopiesTest, AreKeptOrUsedOnceAtATime) {
+  FileCopies copies;
+  const KeepCopies keep(copies, 4);
+  EXPECT_THAT(error_of([&] { const UseCopies use(copies); }), HasSubstr("copies of files are in use already"));
+}
+
+TEST_F(FileCopiesTest, ListEntriesByWhatLinksLeadTo) {
+  write_text(directory_ / "a", "");
+  fs::create_directory(directory_ / "b");
+  fs::create_symlink("a", directory_ / "c");
+  fs::create_symlink("b", directory_ / "d");
+  fs::create_symlink("nowhere", directory_ / "e");
+  const std::vector<DirectoryEntry> entries = list_directory(directory_.path());
+  EXPECT_THAT(names_of(entries), ElementsAre("a", "b", "c", "d", "e"));
+  std::vector<EntryKind> kinds;
+  for (const DirectoryEntry& entry : entries) kinds.push_back(entry.kind);
+  EXPECT_THAT(kinds, ElementsAre(EntryKind::file, EntryKind::directory, EntryKind::file, EntryKind::directory,
+                                 EntryKind::missing));
+  EXPECT_THAT(error_of([&] { list_directory(directory_ / "nowhere"); }),
+              HasSubstr("cannot read " + (directory_ / "nowhere").string()));
+}
+
+}  // namespace
+}  // namespace mylos
