@@ -118,6 +118,7 @@ OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
           {"exchange_seconds", plan.step.exchange},
           {"exposed_seconds", plan.step.exposed},
           {"sent_bytes", plan.step.sent},
+          {"node_sent_bytes", plan.step.node_sent},
           {train::rate_key(work.name), work.count(plan.tokens) / plan.step.total()},
           {"busy", plan.busy()},
           {"efficient_batch", plan.efficient_batch},

@@ -244,8 +244,7 @@ def step_table(rates, plans, found):
         for case in CASES:
             hybrid, planned = Case("hybrid", case.micro_batches), plans.get((case, mbit))
             share = planned and planned["step_seconds"] / plans[hybrid, mbit]["step_seconds"]
-            # A node of the plan sends what one rank sends: its ranks forward different parts. In hybrid, only sums leave the node.
-            sends = planned and case.mode != "hybrid" and planned["sent_bytes"] / 1e6
+            sends = planned and planned["node_sent_bytes"] / 1e6
             rows.append([str(mbit), str(case), f"{found.median(case, mbit):.2f}", f"{found.median(('reported', case), mbit):.2f}",
                          f"{planned['step_seconds']:.2f}" if planned else "", found.ratio(case, hybrid, mbit), f"{share:.2f}" if planned else "",
                          f"{found.median(('bytes', case), mbit) / 1e6:.1f}", f"{node_sends(case) / 1e6:.1f}", f"{sends:.1f}" if sends else ""])

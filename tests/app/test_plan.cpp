@@ -427,13 +427,13 @@ INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
                          });
 
 struct SentSetting {
-  std::string mode, communication_precision;
+  std::string mode, communication_precision, micro_batches = "1";
 };
 
 class PlannedBytes : public PlannedRanks, public testing::WithParamInterface<SentSetting> {};
 
 TEST_P(PlannedBytes, AreThoseThatARankSends) {
-  const auto& [mode, communication_precision] = GetParam();
+  const auto& [mode, communication_precision, micro_batches] = GetParam();
   const bool is_hybrid = mode == "hybrid";
   write_tiny_model(model_, {.hidden = 128, .layers = 6, .feed_forward = 512});
   const Words same = {"--steps",      "8",  "--batch", "8",  "--max-length", "60",
@@ -443,6 +443,7 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
   for (Words* words : {&plan, &train}) {
     words->insert(words->end(), same.begin(), same.end());
     words->insert(words->end(), {"--communication-precision", communication_precision});
+    if (micro_batches != "1") words->insert(words->end(), {"--gradient-accumulation-steps", micro_batches});
     if (is_hybrid) words->insert(words->end(), {"--shard-size", "2"});
   }
   plan.insert(plan.end(), {"--model", model_});
@@ -459,9 +460,11 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
 INSTANTIATE_TEST_SUITE_P(In, PlannedBytes,
                          testing::Values(SentSetting{"replicated", "float"}, SentSetting{"sharded-optimizer", "float"},
                                          SentSetting{"sharded-gradients", "float"}, SentSetting{"sharded", "float"},
-                                         SentSetting{"hybrid", "float"}, SentSetting{"hybrid", "bfloat16"}),
+                                         SentSetting{"hybrid", "float"}, SentSetting{"hybrid", "bfloat16"},
+                                         SentSetting{"sharded", "float", "4"}),
                          [](const auto& of) {
                            std::string name = of.param.mode + "_" + of.param.communication_precision;
+                           if (of.param.micro_batches != "1") name += "_" + of.param.micro_batches;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

@@ -89,10 +89,18 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
     units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size});
   }
   const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
-  const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies,
-                    target.machine.contention};
-  const StepLayout layout{*config.parallel.mode, ranks.ranks, shards, micro_batches};
-  return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
+  const Links links{.local = target.machine.link,
+                    .of_node = ranks.of_node,
+                    .network = target.network,
+                    .by_node = target.ranks.on_host,
+                    .copies = target.machine.copies,
+                    .contention = target.machine.contention};
+  const StepLayout layout{.mode = *config.parallel.mode,
+                          .ranks = ranks.ranks,
+                          .shards = shards,
+                          .micro_batches = micro_batches,
+                          .partial = sizeof(float) / gradient};
+  return step_time(layout, links, table, units, optimizer_bytes * slices / target.rate.bandwidth);
 }
 
 /// Returns the smallest batch, a multiple of the number of ranks, with at least 90 % of the step spent computing, in

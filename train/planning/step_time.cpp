@@ -1,6 +1,12 @@
 #include "train/planning/step_time.hpp"
 
+#include "core/base/error.hpp"
+#include "parallel/sharding/step_gathers.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <vector>
 
 namespace mylos::train {
 namespace {
@@ -37,24 +43,59 @@ class Clocks {
   double now_ = 0.0, free_ = 0.0, sum_ = 0.0;
 };
 
-double part_of_others(std::size_t ranks) { return static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
+double part_of_others(std::size_t count) { return static_cast<double>(count - 1) / static_cast<double>(count); }
+
+/// The neighbours of a collective on their nodes.
+struct Neighbours {
+  std::size_t ranks, of_node, nodes;
+
+  Neighbours(const Links& links, std::size_t count)
+      : ranks(count),
+        of_node(std::min(count, std::max<std::size_t>(links.of_node, 1))),
+        nodes((count + of_node - 1) / of_node) {}
+  double latency(const Links& links) const {
+    constexpr double local_latency = 2e-6;  // per message within a node
+    return local_latency * static_cast<double>(of_node - 1) + links.network.latency * static_cast<double>(nodes - 1);
+  }
+};
+
+Exchanged ring_cost(const Links& links, const Neighbours& group, double bytes) {
+  const double sent = part_of_others(group.ranks) * bytes;
+  const double rate = group.nodes > 1 ? std::min(links.local, links.network.bandwidth) : links.local;
+  return {sent / rate + group.latency(links), sent, group.nodes > 1 ? sent : 0.0};
+}
+
+Exchanged cost_by_node(const Links& links, const Neighbours& group, double bytes, double partial) {
+  const double inside = part_of_others(group.of_node) * bytes, between = part_of_others(group.nodes) * partial * bytes;
+  return {inside / links.local + between / links.network.bandwidth + group.latency(links),
+          inside + between / static_cast<double>(group.of_node), between};
+}
+
+Exchanged sum_of(const Exchanged& a, const Exchanged& b) {
+  return {a.seconds + b.seconds, a.rank_sent + b.rank_sent, a.node_sent + b.node_sent};
+}
 
 class Step {
  public:
-  Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
+  Step(const StepLayout& layout, const Links& links, const ParameterTable& table, std::span<const UnitWork> units)
       : layout_(layout),
         links_(links),
+        table_(table),
         units_(units),
-        clocks_(!links.copies || layout.ranks > links.of_node, links.contention) {}
+        clocks_(!links.copies || layout.ranks > links.of_node, links.contention),
+        gathered_(units.size(), 0.0) {
+    if (parallel::shards_values(layout.mode)) gathers_ = parallel::step_gathers(table);
+  }
 
   StepTime run(double optimizer) {
+    gather(gathers_.update);
     for (std::size_t i = 0; i < layout_.micro_batches; ++i) {
-      const bool last = i + 1 == layout_.micro_batches;
-      forward(i == 0);
-      backward(last);
+      const parallel::PassGathers& gathers = i == 0 ? gathers_.first : gathers_.later;
+      forward(gathers.forward, i == 0);
+      backward(gathers.backward, i + 1 == layout_.micro_batches);
     }
     clocks_.wait_for_all();
-    StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged(), .sent = sent_};
+    StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged(), .sent = sent_, .node_sent = node_sent_};
     for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
     time.compute *= static_cast<double>(layout_.micro_batches);
     const double waited = clocks_.now() - time.compute;
@@ -64,55 +105,61 @@ class Step {
   }
 
  private:
-  bool splits_values() const { return parallel::shards_values(layout_.mode); }
-  /// Starts a gather; returns its end.
-  double gather(double bytes) {
-    sent_ += part_of_others(layout_.shards) * bytes;
-    return clocks_.exchange(gather_seconds(links_, layout_.shards, bytes));
+  /// Starts a collective; returns its end.
+  double exchange(const Exchanged& cost) {
+    sent_ += cost.rank_sent;
+    node_sent_ += cost.node_sent;
+    return clocks_.exchange(cost.seconds);
   }
-  double all_reduce(const Links& links, std::size_t ranks, double bytes, double own) {
-    sent_ += 2.0 * part_of_others(ranks) * own;
-    return clocks_.exchange(all_reduce_seconds(links, ranks, bytes));
+  /// Starts to gather the values of a unit.
+  void gather(std::size_t unit) {
+    gathered_[unit] = exchange(all_gather_cost(links_, layout_.shards, units_[unit].values));
+  }
+  void gather(const parallel::UnitList& units) {
+    for (const std::size_t unit : units) gather(unit);
+  }
+  /// Waits for the values of a unit and of those that it reads.
+  void wait_for(std::size_t unit) {
+    for (const std::size_t borrowed : table_.units()[unit].borrowed) clocks_.wait_until(gathered_[borrowed]);
+    clocks_.wait_until(gathered_[unit]);
   }
   /// Sums a unit's gradients over all ranks, or over the group.
   void reduce(const UnitWork& unit) {
     if (layout_.mode == ModeKind::replicated) {
-      all_reduce(links_, layout_.ranks, unit.gradients, unit.gradients);
+      exchange(all_reduce_cost(links_, layout_.ranks, unit.gradients, layout_.partial));
     } else {
-      gather(unit.gradients);
+      exchange(reduce_scatter_cost(links_, layout_.shards, unit.gradients, layout_.partial));
     }
   }
   /// Sums this rank's slice of a unit over the groups. Ranks with the same position in every node share the links.
   void sum_replicas(const UnitWork& unit) {
     const std::size_t groups = layout_.mode == ModeKind::hybrid ? layout_.ranks / layout_.shards : 1;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
-    all_reduce(between, groups, unit.gradients, unit.gradients / static_cast<double>(layout_.shards));
+    Exchanged cost = all_reduce_cost(between, groups, unit.gradients);
+    cost.rank_sent /= static_cast<double>(layout_.shards);
+    exchange(cost);
   }
-  bool reduces(bool last) const {
-    return last || (layout_.mode != ModeKind::replicated && layout_.mode != ModeKind::sharded_optimizer);
-  }
+  bool reduces(bool last) const { return last || parallel::shards_gradients(layout_.mode); }
 
-  /// Parameters are gathered one unit ahead; if they stay unsharded, once per step, after the update of the previous
-  /// step.
-  void forward(bool first) {
-    const bool gathers = splits_values() || (first && layout_.mode != ModeKind::replicated);
-    std::vector<double> there(units_.size(), 0.0);
-    if (gathers) there[0] = gather(units_[0].values);
+  /// Parameters that stay unsharded are gathered once per step, after the update of the previous step, one unit ahead.
+  void forward(const std::vector<parallel::UnitList>& gathers, bool first) {
+    const bool gathers_all = first && !parallel::shards_values(layout_.mode) && layout_.mode != ModeKind::replicated;
+    if (gathers_all) gather(0);
     for (std::size_t u = 0; u < units_.size(); ++u) {
-      clocks_.wait_until(there[u]);
-      if (gathers && u + 1 < units_.size()) there[u + 1] = gather(units_[u + 1].values);
+      if (!gathers.empty()) gather(gathers[u]);
+      wait_for(u);
+      if (gathers_all && u + 1 < units_.size()) gather(u + 1);
       clocks_.compute(units_[u].forward);
     }
   }
 
-  /// The parameters of the last two units are still there from the forward pass. In the last micro-batch, the sum of a
-  /// unit's slice over groups starts when the gradients of the next unit are complete.
-  void backward(bool last) {
+  /// In the last micro-batch, the sum of a unit's slice over groups starts when the gradients of the next unit are
+  /// complete.
+  void backward(const std::vector<parallel::UnitList>& gathers, bool last) {
     const std::size_t count = units_.size();
-    std::vector<double> there(count, 0.0);
     for (std::size_t i = count; i-- > 0;) {
-      clocks_.wait_until(there[i]);
-      if (splits_values() && i > 0 && i + 1 < count) there[i - 1] = gather(units_[i - 1].values);
+      if (!gathers.empty()) gather(gathers[i]);
+      wait_for(i);
       clocks_.compute(units_[i].backward);
       if (reduces(last)) reduce(units_[i]);
       if (last && i + 1 < count) sum_replicas(units_[i + 1]);
@@ -122,38 +169,37 @@ class Step {
 
   const StepLayout& layout_;
   const Links& links_;
+  const ParameterTable& table_;
   std::span<const UnitWork> units_;
   Clocks clocks_;
-  double sent_ = 0.0;
+  parallel::StepGathers gathers_;  ///< empty if values are not sharded
+  std::vector<double> gathered_;   ///< by unit: the end of its last gather
+  double sent_ = 0.0, node_sent_ = 0.0;
 };
-
-/// Returns the seconds of `rounds` transfers of (n - 1)/n of the array.
-double ring_seconds(const Links& links, std::size_t ranks, double bytes, double rounds) {
-  if (ranks < 2) return 0.0;
-  constexpr double local_latency = 2e-6;  // per message within a node
-  const std::size_t inside = std::min(ranks, std::max<std::size_t>(links.of_node, 1));
-  const std::size_t nodes = (ranks + inside - 1) / inside;
-  double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
-  if (nodes > 1) {
-    rate = std::min(rate, links.network.bandwidth);
-    latency += links.network.latency * static_cast<double>(nodes - 1);
-  }
-  return rounds * (part_of_others(ranks) * bytes / rate + latency);
-}
 
 }  // namespace
 
-double gather_seconds(const Links& links, std::size_t ranks, double bytes) {
-  return ring_seconds(links, ranks, bytes, 1.0);
+Exchanged all_gather_cost(const Links& links, std::size_t ranks, double bytes) {
+  return reduce_scatter_cost(links, ranks, bytes);
 }
 
-double all_reduce_seconds(const Links& links, std::size_t ranks, double bytes) {
-  return ring_seconds(links, ranks, bytes, 2.0);
+Exchanged reduce_scatter_cost(const Links& links, std::size_t ranks, double bytes, double partial) {
+  if (ranks < 2) return {};
+  const Neighbours group(links, ranks);
+  const bool has_levels = group.nodes > 1 && group.of_node > 1;
+  return links.by_node && has_levels ? cost_by_node(links, group, bytes, partial) : ring_cost(links, group, bytes);
 }
 
-StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer) {
+Exchanged all_reduce_cost(const Links& links, std::size_t ranks, double bytes, double partial) {
+  return sum_of(reduce_scatter_cost(links, ranks, bytes, partial), all_gather_cost(links, ranks, bytes));
+}
+
+StepTime step_time(const StepLayout& layout, const Links& links, const ParameterTable& table,
+                   std::span<const UnitWork> units, double optimizer) {
+  require(units.size() == table.units().size(),
+          fmt::format("step time: the work of {} units for a table of {}", units.size(), table.units().size()));
   if (units.empty()) return {.optimizer = optimizer};
-  return Step(layout, links, units).run(optimizer);
+  return Step(layout, links, table, units).run(optimizer);
 }
 
 }  // namespace mylos::train

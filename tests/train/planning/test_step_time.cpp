@@ -1,7 +1,11 @@
 #include "train/planning/step_time.hpp"
 
+#include "parallel/communicator/counting_transport.hpp"
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 namespace mylos::train {
@@ -15,19 +19,90 @@ constexpr Links links{.local = 1e9, .of_node = 4, .network = {.bandwidth = 0.25e
 const std::vector<UnitWork> units(10, UnitWork{1.0, 2.0, 1e9, 2e9});
 constexpr double rounding = 1e-4;  // the latency within a node, 2 us per message
 
-TEST(GatherSeconds, IsThePartOfTheOthersOverTheSlowestLink) {
-  EXPECT_EQ(gather_seconds(links, 1, 1e9), 0.0);
-  EXPECT_NEAR(gather_seconds(links, 2, 1e9), 0.5, rounding);
-  EXPECT_NEAR(gather_seconds(links, 4, 1e9), 0.75, rounding);
-  EXPECT_NEAR(gather_seconds(links, 8, 1e9), 0.875 / 0.25, rounding);
-  EXPECT_NEAR(all_reduce_seconds(links, 4, 1e9), 1.5, rounding);
+ParameterTable table_of(std::size_t count) {
+  ParameterTable::Builder builder;
+  for (std::size_t unit = 0; unit < count; ++unit) {
+    const std::string name = fmt::format("{}", unit);
+    builder.unit(name).tensor(name, {1}, {});
+  }
+  return builder.build();
 }
 
-TEST(GatherSeconds, CountsALatencyForEachOtherNodeOfTheRing) {
+StepTime step_time(const StepLayout& layout, const Links& between, const std::vector<UnitWork>& work,
+                   double optimizer) {
+  return step_time(layout, between, table_of(work.size()), work, optimizer);
+}
+
+TEST(ExchangeCost, IsThePartOfTheOthersOverTheSlowestLink) {
+  EXPECT_EQ(all_gather_cost(links, 1, 1e9).seconds, 0.0);
+  EXPECT_NEAR(all_gather_cost(links, 2, 1e9).seconds, 0.5, rounding);
+  EXPECT_NEAR(all_gather_cost(links, 4, 1e9).seconds, 0.75, rounding);
+  EXPECT_NEAR(all_gather_cost(links, 8, 1e9).seconds, 0.875 / 0.25, rounding);
+  EXPECT_NEAR(all_reduce_cost(links, 4, 1e9).seconds, 1.5, rounding);
+  EXPECT_EQ(all_reduce_cost(links, 4, 1e9).node_sent, 0.0);
+  EXPECT_EQ(all_reduce_cost(links, 8, 1e9).node_sent, 1.75e9);
+}
+
+TEST(ExchangeCost, CountsALatencyForEachOtherNodeOfTheRing) {
   Links slow = links;
   slow.network.latency = 1.0;
-  EXPECT_NEAR(gather_seconds(slow, 16, 0.0), 3.0, rounding);
-  EXPECT_NEAR(gather_seconds(slow, 4096, 0.0), 1023.0, rounding);
+  EXPECT_NEAR(all_gather_cost(slow, 16, 0.0).seconds, 3.0, rounding);
+  EXPECT_NEAR(all_gather_cost(slow, 4096, 0.0).seconds, 1023.0, rounding);
+}
+
+TEST(ExchangeCost, ByNodeIsThatOfTheNodeAndThenThatBetweenNodes) {
+  Links by_node = links;
+  by_node.by_node = true;
+  EXPECT_NEAR(all_gather_cost(by_node, 4, 1e9).seconds, 0.75, rounding) << "one node";
+  EXPECT_NEAR(all_gather_cost(by_node, 8, 1e9).seconds, 0.75 + 0.5 / 0.25, rounding);
+  EXPECT_NEAR(reduce_scatter_cost(by_node, 8, 1e9, 2.0).seconds, 0.75 + 2.0 * 0.5 / 0.25, rounding);
+  by_node.of_node = 1;
+  EXPECT_NEAR(reduce_scatter_cost(by_node, 8, 1e9, 2.0).seconds, 0.875 / 0.25, rounding) << "no partial sums are sent";
+}
+
+/// What the exchanges that run over MPI send, per rank and by the first node.
+Exchanged counted(std::size_t ranks, std::size_t of_node, const parallel::CountingRanks::Make& make) {
+  std::vector<std::size_t> nodes(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) nodes[rank] = rank / of_node;
+  parallel::CountingRanks all(nodes, parallel::CountingRanks::Data::counted);
+  Exchanged sent;
+  for (std::size_t rank = 0; rank < of_node; ++rank) {
+    const parallel::ExchangeCount count = all.run_alone(rank, make);
+    sent.rank_sent += static_cast<double>(count.bytes) / static_cast<double>(of_node);
+    sent.node_sent += static_cast<double>(count.network_sent);
+  }
+  return sent;
+}
+
+TEST(ExchangeCost, ByNodeSendsWhatExchangesOverMpiSend) {
+  using namespace parallel;
+  constexpr std::size_t count = std::size_t{3} << 20;  // of elements, divisible by all numbers of ranks
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(4 * count);
+  std::byte* const array = memory.get();
+  for (const std::size_t of_node : {1u, 2u, 4u, 8u}) {
+    for (const std::size_t ranks : {8u, 24u, 64u, 512u}) {
+      for (const ElementType type : {ElementType::float32, ElementType::bfloat16}) {
+        SCOPED_TRACE(fmt::format("{} ranks, {} a node, elements of {} bytes", ranks, of_node, bytes_of(type)));
+        const Links by_node{.of_node = of_node, .by_node = true};
+        const double bytes = static_cast<double>(count * bytes_of(type)), partial = 4.0 / bytes_of(type);
+        const auto expect = [&](const Exchanged& planned, const CountingRanks::Make& make) {
+          const Exchanged sent = counted(ranks, of_node, make);
+          EXPECT_NEAR(planned.rank_sent, sent.rank_sent, 1e-9 * bytes);
+          EXPECT_NEAR(planned.node_sent, sent.node_sent, 1e-9 * bytes);
+        };
+        expect(all_gather_cost(by_node, ranks, bytes), [=](Transport& transport, const RankGroup& group) {
+          const std::size_t part = count * bytes_of(type) / ranks;
+          return make_all_gather(transport, group, {}, part, array + group.rank * part, array);
+        });
+        expect(reduce_scatter_cost(by_node, ranks, bytes, partial), [=](Transport& transport, const RankGroup& group) {
+          return make_reduce_scatter(transport, group, {}, {type, array, divide(count, ranks), type, array});
+        });
+        expect(all_reduce_cost(by_node, ranks, bytes, partial), [=](Transport& transport, const RankGroup& group) {
+          return make_all_reduce(transport, group, {}, type, count, array);
+        });
+      }
+    }
+  }
 }
 
 TEST(StepTime, OneRankWaitsForNobody) {
@@ -79,10 +154,11 @@ TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
 }
 
 TEST(StepTime, ShardedExchangesInEveryMicroBatch) {
-  // Values: 0.5 s forward (10 units) and backward (8, because the last two are still there); gradients: 1 s.
-  const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 2};
+  // Values: 0.5 s forward and backward, without the two units that are still there from the pass before; gradients:
+  // 1 s. Only the first pass of the step finds none.
+  const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 3};
   const StepTime time = step_time(layout, links, units, 0.0);
-  EXPECT_NEAR(time.exchange, 2 * (5.0 + 4.0 + 10.0), 60 * rounding);
+  EXPECT_NEAR(time.exchange, 5.0 + 5 * 4.0 + 3 * 10.0, 100 * rounding);
   // The exposed part is the first unit's values and the last sum.
   EXPECT_GT(time.exposed, 0.5);
   EXPECT_LT(time.exposed, 4.0);
@@ -122,23 +198,59 @@ TEST(StepTime, HybridSumsAcrossNodesOnlyOnceAStep) {
     const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4, .micro_batches = micro_batches};
     return step_time(layout, links, units, 0.0).exchange;
   };
-  EXPECT_NEAR(exchange(3), 3 * (0.75 * 18 + 15.0) + 80.0, 200 * rounding);
+  EXPECT_NEAR(exchange(3), 0.75 * (10 + 5 * 8) + 3 * 15.0 + 80.0, 200 * rounding);
 }
 
 TEST(StepTime, CountsWhatARankSends) {
-  const auto sent = [](ModeKind mode, std::size_t shards, std::vector<UnitWork> all = units) {
-    return step_time({.mode = mode, .ranks = 8, .shards = shards, .micro_batches = 2}, links, all, 0.0).sent;
+  const auto time = [](ModeKind mode, std::size_t shards, std::vector<UnitWork> all = units) {
+    return step_time({.mode = mode, .ranks = 8, .shards = shards, .micro_batches = 2}, links, all, 0.0);
   };
+  const auto sent = [&](ModeKind mode, std::size_t shards) { return time(mode, shards).sent; };
   const double part = 7.0 / 8.0, values = 10e9, gradients = 20e9;
   EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1), 2 * part * gradients);
   EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8), part * (values + gradients));
   EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_gradients, 8), part * (values + 2 * gradients));
-  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8), part * 2 * (values + 0.8 * values + gradients));
+  const double gathered = (1.0 + 3 * 0.8) * values;
+  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8), part * (gathered + 2 * gradients));
   // Within groups of 4, and each rank's quarter of the gradients with the other group.
-  const double inside = 0.75 * 2 * (1.8 * values + gradients);
+  const double inside = 0.75 * (gathered + 2 * gradients);
   EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4), inside + 2 * 0.5 * gradients / 4);
   const std::vector<UnitWork> rounded(10, UnitWork{1.0, 2.0, 1e9, 1e9});
-  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, rounded), inside - 0.75 * gradients + 0.5 * gradients / 4);
+  EXPECT_DOUBLE_EQ(time(ModeKind::hybrid, 4, rounded).sent, inside - 0.75 * gradients + 0.5 * gradients / 4);
+}
+
+TEST(StepTime, CountsWhatANodeSends) {
+  const auto sent = [](ModeKind mode, std::size_t shards, bool by_node, double partial = 1.0) {
+    Links between = links;
+    between.by_node = by_node;
+    return step_time({.mode = mode, .ranks = 8, .shards = shards, .partial = partial}, between, units, 0.0).node_sent;
+  };
+  const double values = 10e9, gradients = 20e9;
+  for (const auto& [by_node, part] : {std::pair(false, 7.0 / 8.0), {true, 0.5}}) {
+    EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1, by_node), part * 2 * gradients);
+    EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8, by_node), part * (values + gradients));
+    EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8, by_node), part * (1.8 * values + gradients));
+    // Only the sums between the two groups leave a node, each of its ranks its own slices.
+    EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, by_node), 2 * 0.5 * gradients);
+  }
+  // Sums of bfloat16 are sent as float between nodes, and then gathered as bfloat16.
+  EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1, true, 2.0), 0.5 * (2 * gradients + gradients));
+  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, true, 2.0), 2 * 0.5 * gradients);
+}
+
+/// The head reads the first unit too, so three units are in memory at a time.
+TEST(StepTime, GathersUnitsThatOthersReadOnce) {
+  ParameterTable::Builder builder;
+  for (const char* const name : {"embeddings", "a", "b", "c"}) builder.unit(name).tensor(name, {1}, {});
+  builder.unit("head").tensor("head", {1}, {}).borrow("embeddings");
+  const ParameterTable table = builder.build();
+  const std::vector<UnitWork> work(5, UnitWork{1.0, 2.0, 1e9, 0.0});
+  const auto gathered = [&](std::size_t micro_batches) {
+    const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = micro_batches};
+    return step_time(layout, links, table, work, 0.0).sent / 0.5e9;
+  };
+  // Forward: all, and the embeddings again beside the head. Backward: c is still there.
+  EXPECT_DOUBLE_EQ(gathered(1), 6.0 + 3.0);
 }
 
 TEST(StepTime, WhatIsSlowerThanComputingIsWaitedFor) {
