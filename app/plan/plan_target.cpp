@@ -68,9 +68,27 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   return machine;
 }
 
-/// Device memory of NCCL's connections to the neighbours of a ring: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE),
-/// and the buffers of its other protocols. Assumed, not measured.
-constexpr std::size_t nccl_buffers = std::size_t{192} << 20;
+/// Returns the device memory of NCCL's connections for a group of all ranks; not measured here.
+///
+/// A connection from a GPU of the same node has a buffer for each protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by
+/// default (computeBuffSizes in NCCL's src/init.cc, versions 2.28 to 2.30). CUDA allocates such memory in units of 2
+/// MiB: 10 MiB for receiving and 2 MiB for sending, as reported in github.com/NVIDIA/nccl/issues/1685. Rings have a
+/// connection to either neighbour in each channel; NVSwitch machines have 24 channels (NVIDIA/nccl-tests issue 100),
+/// and others fewer. NVLink SHARP takes about as much as rings instead.
+///
+/// Ordered sums send and receive, for which NCCL connects each pair of GPUs of a node by several channels: up to 32 if
+/// all ranks are on one node, and about 2 otherwise, because all pairs have as many as those that a network connects
+/// (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes share one buffer in each direction.
+std::size_t nccl_bytes(const train::RankCounts& ranks, bool sums_in_order) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20, connection = 12 * mebibyte, ring_channels = 24;
+  constexpr std::size_t channels_of_node = 32, channels_of_network = 2, network = 2 * 64 * mebibyte;
+  if (ranks.ranks == 1) return 0;
+  const std::size_t rings = ring_channels * connection;
+  if (!sums_in_order) return rings;
+  const std::size_t peers = ranks.of_node - 1;
+  return rings + (ranks.nodes == 1 ? peers * channels_of_node * connection
+                                   : peers * channels_of_network * connection + network);
+}
 
 /// Returns the assumed rate if there is no measurement.
 train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine& machine) {
@@ -109,11 +127,12 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   if (plan.link) target.machine.link = *plan.link * giga;
   const std::optional<train::ComputeRate> measured = measured_rate(arguments, model);
   target.rate = measured ? *measured : assumed_rate(arguments, target.machine);
-  if (!host && plan.gpus > 1) target.machine.reserved += nccl_buffers;
   target.network.bandwidth = plan.network * giga;
   target.storage = plan.storage * giga;
   target.ranks = {
       .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
+  const train::ParallelConfig& parallel = arguments.run.engine.parallel;
+  if (!host) target.connections = nccl_bytes(target.ranks, parallel.deterministic || parallel.bfloat16_gradients);
   // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;
   target.program = host ? train::resident_memory() + libraries : 0;

@@ -150,7 +150,7 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
   std::ranges::stable_sort(kinds, {}, &Machine::memory);
   for (const Machine& kind : kinds) {
-    const std::size_t available = kind.memory - kind.reserved;
+    const std::size_t available = kind.memory - kind.reserved - target.connections;
     if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room_of(target))
       continue;
     try {
@@ -250,7 +250,7 @@ double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
 }
 
 std::size_t room_of(const PlanTarget& target) {
-  const std::size_t taken = target.machine.reserved + target.program;
+  const std::size_t taken = target.machine.reserved + target.connections + target.program;
   return target.machine.memory > taken ? target.machine.memory - taken : 0;
 }
 

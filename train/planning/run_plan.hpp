@@ -18,8 +18,9 @@ struct PlanTarget {
   ComputeRate rate;
   Network network;
   RankCounts ranks;
-  std::size_t program = 0;  ///< bytes that a rank uses before the run allocates anything
-  double storage = 1e9;     ///< bytes per second when writing checkpoints
+  std::size_t connections = 0;  ///< bytes of device memory for a rank's connections with others
+  std::size_t program = 0;      ///< bytes that a rank uses before the run allocates anything
+  double storage = 1e9;         ///< bytes per second when writing checkpoints
 };
 
 /// The largest micro-batch that fits with one setting of --recompute.
