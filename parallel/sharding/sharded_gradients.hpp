@@ -14,7 +14,8 @@
 namespace mylos::parallel {
 
 /// Memory for the units whose gradients are in progress: one unit is written while another is summed. Each unit is
-/// summed in a call of its own, because every unit that waited for others would need another slot.
+/// summed in a call of its own: a unit that waited for others would keep its slot from the units after it, and the
+/// layers of all but narrow models are long enough for a call (Communicator::least_sum_bytes).
 class ShardedGradients {
  public:
   /// `slices` are this rank's, for all units in order. `store` must own no gradients. All arguments must outlive this
