@@ -1,4 +1,4 @@
-"""Checks the batch options that job scripts pass to `mylos train`, with a launcher that prints them.
+"""Checks the options that job scripts pass to `mylos train` and `mylos compare`, with a launcher or a program that prints them.
 
     check_arguments.py SCRIPTS
 """
@@ -10,12 +10,18 @@ import sys
 import tempfile
 
 BATCHES = {"TOTAL_BATCH_SIZE": "64", "BATCH_SIZE_PER_DEVICE": "4"}
-GIVEN = {"MODEL": "model", "TRAIN": "train", "OUTPUT": "no-such-run", "MYLOS": "true", "LAUNCHER": "echo", "OPTIONS": "--epochs 3"}
+GIVEN = {"MODEL": "model", "TRAIN": "train", "DEV": "dev", "OUTPUT": "no-such-run", "MYLOS": "true", "LAUNCHER": "echo", "OPTIONS": "--epochs 3"}
 
 
-def arguments_of(script, **batches):
+def compares(script):
+    """Returns whether a script runs `mylos compare`, which starts the launcher itself and has a fixed batch per rank."""
+    return script.stem == "compare"
+
+
+def arguments_of(script, **given):
+    """Runs a script. Returns the words that it passes to the launcher, or to the program if that starts the launcher."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PBS"))}
-    environment.update(GIVEN, SCRIPT=str(script), **batches)
+    environment.update(GIVEN, SCRIPT=str(script), **({"MYLOS": "echo"} if compares(script) else {}), **given)
     done = subprocess.run(["bash", script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
         raise AssertionError(f"{script}: exit code {done.returncode}: {done.stderr}")
@@ -26,10 +32,13 @@ def breaches(script):
     usual = arguments_of(script)
     if usual[-2:] != ["--epochs", "3"] or {"--batch", "--micro-batch"} & set(usual):
         yield f"with no batch set it passes {usual}"
+    command = ["compare", "--model", "model", "--train", "train", "--dev", "dev"] if compares(script) else ["true", "train", "--model", "model"]
+    if usual[:len(command)] != command or usual[usual.index("--output") + 1] != GIVEN["OUTPUT"]:
+        yield f"it passes {usual}"
     for given, words in (({}, []), ({"TOTAL_BATCH_SIZE": "64"}, ["--batch", "64"]),
                          ({"BATCH_SIZE_PER_DEVICE": "4"}, ["--micro-batch", "4"]),
                          (BATCHES, ["--batch", "64", "--micro-batch", "4"])):
-        if arguments_of(script, **given) != usual[:-2] + words + usual[-2:]:
+        if arguments_of(script, **given) != usual[:-2] + ([] if compares(script) else words) + usual[-2:]:
             yield f"with {given} it passes {arguments_of(script, **given)}"
 
 
@@ -49,13 +58,13 @@ def striping_breaches(script, folder):
 
 
 def main(folder):
-    scripts = [file for file in sorted(pathlib.Path(folder).resolve().rglob("*")) if file.is_file() and file.stem != "compare"]
+    scripts = [file for file in sorted(pathlib.Path(folder).resolve().rglob("*")) if file.is_file()]
     found = [f"{script}: {breach}" for script in scripts for breach in breaches(script)]
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch).resolve()
         found += [f"{script}: {breach}" for script in scripts for breach in striping_breaches(script, scratch)]
     print("\n".join(found))
-    return 1 if found or len(scripts) < 6 else 0
+    return 1 if found or len(scripts) < 8 or sum(map(compares, scripts)) < 2 else 0
 
 
 if __name__ == "__main__":
