@@ -1,17 +1,25 @@
 #include "parallel/launch/wait_inquiry.hpp"
 
+#include "core/base/quantities.hpp"
 #include "tests/parallel/launch/simulated_watch.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <iostream>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
 
 /// The inquiry on simulated ranks: which ranks are named, by whom and when, and the number of messages.
 namespace mylos::parallel {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using tests::SimulatedWatch;
 using Activity = RankState::Activity;
 using Kind = WatchMessage::Kind;
@@ -87,6 +95,35 @@ TEST(WaitInquiry, MessagesGrowWithTheRanksAndEachRankHasFew) {
     EXPECT_EQ(ranks.sent_of(Kind::lead) + ranks.sent_of(Kind::own_question), 0u);
     EXPECT_LE(ranks.messages(), 4 * size);
     EXPECT_LE(ranks.most_messages(), 4 * WatchTree::arity);
+  }
+}
+
+struct MessageCount {
+  std::string all, of_one_rank;
+};
+
+/// Counts the messages of an inquiry. `gone` does not answer; without one, all answer and the last rank computes.
+MessageCount count_messages(std::size_t size, std::optional<std::size_t> gone = std::nullopt) {
+  SimulatedWatch ranks(size, limit);
+  if (gone) {
+    ranks.remove(*gone);
+  } else {
+    ranks.set(size - 1, Activity::computing);
+  }
+  ranks.run_to(limit + 2.5 * patience);
+  return {count_text(ranks.messages()), count_text(ranks.most_messages())};
+}
+
+/// docs/faults.md has a table of these counts. The test prints its rows.
+TEST(WaitInquiry, MessagesAreThoseOfTheDocumentation) {
+  const std::string documentation = tests::read_file(tests::source_dir() / "docs/faults.md");
+  for (const std::size_t size : {8ul, 64ul, 1024ul, 16384ul}) {
+    const MessageCount late = count_messages(size), first = count_messages(size, 0), second = count_messages(size, 1);
+    const std::string row =
+        fmt::format("| {} | {} | {} | {} | {}, {}, {} | {} |", count_text(size), late.all, first.all, second.all,
+                    late.of_one_rank, first.of_one_rank, second.of_one_rank, count_text(2 * size * (size - 1)));
+    std::cout << row << '\n';
+    EXPECT_THAT(documentation, HasSubstr(row));
   }
 }
 
