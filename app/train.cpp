@@ -31,7 +31,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 /// mylos train: trains a model. All ranks call the same functions.
 namespace mylos::app {
@@ -69,11 +69,14 @@ void check_trace(const TrainRank& rank, const std::filesystem::path& trace) {
   });
 }
 
+/// The first rank writes the events of each rank as they come, so that it never holds those of all.
 void write_trace(const TrainRank& rank, const std::filesystem::path& trace) {
   if (trace.empty()) return;
-  const std::vector<std::string> ranks =
-      parallel::gather_on_first_rank(rank.ranks, chrome_events(rank.ranks.rank(), Trace::events()));
-  parallel::on_first_rank(rank.ranks, [&] { write_text(trace, chrome_trace(ranks)); });
+  std::optional<StagedFile> file;
+  parallel::on_first_rank(rank.ranks, [&] { file.emplace(trace); });
+  parallel::gather_in_pieces(rank.ranks, chrome_trace_part(rank.ranks.rank(), rank.ranks.size(), Trace::events()),
+                             [&](std::string_view piece) { file->write(piece); });
+  parallel::on_first_rank(rank.ranks, [&] { file->commit(); });
 }
 
 /// Sets when the run ends; the program began at `begin`. The first rank queries the scheduler and ends the run for all.

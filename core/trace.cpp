@@ -1,7 +1,6 @@
 #include "core/trace.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +10,7 @@
 namespace mylos {
 namespace {
 
-const std::string trace_begin = "{\"traceEvents\": [\n";
+const std::string trace_begin = "{\"traceEvents\": [\n", trace_end = "\n]}\n";
 
 struct Recorder {
   std::atomic<bool> is_on = false;
@@ -46,6 +45,11 @@ std::string escaped(const std::string& text) {
     if (static_cast<unsigned char>(letter) >= 0x20) result += letter;
   }
   return result;
+}
+
+/// Formats a line that names a rank's process.
+std::string process_name(std::size_t rank) {
+  return fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}"}}}})", rank, rank);
 }
 
 }  // namespace
@@ -86,9 +90,8 @@ TraceSpan::~TraceSpan() {
   if (is_on_) Trace::add(lane_, std::move(name_), begin_, Trace::Clock::now());
 }
 
-std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& events) {
-  std::string text =
-      fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}"}}}})", rank, rank);
+std::string chrome_trace_part(std::size_t rank, std::size_t ranks, const std::vector<TraceEvent>& events) {
+  std::string text = (rank == 0 ? trace_begin : ",\n") + process_name(rank);
   for (const TraceLane lane : {TraceLane::compute, TraceLane::waiting, TraceLane::communication}) {
     text += fmt::format(
         ",\n"
@@ -101,16 +104,9 @@ std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& event
         R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.1f}, "dur": {:.1f}}})",
         escaped(event.name), rank, static_cast<int>(event.lane), 1e6 * event.begin, 1e6 * (event.end - event.begin));
   }
-  return text;
+  return rank + 1 == ranks ? text + trace_end : text;
 }
 
-bool is_chrome_trace(std::string_view beginning) {
-  const std::string first = chrome_events(0, {});
-  return beginning.starts_with(trace_begin + first.substr(0, first.find('\n')));
-}
-
-std::string chrome_trace(const std::vector<std::string>& ranks) {
-  return fmt::format("{}{}\n]}}\n", trace_begin, fmt::join(ranks, ",\n"));
-}
+bool is_chrome_trace(std::string_view beginning) { return beginning.starts_with(trace_begin + process_name(0)); }
 
 }  // namespace mylos

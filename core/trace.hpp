@@ -46,11 +46,10 @@ class TraceSpan {
   bool is_on_;
 };
 
-/// Formats one rank's events as the elements of a Chrome trace, and joins those of all ranks to a trace.
-/// chrome://tracing and Perfetto show one process per rank and one row per lane.
-std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& events);
-std::string chrome_trace(const std::vector<std::string>& ranks);
-/// Returns whether a file with this beginning, at least 100 bytes, is a chrome_trace.
+/// Formats one rank's events as its part of a Chrome trace. The parts of all `ranks`, one after the other, are the
+/// trace. chrome://tracing and Perfetto show one process per rank and one row per lane.
+std::string chrome_trace_part(std::size_t rank, std::size_t ranks, const std::vector<TraceEvent>& events);
+/// Returns whether a file with this beginning, at least 100 bytes, is such a trace.
 bool is_chrome_trace(std::string_view beginning);
 
 }  // namespace mylos

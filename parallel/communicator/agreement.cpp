@@ -91,18 +91,25 @@ std::vector<double> gather(Communicator& ranks, std::span<const double> values) 
   return gather_all(ranks, mine.data(), mine.size());
 }
 
-std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::string& text) {
+void gather_in_pieces(Communicator& ranks, std::string_view text, const std::function<void(std::string_view)>& take,
+                      std::size_t most) {
   const ExecutionSpace space;
   const std::vector<std::int64_t> sizes = gather(ranks, static_cast<std::int64_t>(text.size()));
-  std::vector<std::string> texts;
+  std::string piece, error;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    // A transfer needs equal sizes on its two ranks only; the arrays of the other ranks are not accessed.
-    std::string received = rank == ranks.rank() ? text : std::string();
-    if (ranks.rank() == 0) received.resize(static_cast<std::size_t>(sizes[rank]));
-    ranks.transfer(space, host_buffer(received.data(), received.size()), rank, 0, "agreement").wait(space);
-    if (ranks.rank() == 0) texts.push_back(std::move(received));
+    const auto size = static_cast<std::size_t>(sizes[rank]);
+    for (std::size_t begin = 0; begin < size; begin += most) {
+      // A transfer needs equal sizes on its two ranks only; the arrays of the other ranks are not accessed.
+      if (rank == ranks.rank()) piece = text.substr(begin, most);
+      if (ranks.rank() == 0) piece.resize(std::min(most, size - begin));
+      ranks.transfer(space, host_buffer(piece.data(), piece.size()), rank, 0, "agreement").wait(space);
+      if (ranks.rank() != 0 || !error.empty()) continue;
+      const FileWork writing;
+      error = error_of([&] { take(piece); });
+    }
   }
-  return texts;
+  error = broadcast(ranks, error);
+  if (!error.empty()) throw SharedError(error);
 }
 
 std::string broadcast(Communicator& ranks, const std::string& text) {

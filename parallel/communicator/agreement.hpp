@@ -3,10 +3,12 @@
 #include "core/base/value_bytes.hpp"
 #include "parallel/communicator/communicator.hpp"
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -32,8 +34,11 @@ std::vector<std::int64_t> gather(Communicator& ranks, std::int64_t value);
 std::vector<std::string> gather(Communicator& ranks, const std::string& text);
 /// Returns the values of rank 0, then those of rank 1, ... All ranks must pass the same number of values.
 std::vector<double> gather(Communicator& ranks, std::span<const double> values);
-/// Returns the texts of all ranks on rank 0, and an empty vector on the others. Each text is sent once, in pieces.
-std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::string& text);
+/// Sends the texts of all ranks to rank 0, one after the other, and calls `take` there with their pieces, in order.
+/// Rank 0 holds one piece at a time, of at most `most` bytes. Time in `take` counts as FileWork. If `take` throws, it
+/// is not called again, and every rank throws SharedError with its message after all texts have been sent.
+void gather_in_pieces(Communicator& ranks, std::string_view text, const std::function<void(std::string_view)>& take,
+                      std::size_t most = std::size_t{1} << 20);
 
 /// Returns rank 0's text.
 std::string broadcast(Communicator& ranks, const std::string& text);

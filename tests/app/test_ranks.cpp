@@ -3,6 +3,7 @@
 #include "tests/app/rank_runs.hpp"
 #include "tests/data/images/small_images.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <map>
 #include <sstream>
 
 /// The program started by mpirun behaves like a single process.
@@ -135,6 +137,18 @@ TEST_P(RanksOfFamily, DryRunsTellTheMemoryOfARank) {
   EXPECT_THAT(run.errors, HasSubstr("at most on a rank: "));
   EXPECT_THAT(run.errors, HasSubstr("sharded-optimizer"));
   EXPECT_FALSE(fs::exists(run_));
+}
+
+TEST_F(RanksOfTheProgram, ATraceHasTheEventsOfAll) {
+  const fs::path trace = directory_ / "trace.json";
+  const ProgramRun run = run_on(3, train_words(run_, {"--steps", "2", "--mode", "sharded", "--trace", trace}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  std::map<std::string, int> events;  // by rank and lane
+  const json file = json::parse(read_file(trace));
+  for (const json& event : file["traceEvents"]) {
+    if (event["ph"] == "X") ++events[fmt::format("{} {}", event["pid"].get<int>(), event["tid"].get<int>())];
+  }
+  EXPECT_EQ(events.size(), 9u) << "3 lanes of 3 ranks";
 }
 
 TEST_F(RanksOfTheProgram, ErrorsAreToldOnce) {

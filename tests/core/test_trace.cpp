@@ -26,9 +26,8 @@ TEST(Trace, KeepsAsManyEventsAsItWasTold) {
 }
 
 TEST(Trace, IsOneListOfTheEventsOfAllRanks) {
-  const std::string first = chrome_events(0, {{TraceLane::compute, "a \"b\"", 5.0, 5.5}});
-  const std::string second = chrome_events(1, {{TraceLane::communication, "c", 6.0, 7.0}});
-  const std::string text = chrome_trace({first, second});
+  const std::string text = chrome_trace_part(0, 2, {{TraceLane::compute, "a \"b\"", 5.0, 5.5}}) +
+                           chrome_trace_part(1, 2, {{TraceLane::communication, "c", 6.0, 7.0}});
   EXPECT_THAT(text, HasSubstr(R"("name": "a \"b\"", "pid": 0, "tid": 0, "ts": 5000000.0, "dur": 500000.0)"));
   EXPECT_THAT(text, HasSubstr(R"("name": "c", "pid": 1, "tid": 2, "ts": 6000000.0, "dur": 1000000.0)"));
   EXPECT_TRUE(text.starts_with("{\"traceEvents\": [\n{") && text.ends_with("}\n]}\n")) << text;

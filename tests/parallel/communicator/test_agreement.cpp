@@ -5,14 +5,33 @@
 
 #include <gtest/gtest.h>
 
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#define MYLOS_HEAP_IS_COUNTED
+#endif
+
 namespace mylos::parallel {
 namespace {
+
+/// Returns the bytes of the heap that are in use; 0 if the C library does not count them.
+std::size_t heap_bytes() {
+#ifdef MYLOS_HEAP_IS_COUNTED
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
 
 Communicator& world() { return tests::launch().world(); }
 std::int64_t ranks() { return static_cast<std::int64_t>(world().size()); }
@@ -43,6 +62,56 @@ TEST(Agreement, TextsOfOtherLengthsComeWhole) {
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], text(i));
   EXPECT_EQ(broadcast(world(), rank() == 0 ? "of the first" : "of another, and longer"), "of the first");
   EXPECT_EQ(broadcast(world(), ""), "");
+}
+
+TEST(Agreement, TextsComeToTheFirstRankInPieces) {
+  constexpr std::size_t most = 100;
+  const auto text = [](std::size_t rank) {
+    constexpr std::array<std::size_t, 4> sizes{250, 0, 100, 301};
+    return std::string(sizes[rank % sizes.size()], static_cast<char>('a' + rank % 26));
+  };
+  std::string expected, actual;
+  for (std::size_t i = 0; i < world().size(); ++i) expected += text(i);
+  const auto take = [&](std::string_view piece) {
+    EXPECT_LE(piece.size(), most);
+    actual += piece;
+  };
+  gather_in_pieces(world(), text(world().rank()), take, most);
+  EXPECT_EQ(actual, rank() == 0 ? expected : "");
+  gather_in_pieces(world(), "", take);
+  EXPECT_EQ(actual, rank() == 0 ? expected : "");
+}
+
+TEST(Agreement, APieceThatCannotBeTakenIsAnErrorOfAll) {
+  int calls = 0;
+  const auto second_fails = [&](std::string_view) {
+    if (++calls == 2) throw std::runtime_error("the disk is full");
+  };
+  const auto gather_two = [&] { gather_in_pieces(world(), "two pieces", second_fails, 5); };
+  EXPECT_EQ(tests::error_of(gather_two), "the disk is full");
+  EXPECT_EQ(calls, rank() == 0 ? 2 : 0);
+  EXPECT_EQ(sum(world(), 1.0), static_cast<double>(ranks())) << "a piece is left";
+}
+
+TEST(Agreement, TheFirstRankHoldsOnePieceAtATime) {
+#ifndef MYLOS_HEAP_IS_COUNTED
+  GTEST_SKIP() << "the C library does not count the heap";
+#endif
+  constexpr std::size_t most = std::size_t{64} << 10, slack = std::size_t{1} << 20;
+  const std::string text(std::size_t{4} << 20, 'a');
+  gather_in_pieces(
+      world(), text, [](std::string_view) {}, most);  // MPI allocates its buffers
+  const std::size_t before = heap_bytes();
+  std::size_t largest = before, taken = 0;
+  gather_in_pieces(
+      world(), text,
+      [&](std::string_view piece) {
+        taken += piece.size();
+        largest = std::max(largest, heap_bytes());
+      },
+      most);
+  EXPECT_EQ(taken, rank() == 0 ? text.size() * world().size() : 0u);
+  EXPECT_LE(largest - before, slack);
 }
 
 TEST(Agreement, WorkOfTheFirstRankIsKnownToAll) {
