@@ -29,6 +29,7 @@ COMMANDS = [
     (r"^mylos train .*--output_dir /tmp/debug_squad/$", "ctest", r"RunQa\.TheReadmesLineRuns$"),
     (r"^mylos train .*--output_dir /tmp/debug_squad_v2/$", "ctest", r"RunQa\.SoDoesTheOneOfSquad2$"),
     # Programs that are not in the sandbox.
+    (r"^build/release/bench/bench_scale", "ctest", r"^bench\.scale$"),
     (r"^build/release/bench/bench_", "ctest", r"^bench\.programs$"),
     # Benchmarks that take minutes, with peers.
     (r"^bench/(compare|scaling|checkpoint|predict_scaling)( |$)", "ctest", r"^bench\.comparison$"),

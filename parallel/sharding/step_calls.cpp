@@ -1,0 +1,93 @@
+#include "parallel/sharding/step_calls.hpp"
+
+#include "core/parameter_store.hpp"
+
+#include <memory>
+
+namespace mylos::parallel {
+namespace {
+
+/// A model's use of a sharding strategy, without the model.
+class StepRehearsal {
+ public:
+  StepRehearsal(const ModeSettings& settings, Mesh& mesh, const ParameterTable& table, Precision precision)
+      : settings_(settings),
+        store_(table, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh.shard().size())),
+        strategy_(make_sharding_strategy(settings, mesh, store_)) {
+    strategy_->sync_parameters(space_);
+  }
+
+  void step() {
+    strategy_->begin_step(space_);
+    for (std::size_t micro_batch = 1; micro_batch <= settings_.micro_batches; ++micro_batch) {
+      strategy_->begin_micro_batch(micro_batch == settings_.micro_batches);
+      pass();
+    }
+    strategy_->finish_gradients(space_);
+    strategy_->sum_of_blocks(std::vector<double>(blocks()));
+    strategy_->sync_parameters(space_);
+  }
+
+ private:
+  /// Calls the hooks in the order of a forward and a backward pass.
+  void pass() {
+    UnitHooks& hooks = strategy_->hooks();
+    const std::size_t units = store_.table().units().size();
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      hooks.acquire(unit);
+      if (unit + 1 < units) hooks.release(unit);
+    }
+    for (std::size_t unit = units; unit-- > 0;) {
+      if (unit + 1 < units) hooks.acquire(unit);
+      begin_gradients(unit);
+      for (const std::size_t borrowed : store_.table().units()[unit].borrowed) begin_gradients(borrowed);
+      hooks.release(unit);
+      hooks.gradients_ready(unit);
+    }
+  }
+
+  void begin_gradients(std::size_t unit) {
+    for (std::size_t tensor = 0; tensor < store_.table().tensors().size(); ++tensor) {
+      if (store_.table().tensor(tensor).unit == unit) store_.begins_gradient(tensor, 1);
+    }
+  }
+
+  /// Returns the number of blocks of this rank's slices.
+  std::size_t blocks() const {
+    std::size_t count = 0;
+    for (const ParameterSlice& slice : strategy_->slices()) {
+      count += (slice.end - slice.begin + slice_block - 1) / slice_block;
+    }
+    return count;
+  }
+
+  ModeSettings settings_;
+  ExecutionSpace space_;
+  ParameterStore store_;
+  std::unique_ptr<ShardingStrategy> strategy_;
+};
+
+}  // namespace
+
+std::vector<CallRecorder::Members> mesh_groups(std::size_t rank, std::size_t ranks, std::size_t shard_size) {
+  CallRecorder::Members shard, replicate;
+  for (std::size_t position = 0; position < shard_size; ++position) {
+    shard.push_back(rank / shard_size * shard_size + position);
+  }
+  for (std::size_t member = rank % shard_size; member < ranks; member += shard_size) replicate.push_back(member);
+  return {shard, replicate};
+}
+
+std::vector<CollectiveCall> calls_of_step(const ModeSettings& settings, std::size_t shard_size, std::size_t rank,
+                                          std::size_t ranks, const ParameterTable& table, Precision precision) {
+  const std::size_t shards = ranks_that_split(settings.kind, shard_size, ranks);
+  CallRecorder recorder(rank, ranks, mesh_groups(rank, ranks, shards));
+  Mesh mesh(recorder.world(), shards);
+  StepRehearsal rehearsal(settings, mesh, table, precision);
+  rehearsal.step();  // units are prefetched in the order of an earlier pass
+  recorder.calls().clear();
+  rehearsal.step();
+  return recorder.calls();
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,139 @@
+#include "parallel/sharding/step_calls.hpp"
+
+#include "parallel/communicator/counting_transport.hpp"
+#include "tests/parallel/communicator/ranks_on_nodes.hpp"
+#include "tests/parallel/sharding/mode_run.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// The calls of a step that are recorded without other ranks, against what the ranks of this program send.
+namespace mylos::parallel {
+namespace {
+
+using ::testing::ElementsAre;
+using Kind = CollectiveCall::Kind;
+
+constexpr std::size_t bucket = std::size_t{1} << 12;
+
+/// Returns what this rank sends in calls of a step, as the counting transport counts it.
+Traffic count_calls(const std::vector<CollectiveCall>& calls, std::size_t shards,
+                    const std::vector<std::size_t>& nodes) {
+  const std::size_t rank = tests::launch().world().rank(), ranks = nodes.size();
+  std::vector<std::byte> array(std::size_t{1} << 20);
+  Traffic all;
+  for (const CollectiveCall& call : calls) {
+    std::vector<std::size_t> members, nodes_of_group;
+    for (std::size_t member = 0; call.group == 0 && member < ranks; ++member) members.push_back(member);
+    if (call.group > 0) members = mesh_groups(rank, ranks, shards)[call.group - 1];
+    for (const std::size_t member : members) nodes_of_group.push_back(nodes[member]);
+    const auto position = std::ranges::find(members, rank) - members.begin();
+    const std::vector<ExchangeCount> counts =
+        CountingRanks(nodes_of_group, CountingRanks::Data::counted)
+            .run([&](Transport& transport, const RankGroup& group) {
+              return make_exchange(call, transport, group, {.bucket = bucket}, array.data());
+            });
+    const ExchangeCount& mine = counts[static_cast<std::size_t>(position)];
+    all.messages += mine.messages;
+    all.bytes += mine.bytes;
+    all.network_bytes += mine.network_sent;
+  }
+  return all;
+}
+
+/// Returns what this rank sends in the second step of a run.
+Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const std::vector<std::size_t>& nodes) {
+  RanksOnNodes on_nodes(nodes);
+  on_nodes.ranks->set_bucket(bucket);
+  ModeRun run(settings, precision, 2, *on_nodes.ranks);
+  std::size_t blocks = 0;
+  for (const ParameterSlice& slice : run.mode().slices()) {
+    blocks += (slice.end - slice.begin + slice_block - 1) / slice_block;
+  }
+  Traffic before;
+  for (std::size_t step = 0; step < 2; ++step) {
+    on_nodes.ranks->barrier("the end of what was begun");
+    before = traffic();
+    run.step(step);
+    run.mode().sum_of_blocks(std::vector<double>(blocks));
+    run.update();
+  }
+  on_nodes.ranks->barrier("the end of what was begun");
+  return traffic() - before;
+}
+
+TEST(StepCalls, CountWhatRanksSend) {
+  const Communicator& world = tests::launch().world();
+  const ParameterTable table = make_four_units();
+  for (const std::vector<std::size_t>& nodes : node_layouts(world.size())) {
+    for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                                ModeKind::sharded, ModeKind::hybrid}) {
+      if (kind == ModeKind::hybrid && world.size() % 2 != 0) continue;
+      for (const bool bfloat16_gradients : {false, true}) {
+        const ModeSettings settings{kind, bfloat16_gradients, !bfloat16_gradients, 2};
+        const Precision precision = bfloat16_gradients ? Precision::bfloat16 : Precision::float32;
+        SCOPED_TRACE(fmt::format("{} on {} nodes{}", to_string(kind), NodeMap(nodes).nodes(),
+                                 bfloat16_gradients ? ", bfloat16" : ""));
+        const std::vector<CollectiveCall> calls =
+            calls_of_step(settings, 2, world.rank(), world.size(), table, precision);
+        const Traffic sent = traffic_of_step(settings, precision, nodes);
+        EXPECT_EQ(sent, count_calls(calls, ranks_that_split(kind, 2, world.size()), nodes));
+        EXPECT_EQ(sent.messages > 0, world.size() > 1);
+      }
+    }
+  }
+}
+
+/// Returns the calls of a step of one micro-batch on four ranks as texts: kind, group and bytes. The model has four
+/// units of 16 KiB.
+std::vector<std::string> calls_on_four_ranks(ModeKind kind) {
+  ParameterTable::Builder builder;
+  for (const char* const name : {"a", "b", "c", "d"}) builder.unit(name).tensor(name, {4 * slice_block}, {});
+  const ParameterTable table = builder.build();
+  std::vector<std::string> texts;
+  for (const CollectiveCall& call : calls_of_step({.kind = kind}, 2, 3, 4, table, Precision::float32)) {
+    const char* const name = call.kind == Kind::all_reduce       ? "all-reduce"
+                             : call.kind == Kind::reduce_scatter ? "reduce-scatter"
+                                                                 : "all-gather";
+    texts.push_back(fmt::format("{} {} {}", name, call.group, call.count * bytes_of(call.type)));
+  }
+  return texts;
+}
+
+TEST(StepCalls, AreThoseOfTheMode) {
+  const std::string whole = "all-reduce 2 16384", scattered = "reduce-scatter 1 16384", gathered = "all-gather 1 16384",
+                    norm = "all-reduce 1 8", slice = "all-reduce 2 8192";
+  EXPECT_THAT(calls_on_four_ranks(ModeKind::replicated), ElementsAre(whole, whole, whole, whole));
+  EXPECT_THAT(calls_on_four_ranks(ModeKind::sharded_optimizer),
+              ElementsAre(scattered, scattered, scattered, scattered, norm, gathered, gathered, gathered, gathered));
+  // The first unit is gathered after the update before, and the last two are kept for the backward pass.
+  EXPECT_THAT(calls_on_four_ranks(ModeKind::sharded),
+              ElementsAre(gathered, gathered, gathered, scattered, gathered, scattered, gathered, scattered, scattered,
+                          norm, gathered));
+  const std::vector<std::string> hybrid = calls_on_four_ranks(ModeKind::hybrid);
+  EXPECT_EQ(std::ranges::count(hybrid, gathered), 6);
+  EXPECT_EQ(std::ranges::count(hybrid, scattered), 4);
+  EXPECT_EQ(std::ranges::count(hybrid, slice), 4);
+  EXPECT_EQ(hybrid.size(), 15u) << "and the norm";
+}
+
+TEST(MeshGroups, AreThoseOfAMesh) {
+  EXPECT_THAT(mesh_groups(5, 8, 2), ElementsAre(ElementsAre(4, 5), ElementsAre(1, 3, 5, 7)));
+  EXPECT_THAT(mesh_groups(1, 3, 3), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(1)));
+  CallRecorder recorder(5, 8, mesh_groups(5, 8, 2));
+  const Mesh mesh(recorder.world(), 2);
+  EXPECT_EQ(mesh.shard().rank(), 1u);
+  EXPECT_EQ(mesh.replicate().rank(), 2u);
+  EXPECT_EQ(mesh.replicate().size(), 4u);
+  CallRecorder other(5, 8, mesh_groups(5, 8, 4));
+  EXPECT_THROW(Mesh(other.world(), 2), std::invalid_argument) << "a mesh of other groups";
+}
+
+}  // namespace
+}  // namespace mylos::parallel
