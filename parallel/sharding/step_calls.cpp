@@ -24,7 +24,8 @@ class StepRehearsal {
       pass();
     }
     strategy_->finish_gradients(space_);
-    strategy_->sum_of_blocks(std::vector<double>(blocks()));
+    strategy_->sum_of_blocks(space_, Vector<double>("mylos::StepRehearsal::blocks", blocks()),
+                             Vector<double>("mylos::StepRehearsal::sum", 1));
     strategy_->sync_parameters(space_);
   }
 

@@ -61,7 +61,7 @@ Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const
     on_nodes.ranks->barrier("the end of what was begun");
     before = traffic();
     run.step(step);
-    run.mode().sum_of_blocks(std::vector<double>(blocks));
+    run.mode().sum_of_blocks(ExecutionSpace(), Vector<double>("test::blocks", blocks), Vector<double>("test::sum", 1));
     run.update();
   }
   on_nodes.ranks->barrier("the end of what was begun");
