@@ -222,7 +222,8 @@ template <class In>
 void Gemm::multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& a, const ConstMatrix<In>& b, float beta,
                             const Matrix<float>& c, const Vector<float>& sums, const Vector<float>& workspace) const {
   const GemmCall call = make_call<In, float>(Transpose::yes, a, Transpose::no, b, beta, c);
-  check_epilogue(call, Epilogue<float>{});
+  Epilogue<float> nothing;
+  check_epilogue(call, nothing);
   require(sums.size() == call.m && workspace.size() >= call.m,
           fmt::format("product and sums of {} columns: room for {} sums, and {} in the workspace", call.m, sums.size(),
                       workspace.size()));
