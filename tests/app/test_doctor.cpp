@@ -283,7 +283,7 @@ TEST(DoctorNccl, LooksThroughItsVariables) {
   }
   for (const char* list : {"ib1", "=ib", "hsn", "^eth,ib,lo"}) {
     EXPECT_THAT(found({{"NCCL_SOCKET_IFNAME", list}}),
-                HasSubstr("names no network interface of this node; it has eth0"))
+                HasSubstr("selects no network interface of this node; it has eth0"))
         << list;
   }
   EXPECT_EQ(found({{"NCCL_IB_HCA", "mlx5_0:1"}}), "0 errors, 0 warnings\n");

@@ -322,9 +322,8 @@ TEST_F(ConfigFile, WrongFilesAreNamed) {
   EXPECT_EQ(error("[1]"), "--config " + file + ": not a JSON object");
   EXPECT_EQ(error(R"({"bacth": 4})"), file + ": unknown key \"bacth\"; did you mean batch?");
   EXPECT_EQ(error(R"({"config": "a.json"})").find(file + ": unknown key \"config\""), 0u);
-  EXPECT_EQ(error(R"({"batchsize": 4})"), file +
-                                              ": unknown key \"batchsize\"; use --batch, of all ranks "
-                                              "together, or --batch-per-rank");
+  EXPECT_EQ(error(R"({"batchsize": 4})"),
+            file + ": unknown key \"batchsize\"; use --batch (all ranks together) or --batch-per-rank");
   EXPECT_EQ(error(R"({"batch": [4]})"), file + ": key batch: expected a number, a string, true or false");
   EXPECT_EQ(error(R"({"batch": 0})"), file + ": batch 0: expected a whole number from 1 to 1000000");
   EXPECT_EQ(error(R"({"batch": 1.5})"), file + ": batch 1.5: expected a whole number from 1 to 1000000");
