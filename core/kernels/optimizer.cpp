@@ -115,7 +115,7 @@ struct AdamWElement {
   float keep, step, inverse_root, beta1, beta2, rest1, rest2, epsilon;
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(float scale, const float& gradient, float& weight, float& mean,
-                                               float& square) const {
+                                              float& square) const {
     const float scaled = gradient * scale;
     const float m = beta1 * mean + rest1 * scaled;
     const float v = beta2 * square + rest2 * scaled * scaled;
@@ -143,7 +143,7 @@ struct WithRounding {
 
   template <class T, class... Slots>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(float scale, T& rounded, const float& gradient, float& weight,
-                                               Slots&... slots) const {
+                                              Slots&... slots) const {
     update(scale, gradient, weight, slots...);
     rounded = T(weight);
   }
@@ -161,7 +161,8 @@ void update_weights(const char* name, double flops, const ExecutionSpace& space,
   }
   const auto round = [&]<class T>(T) {
     update_elements(with_work(name, work_of(n, flops, bytes + sizeof(T))), space, control, n,
-                    WithRounding<Update>{update}, written(static_cast<T*>(rounded.values)), gradient, weights, slots...);
+                    WithRounding<Update>{update}, written(static_cast<T*>(rounded.values)), gradient, weights,
+                    slots...);
   };
   rounded.precision == Precision::bfloat16 ? round(bfloat16()) : round(half());
 }

@@ -99,7 +99,9 @@ void once(const char* name, const ExecutionSpace& space, const Body& body) {
 }  // namespace
 
 ExactSum::ExactSum(Communicator& ranks)
-    : ranks_(ranks), limbs_("mylos::ExactSum::limbs", limb_count), elements_("mylos::ExactSum::elements", limb_count + 1) {}
+    : ranks_(ranks),
+      limbs_("mylos::ExactSum::limbs", limb_count),
+      elements_("mylos::ExactSum::elements", limb_count + 1) {}
 
 void ExactSum::operator()(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum,
                           const std::string& what) const {

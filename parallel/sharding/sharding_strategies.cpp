@@ -100,7 +100,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   }
   void gradients_ready(std::size_t unit) final { reduce_gradients(unit); }
 
-  std::optional<ExactSum> exact_sum_;                ///< set if sums of blocks are exact
+  std::optional<ExactSum> exact_sum_;               ///< set if sums of blocks are exact
   std::vector<Trace::Clock::time_point> acquired_;  ///< time of each unit's last acquisition
 };
 
