@@ -60,9 +60,9 @@ std::string losses_text(const BatchTable& table, double tolerance) {
   const auto count = std::ranges::count_if(table.rows, [](const BatchRow& row) { return row.loss.has_value(); });
   const std::string found = fmt::format("{:.1e} relative over {} rows", *difference, count);
   if (*difference <= tolerance) {
-    return fmt::format("equal in the first and in the last step: {}, at most {}", found, tolerance);
+    return fmt::format("agree in the first and in the last step: {}, at most {}", found, tolerance);
   }
-  std::string text = fmt::format("different in the first or in the last step: {}, more than {}", found, tolerance);
+  std::string text = fmt::format("differ in the first or in the last step: {}, more than {}", found, tolerance);
   for (const BatchRow& row : table.rows) {
     if (row.loss) text += fmt::format("; {} and {} with {}", *row.loss, *row.last_loss, setting_text(row.setting));
   }

@@ -224,7 +224,7 @@ TEST_F(CheckpointCommand, ComparesTwo) {
   const fs::path c = save(30, 0.5f);
   const ProgramRun other = run_mylos({"checkpoint", "diff", a, c});
   EXPECT_EQ(other.exit_code, 1);
-  EXPECT_THAT(other.output, HasSubstr("/model/qa_outputs.weight: 32 of 32 values differ, by 0.5 at most\n"));
+  EXPECT_THAT(other.output, HasSubstr("/model/qa_outputs.weight: 32 of 32 values differ, by at most 0.5\n"));
   const json rows = json::parse(run_mylos({"checkpoint", "diff", a, c, "--json"}).output);
   EXPECT_EQ(rows[0]["largest"], 0.5);
   EXPECT_EQ(rows.back()["equal"], true);

@@ -168,8 +168,8 @@ TEST_F(LanguageRuns, BadInputIsNamed) {
   expect_error(first + "{\"input_ids\": [3, 2147483648]}\n", location);
   expect_error(first + "{\"input_ids\": 3}\n", location);
   expect_error("{\"text\": \"e2e4\"}\n", "no tokenizer.model");
-  expect_error("", train_.string() + ": no document");
-  expect_error("\n\n", train_.string() + ": no document");
+  expect_error("", train_.string() + ": contains no documents");
+  expect_error("\n\n", train_.string() + ": contains no documents");
   expect_error(first + "{\"input_ids\": []}\n", location, {"--strict"});
   expect_error(tiny_documents(4), "--max-length 64: expected at most 32", {"--max-length", "64"}, 2);
   expect_error(tiny_documents(4), "--doc-stride belongs to --task question-answering", {"--doc-stride", "8"}, 2);

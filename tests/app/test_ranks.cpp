@@ -159,7 +159,7 @@ TEST_F(RanksOfTheProgram, ErrorsAreToldOnce) {
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
   fs::create_directories(run_);
   write_file(run_ / "notes.txt", "mine");
-  expect_error(run_on(2, train_words(run_)), "holds notes.txt, which no training run wrote");
+  expect_error(run_on(2, train_words(run_)), "contains notes.txt, which no training run wrote");
 }
 
 TEST_F(RanksOfTheProgram, ADataFileThatNoRankHasIsNamedOnce) {

@@ -94,7 +94,7 @@ TEST_P(ResumedRunsOfFamily, ASignalLeavesACheckpoint) {
 TEST_F(ResumedRuns, OptionsThatDifferAreListed) {
   leave_unfinished(run_, 4);
   const ProgramRun run = train(run_, {"--seed", "7", "--lr", "2e-3", "--micro-batch", "2"});
-  expect_refused(run, "is of a run with other options: ");
+  expect_refused(run, "belongs to a run with other options: ");
   EXPECT_THAT(run.errors, AllOf(HasSubstr("seed 42, now 7"), HasSubstr("learning-rate 0.001, now 0.002"),
                                 Not(HasSubstr("micro-batch unset"))));
   // Options that only affect how the same numbers are computed may differ.

@@ -33,8 +33,9 @@ TEST_F(OptionSpelling, LeavesDataAlone) {
   const ProgramRun run =
       run_mylos(with_options({"train", "--model", model_, "--train", train_, "--output", output}, {}));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.errors, HasSubstr("mylos: error: --output " + output.string() +
-                                    ": holds `keep`, which no training run wrote; choose an empty or a new directory"));
+  EXPECT_THAT(run.errors,
+              HasSubstr("mylos: error: --output " + output.string() +
+                        ": contains `keep`, which no training run wrote; choose an empty or a new directory"));
 }
 
 }  // namespace

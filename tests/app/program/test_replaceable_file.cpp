@@ -52,7 +52,7 @@ TEST_F(ReplaceableFile, EvalReplacesItsOwnResultsOnly) {
     const ProgramRun refused = eval();
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.error_lines().back(),
-                AllOf(HasSubstr("--output " + output.string() + ": holds " + name),
+                AllOf(HasSubstr("--output " + output.string() + ": contains " + name),
                       HasSubstr("choose another directory, or replace it with --overwrite")));
     EXPECT_EQ(read_file(output / name), "[\"of somebody\"]");
     fs::remove(output / name);

@@ -53,7 +53,7 @@ TEST(ReportBatches, DrawsSpeedAndMemoryOverTheMicroBatch) {
                             "does not fit: 160.00 MiB of 100.00 MiB", "mylos train --micro-batch 2"}) {
     EXPECT_THAT(html, HasSubstr(words));
   }
-  EXPECT_THAT(html, Not(HasSubstr("Predicted")));
+  EXPECT_THAT(html, Not(HasSubstr("Speed, predicted")));
   BatchTable predicted = reported_batches();
   predicted.rate = "assumed";
   EXPECT_THAT(batches_html(predicted), HasSubstr("Speed, predicted"));

@@ -33,13 +33,13 @@ TEST(ArchitectureObstacle, IsAnOlderDevice) {
   EXPECT_EQ(architecture_obstacle(l40, 80), "");
   EXPECT_EQ(architecture_obstacle(a100, 70), "") << "a later device takes what is built for an earlier one";
   EXPECT_EQ(architecture_obstacle(v100, 80),
-            "GPU 1 (Tesla V100-SXM2-32GB) has compute capability 7.0 and this build is for 8.0 and later; build with "
+            "GPU 1 (Tesla V100-SXM2-32GB) has compute capability 7.0, but this build is for 8.0 and later; build with "
             "-DMYLOS_CUDA_ARCHITECTURE=70");
   EXPECT_EQ(architecture_obstacle(l40, 90),
-            "GPU 0 (NVIDIA L40) has compute capability 8.9 and this build is for 9.0 and later; build with "
+            "GPU 0 (NVIDIA L40) has compute capability 8.9, but this build is for 9.0 and later; build with "
             "-DMYLOS_CUDA_ARCHITECTURE=80");
   EXPECT_EQ(architecture_obstacle(p100, 70),
-            "GPU 0 (Tesla P100) has compute capability 6.0 and this build is for 7.0 and later; the oldest supported "
+            "GPU 0 (Tesla P100) has compute capability 6.0, but this build is for 7.0 and later; the oldest supported "
             "is 7.0: use another GPU");
 }
 

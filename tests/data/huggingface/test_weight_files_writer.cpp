@@ -179,7 +179,7 @@ TEST(WeightFilesWriter, ADirectoryThatAnotherWriterDoesNotSeeIsRefused) {
   PretrainedWriter first = writer(0, {});
   first.write(std::vector<float>(2));
   first.write(std::vector<float>(1));
-  EXPECT_THAT(error_of([&] { first.commit(); }), HasSubstr("model-00002-of-00004.safetensors is not there"));
+  EXPECT_THAT(error_of([&] { first.commit(); }), HasSubstr("model-00002-of-00004.safetensors does not exist"));
   EXPECT_FALSE(std::filesystem::exists(directory / "best"));
 }
 

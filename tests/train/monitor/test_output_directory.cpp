@@ -225,7 +225,7 @@ TEST_F(OutputDirectoryTest, RefusesForeignFilesByNameAndKeepsThem) {
   tests::write_file(path_ / "thesis.tex", "x");
   tests::write_file(path_ / "zebra", "x");
   for (const OutputRules& rules : {plain, overwrite}) {
-    EXPECT_EQ(refusal(rules), "holds thesis.tex, which no training run wrote; choose an empty or a new directory");
+    EXPECT_EQ(refusal(rules), "contains thesis.tex, which no training run wrote; choose an empty or a new directory");
   }
   EXPECT_THAT(names(), ElementsAre("thesis.tex", "zebra"));
 }
@@ -233,14 +233,14 @@ TEST_F(OutputDirectoryTest, RefusesForeignFilesByNameAndKeepsThem) {
 TEST_F(OutputDirectoryTest, RefusesForeignFilesBesideARun) {
   run(false);
   tests::write_file(path_ / "notes.txt", "mine");
-  EXPECT_EQ(refusal(overwrite), "holds notes.txt, which no training run wrote; choose an empty or a new directory");
+  EXPECT_EQ(refusal(overwrite), "contains notes.txt, which no training run wrote; choose an empty or a new directory");
   EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl"));
 }
 
 TEST_F(OutputDirectoryTest, RefusesAnotherProgramsRun) {
   for (const char* text : {"", "[1]", "{\"epochs\": 2}", "{\"state\": 1}", "{\"state\": {\"finished\": 1}}"}) {
     tests::write_file(path_ / "run.json", text);
-    EXPECT_EQ(refusal(overwrite), "holds run.json, which no training run wrote; choose an empty or a new directory");
+    EXPECT_EQ(refusal(overwrite), "contains run.json, which no training run wrote; choose an empty or a new directory");
   }
 }
 
