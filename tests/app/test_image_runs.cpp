@@ -286,7 +286,7 @@ TEST_F(ImageRuns, PlansKnowModelsByName) {
   EXPECT_EQ(planned["modes"][0]["micro_batch"], 64) << "in images";
   const ProgramRun without = run_mylos({"plan", "--model", "resnet18", "--gpu", "a100-40"});
   ASSERT_EQ(without.exit_code, 0) << without.errors;
-  EXPECT_THAT(without.output, AllOf(HasSubstr("1,281,167 images, as ImageNet has, 224 x 224 pixels"),
+  EXPECT_THAT(without.output, AllOf(HasSubstr("1,281,167 images, as ImageNet has, of 224 x 224 pixels"),
                                     HasSubstr("images/s"), HasSubstr("--train DATA")));
 }
 

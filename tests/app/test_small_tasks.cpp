@@ -204,7 +204,7 @@ TEST_F(SmallTasks, ARunOfAnotherTaskIsNotThisRun) {
 }
 
 TEST_F(SmallTasks, AModelOfAnotherTaskIsRefused) {
-  const std::string line = "is a model for classes of lines (--task line-class), and this is a run of ";
+  const std::string line = "is a model for classes of lines (--task line-class), but this is a run of ";
   EXPECT_THAT(
       run_small({"train", "--task", "next-word", "--model", images_, "--train", sentences_, "--output", run_}).errors,
       HasSubstr(line + "next words (--task next-word)"));
