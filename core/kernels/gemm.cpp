@@ -59,12 +59,16 @@ void check_shapes(const GemmCall& call, const ConstMatrix<In>& a, const ConstMat
                       shape(call.transpose_b, b), c.extent(0), c.extent(1)));
 }
 
+void check_beta(const GemmCall& call) {
+  require(call.beta == 0.0f || (call.beta == 1.0f && call.epilogue == EpilogueKind::none),
+          fmt::format("product with beta {}: it is 0, or 1 without an epilogue", call.beta));
+}
+
 template <class Out>
 void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
   const bool has_bias = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
   const bool has_pre = call.epilogue == EpilogueKind::bias_gelu;
-  require(call.beta == 0.0f || (call.beta == 1.0f && call.epilogue == EpilogueKind::none),
-          fmt::format("product with beta {}: it is 0, or 1 without an epilogue", call.beta));
+  check_beta(call);
   require(!has_bias || epilogue.bias.size() == call.n,
           fmt::format("product with {} columns: the bias has {} elements", call.n, epilogue.bias.size()));
   require(!has_pre || (epilogue.pre.extent(0) == call.m && epilogue.pre.extent(1) == call.n),
@@ -222,8 +226,7 @@ template <class In>
 void Gemm::multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& a, const ConstMatrix<In>& b, float beta,
                             const Matrix<float>& c, const Vector<float>& sums, const Vector<float>& workspace) const {
   const GemmCall call = make_call<In, float>(Transpose::yes, a, Transpose::no, b, beta, c);
-  Epilogue<float> nothing;
-  check_epilogue(call, nothing);
+  check_beta(call);
   require(sums.size() == call.m && workspace.size() >= call.m,
           fmt::format("product and sums of {} columns: room for {} sums, and {} in the workspace", call.m, sums.size(),
                       workspace.size()));
@@ -236,7 +239,8 @@ void Gemm::multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& 
     has_summed = provider.multiply_and_sum(space, call, fresh.data());
     if (!has_summed) provider.multiply(space, call);
   }
-  has_summed ? add(space, fresh, sums) : add_column_sums<In>(space, a, sums, workspace);
+  if (has_summed) return add(space, fresh, sums);
+  add_column_sums<In>(space, a, sums, workspace);
 }
 
 #define MYLOS_INSTANTIATE(In, Out)                                                                                 \
