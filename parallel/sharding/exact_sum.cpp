@@ -13,12 +13,22 @@ constexpr int limb_bits = 32, fraction_bits = 52, lowest_exponent = -1074;
 constexpr std::uint64_t limb_mask = (std::uint64_t{1} << limb_bits) - 1;
 constexpr std::size_t limb_count = ExactSum::limb_count;
 
-/// Integers are added in any order without changing a bit.
+/// Adds the values of blocks. Integers are added in any order without changing a bit.
 struct AddToLimbs {
+  const double* values;
+  std::size_t count;
   std::uint64_t* limbs;
   double* not_finite;
 
-  KOKKOS_INLINE_FUNCTION void operator()(const double& value) const {
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
+    const std::size_t begin = block * flat_block, size = count - begin < flat_block ? count - begin : flat_block;
+    const AddToLimbs self = *this;
+    team_for(team, size, [=](std::size_t i) { self.add(self.values[begin + i]); });
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION void add(double value) const {
     if (!Kokkos::isfinite(value)) return Kokkos::atomic_add(not_finite, value);
     const auto bits = Kokkos::bit_cast<std::uint64_t>(value);
     const std::uint64_t exponent = bits >> fraction_bits & 0x7ff, fraction = bits << 12 >> 12;
@@ -108,8 +118,9 @@ void ExactSum::operator()(const ExecutionSpace& space, const ConstVector<double>
   require(sum.size() == 1, fmt::format("exact sum of {} values: room for {} sums", values.size(), sum.size()));
   Kokkos::deep_copy(space, limbs_, std::uint64_t{0});
   Kokkos::deep_copy(space, elements_, 0.0);
-  for_each_element(with_work("mylos::ExactSum::values", work_of(values.size(), 6.0, sizeof(double))), space,
-                   values.size(), AddToLimbs{limbs_.data(), elements_.data() + limb_count}, values.data());
+  for_each_row(with_work("mylos::ExactSum::values", work_of(values.size(), 6.0, sizeof(double))), space,
+               (values.size() + flat_block - 1) / flat_block,
+               AddToLimbs{values.data(), values.size(), limbs_.data(), elements_.data() + limb_count});
   once("mylos::ExactSum::elements", space, LimbsToElements{limbs_.data(), elements_.data()});
   ranks_.all_reduce(space, {elements_.data(), elements_.size(), ElementType::float64}, what).wait(space);
   once("mylos::ExactSum::sum", space, ElementsToSum{elements_.data(), limbs_.data(), sum.data()});
