@@ -49,6 +49,19 @@ struct AddBias {
 /// Columns per device team: 8 per thread of two warps. A host thread sums all columns of a block.
 constexpr std::size_t sum_columns = 512;
 
+/// The rows and columns that one team sums.
+struct BlockPart {
+  std::size_t block, begin, end;  ///< rows
+  std::size_t first, columns;
+};
+/// Returns the part of a matrix (rows, columns) with this index; a block has `groups` of them.
+KOKKOS_FORCEINLINE_FUNCTION BlockPart block_part(std::size_t index, std::size_t groups, const RowSharing& sharing,
+                                                 std::size_t rows, std::size_t columns) {
+  const std::size_t block = index / groups, first = index % groups * sharing.columns, rest = columns - first;
+  return {block, block * column_sum_rows, column_sum_end(block, rows), first,
+          rest < sharing.columns ? rest : sharing.columns};
+}
+
 template <class T>
 struct SumBlock {
   ConstMatrix<T> x;
@@ -58,13 +71,12 @@ struct SumBlock {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
-    const std::size_t block = task / groups, columns = x.extent(1), begin = block * column_sum_rows;
-    const std::size_t end = begin + column_sum_rows < x.extent(0) ? begin + column_sum_rows : x.extent(0);
-    const std::size_t first = task % groups * sharing.columns, rest = columns - first;
-    const T* const from = x.data() + first;
+    const std::size_t columns = x.extent(1);
+    const BlockPart part = block_part(task, groups, sharing, x.extent(0), columns);
+    const T* const from = x.data() + part.first;
     team_sum_rows<SumStart::zero>(
-        team, sharing, rest < sharing.columns ? rest : sharing.columns, begin, end,
-        [=](std::size_t row) { return from + row * columns; }, partial.data() + block * columns + first);
+        team, sharing, part.columns, part.begin, part.end, [=](std::size_t row) { return from + row * columns; },
+        partial.data() + part.block * columns + part.first);
   }
 };
 
@@ -145,13 +157,11 @@ struct GeluBackwardBlock {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
-    const std::size_t block = task / groups, columns = pre.extent(1), begin = block * column_sum_rows;
-    const std::size_t rest_of_rows = pre.extent(0) - begin;
-    const std::size_t first = task % groups * sharing.columns, rest = columns - first;
-    gelu_backward_rows(team, sharing.aligned, rest < sharing.columns ? rest : sharing.columns,
-                       rest_of_rows < column_sum_rows ? rest_of_rows : column_sum_rows, columns,
-                       pre.data() + begin * columns + first, dy.data() + begin * columns + first,
-                       partial.data() + block * columns + first);
+    const std::size_t columns = pre.extent(1);
+    const BlockPart part = block_part(task, groups, sharing, pre.extent(0), columns);
+    const std::size_t at = part.begin * columns + part.first;
+    gelu_backward_rows(team, sharing.aligned, part.columns, part.end - part.begin, columns, pre.data() + at,
+                       dy.data() + at, partial.data() + part.block * columns + part.first);
   }
 };
 

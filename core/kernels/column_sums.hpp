@@ -12,6 +12,11 @@ namespace mylos {
 inline constexpr std::size_t column_sum_rows = kernels_in_teams ? 16 : 32;
 
 inline std::size_t column_sum_blocks(std::size_t rows) { return (rows + column_sum_rows - 1) / column_sum_rows; }
+/// Returns the end of a block of a matrix with `rows` rows. The last block may be shorter.
+KOKKOS_FORCEINLINE_FUNCTION std::size_t column_sum_end(std::size_t block, std::size_t rows) {
+  const std::size_t end = (block + 1) * column_sum_rows;
+  return end < rows ? end : rows;
+}
 
 /// Returns matrix `index` of partial sums (blocks, columns) in a workspace of column_sum_workspace floats.
 Matrix<float> partial_sums(const Vector<float>& workspace, std::size_t index, std::size_t rows, std::size_t columns);

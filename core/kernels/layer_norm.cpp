@@ -132,7 +132,8 @@ struct ResidualBackward : BackwardBlock<T> {
     this->clear(team, this->dbias_norm, block);
     this->clear(team, this->dbias, block);
     team_barrier(team);
-    for (std::size_t row = block * column_sum_rows; row < this->end(block); ++row) one_row(team, block, row);
+    for (std::size_t row = block * column_sum_rows; row < column_sum_end(block, this->dy.extent(0)); ++row)
+      one_row(team, block, row);
   }
 
   template <class Team>
@@ -165,7 +166,8 @@ struct DropoutBackward : BackwardBlock<T> {
     this->clear(team, this->dweight, block);
     this->clear(team, this->dbias_norm, block);
     team_barrier(team);
-    for (std::size_t row = block * column_sum_rows; row < this->end(block); ++row) one_row(team, block, row);
+    for (std::size_t row = block * column_sum_rows; row < column_sum_end(block, this->dy.extent(0)); ++row)
+      one_row(team, block, row);
   }
 
   template <class Team>

@@ -46,10 +46,6 @@ struct BackwardArrays {
     return are_aligned(dy.data(), parameters.weight.data(), saved.input.data(), dz.data(), dx.data(), dweight.data(),
                        dbias_norm.data(), dbias.data());
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::size_t end(std::size_t block) const {
-    const std::size_t end = (block + 1) * column_sum_rows;
-    return end < dy.extent(0) ? end : dy.extent(0);
-  }
 };
 
 /// Up to four chunks per thread, two for float. Rows of 768 and of 1024 columns of 16-bit elements are held by one
@@ -149,7 +145,8 @@ struct BackwardHeld : BackwardArrays<T> {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t columns = this->dy.extent(1), sums = block * columns, end = this->end(block);
+    const std::size_t columns = this->dy.extent(1), sums = block * columns,
+                      end = column_sum_end(block, this->dy.extent(0));
     HeldColumns held;
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
       held[k].dweight = held[k].dbias_norm = held[k].dbias = {};

@@ -59,7 +59,8 @@ template <class T>
 struct RmsNormBackwardBlock : rms_norm::BackwardArrays<T> {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t columns = this->dy.extent(1), begin = block * column_sum_rows, end = this->end(block);
+    const std::size_t columns = this->dy.extent(1), begin = block * column_sum_rows,
+                      end = column_sum_end(block, this->dy.extent(0));
     float* const sum = this->partial.data() + block * columns;
     team_for(team, columns, [=](std::size_t i) { sum[i] = 0.0f; });
     team_barrier(team);

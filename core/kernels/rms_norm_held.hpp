@@ -35,10 +35,6 @@ struct BackwardArrays {
   bool aligned() const {
     return are_aligned(parameters.weight.data(), saved.input.data(), dy.data(), dz.data(), partial.data());
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::size_t end(std::size_t block) const {
-    const std::size_t end = (block + 1) * column_sum_rows;
-    return end < dy.extent(0) ? end : dy.extent(0);
-  }
 };
 
 /// Up to four chunks per thread, two for float, as in LayerNorm.
@@ -104,7 +100,8 @@ struct BackwardHeld : BackwardArrays<T> {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t columns = this->dy.extent(1), sums = block * columns, end = this->end(block);
+    const std::size_t columns = this->dy.extent(1), sums = block * columns,
+                      end = column_sum_end(block, this->dy.extent(0));
     HeldColumns held;
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
       held[k].dweight = {};
