@@ -1,7 +1,7 @@
 #include "parallel/sharding/exact_sum.hpp"
 
 #include "core/base/error.hpp"
-#include "core/kernels/chunks.hpp"
+#include "core/kernels/team.hpp"
 #include "core/work.hpp"
 
 #include <fmt/format.h>
@@ -13,22 +13,14 @@ constexpr int limb_bits = 32, fraction_bits = 52, lowest_exponent = -1074;
 constexpr std::uint64_t limb_mask = (std::uint64_t{1} << limb_bits) - 1;
 constexpr std::size_t limb_count = ExactSum::limb_count;
 
-/// Adds the values of blocks. Integers are added in any order without changing a bit.
+/// Integers are added in any order without changing a bit.
 struct AddToLimbs {
   const double* values;
-  std::size_t count;
   std::uint64_t* limbs;
   double* not_finite;
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t begin = block * flat_block, size = count - begin < flat_block ? count - begin : flat_block;
-    const AddToLimbs self = *this;
-    team_for(team, size, [=](std::size_t i) { self.add(self.values[begin + i]); });
-  }
-
- private:
-  KOKKOS_INLINE_FUNCTION void add(double value) const {
+  KOKKOS_INLINE_FUNCTION void operator()(std::size_t i) const {
+    const double value = values[i];
     if (!Kokkos::isfinite(value)) return Kokkos::atomic_add(not_finite, value);
     const auto bits = Kokkos::bit_cast<std::uint64_t>(value);
     const std::uint64_t exponent = bits >> fraction_bits & 0x7ff, fraction = bits << 12 >> 12;
@@ -55,7 +47,7 @@ struct LimbsToElements {
   std::uint64_t* limbs;
   double* elements;
 
-  KOKKOS_INLINE_FUNCTION void operator()() const {
+  KOKKOS_INLINE_FUNCTION void operator()(std::size_t) const {
     propagate_carries(limbs);
     for (std::size_t i = 0; i < limb_count; ++i) elements[i] = static_cast<double>(limbs[i]);
   }
@@ -71,7 +63,7 @@ struct ElementsToSum {
   std::uint64_t* limbs;
   double* sum;
 
-  KOKKOS_INLINE_FUNCTION void operator()() const {
+  KOKKOS_INLINE_FUNCTION void operator()(std::size_t) const {
     if (elements[limb_count] != 0.0) {
       *sum = elements[limb_count];
       return;
@@ -88,22 +80,10 @@ struct ElementsToSum {
   }
 };
 
-/// Calls body() on the device, by one thread.
-template <class Body>
-struct Once {
-  Body body;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const HostTeam&, std::size_t) const { body(); }
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
-    if (team.team_rank() == 0) body();
-  }
-};
-
+/// Calls body(0) on the device, by one thread.
 template <class Body>
 void once(const char* name, const ExecutionSpace& space, const Body& body) {
-  for_each_row(with_work(name, work_of(limb_count, 4.0, 3.0 * sizeof(double))), space, 1, Once<Body>{body},
-               {.threads = team_size_for(space, 1)});
+  for_each_element(with_work(name, work_of(limb_count, 4.0, 3.0 * sizeof(double))), space, 1, body);
 }
 
 }  // namespace
@@ -118,9 +98,8 @@ void ExactSum::operator()(const ExecutionSpace& space, const ConstVector<double>
   require(sum.size() == 1, fmt::format("exact sum of {} values: room for {} sums", values.size(), sum.size()));
   Kokkos::deep_copy(space, limbs_, std::uint64_t{0});
   Kokkos::deep_copy(space, elements_, 0.0);
-  for_each_row(with_work("mylos::ExactSum::values", work_of(values.size(), 6.0, sizeof(double))), space,
-               (values.size() + flat_block - 1) / flat_block,
-               AddToLimbs{values.data(), values.size(), limbs_.data(), elements_.data() + limb_count});
+  for_each_element(with_work("mylos::ExactSum::values", work_of(values.size(), 6.0, sizeof(double))), space,
+                   values.size(), AddToLimbs{values.data(), limbs_.data(), elements_.data() + limb_count});
   once("mylos::ExactSum::elements", space, LimbsToElements{limbs_.data(), elements_.data()});
   ranks_.all_reduce(space, {elements_.data(), elements_.size(), ElementType::float64}, what).wait(space);
   once("mylos::ExactSum::sum", space, ElementsToSum{elements_.data(), limbs_.data(), sum.data()});
