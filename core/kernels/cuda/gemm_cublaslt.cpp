@@ -73,7 +73,7 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
   check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
 }
 
-/// What an epilogue of cuBLASLt does besides the product.
+/// The work of an epilogue of cuBLASLt besides the product.
 enum class Fusion {
   none,
   bias,         ///< adds the bias

@@ -63,7 +63,7 @@ TEST_F(FileCopiesTest, AreNotMadeOfLargeFilesOrLater) {
   read_text(file_);
   list_directory(directory_.path());
   EXPECT_TRUE(copies.texts.empty() && copies.directories.empty());
-  // What has no copy is read.
+  // A file without a copy is read.
   const UseCopies use(copies);
   EXPECT_EQ(read_text(file_), "large");
   EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));

@@ -67,7 +67,7 @@ class CountedGathers : public ::testing::Test {
       units.release(unit);
     }
   }
-  /// What a rank sends to the others when these units are gathered.
+  /// Returns the bytes that a rank sends to the others when these units are gathered.
   std::uint64_t bytes_of(const UnitList& list) const {
     std::uint64_t bytes = 0;
     for (const std::size_t unit : list) bytes += model.store.capacity(unit) / ranks.size() * (ranks.size() - 1) * 4;

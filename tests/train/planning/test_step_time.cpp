@@ -60,7 +60,7 @@ TEST(ExchangeCost, ByNodeIsThatOfTheNodeAndThenThatBetweenNodes) {
   EXPECT_NEAR(reduce_scatter_cost(by_node, 8, 1e9, 2.0).seconds, 0.875 / 0.25, rounding) << "no partial sums are sent";
 }
 
-/// What the exchanges that run over MPI send, per rank and by the first node.
+/// Returns what exchanges over MPI send: per rank, and from the first node.
 Exchanged counted(std::size_t ranks, std::size_t of_node, const parallel::CountingRanks::Make& make) {
   std::vector<std::size_t> nodes(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) nodes[rank] = rank / of_node;
