@@ -3,6 +3,7 @@
 #include "parallel/communicator/image_memory.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
 #include "parallel/sharding/exact_sum.hpp"
+#include "parallel/sharding/unit_pass.hpp"
 #include "parallel/sharding/unit_slots.hpp"
 
 #include <algorithm>
@@ -258,7 +259,7 @@ class ReplayedSlicedGradients final : public ReplayedGradients {
 
 /// The beginning of a run: loading, a few steps, and evaluations before some of them. Which blocks are free when a
 /// larger one is needed depends on all that came before, so the sizes are those of a run with as many micro-batches.
-class ReplayedRun {
+class ReplayedRun : private UnitHooks {
  public:
   explicit ReplayedRun(Replay& replay) : replay_(replay) {
     const ModeKind kind = replay.settings.mode.kind;
@@ -309,18 +310,13 @@ class ReplayedRun {
     gradients_->finish();
   }
   void pass() {
-    const std::size_t units = replay_.units();
-    for (std::size_t unit = 0; unit < units; ++unit) {
-      values_->acquire(unit);
-      if (unit + 1 < units) values_->release(unit);
-    }
-    for (std::size_t unit = units; unit-- > 0;) {
-      if (unit + 1 < units) values_->acquire(unit);
+    pass_over_units(*this, replay_.units(), [&](std::size_t unit) {
       for (const std::size_t written : replay_.needed_by(unit)) gradients_->take(written);
-      values_->release(unit);
-      gradients_->ready(unit);
-    }
+    });
   }
+  void acquire(std::size_t unit) override { values_->acquire(unit); }
+  void release(std::size_t unit) override { values_->release(unit); }
+  void gradients_ready(std::size_t unit) override { gradients_->ready(unit); }
   void observe() {
     const std::size_t ranks = replay_.settings.shards * replay_.settings.replicas;
     for (std::size_t unit = 0; unit < replay_.units(); ++unit) {

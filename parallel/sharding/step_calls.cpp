@@ -1,8 +1,10 @@
 #include "parallel/sharding/step_calls.hpp"
 
 #include "core/parameter_store.hpp"
+#include "parallel/sharding/unit_pass.hpp"
 
 #include <memory>
+#include <span>
 
 namespace mylos::parallel {
 namespace {
@@ -30,21 +32,12 @@ class StepRehearsal {
   }
 
  private:
-  /// Calls the hooks in the order of a forward and a backward pass.
   void pass() {
-    UnitHooks& hooks = strategy_->hooks();
-    const std::size_t units = store_.table().units().size();
-    for (std::size_t unit = 0; unit < units; ++unit) {
-      hooks.acquire(unit);
-      if (unit + 1 < units) hooks.release(unit);
-    }
-    for (std::size_t unit = units; unit-- > 0;) {
-      if (unit + 1 < units) hooks.acquire(unit);
+    const std::span<const ParameterUnit> units = store_.table().units();
+    pass_over_units(strategy_->hooks(), units.size(), [&](std::size_t unit) {
       begin_gradients(unit);
-      for (const std::size_t borrowed : store_.table().units()[unit].borrowed) begin_gradients(borrowed);
-      hooks.release(unit);
-      hooks.gradients_ready(unit);
-    }
+      for (const std::size_t borrowed : units[unit].borrowed) begin_gradients(borrowed);
+    });
   }
 
   void begin_gradients(std::size_t unit) {

@@ -1,12 +1,13 @@
 #include "parallel/sharding/step_gathers.hpp"
 
+#include "parallel/sharding/unit_pass.hpp"
 #include "parallel/sharding/unit_slots.hpp"
 
 namespace mylos::parallel {
 namespace {
 
 /// Acquires and releases units like ParameterGatherer, and records what it would gather.
-class RecordedGathers {
+class RecordedGathers : private UnitHooks {
  public:
   explicit RecordedGathers(const ParameterTable& table) : units_(table.units().size()), slots_(table) {}
 
@@ -15,27 +16,23 @@ class RecordedGathers {
     slots_.clear(ignore_);
     return prefetch();
   }
-  /// Uses the units as a model does: the last unit stays acquired between the forward and the backward pass.
   PassGathers pass() {
-    PassGathers gathers{std::vector<UnitList>(units_), std::vector<UnitList>(units_)};
-    for (std::size_t unit = 0; unit < units_; ++unit) {
-      gathers.forward[unit] = acquire(unit);
-      if (unit + 1 < units_) slots_.release(unit);
-    }
-    for (std::size_t unit = units_; unit-- > 0;) {
-      if (unit + 1 < units_) gathers.backward[unit] = acquire(unit);
-      slots_.release(unit);
-    }
-    return gathers;
+    gathers_ = {std::vector<UnitList>(units_), std::vector<UnitList>(units_)};
+    acquired_ = 0;
+    pass_over_units(*this, units_, [](std::size_t) {});
+    return gathers_;
   }
 
  private:
-  UnitList acquire(std::size_t unit) {
-    UnitList units = units_in(slots_.acquire(unit, ignore_));
+  /// Each unit is acquired once forward, before any is acquired backward.
+  void acquire(std::size_t unit) override {
+    UnitList& units = (acquired_++ < units_ ? gathers_.forward : gathers_.backward)[unit];
+    units = units_in(slots_.acquire(unit, ignore_));
     const UnitList next = prefetch();
     units.insert(units.end(), next.begin(), next.end());
-    return units;
   }
+  void release(std::size_t unit) override { slots_.release(unit); }
+  void gradients_ready(std::size_t) override {}
   UnitList prefetch() { return units_in(slots_.prefetch(ignore_)); }
   UnitList units_in(const UnitSlots::Choice& choice) const {
     UnitList units;
@@ -43,7 +40,8 @@ class RecordedGathers {
     return units;
   }
 
-  std::size_t units_;
+  std::size_t units_, acquired_ = 0;
+  PassGathers gathers_;
   UnitSlots slots_;
   UnitSlots::Discard ignore_ = [](std::size_t) {};
 };
