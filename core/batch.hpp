@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-/// The interface between data and models: named device arrays with sample boundaries. Samples of different length are
-/// packed one after the other, without padding.
+/// The interface between data and models: named device arrays with sample boundaries. A sample consists of rows, which
+/// are tokens or images. Samples of different length are packed one after the other, without padding.
 namespace mylos {
 
 /// The size of a batch. Memory is planned from this alone.
@@ -44,8 +44,8 @@ class Batch {
   void set(std::string_view name, std::span<const std::int32_t> values);
   void set(std::string_view name, std::span<const float> values);
   void set(std::string_view name, std::span<const std::uint8_t> values);
-  /// Like `set`, for indices into a table; in training also groups the rows by value. Errors: std::invalid_argument if
-  /// it groups and a value is negative.
+  /// Like `set`, for indices into a table. A batch for training also groups the rows by value. Errors:
+  /// std::invalid_argument if it groups rows and a value is negative.
   void set_indices(std::string_view name, std::span<const std::int32_t> values);
   /// In training, groups the rows by position, for models with a table of positions. Errors: std::invalid_argument if
   /// the batch has first positions.
@@ -56,7 +56,7 @@ class Batch {
   ConstVector<std::size_t> sample_starts() const { return slice<std::size_t>(memory(starts_), 0, shape_.samples + 1); }
   /// The same on the host.
   std::span<const std::size_t> host_sample_starts() const { return host_starts_; }
-  /// (S) position of each sample in the global batch; random numbers are drawn by it.
+  /// (S) position of each sample in the global batch. It selects the sample's random numbers.
   ConstVector<std::uint32_t> sample_ids() const { return slice<std::uint32_t>(memory(ids_), 0, shape_.samples); }
   /// (T) position of each row within its sample, and the sample of each row. Computed on the device.
   ConstVector<std::int32_t> positions() const { return slice<std::int32_t>(memory(positions_), 0, shape_.rows); }

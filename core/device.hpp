@@ -109,13 +109,13 @@ class LaunchMark {
   std::shared_ptr<void> event_;
 };
 
-/// A point in time in the order of launches; a copyable handle. On a device it is the time at which everything launched
-/// before it has completed, on a host the time at which it was set.
+/// A point in time in the order of launches; a copyable handle. On a device, it is the time at which all earlier
+/// launches have completed. On a host, it is the time at which it was set.
 class LaunchTime {
  public:
   /// Records the time after everything launched on `space` so far. Does not wait for it.
   void set(const ExecutionSpace& space);
-  /// Returns the seconds from `earlier` to this time, of which both must have been set. Blocks until this time is past.
+  /// Returns the seconds from `earlier` to this time. Both times must have been set. Blocks until this time has passed.
   double seconds_since(const LaunchTime& earlier) const;
 
  private:

@@ -15,7 +15,7 @@ namespace mylos::app {
 /// Returns the products of one training pass of the model over `rows` rows.
 std::vector<GemmProduct> training_products(const nn::Model& model, std::size_t rows);
 
-/// Returns the name that this product has in the list, regardless of its number of rows; its sizes if it is not listed.
+/// Returns the product's name in the list, regardless of its number of rows, or its sizes if it is not listed.
 std::string product_name(std::span<const GemmProduct> products, const GemmLabel& product);
 
 /// Rates of one product with every provider, in operations per second.
@@ -27,12 +27,13 @@ struct ProductRates {
   std::size_t fastest() const;              ///< index of the provider with the highest median
 };
 
-/// Returns how many launches of a product that takes `seconds` a device runs between the two events of a timing: enough
-/// that neither the events nor the wait for the first launch count, at most 256.
+/// Returns how often a device runs a product between the two events of a timing, at most 256 times. `seconds` is the
+/// time of one product. The runs take long enough that the events and the wait for the first launch do not distort the
+/// timing.
 std::size_t launches_per_timing(double seconds);
 
-/// Times products with several providers in turn, so that disturbances affect all of them alike. On a device a timing
-/// is the mean of several launches in a row, on a host that of one.
+/// Times products with several providers in turn, so that disturbances affect all of them alike. On a device, a timing
+/// is the mean of several consecutive launches. On a host, it is the time of one launch.
 class ProductTimer {
  public:
   explicit ProductTimer(std::vector<std::string> providers);
@@ -47,12 +48,13 @@ class ProductTimer {
  private:
   std::vector<std::string> providers_;
   std::vector<std::unique_ptr<Gemm>> gemms_;
-  std::vector<float> values_a_, values_b_;  ///< random; as many as the largest product so far needed
+  std::vector<float> values_a_, values_b_;  ///< random; enough for the largest product so far
 };
 
-/// Returns the operations per second over all products, each run `count` times at the rate that `rate` selects.
+/// Returns the operations per second over all products. Each product is counted GemmProduct::count times, at the rate
+/// that `rate` returns.
 double combined_rate(const std::vector<ProductRates>& products, const std::function<double(const ProductRates&)>& rate);
-/// Returns the same with each product run by its fastest provider.
+/// Returns combined_rate with the fastest provider of each product.
 double ceiling_rate(const std::vector<ProductRates>& products);
 
 }  // namespace mylos::app

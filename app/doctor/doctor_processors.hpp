@@ -24,7 +24,7 @@ ProcessorFacts processor_facts(const std::string& host);
 
 /// Returns the findings of each rank of one node, in order.
 std::vector<Findings> processor_findings(std::span<const ProcessorFacts> node);
-/// Reports pinning that `mylos train` would refuse. `ranks` holds the world ranks of the node's ranks.
+/// Reports pinning that `mylos train` would refuse. `ranks` holds the world rank of each element of `node`.
 Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const std::size_t> ranks);
 
 /// Compares the instruction sets of the CPU with those of the build. `built` and `present` are names of CPU features.

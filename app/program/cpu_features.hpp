@@ -48,8 +48,8 @@ extern const char* const cpu_feature_names[cpu_feature_count];
 /// For each feature, true if the compiler was allowed to use it.
 extern const bool built_cpu_features[cpu_feature_count];
 
-/// Sets each element of `present` to whether this CPU has the feature. Processors other than x86-64 are assumed to have
-/// every feature of the build.
+/// Sets an element of `present` to true if this CPU has the feature, and to false otherwise. Processors other than
+/// x86-64 are assumed to have every feature of the build.
 void detect_cpu_features(bool (&present)[cpu_feature_count]);
 
 /// Writes the names of the features in `built` that are not in `present` to `text`, separated by spaces and truncated

@@ -9,7 +9,7 @@ namespace mylos {
 /// Returns the CRC-32C (Castagnoli; RFC 3720, appendix B.4) of `bytes`: reflected, polynomial 0x1EDC6F41.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
-/// The same without the processor's CRC instruction.
+/// Computes the same without the processor's CRC instruction.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
 }  // namespace mylos

@@ -9,14 +9,15 @@
 #include <tuple>
 #include <vector>
 
-/// Files and directories that are replaced atomically: readers see all of the new content or none.
+/// Files and directories that are replaced atomically: readers see either the old or the new content, never a mixture.
 namespace mylos {
 
 /// Returns a file's bytes, or the copy in use (file_copies.hpp). Throws std::runtime_error naming the file if it cannot
 /// be read.
 std::string read_text(const std::filesystem::path& path);
 
-/// What an entry of a directory is; for a symbolic link, what it leads to. `missing`: a link that leads nowhere.
+/// The type of a directory entry. A symbolic link has the type of its target, or `missing` if the target cannot be
+/// accessed.
 enum class EntryKind : std::uint8_t { file, directory, other, missing };
 struct DirectoryEntry {
   std::string name;

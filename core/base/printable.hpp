@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-/// Sanitizing of untrusted text for terminals, which obey control characters (C0, DEL and C1). For example, an escape
+/// Sanitizes untrusted text for terminals. Terminals obey control characters (C0, DEL and C1). For example, an escape
 /// sequence can overwrite the clipboard.
 namespace mylos {
 

@@ -12,21 +12,21 @@ namespace mylos {
 /// Returns oneDNN's data type for an element type.
 dnnl::memory::data_type onednn_type(Precision precision);
 
-/// oneDNN's own convolutions. Images are read and written in place; weights are copied to the layout that oneDNN
-/// prefers, and their gradients are copied back.
+/// Computes convolutions with oneDNN. Images are read and written in place. Weights are copied to the layout that
+/// oneDNN prefers, and their gradients are copied back.
 class OneDnnConvolution {
  public:
   OneDnnConvolution(const dnnl::engine& engine, const dnnl::stream& stream) : engine_(engine), stream_(stream) {}
 
-  /// Returns whether oneDNN computes this convolution without its reference implementation and without im2col copies of
-  /// whole images.
+  /// Returns whether oneDNN has a fast implementation of this convolution. Its reference implementation does not count,
+  /// and neither does one that makes im2col copies of whole images.
   bool has(const GemmProduct& product);
   /// Computes the convolution; synchronous.
   void compute(const GemmCall& call);
 
-  /// Returns the bytes of workspace used after it has computed this convolution.
+  /// Returns the bytes of GEMM workspace that this convolution uses.
   std::size_t bytes(const GemmProduct& product);
-  /// Number of primitives that the cache may still grow by; 0 if it is empty.
+  /// Number of primitives that can still be added to the cache; 0 while the cache is empty.
   std::size_t growth() const { return primitives_.size() == 0 ? 0 : primitives_.most() - primitives_.size(); }
 
  private:
@@ -40,12 +40,12 @@ class OneDnnConvolution {
     auto operator<=>(const Key&) const = default;
   };
   struct Primitive {
-    dnnl::primitive primitive;  ///< null if oneDNN has none
+    dnnl::primitive primitive;  ///< null if oneDNN has no fast implementation
     dnnl::memory::desc x, y, weight;
     dnnl::memory::desc packed;  ///< the weight's layout in the primitive
     dnnl::memory::desc scratch;
-    dnnl::reorder reorder;  ///< from the weight to `packed`, or from a packed gradient to the weight's layout; null if
-                            ///< equal
+    /// From the weight to `packed`, or from a packed gradient to the weight's layout; null if the layouts are equal.
+    dnnl::reorder reorder;
   };
 
   const Primitive& find(const GemmProduct& product);

@@ -45,8 +45,8 @@ inline auto members(GemmChoice& choice) {
   return std::tie(fallback, products);
 }
 
-/// Returns the provider for `key`: that of its bucket, else of the nearest bucket of the same product, else the
-/// fallback.
+/// Returns the provider for `key`: the provider of its bucket, else that of the nearest bucket of the same product,
+/// else the fallback.
 const std::string& provider_of(const GemmChoice& choice, const GemmKey& key);
 
 /// Describes the choice in one line: "onednn", "onednn, kokkos-kernels for 3 of 12 products".

@@ -6,24 +6,24 @@
 
 #include <cstdint>
 
-/// Optimizer updates over flat slices, in one pass each, and the norm for gradient clipping. Elementwise: results do
-/// not depend on how slices are cut.
+/// Optimizer updates over flat slices, in one pass each, and the norm for gradient clipping. Updates are elementwise,
+/// so results do not depend on how a unit is cut into slices.
 namespace mylos {
 
-/// What an update reads on the device, so that the host need not know it. Its members are no floats, so that compilers
-/// see that writing weights does not change them.
+/// Scale and skip decision of an update. They are computed and read on the device, so the host does not wait for them.
+/// No member is a float, so compilers can assume that writing float weights does not change them.
 struct UpdateControl {
-  double gradient_scale = 1.0;  ///< factor on the gradients, for clipping and for undoing a loss scale; a float
+  double gradient_scale = 1.0;  ///< factor on the gradients, which clips and undoes the loss scale; a float value
   std::int64_t skips = 0;       ///< if not 0, the update changes nothing
 };
 
 struct DecisionSettings {
-  double clip = 0.0;        ///< largest norm of the gradient; 0: any
-  double loss_scale = 1.0;  ///< by which the gradient is too large
+  double clip = 0.0;        ///< maximum gradient norm; 0: no clipping
+  double loss_scale = 1.0;  ///< factor by which the gradient is scaled
   double weight = 1.0;      ///< divisor of the sum of losses
 };
-/// Decides on an update: control (1) = the gradient's scale by the sum of its squares (1), and whether to skip the
-/// update because the norm, or the sum of the losses over their weight, is not finite.
+/// Computes control (1) of an update from squares (1), the sum of the squares of the gradient, and from the losses.
+/// Skips the update if the gradient norm, or the sum of the losses divided by their weight, is not finite.
 void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
                    const ConstVector<double>& losses, const Vector<UpdateControl>& control);
 
@@ -45,8 +45,9 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
                   const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
                   const Vector<float>& second_moment, const RoundedValues& rounded = {});
 
-/// Undoes the last update, which left these moments, up to the rounding error of the larger of the weights before and
-/// after it. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not restored.
+/// Undoes the last update, which computed these moments. The error is at most the rounding error of the larger of the
+/// weights before and after the update. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not
+/// restored.
 void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
                   const ConstVector<float>& second_moment, const Vector<float>& value);
 
@@ -61,8 +62,8 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
                 const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum,
                 const RoundedValues& rounded = {});
 
-/// Undoes the last update, which left this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
-/// momentum, whose updates contain the gradient: it cannot be computed from the momentum alone.
+/// Undoes the last update, which computed this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
+/// momentum. Its updates contain the gradient, which cannot be computed from the momentum alone.
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
                 const Vector<float>& value);
 
@@ -75,8 +76,8 @@ inline std::size_t norm_blocks(std::size_t begin, std::size_t end) {
   return begin < end ? (end - 1) / norm_block - begin / norm_block + 1 : 0;
 }
 
-/// sums (norm_blocks) = sum of squares per block, in double, over the elements of x, which are [begin, begin + size) of
-/// a unit. A block entirely within one x has the same bits however the unit is cut.
+/// sums (norm_blocks) = sum of squares per block, in double. The elements of x are [begin, begin + size) of a unit. The
+/// sum of a block that lies within one x has the same bits however the unit is cut.
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
                         const Vector<double>& sums);
 

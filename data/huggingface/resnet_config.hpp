@@ -46,8 +46,8 @@ struct ResnetConfig {
 /// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
 std::vector<std::string> unnamed_labels(std::size_t count);
 
-/// Parses the configuration in `json`, which was read from `file`, in transformers' form or in timm's, in which
-/// `architecture` names a known shape. Throws std::runtime_error with the file, the key, its value and the supported
+/// Parses `json`, the content of `file`, in the format of transformers or of timm. In timm's format, `architecture`
+/// must be the name of a known shape. Throws std::runtime_error with the file, the key, its value and the supported
 /// values.
 ResnetConfig parse_resnet_config(const Json& json, const std::string& file);
 

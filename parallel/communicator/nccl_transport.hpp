@@ -11,15 +11,15 @@
 
 namespace mylos::parallel {
 
-/// Records an exchange as the steps of an NCCL operation. The device's stream runs them in order, so for the exchange
-/// all messages arrive at once. Messages that are started before the first of them is waited for form one NCCL group
-/// and run concurrently.
+/// Records an exchange as the steps of an NCCL operation. The device's stream runs the steps in order, so the exchange
+/// can treat a message as received as soon as it is started. The messages that an exchange starts before it waits for
+/// one of them form one NCCL group and run concurrently.
 class NcclTransport final : public Transport {
  public:
   using Steps = std::vector<NcclOperation::Step>;
 
-  /// Connects the ranks of `nodes`. The first exchange reserves the device memory that a bucket of `bucket` bytes
-  /// needs, but at most that of the default bucket, because growing it later waits for the device.
+  /// Connects the ranks of `nodes`. The first exchange reserves device memory for a bucket of `bucket` bytes, or for
+  /// the default bucket if that is smaller, because enlarging the memory later waits for the device.
   NcclTransport(std::shared_ptr<NcclLink> link, std::shared_ptr<const NodeMap> nodes, std::size_t bucket)
       : link_(std::move(link)), nodes_(std::move(nodes)), bucket_(bucket) {}
 

@@ -9,8 +9,9 @@
 namespace mylos::parallel {
 
 /// Operations whose results are still in copies on the host, in the order of submission. A result is written back when
-/// its operation or a later one is waited for, or when a later operation uses the same memory. Used by the launching
-/// thread. All entries are dropped when Kokkos is finalised, because the copies are in its memory.
+/// its operation or a later one is waited for, or when a later operation uses the same memory. Used only by the thread
+/// that launches kernels. All entries are dropped when Kokkos is finalised, because Kokkos owns the memory of the
+/// copies.
 class PendingResults : public std::enable_shared_from_this<PendingResults> {
  public:
   /// `result`: the memory that `operation` writes back to.

@@ -7,9 +7,9 @@
 
 #include <memory>
 
-/// Image classifiers from checkpoints. Labels, channels, stem, and size, mean and deviation of the images come from the
-/// run's run.json, or from the model's directory if it does not have them. Errors: std::runtime_error naming the value
-/// that does not fit.
+/// Creates image classifiers from checkpoints. The labels, the channels, the stem, and the size, mean and deviation of
+/// images come from the run's run.json. Values that run.json does not have come from the model's directory. Errors:
+/// std::runtime_error naming the value that does not fit.
 namespace mylos::tasks {
 
 std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained);

@@ -20,8 +20,8 @@ class GeneratedText {
   void append(data::TokenId id);
   /// Returns the text of all appended tokens.
   std::string text() const;
-  /// Returns the text of the tokens since the last call, without a trailing incomplete character. After the last token,
-  /// `is_whole` includes that as well. Decodes only these tokens.
+  /// Returns the text of the tokens since the last call. Omits a trailing incomplete character unless `is_whole` is
+  /// true, which says that no token follows. Decodes only these tokens.
   std::string take_more(bool is_whole);
 
  private:
@@ -34,7 +34,8 @@ class GeneratedText {
   std::vector<data::TokenId> ids_;
   std::string prompt_;
   std::size_t begin_ = 0;  ///< first token whose text has not been taken
-  /// Decoded in place of the tokens before `begin_`: one token, or none while there is no text.
+  /// Stands for the tokens before `begin_` when the following tokens are decoded: one token, or empty while there is no
+  /// text.
   std::vector<data::TokenId> context_;
   std::string context_text_;
 };

@@ -11,7 +11,7 @@
 /// Settings of language modelling, in addition to those of every task. Each field documents its unit and an example.
 namespace mylos::tasks {
 
-/// Settings of generate.
+/// Settings of `mylos generate`.
 struct GenerationConfig {
   std::size_t max_new_tokens = 128;  ///< per continuation
   SamplingConfig sampling;

@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Returns the kind for language modelling with Llama on texts.
+/// Returns the kind of task that trains Llama as a language model on texts.
 const TaskKind& language_modeling();
 
 }  // namespace mylos::tasks

@@ -8,7 +8,7 @@
 
 namespace mylos::train {
 
-/// Samples known by length only, for plans, which compute nothing.
+/// Samples that have a length but no data, for plans.
 class LengthStream final : public SampleStream {
  public:
   /// Creates samples with lengths[i] rows each. A step takes `batch` of them, shuffled with `seed` as in a run. Errors:

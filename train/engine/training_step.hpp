@@ -28,7 +28,7 @@ struct StepResult {
 /// The position of a step in the run.
 struct StepProgress {
   std::size_t step = 0;    ///< from 0: selects the batch and the dropout
-  std::size_t update = 0;  ///< updates made before; less than `step` if steps were skipped
+  std::size_t update = 0;  ///< updates before this step; less than `step` if steps were skipped
   double learning_rate = 0.0;
   double loss_scale = 1.0;  ///< a power of two by which the backward pass is scaled
 };
@@ -64,10 +64,10 @@ class TrainingStep {
   /// the update: if the loss or the gradient is not finite, parameters and state tensors are unchanged, and the result
   /// says so. Returns when the results are known; a device may still run the update. Collective. All ranks get the same
   /// result except for its parts. The loss has the same bits for any number of ranks if the losses of the samples do.
-  /// After a step that updated, sync_parameters must follow before the model is used.
+  /// After a step that updated the parameters, call sync_parameters before using the model.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
-  /// Updates the model's values from the updated master weights. Separate from `run`, so that what ranks exchange in
-  /// between does not queue behind the gathers of values, which the next forward pass can hide. Collective.
+  /// Updates the model's values from the updated master weights. Separate from `run`, so that exchanges between the two
+  /// calls do not queue behind the gathers of values, which the next forward pass can hide. Collective.
   void sync_parameters(const ExecutionSpace& space);
 
  private:
@@ -105,14 +105,14 @@ class TrainingStep {
   std::optional<GlobalBatch> begun_;  ///< batch of the next step; batch_ holds its first micro-batch
   std::vector<std::size_t> samples_;  ///< samples of the micro-batch being made
   std::vector<std::uint32_t> ids_;    ///< their positions in the global batch
-  /// (largest batch + 1) Losses of this rank's samples in the order of computation; the last is for a dummy.
+  /// (largest batch + 1) Losses of this rank's samples in the order of computation, and one for a dummy sample.
   Vector<float> losses_;
-  /// (largest batch + 1) Losses of all samples by their position in the global batch; one more for a dummy.
+  /// (largest batch + 1) Losses of all samples by their position in the global batch, and one for a dummy sample.
   Vector<double> losses_by_position_;
   Vector<double> squares_;         ///< (1) sum of the squares of the gradient
   Vector<UpdateControl> control_;  ///< (1)
   PinnedVector<double> host_losses_, host_squares_;
-  LaunchMark results_;  ///< when both are on the host
+  LaunchMark results_;  ///< event after both are copied to the host
   SyncSeconds synced_;
 };
 

@@ -14,8 +14,8 @@
 
 namespace mylos::train {
 
-/// Returns the time between samples: 5 s, growing from 16 nodes on up to a minute, so that the total rate of writes
-/// over all nodes stays the same.
+/// Returns the time between samples. It is 5 s for up to 16 nodes. With more nodes, it grows up to a minute, so that
+/// the total rate of writes over all nodes stays the same.
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes);
 
 /// Returns the name of a node's file: its host name, followed by the node's number if several nodes have this host
@@ -47,7 +47,8 @@ class GpuMonitor final : public Reporter {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  /// Returns why this rank's node is not watched; empty if it is, or if another rank reports it.
+  /// Returns the reason why this rank's node is not watched. Empty if the node is watched, or if another rank reports
+  /// the reason.
   const std::string& obstacle() const { return obstacle_; }
   /// Returns whether this rank writes samples.
   bool writes() const { return work_ != nullptr; }

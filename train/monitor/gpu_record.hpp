@@ -46,8 +46,8 @@ class GpuRecordReader {
 
   /// Passes the samples added since the last call to `take`, node by node, in the order of each file.
   void read(const Take& take);
-  /// Returns true if a file has become shorter because another run has replaced it. Samples passed earlier are then
-  /// void, and the next read() passes all samples.
+  /// Returns true if a file has become shorter because another run has replaced it. The samples passed so far are then
+  /// invalid, and the next read() passes all samples again.
   bool begins_anew();
 
  private:
