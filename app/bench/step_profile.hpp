@@ -43,8 +43,8 @@ using Profile = std::map<Span, SpanTotals>;
 
 /// Records from construction to `stop` or destruction, replacing any other tool; only one instance may record. On a
 /// device, times are those between events on the queue of ExecutionSpace(), so the host does not wait for launches (if
-/// Kokkos was initialized with UnfencedTools): a section has the time in which the device had nothing to do, and
-/// launches on other queues have none.
+/// Kokkos was initialized with UnfencedTools): a section has the time in which the device was idle, and launches on
+/// other queues have no time.
 class StepProfile : private WorkListener {
  public:
   StepProfile();

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-/// Time limits for what may hang.
+/// Time limits for checks that may hang.
 namespace mylos::app {
 
 /// Runs checks that may hang, each on a thread of its own that is abandoned after a time limit.
@@ -19,7 +19,7 @@ class LimitedChecks {
 
   double limit() const { return limit_; }
   /// Runs `check` and adds its findings; an exception becomes an error called `name`. If it does not return within
-  /// `fraction` of the limit, adds a finding that says so, with `what` it does, and returns false. `check` must not
+  /// `fraction` of the limit, adds a finding that names its operation, `what`, and returns false. `check` must not
   /// refer to local variables of the caller.
   bool run(Findings& found, const char* name, const std::string& what, double fraction,
            std::function<Findings()> check);

@@ -9,7 +9,8 @@
 
 #include "core/base/files.hpp"
 
-/// Copies of what one process has read. Other processes that use them open no files.
+/// Copies of the files and directories that one process has read. Other processes use them instead of opening the
+/// files.
 namespace mylos {
 
 struct FileCopies {
@@ -18,8 +19,8 @@ struct FileCopies {
 };
 inline auto members(FileCopies& copies) { return std::tie(copies.texts, copies.directories); }
 
-/// While an object exists, read_text and list_directory on its thread add what they return to `copies`, except for
-/// files of more than `most_bytes`. At most one object of these two classes may exist on a thread.
+/// While an object exists, read_text and list_directory on its thread add their results to `copies`, except for files
+/// of more than `most_bytes`. At most one object of these two classes may exist on a thread.
 class KeepCopies {
  public:
   KeepCopies(FileCopies& copies, std::size_t most_bytes);
@@ -28,8 +29,8 @@ class KeepCopies {
   KeepCopies& operator=(const KeepCopies&) = delete;
 };
 
-/// While an object exists, read_text and list_directory on its thread return what is in `copies`. They read what is
-/// not.
+/// While an object exists, read_text and list_directory on its thread return the results that are in `copies`. They
+/// read files and directories that have no copy.
 class UseCopies {
  public:
   explicit UseCopies(const FileCopies& copies);
@@ -41,7 +42,7 @@ class UseCopies {
 /// Called by read_text and list_directory: return the copy, or null if there is none in use.
 const std::string* copy_of_text(const std::filesystem::path& path);
 const std::vector<DirectoryEntry>* copy_of_directory(const std::filesystem::path& path);
-/// Called by them with what they have read.
+/// Called by read_text and list_directory with their results.
 void keep_copy(const std::filesystem::path& path, const std::string& text);
 void keep_copy(const std::filesystem::path& path, const std::vector<DirectoryEntry>& entries);
 

@@ -6,7 +6,7 @@
 /// Text functions with the same results as Python 3, on which official scoring scripts and run_qa rely.
 namespace mylos {
 
-/// str.isspace() for one code point: what split() splits at and lstrip() strips.
+/// str.isspace() for one code point. split() splits at such code points, and lstrip() strips them.
 bool is_python_space(char32_t c);
 
 /// \w in re: str.isalnum() or an underscore.

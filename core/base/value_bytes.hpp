@@ -26,7 +26,7 @@
 /// references to its members (std::tie).
 namespace mylos {
 
-/// Types that refer to memory outside of them, which means nothing to another process.
+/// Types that refer to memory outside of the value. Their bytes are meaningless in another process.
 template <class Value>
 inline constexpr bool is_reference = std::is_pointer_v<Value> || std::is_same_v<Value, std::string_view>;
 template <class Element, std::size_t extent>
@@ -189,7 +189,7 @@ class ByteReader {
     read_alternative(value, read_size(), std::index_sequence_for<Values...>());
   }
 
-  /// Returns true if nothing is left of the bytes, or of the last piece.
+  /// Returns true if all bytes have been read, or all bytes of the last piece.
   bool at_end() const { return bytes_.empty(); }
 
  private:

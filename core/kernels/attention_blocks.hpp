@@ -39,7 +39,7 @@ inline std::size_t scratch_bytes(std::size_t floats, std::size_t arrays) {
   return floats * sizeof(float) + arrays * scratch_alignment;
 }
 
-/// Fast memory in bytes that every device's team has: 48 KiB less what Kokkos uses for team reductions.
+/// Bytes of fast memory that a team has on every device: 48 KiB less the memory of Kokkos' team reductions.
 inline constexpr std::size_t fast_memory = 46 << 10;
 
 /// Returns whether the fast arrays fit into a device's fast memory. If not, they use large memory.

@@ -12,8 +12,8 @@ inline constexpr std::size_t row_chunk = 8;
 template <int most>
 inline constexpr int held_chunks = runs_on_host ? 48 * most : most;
 
-/// Rows of which a thread holds up to `chunks` chunks at the same time: 64 bytes of each array, or one row if that is
-/// more.
+/// Number of rows that a thread holds at the same time, with up to `chunks` chunks of each: 64 bytes of each array, or
+/// one row if that is more.
 template <class T, int chunks>
 inline constexpr int rows_at_once = std::max(1, 8 / static_cast<int>(sizeof(T)) / chunks);
 

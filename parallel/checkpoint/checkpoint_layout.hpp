@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-/// The layout of a checkpoint, a pure function of the parameters and of which rank writes what.
+/// The layout of a checkpoint, a pure function of the parameters and of the assignment of data to writing ranks.
 namespace mylos::parallel {
 
 /// A dataset: a tensor of a group, or a state tensor.

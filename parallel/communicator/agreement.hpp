@@ -46,9 +46,9 @@ std::string broadcast(Communicator& ranks, const std::string& text);
 /// As on_first_rank, for work that returns the bytes of its result.
 std::string bytes_on_first_rank(Communicator& ranks, const std::function<std::string()>& work);
 
-/// Runs `work` on rank 0 only and returns its result on every rank: nothing, or a value that value_bytes.hpp supports.
-/// If it throws, every rank throws SharedError with its message: one rank touches the file system, and none is left
-/// waiting. Counts as FileWork.
+/// Runs `work` on rank 0 only and returns its result on every rank. The result is void or of a type that
+/// value_bytes.hpp supports. If `work` throws, every rank throws SharedError with its message, so no rank hangs. Used
+/// where only one rank should access the file system. Counts as FileWork.
 template <class Work>
 std::invoke_result_t<const Work&> on_first_rank(Communicator& ranks, const Work& work) {
   using Result = std::invoke_result_t<const Work&>;

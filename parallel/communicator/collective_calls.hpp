@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-/// The collective calls of one rank, recorded without the other ranks. With counting_transport.hpp they tell what a
-/// program sends on numbers of ranks that no available machine has.
+/// The collective calls of one rank, recorded without the other ranks. With counting_transport.hpp they give the
+/// messages that a program would send on more ranks than any available machine has.
 namespace mylos::parallel {
 
 /// A call of Communicator that all ranks of a group make with the same values.

@@ -93,8 +93,8 @@ class Launch {
   std::unique_ptr<State> state_;
 };
 
-/// Divides the ranks into groups: the `shard` ranks split a state, of which each `replicate` rank holds a copy. world =
-/// replicate x shard.
+/// Divides the ranks into groups. The ranks of a `shard` group split a state. The ranks of a `replicate` group hold
+/// copies of the same part of it. world = replicate x shard.
 class Mesh {
  public:
   /// Creates groups of `shard_size` consecutive ranks. Errors: std::runtime_error if it does not divide the number of

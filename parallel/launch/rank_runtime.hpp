@@ -28,9 +28,9 @@ class RankRuntime {
   /// Returns the bytes of all ranks, which must be equally many, in the order of ranks. Only before start().
   virtual std::vector<std::byte> gather(std::span<const std::byte> mine) = 0;
 
-  /// Point-to-point messages with a time limit, for ranks of which another may never come. Between two ranks they
-  /// arrive in the order in which they were sent. Only before start(). After `limit`, send returns false and receive
-  /// returns nullopt.
+  /// Point-to-point messages with a time limit, because the other rank may never answer. Between two ranks they arrive
+  /// in the order in which they were sent. Only before start(). After `limit`, send returns false and receive returns
+  /// nullopt.
   virtual bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) = 0;
   virtual std::optional<std::vector<std::byte>> receive(std::size_t from, std::chrono::duration<double> limit) = 0;
 

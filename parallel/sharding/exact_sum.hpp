@@ -21,8 +21,8 @@ class ExactSum {
   /// `ranks` must outlive this object.
   explicit ExactSum(Communicator& ranks);
 
-  /// sum (1) = the sum of `values` over all ranks; infinite or NaN if a value is. Collective. `what` is that of the sum
-  /// over ranks.
+  /// sum (1) = the sum of `values` over all ranks; infinite or NaN if a value is. Collective. `what` describes the sum
+  /// over ranks in messages.
   void operator()(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum,
                   const std::string& what) const;
 
@@ -34,7 +34,7 @@ class ExactSum {
  private:
   Communicator& ranks_;
   Vector<std::uint64_t> limbs_;  ///< lowest first; the upper half of each collects carries
-  Vector<double> elements_;      ///< what ranks exchange
+  Vector<double> elements_;      ///< the array that ranks exchange
 };
 
 }  // namespace mylos::parallel

@@ -7,8 +7,7 @@
 #include <span>
 #include <vector>
 
-/// Gathers units of which each rank holds a slice before they are used. The next unit is gathered while the current one
-/// computes.
+/// Gathers sharded units before they are used. The next unit is gathered while the current one computes.
 namespace mylos::parallel {
 
 /// Computes rounded = master weights of a slice in `precision`; `rounded` has the size of the result in bytes.

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-/// Gradients of which each rank keeps a slice. The gradients of a micro-batch are summed over ranks unit by unit, while
-/// the backward pass of the next units runs, and are added to the slice. In the last micro-batch of a step each slice
-/// is then summed over the groups that hold the same slices, again while other units compute.
+/// Sharded gradients: each rank keeps one slice of every unit. The gradients of a micro-batch are summed over ranks
+/// unit by unit, while the backward pass of the next units runs, and are added to the slice. In the last micro-batch of
+/// a step each slice is then summed over the groups that hold the same slices, again while other units compute.
 namespace mylos::parallel {
 
 /// Memory for the units whose gradients are in progress: one unit is written while another is summed. Each unit is

@@ -41,7 +41,7 @@ class ModelExporter {
   virtual ~ModelExporter() = default;
   /// Returns the number of tensors in each file of an export: consecutive tensors of the table, then state tensors.
   virtual std::vector<std::size_t> files() const = 0;
-  /// Starts an export into `directory`, as the only writer or as one of several, of which there are at most as many as
+  /// Starts an export into `directory`, as the only writer or as one of several. There are at most as many writers as
   /// files. The exporter must outlive the export.
   virtual std::unique_ptr<ModelExport> start(const std::filesystem::path& directory, const ExportPart& part) const = 0;
 };

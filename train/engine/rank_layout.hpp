@@ -31,7 +31,7 @@ struct RankCounts {
   TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
-/// Returns the rank counts of all ranks, of which this one has `threads` threads. Collective.
+/// Returns the rank counts of all ranks. `threads` is the number of concurrent threads of this rank. Collective.
 RankCounts count_with_threads(const Ranks& ranks, std::size_t threads);
 
 /// Returns the bytes that every rank may still allocate where kernels compute: the minimum over ranks. Ranks on the

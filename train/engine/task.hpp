@@ -14,7 +14,7 @@
 #include <vector>
 
 /// The interface between the engine and a task, which provides the model, the samples and the scores. The trainer,
-/// sharding strategies, memory plan and optimizers know nothing else, and a task knows nothing about ranks.
+/// sharding strategies, memory plan and optimizers use only this interface. A task does not depend on ranks.
 namespace mylos::train {
 
 /// An evaluation of a model: samples to predict, in batches that any rank may compute.

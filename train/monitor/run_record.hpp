@@ -63,7 +63,7 @@ struct RunRecord {
   std::optional<std::size_t> best_step() const;
 };
 
-/// Reads the directory of a run repeatedly; of metrics.jsonl only what was added.
+/// Reads the directory of a run repeatedly. Reads only the lines that were added to metrics.jsonl.
 class RunFollower {
  public:
   /// `kept` is the approximate number of last rows kept of each kind, at least `recent_steps`.

@@ -27,9 +27,9 @@ class TensorBoard final : public Reporter {
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
 
-  /// Writes what is known after all nodes have written their last sample: the energy as gpu/energy_kwh and, if the run
-  /// `ended`, its completion and the loss of an incomplete epoch. Returns the joules over all starts; nullopt if no GPU
-  /// reports them.
+  /// Writes the scalars that are known after all nodes have written their last sample: the energy as gpu/energy_kwh
+  /// and, if the run `ended`, its completion and the loss of an incomplete epoch. Returns the joules over all starts;
+  /// nullopt if no GPU reports them.
   std::optional<double> close(bool ended);
   /// See LogFile::missing.
   std::string missing() { return file_.missing(); }

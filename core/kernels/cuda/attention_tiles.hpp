@@ -8,8 +8,8 @@
 #include <cstdint>
 
 /// Common parts of attention's passes on tensor cores. A thread block owns some rows of a head of a sequence, 16 or 32
-/// per warp, and loops over the rows of the other side. Those are copied to shared memory in two buffers, one of which
-/// is filled while the other is read. No two warps add to the same sum. Scores never leave registers: adjacent ones,
+/// per warp, and loops over the rows of the other side. These rows are copied to shared memory in two buffers: one is
+/// filled while the other is read. No two warps add to the same sum. Scores never leave registers: adjacent ones,
 /// rounded, form the left operand of the next product.
 namespace mylos::attention {
 
