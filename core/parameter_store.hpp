@@ -17,7 +17,7 @@ namespace mylos {
 struct RoundedCopy {
   Vector<std::byte> values;
   Precision precision = Precision::bfloat16;
-  /// True from an update of the master weights that also wrote `values`, until the sharding strategy publishes them.
+  /// True from an update of the master weights that also wrote `values` until the next sync_parameters.
   bool is_current = false;
 };
 
@@ -34,7 +34,7 @@ struct ParameterSlice {
   std::shared_ptr<RoundedCopy> rounded = nullptr;
 };
 
-/// Which memory a store owns, and the number of slices per unit.
+/// The memory that a store owns, and the number of slices per unit.
 struct StoreLayout {
   std::size_t shards = 1;
   bool owns_values = true;     ///< false: the sharding strategy provides memory to units in use
@@ -110,8 +110,8 @@ class ParameterStore {
   Vector<float> state(std::size_t state_tensor) const;
 
  private:
-  /// How a tensor's gradient begins a step. `always_cleared` is permanent: one step added to a tensor that the step
-  /// before had overwritten.
+  /// The way a tensor's gradient begins a step: with zeros, or overwritten by the first kernel that writes it.
+  /// `always_cleared` is permanent. It is set if a step adds to a tensor that the previous step has overwritten.
   enum class Begin : unsigned char { cleared, written, always_cleared };
   struct TensorGradient {
     Begin begin = Begin::cleared;

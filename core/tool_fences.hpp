@@ -2,8 +2,8 @@
 
 namespace mylos {
 
-/// If Kokkos is initialized during the lifetime of this object, it does not wait for the device before each callback of
-/// a tool that the program registers, as it does by default. A tool that KOKKOS_TOOLS_LIBS loads decides for itself.
+/// By default, Kokkos waits for the device before each callback of a tool that the program registers. It does not wait
+/// if it is initialized during the lifetime of this object. A tool that KOKKOS_TOOLS_LIBS loads decides for itself.
 class UnfencedTools {
  public:
   UnfencedTools();

@@ -37,8 +37,8 @@ class Model {
 
   virtual const ParameterTable& table() const = 0;
 
-  /// Allocates from a measuring arena what `train` (training) or `predict` (inference) would allocate for a batch of
-  /// this shape. `recompute` says which activations `train` does not keep.
+  /// Makes the allocations of `train` (training) or `predict` (inference) for a batch of this shape in a measuring
+  /// arena. `recompute` selects the activations that `train` does not keep.
   virtual void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
                     Recompute recompute) const = 0;
 

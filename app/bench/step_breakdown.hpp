@@ -44,8 +44,8 @@ struct Breakdown {
   double accounted = 0.0;             ///< fraction of the step's time in `kernels` and `host`
 };
 
-/// Computes the breakdown of `steps`, of which there must be at least one. `products`, the model's list, gives the
-/// names of its matrix products.
+/// Computes the breakdown of `steps`, which must not be empty. `products`, the model's list, gives the names of its
+/// matrix products.
 Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vector<ProfiledStep>& steps,
                          const Ceilings& ceilings);
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-/// A run as a report sees it: its files, and what is missing from them.
+/// The data of a run for a report: its files, and remarks on missing ones.
 namespace mylos::app {
 
 struct ReportedRun {

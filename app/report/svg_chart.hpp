@@ -28,7 +28,7 @@ struct Chart {
   std::vector<Curve> curves = {};
   std::optional<ChartLevel> level = {};
   std::optional<std::size_t> gaps = {};  ///< number of values that are not finite; default: counted from the curves
-  std::string note = {};                 ///< text below the chart: what was smoothed, what is missing
+  std::string note = {};                 ///< text below the chart, such as a remark on smoothed or missing values
   /// Formats a value of y for the readout at the pointer.
   std::function<std::string(double)> value_text = {};
 };

@@ -20,8 +20,8 @@ class RunOutput {
   const train::OutputStart& start() const { return start_; }
   /// Calls `use` on the first rank.
   void use(const std::function<void(train::OutputDirectory&)>& use);
-  /// Calls `work`. An error of the first rank is also recorded in the run's files, for readers who see only these. Only
-  /// as collective as `work` is.
+  /// Calls `work`. An error of the first rank is also recorded in the run's files, for readers who see only these.
+  /// Collective if `work` is.
   void report_failure(const std::function<void()>& work);
 
   /// Returns the directory on the first rank; null on the others.

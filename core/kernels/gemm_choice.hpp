@@ -26,7 +26,7 @@ struct GemmKey {
   auto operator<=>(const GemmKey&) const = default;
 };
 inline auto members(GemmKey& key) {
-  // Does not compile if one is forgotten.
+  // This does not compile if a member is missing.
   auto& [transpose_a, transpose_b, input, output, n, k, convolution, rows] = key;
   return std::tie(transpose_a, transpose_b, input, output, n, k, convolution, rows);
 }
@@ -41,7 +41,7 @@ struct GemmChoice {
   bool operator==(const GemmChoice&) const = default;
 };
 inline auto members(GemmChoice& choice) {
-  auto& [fallback, products] = choice;  // does not compile if one is forgotten
+  auto& [fallback, products] = choice;  // does not compile if a member is missing
   return std::tie(fallback, products);
 }
 

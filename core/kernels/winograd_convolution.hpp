@@ -22,10 +22,10 @@ struct ProductBatch {
 /// tiles of the images, the weights and, for weight gradients, 2 x 2 tiles of dy; multiplies the elements at each of
 /// the 16 tile positions as matrices, one block of tiles at a time; and transforms the products back.
 ///
-/// Blocks extend across images: the same images in a call give the same bits, and otherwise the bits of an image are as
-/// independent of the others as the provider's rows. The rounding error is a few times that of a direct sum of the same
-/// terms; a non-finite pixel makes its whole tile non-finite. Source: Lavin and Gray, Fast Algorithms for Convolutional
-/// Neural Networks, CVPR 2016.
+/// Blocks extend across images. Calls with the same images give the same bits. With other images in the call, an image
+/// keeps its bits if the provider computes each row of a product independently of the other rows. The rounding error is
+/// a few times that of a direct sum of the same terms; a non-finite pixel makes its whole tile non-finite. Source:
+/// Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016.
 class WinogradConvolution {
  public:
   /// Queues a batch of products.

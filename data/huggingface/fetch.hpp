@@ -8,7 +8,7 @@
 /// Downloads models and data sets from their public sources into the cache and verifies them, for `mylos fetch NAME`.
 namespace mylos::data {
 
-/// Describes what `fetch` can download, for the command's help text.
+/// Describes the names that `fetch` accepts, for the command's help text.
 constexpr std::string_view fetch_summary() {
   return "downloads a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set (squad, cifar10)";
 }

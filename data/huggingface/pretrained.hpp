@@ -95,8 +95,8 @@ class PretrainedWriter {
   /// Throws std::invalid_argument if a file's name is a path, appears twice, or is that of config.json or the weights.
   PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
                    std::span<const TensorShape> weights, const WeightFormat& format = {});
-  /// Becomes a writer of a directory that several write. All but the first write weights only, to `staged`, and ignore
-  /// `directory`, `config` and `files`. Throws std::runtime_error if `staged` is not there.
+  /// Creates one of several writers of the same directory. All but the first write only weights, to `staged`, and
+  /// ignore `directory`, `config` and `files`. Throws std::runtime_error if `staged` does not exist.
   PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
                    std::span<const TensorShape> weights, const WeightFormat& format, const WriterPart& part,
                    const std::filesystem::path& staged);

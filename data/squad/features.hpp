@@ -70,7 +70,7 @@ struct FeatureSet {
   std::span<const CodePointRange> context_offsets(const Feature& feature) const;
 };
 inline auto members(FeatureSet& set) {
-  // Does not compile if one is forgotten.
+  // This does not compile if a member is missing.
   auto& [classify, separator, questions, contexts, context_of_question, features, sep_labels, dropped_questions] = set;
   return std::tie(classify, separator, questions, contexts, context_of_question, features, sep_labels,
                   dropped_questions);

@@ -31,7 +31,7 @@ struct SampleOptions {
   std::size_t vocabulary_size = 0;  ///< size of the model's embedding table, which may exceed the tokenizer's
 };
 
-/// Counts of what was read and what was left out.
+/// Counts of the documents and tokens that were read and left out.
 struct SampleCounts {
   std::uint64_t documents = 0;
   std::uint64_t empty_documents = 0;  ///< without tokens, or only white space; left out
@@ -86,7 +86,8 @@ SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
 /// Keeps the samples of the first `count` documents.
 void limit_documents(SampleSet& set, std::uint64_t count);
 
-/// Describes what was left out or cut, one item per line: "2 of 10 documents are empty and left out".
+/// Describes the documents and tokens that were left out or cut, one item per line: "2 of 10 documents are empty and
+/// left out".
 std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptions& options);
 
 }  // namespace mylos::data

@@ -38,7 +38,7 @@ void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& na
 LayerNormTensors find_layer_norm(const ParameterTable& table, const std::string& name);
 template <class T>
 LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormTensors& rows, float epsilon);
-/// Allocates what LayerNorm's backward pass needs for a (rows, columns) input.
+/// Allocates the values that LayerNorm's backward pass needs for a (rows, columns) input.
 template <class T>
 LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
 

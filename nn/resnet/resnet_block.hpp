@@ -49,7 +49,7 @@ class ResnetBlock {
   const std::vector<ConvolutionNorm>& layers() const { return layers_; }
   const std::optional<ConvolutionNorm>& shortcut() const { return shortcut_; }
 
-  /// Computes memory.y from x (T H W, in), and keeps what `backward` needs.
+  /// Computes memory.y from x (T H W, in), and keeps the values that `backward` needs.
   void forward(const ImagesPass& images, const ConstMatrix<T>& x, const ResnetBlockMemory<T>& memory) const;
   /// Recomputes the convolutions' results, using the statistics that were kept.
   void restore(const ImagesPass& images, const ConstMatrix<T>& x, const ResnetBlockMemory<T>& memory) const;

@@ -12,8 +12,8 @@
 
 /// Saving the state of a run, and loading it with any number of ranks. All functions are collective over `world`. A few
 /// ranks write the data of all ranks to one file; on loading, ranks that hold the same data share the reading. Both
-/// need only a few MiB of memory. Only rank 0 looks up files. Errors: std::runtime_error on every rank, with the file
-/// and what is wrong with it.
+/// need only a few MiB of memory. Only rank 0 looks up files. Errors: std::runtime_error on every rank, naming the file
+/// and the problem.
 namespace mylos::parallel {
 
 /// Elements [begin, end) of a unit that this rank holds.
@@ -62,8 +62,8 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
 
 /// Saves a checkpoint as <directory>/step-000123.h5, with the values as of all kernels launched before the call. The
 /// file is written under another name, flushed and renamed, and `latest` is updated. Then old checkpoints beyond the
-/// newest `keep` (at least 1) are removed, and those of later steps, which another branch of the run left. Damaged
-/// checkpoints do not count; to find them, files that this run has not written or loaded itself are read.
+/// newest `keep` (at least 1) are removed. So are checkpoints of later steps, which another branch of the run left.
+/// Damaged checkpoints do not count; to find them, files that this run has not written or loaded itself are read.
 ///
 /// If the save fails, existing checkpoints stay. Errors after the renaming are returned as a warning, because the
 /// checkpoint is complete and find_checkpoint finds it. `record` is used on rank 0 only. `writer_of` gives the writer
@@ -80,7 +80,8 @@ std::filesystem::path find_checkpoint(Communicator& world, const std::filesystem
 CheckpointRecord read_checkpoint_record(Communicator& world, const std::filesystem::path& file);
 
 /// Loads `arrays` from a file, which must contain the same arrays. Values are verified against their checksums. Ranks
-/// that hold the same data take turns in reading it and broadcast what they read. saved_range is not used.
+/// that hold the same data take turns in reading parts of it, and broadcast them to each other. saved_range is not
+/// used.
 void load_checkpoint(Communicator& world, const std::filesystem::path& file, const CheckpointArrays& arrays);
 
 }  // namespace mylos::parallel

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-/// Simulates all ranks of an operation in one process, for tests and for counts at numbers of ranks that no available
+/// Simulates all ranks of an operation in one process, for tests and for counts on more ranks than any available
 /// machine has.
 namespace mylos::parallel {
 

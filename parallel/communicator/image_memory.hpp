@@ -8,8 +8,8 @@
 
 namespace mylos::parallel {
 
-/// The sizes of the free blocks of an ImageMemory, and of all its blocks. Also stands for an ImageMemory in plans,
-/// which take no memory.
+/// The sizes of the free blocks of an ImageMemory, and of all its blocks. Plans use it instead of an ImageMemory,
+/// because they allocate no memory.
 class ImageBlocks {
  public:
   /// Takes the smallest free block that has at least `bytes` and is at most about twice as large, else a new block, and

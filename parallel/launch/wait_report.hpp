@@ -27,8 +27,8 @@ struct RankState {
 /// Describes where a rank is: "step 31, all-reduce of layer 3 gradients, 28.0 MiB".
 std::string activity_text(const RankState& state);
 
-/// Returns how many seconds beyond `limit` ranks wait for others that worked with files in the meantime: as long as
-/// those did, but at most file_patience limits. After that the file system is assumed to hang.
+/// Returns the seconds beyond `limit` for which ranks wait for others that worked with files in the meantime: the time
+/// of that work, but at most file_patience limits. After that the file system is assumed to hang.
 double excused_seconds(std::span<const RankState> ranks, double limit);
 inline constexpr double file_patience = 6.0;
 

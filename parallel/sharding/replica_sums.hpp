@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// Sums of slices over the ranks that hold the same ones: in hybrid mode, the traffic between nodes.
+/// Sums slices over the ranks that hold the same slices. In hybrid mode, this is the traffic between nodes.
 namespace mylos::parallel {
 
 /// Sums each unit's slice once per step, while other units still compute. Small slices are summed together, if the

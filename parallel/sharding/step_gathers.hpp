@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-/// Which units are gathered when in a step of sharded or hybrid mode, for plans.
+/// The units that are gathered at each point of a step in sharded or hybrid mode, for plans.
 namespace mylos::parallel {
 
 using UnitList = std::vector<std::size_t>;
@@ -23,7 +23,7 @@ struct StepGathers {
 };
 
 /// Returns the gathers of ParameterGatherer, by the choices of UnitSlots, in a step of a model that uses its units in
-/// order, after steps that have shown this order.
+/// order. Earlier steps have used the units in the same order.
 StepGathers step_gathers(const ParameterTable& table);
 
 }  // namespace mylos::parallel

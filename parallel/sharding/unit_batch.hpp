@@ -7,8 +7,8 @@
 
 namespace mylos::parallel {
 
-/// Collects consecutive small units that are exchanged in one call. Which units these are depends only on their sizes
-/// and order, so it is the same on every rank.
+/// Collects consecutive small units that are exchanged in one call. The choice of units depends only on their sizes and
+/// order, so it is the same on every rank.
 class UnitBatch {
  public:
   using Exchange = std::function<void(std::span<const std::size_t> units)>;
@@ -18,7 +18,7 @@ class UnitBatch {
   UnitBatch(std::size_t least_bytes, Exchange exchange);
 
   void add(std::size_t unit, std::size_t bytes);
-  /// Exchanges what has been collected, if there is anything.
+  /// Exchanges the collected units, if there are any.
   void flush();
 
  private:

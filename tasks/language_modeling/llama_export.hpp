@@ -10,9 +10,9 @@
 
 namespace mylos::tasks {
 
-/// Returns the exporter of a model that `run` starts from `model`, whose configuration is `config`: with the tokenizer
-/// of `model`, and with the tensors of `table` in the type of export_precision(). Errors: std::runtime_error naming a
-/// file of `model`.
+/// Returns the exporter of a model that `run` trains, starting from `model` with configuration `config`. An export has
+/// the tokenizer of `model`, and the tensors of `table` in the type of export_precision(). Errors: std::runtime_error
+/// naming a file of `model`.
 std::unique_ptr<train::ModelExporter> llama_exporter(const RunConfig& run, const data::PretrainedModel& model,
                                                      const data::LlamaConfig& config, const ParameterTable& table);
 

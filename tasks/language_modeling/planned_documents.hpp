@@ -24,7 +24,8 @@ const NamedGpt* find_known_gpt(const std::string& name);
 
 /// Plans a run of the model called `name` on the documents in `file` or, if that is empty, on a fixed number of full
 /// samples. Built-in sizes need a directory only for the tokenizer that cuts documents. Errors: std::runtime_error if a
-/// file or directory does not exist; UsageError of fit_samples, and for documents with a model for plans only.
+/// file or directory does not exist; UsageError as for fit_samples, and if `file` is given for a model that is for
+/// plans only.
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice);
 

@@ -31,8 +31,8 @@ void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, 
                     std::span<const WrittenTensors> writers, const TensorSink& take);
 
 /// Divides an export of files with the given numbers of tensors among writers: file f is that of writer f % writers.
-/// `writer_of` names a writer for each rank, rank 0 among them. If there are more writers than files, those that write
-/// are spread evenly over them, and thus over nodes.
+/// `writer_of` gives the writer of each rank; rank 0 is a writer. If there are more writers than files, the files are
+/// spread evenly over the writers, and thus over nodes.
 std::vector<WrittenTensors> divide_export(std::span<const std::size_t> files, std::span<const std::size_t> writer_of);
 
 /// Passes all tensors of a model: those of the table in order, then its state tensors, each from the first element to

@@ -24,7 +24,7 @@ class ModelExport {
  public:
   virtual ~ModelExport() = default;
   /// Takes values of `tensor` from element `first` on: all tensors of the table in order, then its state tensors, each
-  /// from the first element to the last. A writer of several takes those of its files.
+  /// from the first element to the last. If there are several writers, each takes the tensors of its own files.
   virtual void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) = 0;
   /// The directory that collects the files until commit(); empty if only one rank can write.
   virtual std::filesystem::path staged() const { return {}; }

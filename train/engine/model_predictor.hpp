@@ -32,7 +32,7 @@ class ModelPredictor {
 
   /// Predicts each batch of `evaluation` on one of the ranks. The first rank takes all outputs in batch order, so that
   /// results do not depend on the number of ranks. After each batch the ranks agree on whether to stop; if they stop,
-  /// the outputs taken so far are void. Errors: those of Evaluation::take, on every rank.
+  /// the outputs taken so far are invalid. Errors: those of Evaluation::take, on every rank.
   PredictionEnd predict(Evaluation& evaluation, const StopQuestion& stop);
   /// Predicts all batches. Errors: also if outputs are not finite.
   void predict(Evaluation& evaluation);

@@ -23,7 +23,7 @@ struct MicroBatchBounds {
   std::size_t micro_batches = 0;  ///< most micro-batches per step and rank
 };
 
-/// Returns the maxima over steps [0, steps); for a run of very many epochs an upper bound of them.
+/// Returns the maxima over steps [0, steps). For a run of very many epochs, returns an upper bound of the maxima.
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const StepSplit& split);
 /// Returns the largest micro-batch for a single rank.

@@ -11,8 +11,8 @@ namespace mylos::train {
 struct StepParts {
   double data = 0.0;  ///< making batches; in a device build only for the first step, whose kernels wait for it
   std::optional<double> exchange = {};  ///< waiting for other ranks; nullopt in a device build
-  /// The optimizer, and the model's values after the previous update, without the waits in `exchange`; nullopt in a
-  /// device build, where it runs during the next step.
+  /// The optimizer, and the synchronisation of the model's values after the previous update, without the waits in
+  /// `exchange`. nullopt in a device build, where both run during the next step.
   std::optional<double> update = {};
 };
 

@@ -27,16 +27,16 @@ bool is_step_row(const nlohmann::json& row);
 bool is_checkpoint_row(const nlohmann::json& row);
 bool is_evaluation_row(const nlohmann::json& row);
 
-/// Follows the file as it grows: each call reads what was added. The last line may be incomplete and is then read again
-/// by the next call. A start of the run replaces the file by the part of it that remains.
+/// Follows the file as it grows: each call reads the added lines. The last line may be incomplete and is then read
+/// again by the next call. A resumed run replaces the file by the part that it keeps.
 class MetricsReader {
  public:
   using Take = std::function<void(nlohmann::json&& row)>;
 
   explicit MetricsReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// Returns whether the file was replaced by another. Rows passed earlier are then void, and the next read() passes
-  /// all.
+  /// Returns whether the file was replaced by another. The rows passed so far are then invalid, and the next read()
+  /// passes all rows again.
   bool begins_anew();
   /// Passes new rows to `take`. Errors: std::runtime_error if the file cannot be read.
   void read(const Take& take);

@@ -33,7 +33,7 @@ struct RunDescription {
 /// Returns newline-terminated lines, each with a name and its text.
 std::string run_banner(const RunDescription& run);
 
-/// Returns what ended a run before its last step: "ended by SIGTERM"; empty if no signal did.
+/// Returns the reason why a run ended before its last step: "ended by SIGTERM". Empty if no signal ended it.
 std::string interruption_text(const RunResult& result);
 
 /// Returns the last line of a run: how it ended, total and training time, GPU energy, and scores of best/.

@@ -21,8 +21,8 @@ class TensorBoard final : public Reporter {
   TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters configured = {},
               Notice notice = {});
 
-  /// Voids the data of later steps in other files. If the run begins with an evaluation, also voids its step, which is
-  /// then written again from metrics.jsonl.
+  /// Marks the data of later steps in other files as invalid. If the run begins with an evaluation, also marks the data
+  /// of its step, which is then written again from metrics.jsonl.
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
