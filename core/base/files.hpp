@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-/// Files and directories that are replaced atomically: readers see either the old or the new content, never a mixture.
+/// Files and directories that are replaced atomically: readers see all of the new content or none of it.
 namespace mylos {
 
 /// Returns a file's bytes, or the copy in use (file_copies.hpp). Throws std::runtime_error naming the file if it cannot
