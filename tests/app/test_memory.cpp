@@ -59,12 +59,12 @@ struct Setting {
 Words write_large_run(const Family& family, const fs::path& model, const fs::path& train) {
   if (&family == &bert_family()) {
     write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
-    write_file(train, long_questions(32, positions));
+    write_file(train, long_questions(16, positions));
   } else {
     write_tiny_llama(
         model,
         {.vocabulary = 2000, .positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1024, .heads = 6});
-    write_file(train, tiny_documents(32, positions - 2));  // BOS and EOS
+    write_file(train, tiny_documents(16, positions - 2));  // BOS and EOS
   }
   Words words = {"--max-length", std::to_string(positions)};
   words.insert(words.end(), family.noise.begin(), family.noise.end());
@@ -81,7 +81,7 @@ TEST_P(PredictedMemory, IsNeverExceededAndAtMostEightPercentMore) {
   const fs::path model = directory / "model", train = directory / ("train" + family.ending), run = directory / "run";
   const std::string steps = provider == "kokkos-kernels" ? "1" : "2";  // it is several times as slow
   Words words = write_large_run(family, model, train);
-  words.insert(words.begin(), {"train", "--model", model, "--train", train, "--output", run, "--batch", "16", "--steps",
+  words.insert(words.begin(), {"train", "--model", model, "--train", train, "--output", run, "--batch", "8", "--steps",
                                steps, "--gemm", provider, "--precision", precision, "--recompute", recompute});
   Words dry = words;
   dry.push_back("--dry-run");
