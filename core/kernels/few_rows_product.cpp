@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace mylos {
@@ -18,7 +19,13 @@ constexpr int tile_outputs = 4, most_tile_rows = 4;
 /// Partial sums per element on a host: a tile of one row fits in the registers of every CPU.
 constexpr std::size_t product_lanes = 16;
 
-/// sums[r][o] = product of row r of x and row o of the weights, both counted from the given pointers.
+/// Asks for the cache line of this address before it is needed. The address may lie outside of any array.
+KOKKOS_FORCEINLINE_FUNCTION void prefetch([[maybe_unused]] std::uintptr_t address) {
+  KOKKOS_IF_ON_HOST((__builtin_prefetch(reinterpret_cast<const void*>(address));))
+}
+
+/// sums[r][o] = product of row r of x and row o of the weights, both counted from the given pointers. Requests the
+/// weights of the next tile meanwhile, because hardware prefetchers begin anew at each row.
 template <int rows, int outputs, class T>
 KOKKOS_FORCEINLINE_FUNCTION void sum_tile_on_host(std::size_t inner, const T* x, const T* weight,
                                                   float (&sums)[rows * outputs]) {
@@ -26,6 +33,7 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_tile_on_host(std::size_t inner, const T* x,
   const std::size_t whole = inner - inner % product_lanes;
   for (std::size_t k = 0; k < whole; k += product_lanes) {
     for (int o = 0; o < outputs; ++o) {
+      prefetch(reinterpret_cast<std::uintptr_t>(weight) + ((o + outputs) * inner + k) * sizeof(T));
       for (int r = 0; r < rows; ++r) {
         MYLOS_ROLLED
         for (std::size_t j = 0; j < product_lanes; ++j) {
