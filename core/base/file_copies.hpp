@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/base/files.hpp"
+#include "core/base/value_bytes.hpp"
 
 /// Copies of what one process has read. Other processes that use them open no files.
 namespace mylos {
@@ -15,11 +17,12 @@ namespace mylos {
 struct FileCopies {
   std::map<std::string, std::string> texts;                        ///< bytes of files, by path
   std::map<std::string, std::vector<DirectoryEntry>> directories;  ///< entries of directories, by path
+  std::map<std::string, std::string> values;                       ///< bytes of the values of read_once, by path
 };
-inline auto members(FileCopies& copies) { return std::tie(copies.texts, copies.directories); }
+inline auto members(FileCopies& copies) { return std::tie(copies.texts, copies.directories, copies.values); }
 
-/// While an object exists, read_text and list_directory on its thread add what they return to `copies`, except for
-/// files of more than `most_bytes`. At most one object of these two classes may exist on a thread.
+/// While an object exists, read_text, list_directory and read_once on its thread add what they return to `copies`,
+/// except for texts of more than `most_bytes`. At most one object of these two classes may exist on a thread.
 class KeepCopies {
  public:
   KeepCopies(FileCopies& copies, std::size_t most_bytes);
@@ -28,8 +31,8 @@ class KeepCopies {
   KeepCopies& operator=(const KeepCopies&) = delete;
 };
 
-/// While an object exists, read_text and list_directory on its thread return what is in `copies`. They read what is
-/// not.
+/// While an object exists, read_text, list_directory and read_once on its thread return what is in `copies`. They read
+/// what is not.
 class UseCopies {
  public:
   explicit UseCopies(const FileCopies& copies);
@@ -44,5 +47,27 @@ const std::vector<DirectoryEntry>* copy_of_directory(const std::filesystem::path
 /// Called by them with what they have read.
 void keep_copy(const std::filesystem::path& path, const std::string& text);
 void keep_copy(const std::filesystem::path& path, const std::vector<DirectoryEntry>& entries);
+
+/// The same for read_once. `bytes` is called if copies are kept.
+const std::string* copy_of_values(const std::filesystem::path& path);
+void keep_values(const std::filesystem::path& path, const std::function<std::string()>& bytes);
+
+/// Sets `values` to what `read` reads from the file at `path`, or to the copy in use. `read` sets them itself. For what
+/// is read from large files, such as an index. Copies take as much memory again. Errors: those of `read`.
+template <class Read, class... Values>
+void read_once(const std::filesystem::path& path, const Read& read, Values&... values) {
+  if (const std::string* const copy = copy_of_values(path)) {
+    ByteReader reader(*copy);
+    (reader.read(values), ...);
+    require(reader.at_end(), "bytes are left behind the values of a file");
+    return;
+  }
+  read();
+  keep_values(path, [&] {
+    ByteWriter writer;
+    (writer.add(values), ...);
+    return writer.take();
+  });
+}
 
 }  // namespace mylos
