@@ -21,9 +21,9 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work);
 /// it was one, else as parallel::SharedError.
 void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work);
 
-/// Does the same, but first on the first rank and then on the others, which take the directories and small files that
-/// it has read from copies (core/base/file_copies.hpp). An error on the first rank has no rank in its message, and the
-/// others then do nothing.
+/// Does the same, but first on the first rank and then on the others, which take the directories, small files and
+/// values that it has read from copies (core/base/file_copies.hpp). An error on the first rank has no rank in its
+/// message, and the others then do nothing.
 void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void()>& work);
 
 }  // namespace mylos::app
