@@ -52,8 +52,9 @@ void keep_copy(const std::filesystem::path& path, const std::vector<DirectoryEnt
 const std::string* copy_of_values(const std::filesystem::path& path);
 void keep_values(const std::filesystem::path& path, const std::function<std::string()>& bytes);
 
-/// Sets `values` to what `read` reads from the file at `path`, or to the copy in use. `read` sets them itself. For what
-/// is read from large files, such as an index. Copies take as much memory again. Errors: those of `read`.
+/// Calls `read`, which sets `values` from the file at `path`, or sets them from the copy in use. For large files of
+/// which all processes need a part, such as an index. A copy takes as much memory as the values. Errors: those of
+/// `read`.
 template <class Read, class... Values>
 void read_once(const std::filesystem::path& path, const Read& read, Values&... values) {
   if (const std::string* const copy = copy_of_values(path)) {
