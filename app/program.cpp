@@ -73,6 +73,10 @@ void check_launch(const Command& command) {
 }
 
 int run_command(const Command& command, std::span<const std::string> words) {
+  // The first rank then reads the model's config.json, which decides the task, for all ranks.
+  if (command.name == "train" && parallel::is_launched(parallel::process_environment)) {
+    return run_launched_train([&] { return parse_arguments(command, words); });
+  }
   const Arguments arguments = parse_arguments(command, words);
   if (arguments.help) {
     print(command_help(command, *arguments.task));

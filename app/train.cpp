@@ -1,5 +1,7 @@
+#include "app/options/commands.hpp"
 #include "app/options/consistency.hpp"
 #include "app/program/compute.hpp"
+#include "app/program/help.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
 #include "app/program/replaceable_file.hpp"
@@ -29,6 +31,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -202,9 +205,8 @@ int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin
   return 0;
 }
 
-}  // namespace
-
-int run_train(const Arguments& configured) {
+/// Starts the ranks, and trains with the result of `arguments_of`, which every rank calls.
+int launch_training(const std::function<Arguments(parallel::Communicator&)>& arguments_of) {
   const Clock::time_point begin = Clock::now();
   // Only one rank prints the notice.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
@@ -213,9 +215,26 @@ int run_train(const Arguments& configured) {
   const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
   parallel::Launch launch;
   return on_ranks(launch, [&] {
-    const TrainRank rank{launch, launch.world(), configured.train.verbose};
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
-    return train_on(rank, configured, begin);
+    const Arguments arguments = arguments_of(launch.world());
+    const TrainRank rank{launch, launch.world(), arguments.train.verbose};
+    if (!arguments.help) return train_on(rank, arguments, begin);
+    if (rank.is_first()) print(command_help(*find_command("train"), *arguments.task));
+    return 0;
+  });
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  return launch_training([&](parallel::Communicator&) { return arguments; });
+}
+
+int run_launched_train(const std::function<Arguments()>& parse) {
+  return launch_training([&](parallel::Communicator& ranks) {
+    Arguments arguments;
+    on_all_ranks_with_copies(ranks, [&] { arguments = parse(); });
+    return arguments;
   });
 }
 

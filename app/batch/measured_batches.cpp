@@ -101,7 +101,7 @@ class BatchRunner {
 };
 
 void BatchRunner::load_task() {
-  on_all_ranks(world_, [this] {
+  on_all_ranks_with_copies(world_, [this] {
     const parallel::FileWork loading;
     resolve_model_argument(arguments_, [this](const std::string& line) { say(line); });
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);

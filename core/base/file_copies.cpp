@@ -37,6 +37,10 @@ const std::string* copy_of_text(const std::filesystem::path& path) {
   return copies_of_thread.used == nullptr ? nullptr : find_copy(copies_of_thread.used->texts, path);
 }
 
+const std::string* copy_of_values(const std::filesystem::path& path) {
+  return copies_of_thread.used == nullptr ? nullptr : find_copy(copies_of_thread.used->values, path);
+}
+
 const std::vector<DirectoryEntry>* copy_of_directory(const std::filesystem::path& path) {
   return copies_of_thread.used == nullptr ? nullptr : find_copy(copies_of_thread.used->directories, path);
 }
@@ -48,6 +52,10 @@ void keep_copy(const std::filesystem::path& path, const std::string& text) {
 
 void keep_copy(const std::filesystem::path& path, const std::vector<DirectoryEntry>& entries) {
   if (copies_of_thread.kept != nullptr) copies_of_thread.kept->directories[path.string()] = entries;
+}
+
+void keep_values(const std::filesystem::path& path, const std::function<std::string()>& bytes) {
+  if (copies_of_thread.kept != nullptr) copies_of_thread.kept->values[path.string()] = bytes();
 }
 
 }  // namespace mylos

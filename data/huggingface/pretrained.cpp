@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
@@ -96,7 +97,10 @@ PretrainedModel::PretrainedModel(std::filesystem::path directory) : directory_(s
 std::string PretrainedModel::model_type() const { return model_type_of(Json(config_), config_path().string()); }
 
 Precision PretrainedModel::weights_precision() const {
-  return WeightFiles(directory_).precision().value_or(Precision::float32);
+  auto precision = Precision::float32;
+  const auto read = [&] { precision = WeightFiles(directory_).precision().value_or(Precision::float32); };
+  read_once(directory_, read, precision);
+  return precision;
 }
 
 std::vector<ModelFile> PretrainedModel::read_files(std::span<const std::string_view> names) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "data/images/memory_images.hpp"
 #include "data/images/pickle.hpp"
@@ -150,6 +151,18 @@ std::vector<std::string> label_names_of(const CifarFiles& files) {
   return names;
 }
 
+MemoryImages::Content read_content(const CifarFiles& files) {
+  MemoryImages::Content content{.shape = cifar_shape, .label_names = label_names_of(files)};
+  for (const fs::path& file : files.files) {
+    const auto read = [&](std::string_view bytes) {
+      return read_pickled_batch(bytes, files.is_fine ? "fine_labels" : "labels", content);
+    };
+    const std::size_t images = files.is_pickled ? read_pickle(file, read) : read_binary(file, files.is_fine, content);
+    content.files.push_back({file, images});
+  }
+  return content;
+}
+
 }  // namespace
 
 std::optional<CifarFiles> find_cifar_files(const fs::path& directory, ImagePart part) {
@@ -160,14 +173,9 @@ std::optional<CifarFiles> find_cifar_files(const fs::path& directory, ImagePart 
 }
 
 std::unique_ptr<ImageSet> read_cifar_images(const CifarFiles& files) {
-  MemoryImages::Content content{.shape = cifar_shape, .label_names = label_names_of(files)};
-  for (const fs::path& file : files.files) {
-    const auto read = [&](std::string_view bytes) {
-      return read_pickled_batch(bytes, files.is_fine ? "fine_labels" : "labels", content);
-    };
-    const std::size_t images = files.is_pickled ? read_pickle(file, read) : read_binary(file, files.is_fine, content);
-    content.files.push_back({file, images});
-  }
+  MemoryImages::Content content;
+  read_once(
+      files.files.front(), [&] { content = read_content(files); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "data/images/inflated_file.hpp"
 #include "data/images/memory_images.hpp"
 
@@ -55,16 +56,7 @@ std::vector<std::size_t> read_idx_header(InflatedFile& file, std::size_t dimensi
   return sizes;
 }
 
-}  // namespace
-
-std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, ImagePart part) {
-  std::pair<const char*, const char*> kinds("train", "t10k");
-  if (part == ImagePart::test) std::swap(kinds.first, kinds.second);
-  const auto wanted = find_idx_pair(directory, kinds.first);
-  return wanted ? wanted : find_idx_pair(directory, kinds.second);
-}
-
-std::unique_ptr<ImageSet> read_idx_images(const IdxFiles& files) {
+MemoryImages::Content read_content(const IdxFiles& files) {
   MemoryImages::Content content{.label_names = numbered_labels(digits)};
   InflatedFile images(files.images), labels(files.labels);
   const auto sizes = read_idx_header(images, 3);
@@ -85,6 +77,22 @@ std::unique_ptr<ImageSet> read_idx_images(const IdxFiles& files) {
   images.expect_end();
   for (const char label : labels.read(count)) content.labels.push_back(static_cast<unsigned char>(label));
   labels.expect_end();
+  return content;
+}
+
+}  // namespace
+
+std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, ImagePart part) {
+  std::pair<const char*, const char*> kinds("train", "t10k");
+  if (part == ImagePart::test) std::swap(kinds.first, kinds.second);
+  const auto wanted = find_idx_pair(directory, kinds.first);
+  return wanted ? wanted : find_idx_pair(directory, kinds.second);
+}
+
+std::unique_ptr<ImageSet> read_idx_images(const IdxFiles& files) {
+  MemoryImages::Content content;
+  read_once(
+      files.images, [&] { content = read_content(files); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }
 

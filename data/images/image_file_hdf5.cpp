@@ -8,6 +8,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/hdf5_file.hpp"
 #include "core/base/positioned_file.hpp"
@@ -33,22 +34,13 @@ std::vector<std::string> split_names(const std::vector<std::uint8_t>& bytes) {
 class PreparedImages : public ImageSet {
  public:
   explicit PreparedImages(const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
-    Hdf5Reader reader(path);
-    check(reader.has_attribute("format") && reader.text("format") == image_file_format,
-          "`mylos prepare` did not write it");
-    const auto version = reader.integer("format_version");
-    if (version != image_file_version) {
-      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", path.string(), version,
-                       image_file_version));
+    read_once(
+        path, [&] { read_index(path); }, shape_, labels_, label_names_, names_, starts_, checksums_, offset_,
+        file_bytes_);
+    if (file_.size() != file_bytes_) {
+      fail(fmt::format("{} has {} bytes here, but {} where its index was read: all ranks need the same file",
+                       path.string(), file_.size(), file_bytes_));
     }
-    read_shape(reader);
-    labels_ = reader.read<std::int32_t>("/labels");
-    starts_ = reader.read<std::uint64_t>("/starts");
-    checksums_ = reader.read<std::uint32_t>("/checksums");
-    label_names_ = split_names(reader.read<std::uint8_t>("/label_names"));
-    names_ = split_names(reader.read<std::uint8_t>("/names"));
-    locate_bytes(path);
-    check_prepared_arrays();
   }
 
   std::string name(std::size_t index) const override { return names_.empty() ? std::string() : names_.at(index); }
@@ -72,6 +64,27 @@ class PreparedImages : public ImageSet {
  private:
   void check(bool condition, std::string_view problem) const {
     if (!condition) fail(fmt::format("{}: {}", file_.path().string(), problem));
+  }
+
+  /// Reads and checks everything except the images.
+  void read_index(const std::filesystem::path& path) {
+    Hdf5Reader reader(path);
+    check(reader.has_attribute("format") && reader.text("format") == image_file_format,
+          "`mylos prepare` did not write it");
+    const auto version = reader.integer("format_version");
+    if (version != image_file_version) {
+      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", path.string(), version,
+                       image_file_version));
+    }
+    read_shape(reader);
+    labels_ = reader.read<std::int32_t>("/labels");
+    starts_ = reader.read<std::uint64_t>("/starts");
+    checksums_ = reader.read<std::uint32_t>("/checksums");
+    label_names_ = split_names(reader.read<std::uint8_t>("/label_names"));
+    names_ = split_names(reader.read<std::uint8_t>("/names"));
+    locate_bytes(path);
+    check_prepared_arrays();
+    file_bytes_ = file_.size();
   }
 
   void read_shape(const Hdf5Reader& reader) {
@@ -110,6 +123,7 @@ class PreparedImages : public ImageSet {
   }
 
   PositionedFile file_;
+  std::uint64_t file_bytes_ = 0;
   std::uint64_t offset_ = 0;  ///< position of /bytes in the file
   std::uint64_t bytes_ = 0;
   std::vector<std::uint64_t> starts_;

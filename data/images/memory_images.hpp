@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "data/images/image_set.hpp"
@@ -34,6 +35,12 @@ class MemoryImages : public ImageSet {
   std::string pixels_;
   std::vector<File> files_;
 };
+
+inline auto members(MemoryImages::File& file) { return std::tie(file.path, file.images); }
+inline auto members(MemoryImages::Content& content) {
+  auto& [shape, pixels, labels, label_names, files] = content;  // does not compile if one is forgotten
+  return std::tie(shape, pixels, labels, label_names, files);
+}
 
 /// Returns "0", "1", ... as names for `count` unnamed labels.
 std::vector<std::string> numbered_labels(std::size_t count);

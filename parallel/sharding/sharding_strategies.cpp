@@ -33,6 +33,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
   void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) override;
   TensorRange owned_range(std::size_t tensor) const override;
+  Communicator& world() override { return mesh_.world(); }
   Communicator& copies() override { return mesh_.replicate(); }
   void copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) override;
   void write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) override;

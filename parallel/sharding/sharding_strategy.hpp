@@ -79,6 +79,8 @@ class ShardingStrategy {
   virtual void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values, std::size_t root) = 0;
   /// The elements of a tensor whose master weights this rank owns; may be empty. Not collective.
   virtual TensorRange owned_range(std::size_t tensor) const = 0;
+  /// All ranks.
+  virtual Communicator& world() = 0;
   /// The ranks that hold the same slices as this one, in the same order on each; a group of one if there are no others.
   virtual Communicator& copies() = 0;
   /// Copies master weights [first, first + count) of a tensor from rank `from` of copies() to its other ranks. The

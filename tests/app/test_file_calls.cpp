@@ -136,6 +136,22 @@ TEST_F(FileCalls, ARunLosesNothingWhereTheMachineCrashes) {
   }
 }
 
+/// So that a thousand ranks do not open the same small files.
+TEST_F(FileCalls, OneRankReadsTheFilesThatAllNeed) {
+  const fs::path settings = directory_ / "settings.json";
+  write_file(settings, "{}");
+  const Words words = train_words(run_, {"--steps", "2", "--mode", "sharded", "--config", settings});
+  std::map<fs::path, std::set<int>> readers;  // processes
+  for (const FileCall& call : calls_of(std::vector<Words>(3, words))) {
+    if (call.name == "open") readers[call.path].insert(call.process);
+  }
+  const fs::path directory = fs::canonical(directory_.path());
+  for (const char* file : {"settings.json", "model/config.json", "model/vocab.txt", "train.json", "dev.json"}) {
+    EXPECT_EQ(readers[directory / file].size(), 1u) << file;
+  }
+  EXPECT_EQ(readers[directory / "model/model.safetensors"].size(), 3u) << "each rank reads the values that it owns";
+}
+
 TEST_F(FileCalls, ACheckpointsExportLosesNothing) {
   const ProgramRun trained = run_on(1, train_words(run_, {"--steps", "2", "--checkpoint-every", "2"}));
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;

@@ -162,6 +162,12 @@ TEST_F(RanksOfTheProgram, ErrorsAreToldOnce) {
   expect_error(run_on(2, train_words(run_)), "contains notes.txt, which no training run wrote");
 }
 
+TEST_F(RanksOfTheProgram, HelpIsPrintedOnce) {
+  const ProgramRun run = run_on(2, {"train", "--help"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.output, run_mylos({"train", "--help"}).output);
+}
+
 TEST_F(RanksOfTheProgram, ADataFileThatNoRankHasIsNamedOnce) {
   Words words = train_words(run_);
   std::ranges::replace(words, train_.string(), (directory_ / "gone.json").string());
@@ -256,6 +262,22 @@ TEST_P(DataOfTheFirstRank, MayBePrepared) {
   EXPECT_EQ(run.exit_code, 0) << run.errors;
 }
 
+/// On the other ranks these files are there, but empty. The task follows from config.json.
+TEST_P(DataOfTheFirstRank, IncludeTheModelsFilesAndTheSettings) {
+  write_file(directory_ / "settings.json", R"({"steps": 2})");
+  write_file(elsewhere_ / "settings.json", "");
+  for (const char* name : {"config.json", "vocab.txt"}) {
+    if (!fs::exists(model_ / name)) continue;
+    fs::rename(model_ / name, directory_ / name);
+    fs::create_symlink(fs::path("/proc/self/cwd") / name, model_ / name);
+    write_file(elsewhere_ / name, "");
+  }
+  const ProgramRun run =
+      run_apart(3, words_of_first(run_, {"--config", in_working_directory(directory_ / "settings.json").string()}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run_json_of(run_)["resolved"]["steps"], 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, DataOfTheFirstRank, testing::Values(&bert_family(), &llama_family()), family_name);
 
 class ImagesOfTheFirstRank : public FilesOfTheFirstRank {
@@ -263,15 +285,40 @@ class ImagesOfTheFirstRank : public FilesOfTheFirstRank {
   ImagesOfTheFirstRank() : FilesOfTheFirstRank(resnet_family()) {}
 };
 
-/// Every rank reads the images that it trains on.
+/// The directory must exist for every rank.
 TEST_F(ImagesOfTheFirstRank, AreNotEnoughAndTheOtherRankIsNamed) {
   expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: ");
 }
 
-TEST_F(ImagesOfTheFirstRank, MustBeThoseOfTheOtherRank) {
-  write_small_digits(elsewhere_ / train_.filename(), 13, 12);
+/// The other ranks do not read files that the first rank keeps in memory as a whole.
+TEST_F(ImagesOfTheFirstRank, AreThoseOfAllIfTheyAreInMemory) {
+  for (const fs::path& data : {train_, dev_}) {
+    for (const auto& file : fs::directory_iterator(data)) {
+      write_file(elsewhere_ / data.filename() / file.path().filename(), "");
+    }
+  }
+  const ProgramRun run = run_apart(3, words_of_first(run_));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+}
+
+/// Every rank reads the images that it trains on from a prepared file, by the index that the first rank has read.
+TEST_F(ImagesOfTheFirstRank, MustBeThoseOfThePreparedFileOfAll) {
+  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
+  const fs::path other = directory_ / "other", prepared = directory_ / "train.h5";
+  write_small_digits(other, 12, 0, 11);
+  for (const auto& [data, file] : {std::pair(train_, prepared), std::pair(other, elsewhere_ / "train.h5")}) {
+    const ProgramRun preparing =
+        run_mylos({"prepare", "--task", "image-classification", "--data", data, "--output", file});
+    ASSERT_EQ(preparing.exit_code, 0) << preparing.errors;
+  }
   family_.write_data(elsewhere_ / dev_.filename());
-  expect_error(run_apart(2, words_of_first(run_)), "mylos: error: rank 1: the checksum of --train's data is ");
+  Words words = words_of_first(run_);
+  std::ranges::replace(words, in_working_directory(train_).string(), in_working_directory(prepared).string());
+  const ProgramRun run = run_apart(2, words);
+  expect_error(run, "mylos: error: rank 1: ");
+  EXPECT_THAT(run.errors, HasSubstr("where its index was read: all ranks need the same file"));
+  fs::copy_file(prepared, elsewhere_ / "train.h5", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(run_apart(2, words).exit_code, 0);
 }
 
 /// The first rank waits for the content of a pipe, and the others wait for the data.
@@ -286,17 +333,6 @@ TEST_F(FilesOfTheFirstRank, AreReadUntilASignalEndsAllRanks) {
   ::close(pipe);
   EXPECT_EQ(run.exit_code, 85) << run.errors;
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
-}
-
-/// On the other ranks these files are there, but empty.
-TEST_F(FilesOfTheFirstRank, IncludeTheModelsConfigurationAndVocabulary) {
-  for (const char* name : {"config.json", "vocab.txt"}) {
-    fs::rename(model_ / name, directory_ / name);
-    fs::create_symlink(fs::path("/proc/self/cwd") / name, model_ / name);
-    write_file(elsewhere_ / name, "");
-  }
-  const ProgramRun run = run_apart(3, words_of_first(run_));
-  EXPECT_EQ(run.exit_code, 0) << run.errors;
 }
 
 TEST_F(FilesOfTheFirstRank, IncludingTheModelsAreNotEnoughAndTheOtherRankIsNamed) {

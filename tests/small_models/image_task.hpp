@@ -28,7 +28,7 @@ struct Images {
 };
 
 /// Trains on groups of images. Evaluates on other images, each as a sample of its own.
-class ImageTask final : public GeneratedTask {
+class ImageTask : public GeneratedTask {
  public:
   explicit ImageTask(const ImageTaskConfig& config);
 

@@ -5,14 +5,15 @@
 
 #include <array>
 #include <climits>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 /// Records a program's file operations; the program is started with LD_PRELOAD naming this library. For each successful
 /// call, a line is appended to the file MYLOS_FILE_CALLS: process, call, path, and the target of a rename, separated by
-/// tabs. Only paths in the directory MYLOS_FILE_CALLS_UNDER are recorded. The calls are named write, fsync, rename and
-/// remove, whichever function was called.
+/// tabs. Only paths in the directory MYLOS_FILE_CALLS_UNDER are recorded. The calls are named open (of a file that is
+/// only read), write, fsync, rename and remove, whichever function was called.
 namespace {
 
 /// Returns the system's function that a function of this file overrides.
@@ -42,13 +43,47 @@ void record(const char* call, const std::string& path, const std::string& target
   const char* under = std::getenv("MYLOS_FILE_CALLS_UNDER");
   if (file == nullptr || under == nullptr || !path.starts_with(under)) return;
   const std::string line = std::to_string(::getpid()) + "\t" + call + "\t" + path + "\t" + target + "\n";
-  const int descriptor = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  static const auto system_open = system_function<decltype(::open)>("open");
+  const int descriptor = system_open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   static const auto system_write = system_function<decltype(::write)>("write");
   if (descriptor < 0 || system_write(descriptor, line.data(), line.size()) < 0) std::perror(file);
   ::close(descriptor);
 }
 
+/// Calls `system_open` and records a file that it opens only for reading. `mode` counts if the file may be created.
+int open_file(decltype(::open)* system_open, const char* path, int flags, mode_t mode) {
+  const int descriptor = system_open(path, flags, mode);
+  const bool is_read = (flags & O_ACCMODE) == O_RDONLY && (flags & O_DIRECTORY) == 0;
+  if (descriptor >= 0 && is_read) record("open", resolved(AT_FDCWD, path));
+  return descriptor;
+}
+
+/// Returns the last argument of an open, which only flags of files that may be created have.
+mode_t mode_of(int flags, va_list arguments) {
+  const bool may_create = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return may_create ? va_arg(arguments, mode_t) : 0;
+}
+
 }  // namespace
+
+extern "C" int open(const char* path, int flags, ...) {
+  static const auto system_open = system_function<decltype(::open)>("open");
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_file(system_open, path, flags, mode);
+}
+
+// Called by HDF5.
+extern "C" int open64(const char* path, int flags, ...) {
+  static const auto system_open = system_function<decltype(::open)>("open64");
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_file(system_open, path, flags, mode);
+}
 
 extern "C" ssize_t write(int descriptor, const void* data, size_t size) {
   static const auto system_write = system_function<decltype(::write)>("write");

@@ -107,7 +107,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(written_.weights);
   for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
-    train::pass_on(train::fill_parameters(*written_.task, seed, store, mode), mode);
+    train::pass_on(train::fill_parameters(*written_.task, seed, store, mode), store, mode);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -141,7 +141,7 @@ TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
     const auto together = static_cast<std::uint64_t>(parallel::sum(world, static_cast<double>(taken)));
     EXPECT_GE(together, all);
     EXPECT_LE(together, all + world.size() * elsewhere);
-    train::pass_on(filled, mode);
+    train::pass_on(filled, store, mode);
   });
 }
 

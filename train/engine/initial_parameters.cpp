@@ -13,11 +13,17 @@
 namespace mylos::train {
 namespace {
 
-/// Fills this rank's part of one tensor at a time. Ranks that own the same part take turns.
+/// Fills this rank's part of one tensor at a time. Ranks that own the same part take turns. The first rank fills the
+/// state, which is small and the same on all ranks.
 class TensorInitializer {
  public:
   TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& mode)
-      : table_(store.table()), store_(store), mode_(mode), copies_(mode.copies().size()), copy_(mode.copies().rank()) {}
+      : table_(store.table()),
+        store_(store),
+        mode_(mode),
+        copies_(mode.copies().size()),
+        copy_(mode.copies().rank()),
+        fills_state_(mode.world().rank() == 0) {}
 
   /// Fills the parameter or state tensor called `name`. Errors: std::invalid_argument if there is none.
   void fill(const std::string& name, const ValueReader& read) {
@@ -35,8 +41,8 @@ class TensorInitializer {
   std::vector<FilledPiece> filled() && { return std::move(filled_); }
 
  private:
-  /// Every rank fills the whole tensor.
   void fill_state(const std::string& name, const ValueReader& read) {
+    if (!fills_state_) return;
     const std::size_t tensor = table_.find_state(name);
     const auto state = store_.state(tensor);
     for_each_piece(state.size(), [&](std::size_t first, std::size_t count) {
@@ -57,6 +63,7 @@ class TensorInitializer {
   ParameterStore& store_;
   parallel::ShardingStrategy& mode_;
   std::size_t copies_, copy_;
+  bool fills_state_;
   std::vector<FilledPiece> filled_;
   std::vector<float> piece_;
 };
@@ -89,13 +96,19 @@ std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::ui
   return std::move(initializer).filled();
 }
 
-void pass_on(std::span<const FilledPiece> pieces, parallel::ShardingStrategy& mode) {
+void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& mode) {
   for (const FilledPiece& piece : pieces) mode.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
+  const ExecutionSpace space;
+  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
+    const Vector<float> state = store.unit_state(unit);
+    if (state.size() > 0)
+      mode.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
+  }
 }
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& mode) {
-  pass_on(fill_parameters(task, seed, store, mode), mode);
+  pass_on(fill_parameters(task, seed, store, mode), store, mode);
   mode.sync_parameters(space);
 }
 

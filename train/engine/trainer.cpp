@@ -46,7 +46,7 @@ void fill_model(RunSetup& setup) {
     filled = fill_parameters(setup.task, setup.config.seed, setup.store, *setup.mode);
     reserve_scratch(setup.space, setup.plan.scratch);
   });
-  pass_on(filled, *setup.mode);
+  pass_on(filled, setup.store, *setup.mode);
 }
 
 }  // namespace

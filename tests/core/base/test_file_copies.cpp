@@ -69,6 +69,41 @@ TEST_F(FileCopiesTest, AreNotMadeOfLargeFilesOrLater) {
   EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));
 }
 
+TEST_F(FileCopiesTest, HoldTheValuesThatAreReadOnce) {
+  FileCopies copies;
+  int reads = 0;
+  const auto read = [&] {
+    std::vector<int> numbers;
+    std::string name;
+    const auto from_file = [&] {
+      ++reads;
+      numbers = {3, 1, 4};
+      name = "pi";
+    };
+    read_once(file_, from_file, numbers, name);
+    EXPECT_THAT(numbers, ElementsAre(3, 1, 4));
+    EXPECT_EQ(name, "pi");
+  };
+  read();
+  EXPECT_TRUE(copies.values.empty());
+  {
+    const KeepCopies keep(copies, 0);
+    read();
+  }
+  EXPECT_EQ(reads, 2);
+  const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
+  const UseCopies use(received);
+  read();
+  EXPECT_EQ(reads, 2) << "the copy is used";
+  std::string name;
+  EXPECT_THAT(error_of([&] {
+                read_once(
+                    file_, [] {}, name);
+              }),
+              HasSubstr("of a file"))
+      << "other values";
+}
+
 TEST_F(FileCopiesTest, AreKeptOrUsedOnceAtATime) {
   FileCopies copies;
   const KeepCopies keep(copies, 4);

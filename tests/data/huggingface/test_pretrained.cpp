@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "data/huggingface/bert_config.hpp"
@@ -97,6 +98,21 @@ TEST(Pretrained, ReadsSixteenBitFiles) {
     const Loaded loaded(whole(), type);
     EXPECT_THAT(loaded.values.at(1), ElementsAre(1, 2, 3, 4));
   }
+}
+
+/// As on the ranks that do not open the weights for this.
+TEST(Pretrained, ThePrecisionMayBeACopy) {
+  const Loaded loaded(whole(), Precision::bfloat16);
+  const PretrainedModel model(loaded.directory.path());
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 0);
+    EXPECT_EQ(model.weights_precision(), Precision::bfloat16);
+  }
+  std::filesystem::remove(loaded.directory / "model.safetensors");
+  EXPECT_THAT(error_of([&] { model.weights_precision(); }), HasSubstr("has no model.safetensors"));
+  const UseCopies use(copies);
+  EXPECT_EQ(model.weights_precision(), Precision::bfloat16);
 }
 
 TEST(Pretrained, WeightsThatAreNoFloatingPointNumbersAreNamedBeforeAnyIsRead) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "core/base/file_copies.hpp"
 #include "core/base/hdf5_file.hpp"
 #include "data/images/image_file.hpp"
 #include "data/images/prepare_images.hpp"
@@ -62,6 +63,31 @@ TEST_F(ImageFileHdf5, WhatIsPreparedReadsBack) {
   EXPECT_EQ(set->encoded(0), source_->encoded(0));
   EXPECT_EQ(set->decode(1).pixels, source_->decode(2).pixels);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 2) << "no temporary is left";
+}
+
+/// As on the ranks that do not read the index themselves. They read the images.
+TEST_F(ImageFileHdf5, TheIndexMayBeACopy) {
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 0);
+    open_image_file(path_);
+  }
+  std::string file = tests::read_file(path_);
+  file.replace(0, 8, "no index");
+  tests::write_file(path_, file);
+  EXPECT_EQ(message(), "F is not an HDF5 file");
+  const UseCopies use(copies);
+  const auto set = open_image_file(path_);
+  EXPECT_EQ(set->label_names(), source_->label_names());
+  EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1));
+  EXPECT_EQ(set->name(1), "bee/c.jpg");
+  EXPECT_EQ(set->encoded(0), source_->encoded(0));
+  char& byte = file[file.find(source_->encoded(0))];
+  byte = static_cast<char>(byte ^ 1);
+  tests::write_file(path_, file);
+  EXPECT_THAT(message(), HasSubstr("the file is damaged"));
+  tests::write_file(path_, file + "more");
+  EXPECT_THAT(message(), HasSubstr("where its index was read: all ranks need the same file"));
 }
 
 TEST_F(ImageFileHdf5, ImagesOfOneShapeReadBack) {

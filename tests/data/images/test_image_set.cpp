@@ -56,6 +56,44 @@ TEST_F(CifarImages, BinaryFilesOfEachPartAreRead) {
   EXPECT_THAT(open(ImagePart::test)->labels(), ElementsAre(2));
 }
 
+/// As on the ranks that do not read the files themselves.
+class CopiedImages : public ImageSetTest {
+ protected:
+  /// Opens the training images again after the content of `files` has gone.
+  std::unique_ptr<ImageSet> open_copies(const std::vector<std::string>& files) const {
+    FileCopies copies;
+    {
+      const KeepCopies keep(copies, 0);
+      open();
+    }
+    for (const std::string& file : files) put(file, "");
+    const UseCopies use(copies);
+    return open();
+  }
+};
+
+TEST_F(CopiedImages, AreThoseOfCifarsFiles) {
+  put("data_batch_1.bin", cifar_record("\x03", 1, 2, 3) + cifar_record("\x09", 4, 5, 6));
+  put("data_batch_2.bin", cifar_record("\x01", 7, 8, 9));
+  const auto set = open_copies({"data_batch_1.bin", "data_batch_2.bin"});
+  EXPECT_THAT(set->labels(), ElementsAre(3, 9, 1));
+  EXPECT_EQ(set->label_names().size(), 10u);
+  EXPECT_THAT(set->location(2), HasSubstr("data_batch_2.bin, image 0"));
+  const Image image = set->decode(2);
+  EXPECT_EQ(image.shape, (ImageShape{32, 32, 3}));
+  EXPECT_THAT(std::vector(image.pixels.end() - 3, image.pixels.end()), ElementsAre(7, 8, 9));
+}
+
+TEST_F(CopiedImages, AreThoseOfMnistsFiles) {
+  const char* images = "train-images-idx3-ubyte.gz";
+  const char* labels = "train-labels-idx1-ubyte.gz";
+  put(images, tests::recorded_image_file("gzip.jsonl", "images"));
+  put(labels, tests::recorded_image_file("gzip.jsonl", "labels"));
+  const auto set = open_copies({images, labels});
+  EXPECT_THAT(set->labels(), ElementsAre(7, 9));
+  EXPECT_THAT(set->decode(0).pixels, ElementsAre('a', 'b', 'c', 'd', 'e', 'f'));
+}
+
 TEST_F(CifarImages, FineLabelsAreThoseOfCifar100) {
   put("train.bin", cifar_record("\x05\x32", 1, 2, 3));
   EXPECT_THAT(open()->labels(), ElementsAre(0x32));

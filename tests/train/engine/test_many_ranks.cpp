@@ -117,6 +117,44 @@ TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
   }
 }
 
+/// Images with known BatchNorm statistics, which stand for those of a file.
+class ImagesWithStatistics final : public ImageTask {
+ public:
+  using ImageTask::ImageTask;
+
+  void initial_values(const train::TensorWriter& write) const override {
+    for (std::size_t state = 0; state < model().table().state_tensors().size(); ++state) {
+      write(model().table().state_tensors()[state].name, [&](std::size_t first, std::span<float> values) {
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(state, first + i);
+        read += values.size();
+      });
+    }
+  }
+  static float value(std::size_t state, std::size_t index) { return static_cast<float>(100 * (state + 1) + index); }
+
+  mutable std::size_t read = 0;  ///< values that this rank has read
+};
+
+TEST(ManyRanks, TheFirstRankReadsTheStateOfAll) {
+  ImagesWithStatistics task({.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120});
+  const auto states = task.model().table().state_tensors();
+  std::size_t all = 0;
+  for (const ParameterTensor& state : states) all += state.size;
+  ASSERT_GT(all, 0u);
+  for (const ModeKind mode : tests::every_mode) {
+    SCOPED_TRACE(std::string(to_string(mode)));
+    task.read = 0;
+    const train::Trainer trainer(in_mode(common(), mode), task, all_ranks());
+    EXPECT_EQ(task.read, world().rank() == 0 ? all : 0);
+    for (std::size_t state = 0; state < states.size(); ++state) {
+      std::vector<float> values(states[state].size), expected;
+      for (std::size_t i = 0; i < values.size(); ++i) expected.push_back(ImagesWithStatistics::value(state, i));
+      trainer.read_tensor(states[state].name, values);
+      EXPECT_EQ(values, expected) << states[state].name;
+    }
+  }
+}
+
 // Activations are rounded alike on every rank, except for products with another order of summation.
 TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
   Job job = half_job();
