@@ -117,12 +117,13 @@ TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
                 (root_ / "hf/hub/models--bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--google-bert--bert-tiny").string() + "; get it with: mylos fetch bert-tiny");
   // The name may also be a misspelt run directory.
-  EXPECT_EQ(error_of([] { resolve_model("runs/roberta-mine"); }),
-            "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
-                (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
-                (root_ / "hf/hub/models--runs--roberta-mine").string() +
-                "; runs/roberta-mine is the name of a RoBERTa model; BERT models and Llamas are supported, such as "
-                "bert-base-uncased");
+  EXPECT_EQ(
+      error_of([] { resolve_model("runs/roberta-mine"); }),
+      "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
+          (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
+          (root_ / "hf/hub/models--runs--roberta-mine").string() +
+          "; runs/roberta-mine is the name of a RoBERTa model; BERT models, Llamas and ResNets are supported, such "
+          "as bert-base-uncased");
   EXPECT_EQ(error_of([] { cached_model_directory("../x"); }), "\"../x\" is not a model's name");
 }
 
