@@ -61,7 +61,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
     setting.runs.push_back(compared_run(record));
     setting.runs.back().total_seconds = seconds;
   } else {
-    setting.failure = fmt::format("exit code {}: {}", result.exit_code, last_line(result.errors));
+    setting.failure = fmt::format("exit code {}: {}", result.exit_code, failure_reason(result.errors));
   }
   log_line(fmt::format("{} on {} ranks, repeat {}: {}", setting.mode, setting.ranks, repeat + 1,
                        setting.failure.empty() ? fmt::format("{:.1f} s", seconds) : setting.failure));

@@ -2,6 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/subprocess.hpp"
+#include "core/base/text_file.hpp"
 
 #include <fmt/format.h>
 
@@ -148,6 +150,20 @@ ComparedRun compared_run(const train::RunRecord& record) {
     if (last != record.evaluations.rend()) run.metrics.emplace_back(kind.name, train::number_of(*last, name));
   }
   return run;
+}
+
+std::string failure_reason(const std::string& errors) {
+  constexpr std::string_view own = "mylos: error: ";
+  constexpr std::size_t shortest_frame = 20;
+  std::string_view framed;
+  bool is_in_frame = false;
+  for (const std::string_view line : split_lines(errors)) {
+    if (line.starts_with(own)) return std::string(line.substr(own.size()));
+    const bool is_frame = line.size() >= shortest_frame && line.find_first_not_of('-') == std::string_view::npos;
+    if (is_in_frame && framed.empty() && !is_frame) framed = line;
+    is_in_frame = is_in_frame || is_frame;
+  }
+  return framed.empty() ? last_line(errors) : std::string(framed);
 }
 
 std::vector<train::MetricKind> compared_metrics(const std::vector<ComparedSetting>& settings) {

@@ -62,6 +62,10 @@ struct ComparisonLine {
 /// Computes the figures of a run, which must have steps. Figures that are not in its metrics are NaN.
 ComparedRun compared_run(const train::RunRecord& run);
 
+/// Returns the line of a failed run's `errors` that gives the reason: the error that mylos printed; else the first line
+/// of the launcher's own message, which Open MPI prints between lines of dashes; else the last line.
+std::string failure_reason(const std::string& errors);
+
 /// Returns the metrics that have a column, in the order in which the runs list them. The first metric of a run, its
 /// validation loss, has no column if the run has others.
 std::vector<train::MetricKind> compared_metrics(const std::vector<ComparedSetting>& settings);

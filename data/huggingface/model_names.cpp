@@ -14,6 +14,7 @@
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/fetch_record.hpp"
+#include "data/huggingface/llama_shapes.hpp"
 #include "data/huggingface/other_architectures.hpp"
 
 namespace mylos::data {
@@ -78,6 +79,17 @@ path resolve_directory(const path& directory) {
                    directory.string()));
 }
 
+/// Returns what to do about a name that is nowhere.
+std::string remedy_for(const std::string& name) {
+  const std::string obstacle = architecture_obstacle(name);
+  if (!obstacle.empty()) return obstacle;
+  const NamedLlama* shape = find_llama_shape(name);
+  if (shape == nullptr || shape->fetched == name) return "get it with: mylos fetch " + name;
+  return fmt::format(
+      "only `mylos plan` knows this name; get a model of this size with: mylos fetch {}, and give that name",
+      shape->fetched);
+}
+
 path resolve_name(const std::string& name, bool checks_sums) {
   std::vector<std::string> looked{fmt::format("{} (no such directory)", name)};
   const auto cached = cached_model_directory(name);
@@ -91,9 +103,7 @@ path resolve_name(const std::string& name, bool checks_sums) {
     if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
     looked.push_back(repository.string());
   }
-  const std::string obstacle = architecture_obstacle(name);
-  fail(fmt::format("no model \"{}\": looked at {}; {}", name, fmt::join(looked, ", "),
-                   obstacle.empty() ? "get it with: mylos fetch " + name : obstacle));
+  fail(fmt::format("no model \"{}\": looked at {}; {}", name, fmt::join(looked, ", "), remedy_for(name)));
 }
 
 }  // namespace

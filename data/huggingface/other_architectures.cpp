@@ -44,8 +44,9 @@ std::string architecture_obstacle(std::string_view name) {
   const auto known = std::ranges::find_if(
       architectures, [&](const Architecture& architecture) { return bare.starts_with(architecture.prefix); });
   if (known == architectures.end()) return {};
-  return fmt::format("{} is the name of {} model; BERT models and Llamas are supported, such as bert-base-uncased",
-                     name, known->title);
+  return fmt::format(
+      "{} is the name of {} model; BERT models, Llamas and ResNets are supported, such as bert-base-uncased", name,
+      known->title);
 }
 
 }  // namespace mylos::data

@@ -186,7 +186,18 @@ TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
   const tests::ProgramRun run =
       tests::run_mylos(compare_words({"--modes", "ddp,hsdp", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, HasSubstr("exit code"));
+  EXPECT_THAT(run.output, testing::ContainsRegex("exit code [0-9]+: [^-]"));
+}
+
+TEST(Compare, AFailureIsTheErrorElseTheLaunchersMessage) {
+  const std::string frame(74, '-');
+  const std::string ended = frame + "\nPrimary job terminated normally, but 1 process returned\n" + frame + "\n";
+  EXPECT_EQ(failure_reason("step 1/9\nmylos: error: the disk is full\n" + ended), "the disk is full");
+  EXPECT_EQ(
+      failure_reason(frame + "\nThere are not enough slots available in the system\nto satisfy 4\n" + frame + "\n"),
+      "There are not enough slots available in the system");
+  EXPECT_EQ(failure_reason("srun: error: Unable to create step\n"), "srun: error: Unable to create step");
+  EXPECT_EQ(failure_reason(""), "");
 }
 
 TEST(Compare, TakesModesByTheNamesThatModeTakes) {

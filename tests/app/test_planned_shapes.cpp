@@ -1,3 +1,4 @@
+#include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -158,6 +159,44 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
     EXPECT_TRUE(fits(recompute, most)) << recompute;
     EXPECT_FALSE(fits(recompute, most + 1)) << recompute;
   }
+}
+
+/// The tables of docs/chess.md and docs/language-models.md show the memory and micro-batches that are planned.
+TEST_F(KnownModels, PagesShowThePlannedFigures) {
+  const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",
+                       "--batch", "64",           "--max-length", "512",     "--precision", "bfloat16"};
+  Words recomputed = words;
+  recomputed.insert(recomputed.end(), {"--recompute", "layer"});
+  const json plan = plan_of(words);
+  const std::string lab = read_file(source_dir() / "docs/chess.md");
+  const std::string page = read_file(source_dir() / "docs/language-models.md");
+  constexpr double gibibyte = 1 << 30;
+  // A row without the cell for the mode, which may say more.
+  const auto lab_row = [&](const json& mode, const char* recompute) {
+    const json& memory = mode["memory"];
+    std::string parts;
+    for (const char* part : {"values", "gradients", "optimizer", "activations"}) {
+      parts += fmt::format(" {:.2f} |", memory[part].get<double>() / gibibyte);
+    }
+    const bool is_cut = mode["micro_batch"] != mode["asked_micro_batch"];
+    return fmt::format("| {:.2f} GiB{} |{} {} | {} |\n", memory["peak"].get<double>() / gibibyte,
+                       is_cut ? ", at micro-batch " + mode["micro_batch"].dump() : "", parts,
+                       mode["fits"] == true ? "yes" : "no", mode["largest_micro_batches"][recompute].dump());
+  };
+  for (const json& mode : plan["modes"]) {
+    EXPECT_THAT(lab, HasSubstr(fmt::format("| `{}` {}", mode["mode"].get<std::string>(), lab_row(mode, "none"))));
+    std::string row = "| " + mode["mode"].get<std::string>() + " |";
+    for (const char* recompute : {"none", "attention", "layer"}) {
+      const auto largest = mode["largest_micro_batches"][recompute].get<int>();
+      row += largest > 0 ? fmt::format(" {} ({}) |", largest, 4 * largest) : " does not fit |";
+    }
+    EXPECT_THAT(page, HasSubstr(row + "\n"));
+  }
+  const json sharded = plan_of(recomputed)["modes"][3];
+  EXPECT_THAT(lab, HasSubstr("| `sharded`, `--recompute layer` " + lab_row(sharded, "layer")));
+  const std::string obstacle = plan["modes"][0]["obstacle"];
+  const std::size_t end = obstacle.find(" are free"), begin = obstacle.rfind(", ", end) + 2;
+  EXPECT_THAT(page, HasSubstr("a GPU of 80 GiB has " + obstacle.substr(begin, end - begin)));
 }
 
 TEST_F(KnownModels, OddNumbersOfACluster) {

@@ -117,12 +117,19 @@ TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
                 (root_ / "hf/hub/models--bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--google-bert--bert-tiny").string() + "; get it with: mylos fetch bert-tiny");
   // The name may also be a misspelt run directory.
-  EXPECT_EQ(error_of([] { resolve_model("runs/roberta-mine"); }),
-            "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
-                (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
-                (root_ / "hf/hub/models--runs--roberta-mine").string() +
-                "; runs/roberta-mine is the name of a RoBERTa model; BERT models and Llamas are supported, such as "
-                "bert-base-uncased");
+  EXPECT_EQ(
+      error_of([] { resolve_model("runs/roberta-mine"); }),
+      "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
+          (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
+          (root_ / "hf/hub/models--runs--roberta-mine").string() +
+          "; runs/roberta-mine is the name of a RoBERTa model; BERT models, Llamas and ResNets are supported, such "
+          "as bert-base-uncased");
+  // The hub has no model of the names that plans have for sizes.
+  EXPECT_THAT(error_of([] { resolve_model("codellama-7b"); }),
+              ::testing::EndsWith("; only `mylos plan` knows this name; get a model of this size with: mylos fetch "
+                                  "codellama/CodeLlama-7b-hf, and give that name"));
+  EXPECT_THAT(error_of([] { resolve_model("codellama/CodeLlama-7b-hf"); }),
+              ::testing::EndsWith("; get it with: mylos fetch codellama/CodeLlama-7b-hf"));
   EXPECT_EQ(error_of([] { cached_model_directory("../x"); }), "\"../x\" is not a model's name");
 }
 

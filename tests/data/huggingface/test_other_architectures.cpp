@@ -6,12 +6,12 @@ namespace mylos::data {
 namespace {
 
 TEST(OtherArchitectures, AreKnownByTheirNames) {
-  EXPECT_EQ(
-      architecture_obstacle("roberta-base"),
-      "roberta-base is the name of a RoBERTa model; BERT models and Llamas are supported, such as bert-base-uncased");
-  EXPECT_EQ(architecture_obstacle("microsoft/DeBERTa-v3-base"),
-            "microsoft/DeBERTa-v3-base is the name of a DeBERTa model; BERT models and Llamas are supported, such as "
+  EXPECT_EQ(architecture_obstacle("roberta-base"),
+            "roberta-base is the name of a RoBERTa model; BERT models, Llamas and ResNets are supported, such as "
             "bert-base-uncased");
+  EXPECT_EQ(architecture_obstacle("microsoft/DeBERTa-v3-base"),
+            "microsoft/DeBERTa-v3-base is the name of a DeBERTa model; BERT models, Llamas and ResNets are supported, "
+            "such as bert-base-uncased");
   for (const char* name :
        {"FacebookAI/xlm-roberta-large", "distilbert-base-uncased", "albert-base-v2", "gpt2",
         "google/electra-small-discriminator", "google-t5/t5-small", "openai-community/gpt2-medium"}) {
