@@ -36,6 +36,17 @@ class Bundle:
         return [folder] if starts else [folder / "gcc", folder]
 
     @property
+    def open_mpi(self):
+        """Returns the folder of Open MPI, or None if the programs use that of the machine."""
+        folder = self.root / "openmpi"
+        return folder if folder.is_dir() else None
+
+    @property
+    def launcher(self):
+        """Returns the path of mpirun, or None if that of the machine is to be used."""
+        return self.open_mpi and self.open_mpi / "bin/mpirun"
+
+    @property
     def reference(self):
         return self.root / "data/reference"
 
