@@ -41,7 +41,7 @@ class Agreement:
         command = [*launcher, session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
                    "--steps", self.steps, "--batch", self.sizes.agreement_batch, "--learning-rate", "1e-4", "--schedule", "constant",
                    "--precision", precision, "--max-length", self.sizes.max_length, "--doc-stride", self.sizes.doc_stride,
-                   "--checkpoint-every", self.half, "--keep", "2", "--overwrite", *more]
+                   "--checkpoint-every", self.half, "--keep", "2", *more]
         succeed(command, self.clock.limit(RUN_LIMIT), names or session.names_of(build))
         return output
 

@@ -1,7 +1,6 @@
 """Part 2: ranks. One rank over NCCL; two ranks that share the GPU and exchange through MPI by way of host memory; and, on machines with
 several GPUs, one rank per GPU over NCCL."""
 
-import os
 import re
 import shutil
 
@@ -61,7 +60,9 @@ def test_ranks(session, clock, part, program, pattern):
 def train_ranks(session, clock, part, communicator, mode):
     """Compares the losses of two ranks with those of one rank, in float."""
     runner = Agreement(session, clock)
-    one = runner.train("gpu", "float", "ranks-1")
+    one = session.scratch / "ranks-1"
+    if not one.exists():
+        runner.train("gpu", "float", one.name)
     name = f"ranks-{RANKS}-{communicator}-{mode}"
     more = runner.train("gpu", "float", name, "--communicator", communicator, "--mode", mode, launcher=launcher(session), names=names_of_ranks(session))
     found, bound = difference(losses(more), losses(one)), BOUNDS["float"]

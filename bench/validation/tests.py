@@ -16,6 +16,7 @@ PROGRAMS = [
     ("test_core", r".*"),
     ("test_device_rank_sum", r".*"),
     ("test_nn", r".*"),
+    ("test_resnet", r".*"),
     ("test_communicator", r".*"),
     ("test_modes", r".*"),
     ("test_checkpoint", r".*"),
