@@ -48,7 +48,7 @@ def test_ranks(session, clock, part, program, pattern):
     if not path.is_file():
         return session.record.leave_out(part, program, "it is not in the bundle")
     limit = clock.limit(LIMIT)
-    done = run([*launcher(session), path, f"--gtest_filter={pattern}"], limit, names_of_ranks(session), session.scratch)
+    done = run([*launcher(session), path, "--gtest_color=no", f"--gtest_filter={pattern}"], limit, names_of_ranks(session), session.scratch)
     passed = re.search(r"^\[  PASSED  \] (\d+) tests?", done.output, re.MULTILINE)
     if done.timed_out and limit.of_part:
         return session.record.leave_out(part, program, f"no time was left after {done.seconds:.0f} s of it")
@@ -101,5 +101,5 @@ def jobs_of(session, clock):
 def ranks(session, clock):
     for part, name, job in jobs_of(session, clock):
         run_jobs(session, "ranks", part, [(name, job)])
-    if session.gpus < RANKS:
+    if session.gpus < RANKS and session.wants("nccl"):
         session.record.leave_out(NCCL, "ranks on several GPUs", f"{session.gpus} GPU is visible")

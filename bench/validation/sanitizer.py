@@ -57,22 +57,20 @@ def sanitizer_reason(done):
     return found[1].strip() if found else f"it found an error (exit code {FOUND})"
 
 
+def sanitizer_obstacle(session, clock):
+    """Returns why compute-sanitizer does not work here, or None: some machines do not let it reach the GPU."""
+    path, program = sanitizer(), session.bundle.program("gpu", "test_core")
+    if path is None:
+        return "it is not on the path"
+    if not program.is_file():
+        return "test_core is not in the bundle"
+    done = run([path, *TOOLS["memcheck"], program, "--gtest_filter=Math.*"], clock.limit(LIMIT), session.names, session.scratch)
+    return None if done.code == 0 else f"it does not work here: {done.reason()}"
+
+
 def run_sanitizer(session, clock, tool, program):
-    path = sanitizer()
-    if path is None:
-        return session.record.leave_out(PART, f"{tool} {program}", "compute-sanitizer is not on the path")
-    around = Around(tool, [path, *TOOLS[tool], "--error-exitcode", str(FOUND), "--print-limit", "5"], {}, LIMIT, sanitizer_reason)
-    return run_suites(session, clock, PART, device_suites(session, clock, program), around)
-
-
-def start_sanitizer(session, clock):
-    """Checks that compute-sanitizer works here: some machines do not let it reach the GPU. Returns the reason if it does not."""
-    path = sanitizer()
-    if path is None:
-        return "compute-sanitizer is not on the path"
-    program = session.bundle.program("gpu", "test_core")
-    done = run([path, "--tool", "memcheck", program, "--gtest_filter=Math.*"], clock.limit(LIMIT), session.names, session.scratch)
-    return None if done.code == 0 else f"compute-sanitizer does not work here: {done.reason()}"
+    command = [sanitizer(), *TOOLS[tool], "--error-exitcode", str(FOUND), "--print-limit", "5"]
+    run_suites(session, clock, PART, device_suites(session, clock, program), Around(tool, command, {}, LIMIT, sanitizer_reason))
 
 
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
@@ -98,13 +96,13 @@ def jobs_of(session, clock):
     """Yields (name, job), the most needed first."""
     for precision in session.sizes.precisions:
         yield f"blocking {precision}", lambda precision=precision: train_blocking(session, clock, precision)
-    broken = start_sanitizer(session, clock)
+    sanitized = [(tool, program) for program in PROGRAMS for tool in TOOLS if session.wants(f"{tool} {program}")]
+    broken = sanitizer_obstacle(session, clock) if sanitized else None
     if broken:
         session.record.leave_out(PART, "compute-sanitizer", broken)
-    else:
-        for program in PROGRAMS:
-            for tool in TOOLS:
-                yield f"{tool} {program}", lambda tool=tool, program=program: run_sanitizer(session, clock, tool, program)
+        sanitized = []
+    for tool, program in sanitized:
+        yield f"{tool} {program}", lambda tool=tool, program=program: run_sanitizer(session, clock, tool, program)
     for program in PROGRAMS:
         yield f"blocking {program}", lambda program=program: test_blocking(session, clock, program)
 
