@@ -116,7 +116,7 @@ def repeater(options, parser):
     for name in ("bundle", "output", "seconds", "batch", "threads"):
         if getattr(options, name) != parser.get_default(name):
             words += [f"--{name}", str(getattr(options, name))]
-    return lambda part, job: shlex.join(["scripts/validate-gpu", f"--{part}", "--only", job, *words])
+    return lambda part, job: shlex.join(["scripts/validate-gpu", f"--{part}", *(["--only", job] if job else []), *words])
 
 
 def check_target(session, options):
@@ -135,8 +135,7 @@ def check_target(session, options):
 def run_part(part, session, clock):
     if part == "tests":
         agreement(session, Clock(0.4 * clock.left()))
-        with session.record.job("tests", "tests"):
-            unit_tests(session, clock)
+        unit_tests(session, clock)
     else:
         {"ranks": ranks, "sanitize": sanitize, "time": timing, "compare": beside}[part](session, clock)
 
@@ -148,10 +147,11 @@ def run_parts(session, options, whole):
         clock = Clock(whole.left() * PARTS[part] / later)
         say(f"{part}: {clock.left():.0f} s at most")
         begin = time.monotonic()
-        try:
-            run_part(part, session, clock)
-        except Exception as error:  # an error of this script: recorded like any other
-            session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
+        with session.record.job(part, None):
+            try:
+                run_part(part, session, clock)
+            except Exception as error:  # an error of this script: recorded like any other
+                session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
         session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
 
 

@@ -22,8 +22,8 @@ class Record:
 
     @contextlib.contextmanager
     def job(self, part, name):
-        """Within it, failed checks name the command that repeats job `name` of `part`, an option of validate-gpu; None for that of the job
-        around it."""
+        """Within it, failed checks name the command that repeats job `name` of `part`, an option of validate-gpu. No part: that of the job
+        around it; no name: all jobs of the part."""
         before = self._job
         self._job = (part or before[0], name)
         try:

@@ -148,11 +148,9 @@ def run_suites(session, clock, part, suites, around=Around()):
 def unit_tests(session, clock):
     """Runs all suites. Records a figure for each program."""
     programs = [(program, pattern) for program, pattern in PROGRAMS if session.wants(program)]
-    suites = list(chosen_suites(session, clock, programs))
-    totals = {}
-    for program, _ in programs:
-        totals[program] = run_suites(session, clock, PART, [suite for suite in suites if suite[0] == program])
-    for program, counts in totals.items():
+    for program, pattern in programs:
+        with session.record.job(None, program):
+            counts = run_suites(session, clock, PART, list(chosen_suites(session, clock, [(program, pattern)])))
         if counts:
             session.record.figure("tests", program=program, **{state: counts.get(state, 0) for state in STATES})
 
