@@ -120,7 +120,7 @@ def environment(bundle, root, cuda=()):
     added = {"OMP_PROC_BIND": "false", "OMP_WAIT_POLICY": "passive", "MYLOS_SOURCE": str(root),
              "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data"), **OPEN_MPI}
     if bundle.open_mpi is not None:
-        added |= open_mpi_names(bundle.open_mpi)
+        added |= open_mpi_names(bundle.open_mpi) | {"MYLOS_MPIEXEC": str(bundle.launcher)}
     folders = [*map(str, bundle.libraries), *map(str, cuda), os.environ.get("LD_LIBRARY_PATH", "")]
     added["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
     return {**os.environ, **added}

@@ -91,14 +91,12 @@ class NcclAlone : public ::testing::Test {
 
   void expect_that_a_new_group_works() {
     CommunicationThread thread;
+    const std::shared_ptr<NcclLink> link = connected(thread);
     const Vector<double> result("test::result", count);
-    {
-      const std::shared_ptr<NcclLink> link = connected(thread);
-      gather(thread, link, ones, result).wait(space);
-      space.fence();
-      EXPECT_THAT(on_host(result), Each(1.0));
-      thread.finish();
-    }
+    gather(thread, link, ones, result).wait(space);
+    space.fence();
+    EXPECT_THAT(on_host(result), Each(1.0));
+    thread.finish();
   }
 
   ExecutionSpace space;
@@ -114,25 +112,38 @@ TEST_F(NcclAlone, ConnectsWhileTheHostDoesOtherWork) {
   EXPECT_TRUE(link.is_ready());
 }
 
-TEST_F(NcclAlone, OperationsBeginAfterAndEndBeforeTheirNeighboursOnTheStream) {
+TEST_F(NcclAlone, OperationsBeginAfterEarlierLaunches) {
   CommunicationThread thread;
   {
     const std::shared_ptr<NcclLink> link = connected(thread);
-    const Vector<double> written("test::written", count), gathered("test::gathered", count), read("test::read", count);
+    const Vector<double> written("test::written", count), gathered("test::gathered", count);
     space.fence();
     Gate gate(stream_of(space));
     copy(ones, written);
-    pause_stream(device->stream());  // without the wait below, `gathered` would be read too early
     const Event event = gather(thread, link, written, gathered);
     std::this_thread::sleep_for(milliseconds(50));
     EXPECT_FALSE(event.done());
     gate.open();
     event.wait(space);
+    check_cuda(cudaStreamSynchronize(stream_of(space)), "waiting for a stream");
+    EXPECT_THAT(on_host(gathered), Each(1.0));
+    event.wait_for_its_end();
+    EXPECT_TRUE(event.done());
+    thread.finish();
+  }
+}
+
+TEST_F(NcclAlone, OperationsEndBeforeLaterLaunches) {
+  CommunicationThread thread;
+  {
+    const std::shared_ptr<NcclLink> link = connected(thread);
+    const Vector<double> gathered("test::gathered", count), read("test::read", count);
+    space.fence();
+    pause_stream(device->stream());
+    gather(thread, link, ones, gathered).wait(space);
     copy(gathered, read);
     check_cuda(cudaStreamSynchronize(stream_of(space)), "waiting for a stream");
     EXPECT_THAT(on_host(read), Each(1.0));
-    event.wait_for_its_end();
-    EXPECT_TRUE(event.done());
     thread.finish();
   }
 }
