@@ -90,6 +90,8 @@ class Suite:
         done = run(command, limit, names, self.session.scratch)
         self.reason, self.late = done.reason(), done.timed_out and limit.of_part
         found, error = outcomes(report), self.around.error(done)
+        if error is None and done.code != 0 and found and all(state != "failed" for state, _ in found.values()):
+            error = f"it does not end well: {done.reason()}"
         return found if error is None else {test: ("failed", error) for test in found or [pattern.rpartition(".")[2]]}
 
 

@@ -313,6 +313,19 @@ esac"""
         self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
         self.assertIn(f"; repeat with: scripts/validate-gpu --tests --only 'test_core Some' --dry-run --bundle {folder} ", done.stderr)
 
+    def test_a_program_that_fails_after_its_tests_fails(self):
+        folder = self.make_bundle()
+        text = """case $1 in
+  --gtest_list_tests) printf 'Some.\\n  Good\\n  Fine\\n' ;;
+  *) echo '{"testsuites": [{"testsuite": [{"name": "Good", "result": "COMPLETED"}, {"name": "Fine", "result": "COMPLETED"}]}]}' >"${2#*json:}"
+     echo "a stream was never ended" >&2
+     exit 70 ;;
+esac"""
+        write(folder / "cpu/bin/test_core", f"#!/bin/sh\n{text}\n", executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("test_core Some: 2 of 2 fail; Good: it does not end well: a stream was never ended (exit code 70)", done.stderr)
+
     def test_the_repeated_suite_is_the_only_one(self):
         folder = self.make_bundle()
         write(folder / "cpu/bin/test_core", f"#!/bin/sh{self.PROGRAM}\n".replace("Some.", "Other.\\n  A\\nSome."), executable=True)
