@@ -8,20 +8,20 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class PictureSet(Batches):
-    """`synthetic:COUNTxSIZExSIZE` in batches of `size` images. BatchNorm normalises over a whole batch, as in PyTorch."""
+    """`synthetic:COUNTxPIXELSxPIXELS` in batches of `size` images. BatchNorm normalises over a whole batch, as in PyTorch."""
 
     counts = "images"
     unit = "images/s"
     learning_rate = 0.01
     without_dropout = []  # a ResNet has no dropout
 
-    def __init__(self, directory, pixels, size):
+    def __init__(self, directory, pixels, size, count=COUNT):
         directory.mkdir(parents=True, exist_ok=True)
-        self.pixels = pixels
-        self.file = f"synthetic:{COUNT}x{pixels}x{pixels}"
+        self.pixels, self.count = pixels, count
+        self.file = f"synthetic:{count}x{pixels}x{pixels}"
         self.options = ["--batch-norm-group", str(size), "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD))]
-        images = list(range(COUNT))
-        self.arrange([images[first : first + size] for first in range(0, COUNT, size)], size, directory)
+        images = list(range(count))
+        self.arrange([images[first : first + size] for first in range(0, count, size)], size, directory)
 
     def of_peer(self):
-        return {"task": "image-classification", "count": COUNT, "size": self.pixels, "labels": LABELS, "mean": MEAN, "std": STD}
+        return {"task": "image-classification", "count": self.count, "size": self.pixels, "labels": LABELS, "mean": MEAN, "std": STD}

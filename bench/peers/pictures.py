@@ -54,6 +54,10 @@ class ImageClassification:
         assert not unexpected and all(name.endswith("num_batches_tracked") for name in missing), (missing, unexpected)
         return made.to(memory_format=torch.channels_last)
 
+    def to(self, device):
+        """Keeps all images on `device`, so that no step copies or converts them on the host."""
+        self.pixels, self.labels, self.mean, self.std = (each.to(device) for each in (self.pixels, self.labels, self.mean, self.std))
+
     def collate(self, batch, padding):
         pixels = self.pixels[batch].float().sub_(self.mean).div_(self.std)
         return pixels.permute(0, 3, 1, 2), self.labels[batch]  # channels-last, without a copy

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fine-tunes BERT on SQuAD on a GPU with PyTorch and transformers. Reads commands from stdin (see serving.py).
+"""Trains BERT, Llama and ResNets on a GPU with PyTorch and transformers. Reads commands from stdin (see serving.py).
 
-It works like pytorch_training.py, with autocast for 16 bits and a gradient scaler for half, on the given device.
-"packed" means sequences one after another without padding, with PyTorch's attention for sequences of different lengths.
+It works like pytorch_training.py, with autocast for 16 bits and a gradient scaler for half, on the given device. For BERT, "packed" means
+sequences one after another without padding, with PyTorch's attention for sequences of different lengths.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import time
 
 import torch
 import transformers
-from features import padded_length, span_losses
+from features import QuestionAnswering, padded_length, span_losses
 from pytorch_training import Trainer
 from serving import serve
 
@@ -99,6 +99,13 @@ def pack(windows, width):
             "longest": max(lengths)}
 
 
+def on_device(value, device):
+    """Returns a tensor, or a dictionary with its tensors, on `device`."""
+    if isinstance(value, dict):
+        return {name: on_device(each, device) for name, each in value.items()}
+    return value.to(device, non_blocking=True) if torch.is_tensor(value) else value
+
+
 class GpuTrainer(Trainer):
     def load(self, device, precision, attention="padded", **settings):
         """Loads the model. `attention`: padded or packed."""
@@ -107,6 +114,8 @@ class GpuTrainer(Trainer):
         if self.packed:
             torch.nn.functional.scaled_dot_product_attention = packed_attention
         super().load(**settings)
+        if hasattr(self.task, "to"):
+            self.task.to(self.device)
         self.scaler = torch.amp.GradScaler(self.device.type) if precision == "half" else None
         return {"torch": torch.__version__, "transformers": transformers.__version__, "cuda": torch.version.cuda}
 
@@ -132,20 +141,23 @@ class GpuTrainer(Trainer):
                   for logits in (output.start_logits, output.end_logits)]
         return span_losses(*spread, mask, starts, ends).mean()
 
-    def loss(self, inputs, starts, ends):
-        return (self.packed_loss if self.packed else self.padded_loss)(inputs, starts, ends)
+    def loss(self, inputs, *targets):
+        if isinstance(self.task, QuestionAnswering):
+            return (self.packed_loss if self.packed else self.padded_loss)(inputs, *targets)
+        with self.autocast():
+            return self.task.loss(self.model, inputs, *targets)
 
     def step(self, batch, padding, compiled):
-        windows = self.task.of(batch)
-        inputs, starts, ends = self.task.collate(batch, padding)
+        inputs, *targets = self.task.collate(batch, padding)
         if self.packed:
+            windows = self.task.of(batch)
             inputs |= pack(windows, padded_length([len(window[0]) for window in windows], padding, self.task.max_length))
-        inputs = {name: array.to(self.device, non_blocking=True) if torch.is_tensor(array) else array for name, array in inputs.items()}
-        starts, ends = starts.to(self.device), ends.to(self.device)
+        inputs, *targets = (on_device(each, self.device) for each in (inputs, *targets))
         self.optimizer.zero_grad(set_to_none=True)
         if compiled and True not in self.losses:
-            self.losses[True] = torch.compile(self.loss, dynamic=True)
-        loss = self.losses[compiled](inputs, starts, ends)
+            # Lengths vary only in batches of sequences that are padded or packed.
+            self.losses[True] = torch.compile(self.loss, dynamic=True if isinstance(self.task, QuestionAnswering) else None)
+        loss = self.losses[compiled](inputs, *targets)
         self.update(loss)
         return loss.item()
 

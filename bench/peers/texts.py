@@ -30,6 +30,8 @@ class LanguageModeling(FineTuning):
         for row, ids in enumerate(rows):
             inputs["input_ids"][row, : len(ids)] = inputs["labels"][row, : len(ids)] = torch.tensor(ids)
             inputs["attention_mask"][row, : len(ids)] = 1
+        if inputs["attention_mask"].all():  # without a mask, PyTorch takes its fastest causal attention
+            del inputs["attention_mask"]
         return (inputs,)
 
     def loss(self, model, inputs):

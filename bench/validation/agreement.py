@@ -5,7 +5,8 @@ import math
 
 from comparison import models
 from comparison.mylos import steps_of
-from validation.commands import Failed, OutOfTime, succeed
+from validation.commands import Failed, succeed
+from validation.jobs import run_jobs
 
 PART = "agreement"
 # Largest relative difference of the losses. The same arithmetic in another order changes the last bits of sums of products, and AdamW
@@ -32,15 +33,16 @@ class Agreement:
         self.model = models.make_random_bert(session.scratch / "agreement-model", session.bundle.vocabulary, self.sizes.small_model)
         self.steps, self.half = self.sizes.agreement_steps, self.sizes.agreement_steps // 2
 
-    def train(self, build, precision, name, *more):
-        """Trains with the program of `build`. Returns the output directory."""
+    def train(self, build, precision, name, *more, launcher=(), names=None):
+        """Trains with the program of `build`. Returns the output directory. `launcher`: words that start its ranks; `names`: another
+        environment."""
         session = self.session
         output = session.scratch / name
-        command = [session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
+        command = [*launcher, session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
                    "--steps", self.steps, "--batch", self.sizes.agreement_batch, "--learning-rate", "1e-4", "--schedule", "constant",
                    "--precision", precision, "--max-length", self.sizes.max_length, "--doc-stride", self.sizes.doc_stride,
                    "--checkpoint-every", self.half, "--keep", "2", *more]
-        succeed(command, self.clock.limit(RUN_LIMIT), session.names_of(build))
+        succeed(command, self.clock.limit(RUN_LIMIT), names or session.names_of(build))
         return output
 
     def compare(self, name, ours, others, precision):
@@ -85,26 +87,27 @@ def has_checkpoints(session):
     return True
 
 
+def agree_in(session, runner, precision, resumable):
+    runs = runner.same_losses(precision)
+    if precision == session.sizes.precisions[0] and not session.bundle.stand_in:
+        runner.check_samples(runs["gpu"])
+    for attention in session.attentions(precision):
+        if attention != "portable":
+            runner.same_losses_by(attention, precision, runs["cpu"])
+    if resumable:
+        runner.resume("gpu", "cpu", runs, precision)
+        runner.resume("cpu", "gpu", runs, precision)
+
+
 def agreement(session, clock):
+    if not session.wants("agreement"):
+        return
     try:
         runner = Agreement(session, clock)
         resumable = has_checkpoints(session)
     except Failed as reason:
         return session.record.check(PART, "runs on both", False, str(reason))
-    for precision in session.sizes.precisions:
-        try:
-            runs = runner.same_losses(precision)
-            if precision == session.sizes.precisions[0] and not session.bundle.stand_in:
-                runner.check_samples(runs["gpu"])
-            for attention in session.attentions(precision):
-                if attention != "portable":
-                    runner.same_losses_by(attention, precision, runs["cpu"])
-            if resumable:
-                runner.resume("gpu", "cpu", runs, precision)
-                runner.resume("cpu", "gpu", runs, precision)
-        except OutOfTime as reason:
-            session.record.leave_out(PART, precision, reason)
-        except Failed as reason:
-            session.record.check(PART, precision, False, str(reason))
+    run_jobs(session, "tests", PART, [(f"agreement {precision}", lambda precision=precision: agree_in(session, runner, precision, resumable))
+                                      for precision in session.sizes.precisions])
     if not resumable:
         session.record.leave_out(PART, "resume across GPU and CPU", "a build of the bundle has no HDF5")

@@ -1,4 +1,4 @@
-"""Part 3: compares Mylos with PyTorch and transformers on the same weights and batches. It first checks that the losses agree."""
+"""Part 5: compares Mylos with PyTorch and transformers on the same weights and batches. It first checks that the losses agree."""
 
 import contextlib
 import os
@@ -7,23 +7,33 @@ import subprocess
 import sys
 import threading
 
-from comparison import questions
+from comparison import games, models, pictures, questions
 from comparison.environment import PeersMissing
 from comparison.mylos import steps_of, training_command
 from comparison.peer import Peer
 from validation import kernels
 from validation.agreement import difference
 from validation.commands import Failed, OutOfTime, run, succeed
+from validation.jobs import run_jobs
 
 PART = "beside PyTorch"
+def configuration(padding=None, compiled=False, grouped=False, attention="padded"):
+    """A configuration of PyTorch; `padding` as in bench/peers/features.py, None for images."""
+    return {"attention": attention, "padding": padding, "grouped": grouped, "compiled": compiled}
+
+
 # name -> configuration of PyTorch. The first is that of run_qa; the others are those of a user who wants speed.
-WAYS = {
-    "padded to 384, autocast": {"attention": "padded", "padding": "max", "grouped": False, "compiled": False},
-    "packed, varlen attention": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": False},
-    "grouped by length, torch.compile": {"attention": "padded", "padding": 8, "grouped": True, "compiled": True},
-    "packed, varlen attention, torch.compile": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": True},
+QUESTION_WAYS = {
+    "padded to 384, autocast": configuration("max"),
+    "packed, varlen attention": configuration("longest", attention="packed"),
+    "grouped by length, torch.compile": configuration(8, grouped=True, compiled=True),
+    "packed, varlen attention, torch.compile": configuration("longest", compiled=True, attention="packed"),
 }
+# All texts have the same length, so that there is no padding.
+TEXT_WAYS = {"causal attention, autocast": configuration("longest"), "causal attention, torch.compile": configuration("longest", compiled=True)}
+IMAGE_WAYS = {"channels-last, autocast": configuration(), "channels-last, torch.compile": configuration(compiled=True)}
 LOSS_STEPS = 3
+PIECES = 512  # of the tokenizer of examples/chess
 # Largest relative difference of the losses of three steps. PyTorch's autocast rounds other sums to 16 bits than Mylos does.
 TOLERANCES = {"float": 1e-3, "bfloat16": 2e-2, "half": 1e-2}
 TURNS = 3
@@ -53,15 +63,61 @@ def python_with_torch(clock, dry_run):
     return python
 
 
+class Questions:
+    """A BERT on questions of SQuAD."""
+
+    ways = QUESTION_WAYS
+
+    def __init__(self, session, name, folder):
+        sizes = session.sizes
+        self.model = session.model(name)
+        self.data = questions.TrainingSet(str(session.bundle.program("cpu")), self.model, session.bundle.questions, folder,
+                                          sizes.compare_batches, size=sizes.batch, environment=session.names_of("cpu"))
+
+    def attentions(self, session, precision):
+        return session.attentions(precision)
+
+
+class Texts:
+    """A Llama on texts of equal length."""
+
+    ways = TEXT_WAYS
+    attentions = Questions.attentions
+
+    def __init__(self, session, name, folder):
+        sizes = session.sizes
+        self.model = models.make_random_llama(folder / "model", session.root / "examples/chess/model", sizes.llama, sizes.llama_tokens)
+        batches = sizes.compare_steps
+        source = games.write_random_ids(folder / "texts.jsonl", batches * sizes.llama_batch, sizes.llama_tokens, PIECES)
+        self.data = games.GameSet(str(session.bundle.program("cpu")), self.model, source, folder, batches, size=sizes.llama_batch,
+                                  max_length=sizes.llama_tokens, environment=session.names_of("cpu"))
+
+
+class Images:
+    """A ResNet on synthetic images."""
+
+    ways = IMAGE_WAYS
+
+    def __init__(self, session, name, folder):
+        sizes = session.sizes
+        self.model = models.make_random_resnet(folder / "model", sizes.resnet, pictures.LABELS)
+        self.data = pictures.PictureSet(folder, sizes.resnet_pixels, sizes.resnet_batch, 2 * sizes.resnet_batch)
+
+    def attentions(self, session, precision):
+        return [None]
+
+
 class Beside:
-    def __init__(self, session, clock, python, name):
+    """Compares Mylos with PyTorch on one subject, which has a model, data, and configurations of PyTorch."""
+
+    def __init__(self, session, clock, python, name, subject):
         self.session, self.clock, self.python, self.name = session, clock, python, name
-        self.sizes, self.model = session.sizes, session.model(name)
+        self.sizes = session.sizes
         self.folder = session.scratch / f"beside-{name}"
         self.folder.mkdir()
         self.device = "cpu" if session.dry_run else "cuda"
-        self.data = questions.TrainingSet(str(session.bundle.program("cpu")), self.model, session.bundle.questions, self.folder,
-                                          self.sizes.compare_batches, size=self.sizes.batch, environment=session.names_of("cpu"))
+        self.subject = subject(session, name, self.folder)
+        self.model, self.data, self.ways = self.subject.model, self.subject.data, self.subject.ways
         self.runs = 0
 
     def ours(self, steps, precision, *more):
@@ -83,56 +139,60 @@ class Beside:
         """Loads the model. `dropout` replaces the model's."""
         self.session.record.versions = peer.ask_within(
             self.clock.limit(ASK_LIMIT), "load", device=self.device, precision=precision, attention=way["attention"],
-            model=str(self.model), questions=str(self.data.questions), max_length=questions.MAX_LENGTH, stride=questions.STRIDE,
-            threads=self.session.threads, learning_rate=3e-5, dropout=dropout)
+            model=str(self.model), threads=self.session.threads, learning_rate=self.data.learning_rate, dropout=dropout,
+            **self.data.of_peer())
 
     def ask(self, peer, way, batches, compiled):
         return peer.ask_within(self.clock.limit(ASK_LIMIT), "steps", batches=batches, padding=way["padding"], compiled=compiled)
 
     def check(self, peer, name, precision, ours):
         """Checks that configuration `name` gives our losses on the same batches without dropout. Returns whether it does."""
-        self.load(peer, WAYS[name], precision, dropout=0.0)
-        theirs = self.ask(peer, WAYS[name], self.data.batches(0, LOSS_STEPS), False)["losses"]
+        self.load(peer, self.ways[name], precision, dropout=0.0)
+        theirs = self.ask(peer, self.ways[name], self.data.batches(0, LOSS_STEPS), False)["losses"]
         found, bound = difference(theirs, ours), TOLERANCES[precision]
         self.session.record.check(PART, f"losses, {self.name}, {precision}: {name}", found <= bound,
                                   f"{LOSS_STEPS} steps differ by {found:.1e} at most, bound {bound:.0e}")
         return found <= bound
 
     def losses(self, precision, attention="portable"):
-        return [step["loss"] for step in self.ours(LOSS_STEPS, precision, "--dropout", "0", "--attention", attention)]
+        return [step["loss"] for step in self.ours(LOSS_STEPS, precision, *self.data.without_dropout, *attention_option(attention))]
 
     def fastest_of_ours(self, precision):
         """Returns the fastest attention kernel, its rates, and its bytes of device memory. A kernel that fails or runs out of time is
         skipped. Errors: Failed or OutOfTime if all are."""
         found, late = [], None
-        for attention in self.session.attentions(precision):
+        for attention in self.subject.attentions(self.session, precision):
+            who = f"attention {attention}" if attention else "Mylos"
             try:
                 records = self.timed_steps_of_ours(precision, attention)
             except Failed as reason:
-                self.session.record.check(PART, f"{self.name}, {precision}, attention {attention}", False, str(reason))
+                self.session.record.check(PART, f"{self.name}, {precision}, {who}", False, str(reason))
                 continue
             except OutOfTime as reason:
-                self.session.record.leave_out(PART, f"{self.name}, {precision}, attention {attention}", reason)
+                self.session.record.leave_out(PART, f"{self.name}, {precision}, {who}", reason)
                 late = reason
                 continue
-            rates, memory = rates_by_turn(records), max(record["memory"] for record in records)
-            self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"Mylos, attention {attention}",
-                                       tokens_per_second=statistics.median(rates), samples=rates, memory=memory)
+            rates, memory = rates_by_turn(records, self.data.counts), max(record["memory"] for record in records)
+            self.figure(precision, f"Mylos, {who}" if attention else who, rates, memory=memory)
             found.append((attention, rates, memory))
         if not found:
             raise late or Failed("no run of ours succeeded")
         return max(found, key=lambda one: statistics.median(one[1]))
 
+    def figure(self, precision, who, samples, **more):
+        self.session.record.figure("beside", model=self.name, precision=precision, batch=self.data.size, who=who, unit=self.data.unit,
+                                   rate=statistics.median(samples), samples=samples, **more)
+
     def compare_floats(self):
         """Compares only losses, which agree closely in float."""
         with self.peer() as peer:
-            self.check(peer, next(iter(WAYS)), "float", self.losses("float"))
+            self.check(peer, next(iter(self.ways)), "float", self.losses("float"))
 
     def compare(self, precision):
         """Checks and times each configuration. The ratios use the fastest attention kernel of Mylos."""
         attention, own, memory = self.fastest_of_ours(precision)
         ours = self.losses(precision, attention)
-        for name in WAYS:
+        for name in self.ways:
             try:
                 with self.peer() as peer:
                     agrees = self.check(peer, name, precision, ours)
@@ -141,27 +201,29 @@ class Beside:
                 self.session.record.leave_out(PART, f"{self.name}, {precision}: {name}", reason)
 
     def timed_steps_of_ours(self, precision, attention):
-        return self.ours(self.sizes.compare_steps, precision, "--attention", attention)[self.sizes.compare_steps // 3 :]
+        return self.ours(self.sizes.compare_steps, precision, *attention_option(attention))[self.sizes.compare_steps // 3 :]
 
     def time(self, peer, name, precision, own, memory, agrees):
         """Times PyTorch on the batches of Mylos, after a warm-up. `own`, `memory`: rates and bytes of Mylos, whose first steps do not count."""
-        way, steps = WAYS[name], self.sizes.compare_steps
+        way, steps = self.ways[name], self.sizes.compare_steps
         self.load(peer, way, precision)
         timed = steps - steps // 3
         batches = self.data.grouped(0, 1, timed) if way["grouped"] else self.data.batches(steps // 3, timed)
         self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])  # warms up, compiles
         replies = [self.ask(peer, way, batches[turn::TURNS], way["compiled"]) for turn in range(TURNS)]
         samples = [sum(reply["counts"]) / sum(reply["seconds"]) for reply in replies]
-        self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"PyTorch, {name}",
-                                   tokens_per_second=statistics.median(samples), samples=samples, losses_agree=agrees,
-                                   ours_over_theirs=statistics.median(own) / statistics.median(samples),
-                                   **memory_figures(replies, memory))
+        self.figure(precision, f"PyTorch, {name}", samples, losses_agree=agrees,
+                    ours_over_theirs=statistics.median(own) / statistics.median(samples), **memory_figures(replies, memory))
 
 
-def rates_by_turn(records):
-    """Returns the real tokens per second in each third of the steps."""
+def attention_option(attention):
+    return ["--attention", attention] if attention else []
+
+
+def rates_by_turn(records, counts="tokens"):
+    """Returns the real tokens (or images) per second in each third of the steps."""
     size = max(1, len(records) // TURNS)
-    return [rate(records[first : first + size]) for first in range(0, len(records) - size + 1, size)]
+    return [rate(records[first : first + size], counts) for first in range(0, len(records) - size + 1, size)]
 
 
 def memory_figures(replies, ours):
@@ -172,8 +234,8 @@ def memory_figures(replies, ours):
     return {"memory": theirs, "peak_allocated": max(reply["peak_allocated"] for reply in replies), "memory_ours_over_theirs": ours / theirs}
 
 
-def rate(records):
-    return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
+def rate(records, counts):
+    return sum(record[counts] for record in records) / sum(record["seconds"] for record in records)
 
 
 def compare_attention(session, clock, python):
@@ -206,20 +268,24 @@ def speed_ratios(ours, theirs):
 
 
 def jobs_of(session, clock, python):
-    """Yields (name, job): for each model the losses in float and the first precision, then attention alone, then the other precisions."""
+    """Yields (name, job): for the first BERT the losses in float and the first precision, then Llama and ResNet, the other BERTs, attention
+    alone, and the other precisions."""
     made = {}
+    first, *others = session.sizes.compare_precisions
 
-    def comparison(name):
+    def comparison(name, subject=Questions):
         if name not in made:
-            made[name] = Beside(session, clock, python, name)
+            made[name] = Beside(session, clock, python, name, subject)
         return made[name]
 
-    for name in session.sizes.models:
+    for number, name in enumerate(session.sizes.models):
         yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
-        yield (f"{name}, {session.sizes.compare_precisions[0]}",
-               lambda name=name: comparison(name).compare(session.sizes.compare_precisions[0]))
+        yield f"{name}, {first}", lambda name=name: comparison(name).compare(first)
+        if number == 0:
+            yield f"Llama, {first}", lambda: comparison("Llama", Texts).compare(first)
+            yield f"ResNet, {first}", lambda: comparison("ResNet", Images).compare(first)
     yield "attention", lambda: compare_attention(session, clock, python)
-    for precision in session.sizes.compare_precisions[1:]:
+    for precision in others:
         for name in session.sizes.models:
             yield f"{name}, {precision}", lambda name=name, precision=precision: comparison(name).compare(precision)
 
@@ -229,8 +295,7 @@ def beside(session, clock):
         python = python_with_torch(clock, session.dry_run)
     except (PeersMissing, OutOfTime) as reason:
         return session.record.leave_out(PART, "all", reason)
-    for name, job in jobs_of(session, clock, python):
-        attempt(session.record, name, job)
+    run_jobs(session, "compare", PART, jobs_of(session, clock, python))
 
 
 def attempt(record, name, job):

@@ -5,12 +5,16 @@ import json
 import lzma
 import os
 import pathlib
+import sys
 import tarfile
 
 from validation.commands import run
 
 MANIFEST = "manifest.json"
 ARCHIVE = "bundle.tar.xz"
+
+
+MOST_MIB = 55  # of a packed bundle
 
 
 class Refused(Exception):
@@ -34,6 +38,17 @@ class Bundle:
         names = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH")]))}
         starts = run([self.program("cpu"), "--version"], 60, names).code == 0
         return [folder] if starts else [folder / "gcc", folder]
+
+    @property
+    def open_mpi(self):
+        """Returns the folder of Open MPI, or None if the programs use that of the machine."""
+        folder = self.root / "openmpi"
+        return folder if folder.is_dir() else None
+
+    @property
+    def launcher(self):
+        """Returns the path of mpirun, or None if that of the machine is to be used."""
+        return self.open_mpi and self.open_mpi / "bin/mpirun"
 
     @property
     def reference(self):
@@ -76,3 +91,18 @@ def open_bundle(folder, scratch, stand_in):
         if not needed.is_file():
             raise Refused(f"{needed.relative_to(root)} is not in the bundle; make it again with scripts/bundle-gpu")
     return bundle
+
+
+def check_size(folder):
+    """Returns the MiB of a packed bundle. Errors: Refused if it has more than MOST_MIB."""
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
+    if size > MOST_MIB:
+        raise Refused(f"the bundle in {folder} has {size:.1f} MiB, more than {MOST_MIB}: with the source tree it might not fit where it has to go")
+    return size
+
+
+if __name__ == "__main__":
+    try:
+        print(f"{sys.argv[1]}: {check_size(pathlib.Path(sys.argv[1])):.1f} MiB of {MOST_MIB}", file=sys.stderr)
+    except Refused as reason:
+        sys.exit(f"bundle-gpu: {reason}")

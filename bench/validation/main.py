@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -21,13 +22,20 @@ from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
 from validation.commands import Clock
+from validation.ranks import ranks
 from validation.record import Record, say
+from validation.sanitizer import sanitize
 from validation.sizes import DRY, Sizes, TINY
-from validation.tests import PROGRAMS, unit_tests
+from validation.tests import unit_tests
 from validation.timing import timing
 
-# part -> its share of the time if all parts run, and its jobs.
-PARTS = {"tests": 0.40, "time": 0.32, "compare": 0.28}
+# part -> its share of the time if all parts run, the most needed first.
+PARTS = {"tests": 0.30, "ranks": 0.14, "sanitize": 0.16, "time": 0.20, "compare": 0.20}
+
+
+def is_within(name, whole):
+    """Returns whether a job belongs to another: "test_core Gemm" to "test_core", and "peak, float" to "peak"."""
+    return name == whole or name.startswith((f"{whole} ", f"{whole},"))
 
 
 class Session:
@@ -39,18 +47,22 @@ class Session:
         self.threads = options.threads
         self.test_jobs = max(1, min(6, options.threads // 2))
         self.test_threads = max(1, options.threads // self.test_jobs)
-        self.test_programs = [(name, pattern) for name, pattern in PROGRAMS if not options.only or name in options.only]
-        self.agrees = not options.only or "agreement" in options.only
-        self.record = Record()
-        self.record.versions = None
+        self.root, self.only, self.unused = ROOT, options.only, set(options.only)
+        self.record = Record(options.repeat)
         self.gpu = None  # its name in nvidia-smi
+        self.gpus = 0 if options.dry_run else target.gpu_count()
         self._models = {}
-        self.cublas = None if options.dry_run else target.cublas_folder(bundle.manifest["cuda"].split(".")[0])
+        self.cuda = [] if options.dry_run else target.gpu_folders(bundle.manifest["cuda"].split(".")[0])
         self.names = self.names_of("gpu")
+
+    def wants(self, name):
+        """Returns whether --only selects the job `name`, or one within it."""
+        self.unused -= {only for only in self.only if is_within(name, only)}
+        return not self.only or any(is_within(name, only) or is_within(only, name) for only in self.only)
 
     def names_of(self, build):
         """Returns the environment of a build's programs. Their cache of timings is separate for this run."""
-        names = target.environment(self.bundle, ROOT, self.cublas if build == "gpu" else None)
+        names = target.environment(self.bundle, ROOT, self.cuda if build == "gpu" else ())
         return names | {"OMP_NUM_THREADS": str(self.threads), "XDG_CACHE_HOME": str(self.scratch / "cache"),
                         "MYLOS_PROGRAM": str(self.bundle.program(build))}
 
@@ -76,6 +88,8 @@ class Session:
 def arguments():
     parser = argparse.ArgumentParser(prog="validate-gpu", description="Validates and times a build for GPUs; writes a JSON file and a page of tables.")
     parser.add_argument("--tests", action="store_true", help="unit tests on the GPU, and GPU against CPU; without a part's flag all parts are run")
+    parser.add_argument("--ranks", action="store_true", help="NCCL on one GPU, and two ranks that share it")
+    parser.add_argument("--sanitize", action="store_true", help="CUDA_LAUNCH_BLOCKING, and compute-sanitizer over tests of kernels")
     parser.add_argument("--time", action="store_true", help="matrix products, kernels, training steps")
     parser.add_argument("--compare", action="store_true", help="PyTorch beside us on the same batches")
     parser.add_argument("--dry-run", action="store_true", help="all of it on this CPU, with the bundle's build for the CPU and small sizes")
@@ -85,17 +99,24 @@ def arguments():
     parser.add_argument("--seconds", type=int, default=530, metavar="N", help="in all (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=Sizes.batch, metavar="N", help="sequences of a step (default: %(default)s); not of a dry run")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="of the host (default: %(default)s)")
-    parser.add_argument("--only", action="append", metavar="NAME", help="of --tests only this program, or agreement; may be repeated")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+                        help="only this job and those within it, by the beginning of its name, as in a line that fails; may be repeated")
     options = parser.parse_args()
-    known = ["agreement", *(name for name, _ in PROGRAMS)]
-    for name in options.only or []:
-        if name not in known:
-            parser.error(f"--only {name}: expected one of {' '.join(known)}")
     if options.seconds < 1 or options.threads < 1 or not 1 <= options.batch <= 128:
         parser.error("--seconds and --threads: expected at least 1; --batch: 1 to 128")
     options.parts = [part for part in PARTS if getattr(options, part)] or list(PARTS)
+    options.repeat = repeater(options, parser)
     options.output = options.output or ROOT / ("build/validation" if options.dry_run else "bench/results")
     return options
+
+
+def repeater(options, parser):
+    """Returns a function that returns the command which repeats a job of a part, with the options of this command."""
+    words = ["--dry-run"] if options.dry_run else []
+    for name in ("bundle", "output", "seconds", "batch", "threads"):
+        if getattr(options, name) != parser.get_default(name):
+            words += [f"--{name}", str(getattr(options, name))]
+    return lambda part, job: shlex.join(["scripts/validate-gpu", f"--{part}", *(["--only", job] if job else []), *words])
 
 
 def check_target(session, options):
@@ -113,11 +134,10 @@ def check_target(session, options):
 
 def run_part(part, session, clock):
     if part == "tests":
-        if session.agrees:
-            agreement(session, Clock(0.4 * clock.left()))
+        agreement(session, Clock(0.4 * clock.left()))
         unit_tests(session, clock)
     else:
-        {"time": timing, "compare": beside}[part](session, clock)
+        {"ranks": ranks, "sanitize": sanitize, "time": timing, "compare": beside}[part](session, clock)
 
 
 def run_parts(session, options, whole):
@@ -127,10 +147,11 @@ def run_parts(session, options, whole):
         clock = Clock(whole.left() * PARTS[part] / later)
         say(f"{part}: {clock.left():.0f} s at most")
         begin = time.monotonic()
-        try:
-            run_part(part, session, clock)
-        except Exception as error:  # an error of this script: recorded like any other
-            session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
+        with session.record.job(part, None):
+            try:
+                run_part(part, session, clock)
+            except Exception as error:  # an error of this script: recorded like any other
+                session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
         session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
 
 
@@ -148,6 +169,8 @@ def validate(options, scratch):
     session.prepare()
     run_parts(session, options, whole)
     record = session.record
+    for name in sorted(session.unused):
+        record.check("options", f"--only {name}", False, f"{' and '.join(options.parts)} {'have' if len(options.parts) > 1 else 'has'} no such job")
     result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
               "manifest": session.bundle.manifest, "versions": record.versions, "seconds": time.monotonic() - begin,
               "checks": record.checks, "left_out": record.left_out, "figures": record.figures}

@@ -38,14 +38,33 @@ def rows(report, name):
 
 
 def tests_section(report):
-    failed = [check for check in report["checks"] if not check["passed"]]
     parts = [table(["program", "passed", "failed", "skipped", "left out"],
                    [[row["program"], row["passed"], row["failed"], row["skipped"], row["left out"]] for row in rows(report, "tests")])]
     parts.append(table(["agreement", "steps", "largest relative difference", "bound"],
                        [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "agreement")]))
-    parts.append("Failed:\n\n" + "\n".join(f"- {check['part']}: {check['name']}: {check['detail']}" for check in failed) if failed
-                 else f"Failed: none of {len(report['checks'])} checks.")
     return "\n\n".join(parts)
+
+
+def ranks_section(report):
+    return table(["ranks", "steps", "largest relative difference", "bound"],
+                 [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "ranks")])
+
+
+def sanitizer_section(report):
+    counts = {}
+    for check in report["checks"]:
+        if check["part"] == "checks of CUDA":
+            kind = " ".join(check["name"].split()[:2]).removesuffix(",")
+            passed, all_of = counts.get(kind, (0, 0))
+            counts[kind] = (passed + check["passed"], all_of + 1)
+    return table(["check", "passed", "of"], [[kind, passed, all_of] for kind, (passed, all_of) in counts.items()])
+
+
+def failures(report):
+    """Returns a line for each check that failed, with the command that repeats it."""
+    again = lambda check: f"; repeat with `{check['repeat']}`" if "repeat" in check else ""
+    failed = [f"- {check['part']}: {check['name']}: {check['detail']}{again(check)}" for check in report["checks"] if not check["passed"]]
+    return "## Failed\n\n" + ("\n".join(failed) if failed else f"None of {len(report['checks'])} checks.")
 
 
 def timing_section(report):
@@ -104,16 +123,16 @@ def beside_attention_table(found):
 def beside_section(report):
     ratio = lambda row, name: f"{row[name]:.2f}" if name in row else ""
     note = lambda row: "" if row.get("losses_agree", True) else "; its losses are not ours"
-    steps = table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs", "GiB taken", "ours over theirs"],
-                 [[row["model"], row["precision"], row["batch"], row["who"] + note(row), f"{row['tokens_per_second']:.0f}",
+    steps = table(["model", "precision", "batch", "who", "rate", "ours over theirs", "GiB taken", "ours over theirs"],
+                 [[row["model"], row["precision"], row["batch"], row["who"] + note(row), f"{row['rate']:.0f} {row['unit']}",
                    ratio(row, "ours_over_theirs"), gib(row.get("memory")), ratio(row, "memory_ours_over_theirs")] for row in rows(report, "beside")])
     return (f"{steps}\n\n### Attention\n\nOver the same lengths, without dropout, which PyTorch's function for sequences of several lengths lacks. Ratios "
             f"are of speeds.\n\n{beside_attention_table(rows(report, 'beside attention'))}")
 
 
 def markdown(report):
-    parts = [f"# Validation on {report['target'].get('gpu', {}).get('name') or 'the CPU, a dry run'}", conditions(report)]
-    sections = {"tests": ("Tests", tests_section), "time": ("Time", timing_section), "compare": ("Beside PyTorch", beside_section)}
+    parts = [f"# Validation on {report['target'].get('gpu', {}).get('name') or 'the CPU, a dry run'}", conditions(report), failures(report)]
+    sections = {"tests": ("Tests", tests_section), "ranks": ("Ranks", ranks_section), "sanitize": ("Checks of CUDA", sanitizer_section), "time": ("Time", timing_section), "compare": ("Beside PyTorch", beside_section)}
     for part in report["parts"]:
         title, section = sections[part]
         parts.append(f"## {title}\n\n{section(report)}")

@@ -3,7 +3,10 @@
 import dataclasses
 
 BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+LLAMA = {"hidden_size": 2048, "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
+         "vocab_size": 32000}  # 1.1 billion parameters
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+TINY_LLAMA = {**TINY, "num_key_value_heads": 1, "vocab_size": 512}
 
 
 @dataclasses.dataclass
@@ -29,6 +32,12 @@ class Sizes:
     compare_batches: int = 64
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
+    llama: dict = dataclasses.field(default_factory=lambda: LLAMA)
+    llama_tokens: int = 2048
+    llama_batch: int = 8
+    resnet: str = "resnet50"
+    resnet_pixels: int = 224
+    resnet_batch: int = 256
     traffic: tuple = (1, 16, 32, 256, 1024)  # MB of bench_kernels; 32 MB are what one kernel moves in a step of BERT-base
     # Lengths of a batch of 32 windows with the distribution of SQuAD v1.1, and the heads of both models.
     attention_lengths: tuple = (54, 67, 77, 87, 94, 100, 106, 111, 116, 121, 126, 130, 134, 139, 143, 148, 153, 157, 162, 168, 173, 179, 186, 192,
@@ -43,5 +52,6 @@ class Sizes:
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
             small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
+            llama=TINY_LLAMA, llama_tokens=16, llama_batch=2, resnet="resnet18", resnet_pixels=32, resnet_batch=4,
             compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",), traffic=(1,), attention_lengths=(9, 30, 17),
             attention_heads={"BERT-tiny": 2}, attention_head_size=32)

@@ -19,6 +19,14 @@ def nvidia_smi():
     return shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/bin:/usr/local/nvidia/bin")
 
 
+def gpu_count():
+    """Returns the number of GPUs that programs can use."""
+    program = nvidia_smi()
+    count = len(run([program, "-L"], 30).output.splitlines()) if program else 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return count if visible is None else min(count, len(list(filter(None, visible.split(",")))))
+
+
 def gpu():
     """Returns the GPU that programs use: the first visible one in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID. Errors: Refused."""
     program = nvidia_smi()
@@ -68,23 +76,52 @@ def library_folders():
     yield from map(pathlib.Path, ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"))
 
 
+def folder_of(library, folders=None):
+    """Returns the first folder that has a library, or None, and the folders that were searched."""
+    searched = list(dict.fromkeys(library_folders() if folders is None else folders))
+    return next((folder for folder in searched if (folder / library).exists()), None), searched
+
+
 def cublas_folder(major, folders=None):
     """Returns the folder of cuBLASLt of CUDA `major`. Errors: Refused."""
     wanted = f"libcublasLt.so.{major}"
-    looked = []
-    for folder in library_folders() if folders is None else folders:
-        if (folder / wanted).exists():
-            return folder
-        looked.append(str(folder))
-    raise Refused(f"{wanted} is not found (looked in {', '.join(dict.fromkeys(looked)) or 'no folder'}); install the CUDA {major} toolkit or "
-                  f"the Python package nvidia-cublas, or name its folder in LD_LIBRARY_PATH")
+    found, searched = folder_of(wanted, folders)
+    if found is None:
+        raise Refused(f"{wanted} is not found (looked in {', '.join(map(str, searched)) or 'no folder'}); install the CUDA {major} toolkit or "
+                      f"the Python package nvidia-cublas, or name its folder in LD_LIBRARY_PATH")
+    return found
 
 
-def environment(bundle, root, cublas=None):
-    """Returns the environment of the bundle's programs. `cublas`: the folder of cuBLASLt."""
+# Libraries that the programs load when they use them; the tests of those that a machine lacks are skipped.
+LOADED_IF_USED = ["libnccl.so.2", "libcudnn.so.9"]
+
+
+def gpu_folders(major):
+    """Returns the folders of CUDA's libraries on this machine. Errors: Refused if cuBLASLt is missing."""
+    return [cublas_folder(major), *filter(None, (folder_of(library)[0] for library in LOADED_IF_USED))]
+
+
+# All ranks are on this machine, which may have fewer cores than ranks, no ssh, and a user who is root. Open MPI's other components for
+# messages between processes need devices or privileges that it may lack.
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_plm": "isolated", "OMPI_MCA_pml": "ob1",
+            "OMPI_MCA_btl": "self,vader", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+
+
+def open_mpi_names(folder):
+    """Returns the variables that replace the paths which Open MPI and PMIx were built with. `folder`: see scripts/bundle-gpu."""
+    return {"OPAL_PREFIX": str(folder), "OPAL_BINDIR": f"{folder}/bin", "OPAL_LIBDIR": f"{folder}/components", "OPAL_PKGLIBDIR": f"{folder}/components",
+            "OPAL_DATADIR": f"{folder}/help", "OPAL_PKGDATADIR": f"{folder}/help", "OPAL_SYSCONFDIR": f"{folder}/help",
+            "PMIX_MCA_mca_base_component_path": f"{folder}/pmix", "PMIX_MCA_pcompress_base_silence_warning": "1"}
+
+
+def environment(bundle, root, cuda=()):
+    """Returns the environment of the bundle's programs. `cuda`: the folders of CUDA's libraries."""
     added = {"OMP_PROC_BIND": "false", "OMP_WAIT_POLICY": "passive", "MYLOS_SOURCE": str(root),
-             "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data")}
-    folders = [*map(str, bundle.libraries), "" if cublas is None else str(cublas), os.environ.get("LD_LIBRARY_PATH", "")]
+             "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data"), **OPEN_MPI}
+    if bundle.open_mpi is not None:
+        added |= open_mpi_names(bundle.open_mpi) | {"MYLOS_MPIEXEC": str(bundle.launcher)}
+    folders = [*map(str, bundle.libraries), *map(str, cuda), os.environ.get("LD_LIBRARY_PATH", "")]
     added["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
     return {**os.environ, **added}
 

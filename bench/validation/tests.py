@@ -2,6 +2,7 @@
 Programs that start the program under test many times get a process for each test, so that these run in parallel."""
 
 import concurrent.futures
+import dataclasses
 import json
 import re
 
@@ -15,6 +16,7 @@ PROGRAMS = [
     ("test_core", r".*"),
     ("test_device_rank_sum", r".*"),
     ("test_nn", r".*"),
+    ("test_resnet", r".*"),
     ("test_communicator", r".*"),
     ("test_modes", r".*"),
     ("test_checkpoint", r".*"),
@@ -26,6 +28,7 @@ PROGRAMS = [
     ("test_app", r"Bench|BenchStep|Runs|ResumedRuns"),
 ]
 TEST_BY_TEST = {"test_app"}
+STATES = ("passed", "failed", "skipped", "left out")
 SUITE_LIMIT = 90
 TEST_LIMIT = 45
 
@@ -48,19 +51,31 @@ def path_of(session, program):
     return session.bundle.program("cpu" if program == "test_app" else "gpu", program)
 
 
+@dataclasses.dataclass
+class Around:
+    """How suites are run: a tool that starts the program, more environment variables, and seconds for a suite."""
+
+    name: str = ""  # before the program's name in the report
+    command: list = dataclasses.field(default_factory=list)
+    names: dict = dataclasses.field(default_factory=dict)
+    limit: float = SUITE_LIMIT
+    error: object = lambda done: None  # returns what the tool found wrong, or None
+
+
 class Suite:
-    def __init__(self, session, program, name, tests):
-        self.session, self.program, self.name, self.tests = session, program, name, tests
+    def __init__(self, session, program, name, tests, around):
+        self.session, self.program, self.name, self.tests, self.around = session, program, name, tests, around
+        self.title = " ".join(filter(None, (around.name, program, name))) + (f".{tests[0]}" if program in TEST_BY_TEST else "")
 
     def run(self, clock):
         """Runs the suite. Returns {test: (state, message)}. If the suite ends early, runs it again test by test."""
         single = len(self.tests) == 1
-        outcome = {} if single else self.run_filtered(f"{self.name}.*", clock.limit(SUITE_LIMIT))
+        outcome = {} if single else self.run_filtered(f"{self.name}.*", clock.limit(self.around.limit))
         if outcome.keys() >= set(self.tests):
             return outcome
         for test in self.tests:
             try:
-                found = self.run_filtered(f"{self.name}.{test}", clock.limit(SUITE_LIMIT if single else TEST_LIMIT))
+                found = self.run_filtered(f"{self.name}.{test}", clock.limit(self.around.limit if single else TEST_LIMIT))
             except OutOfTime:
                 outcome.setdefault(test, ("left out", "no time was left"))
             else:
@@ -70,10 +85,14 @@ class Suite:
     def run_filtered(self, pattern, limit):
         report = self.session.scratch / f"report-{id(self)}.json"
         report.unlink(missing_ok=True)
-        command = [path_of(self.session, self.program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"]
-        done = run(command, limit, self.session.names | {"OMP_NUM_THREADS": str(self.session.test_threads)}, self.session.scratch)
+        command = [*self.around.command, path_of(self.session, self.program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"]
+        names = self.session.names | {"OMP_NUM_THREADS": str(self.session.test_threads)} | self.around.names
+        done = run(command, limit, names, self.session.scratch)
         self.reason, self.late = done.reason(), done.timed_out and limit.of_part
-        return outcomes(report)
+        found, error = outcomes(report), self.around.error(done)
+        if error is None and done.code != 0 and found and all(state != "failed" for state, _ in found.values()):
+            error = f"it does not end well: {done.reason()}"
+        return found if error is None else {test: ("failed", error) for test in found or [pattern.rpartition(".")[2]]}
 
 
 def outcomes(report):
@@ -94,9 +113,9 @@ def outcomes(report):
     return found
 
 
-def chosen_suites(session, clock):
-    """Yields the suites of all programs of the bundle, in the order of PROGRAMS."""
-    for program, pattern in session.test_programs:
+def chosen_suites(session, clock, programs):
+    """Yields (program, suite, tests) of the programs that are in the bundle. `programs`: (program, pattern of its suites)."""
+    for program, pattern in programs:
         if not path_of(session, program).is_file():
             session.record.leave_out(PART, program, "it is not in the bundle")
             continue
@@ -107,7 +126,7 @@ def chosen_suites(session, clock):
         for name, tests in suites.items():
             if any(re.fullmatch(pattern, part) for part in name.split("/")):  # Shapes/Attention, Store/0
                 for group in [[test] for test in tests] if program in TEST_BY_TEST else [tests]:
-                    yield Suite(session, program, name, group)
+                    yield program, name, group
 
 
 def run_suite(suite, clock):
@@ -117,30 +136,40 @@ def run_suite(suite, clock):
         return {test: ("left out", str(reason)) for test in suite.tests}
 
 
-def unit_tests(session, clock):
-    """Runs all suites. Records a check for each suite and a figure for each program."""
-    totals = {}
+def run_suites(session, clock, part, suites, around=Around()):
+    """Runs the suites that --only selects, several at once. Records a check for each. Returns the number of tests of each state."""
+    chosen = [suite for suite in (Suite(session, *each, around) for each in suites) if session.wants(suite.title)]
+    counts = {}
     with concurrent.futures.ThreadPoolExecutor(session.test_jobs) as pool:
-        suites = list(chosen_suites(session, clock))
-        for suite, outcome in zip(suites, pool.map(lambda one: run_suite(one, clock), suites)):
-            record_suite(session, suite, outcome, totals.setdefault(suite.program, {}))
-    for program, counts in totals.items():
-        session.record.figure("tests", program=program, **{state: counts.get(state, 0) for state in ("passed", "failed", "skipped", "left out")})
+        for suite, outcome in zip(chosen, pool.map(lambda one: run_suite(one, clock), chosen)):
+            with session.record.job(None, suite.title):
+                record_suite(session, part, suite, outcome, counts)
+    return counts
 
 
-def record_suite(session, suite, outcome, counts):
+def unit_tests(session, clock):
+    """Runs all suites. Records a figure for each program."""
+    programs = [(program, pattern) for program, pattern in PROGRAMS if session.wants(program)]
+    for program, pattern in programs:
+        with session.record.job(None, program):
+            counts = run_suites(session, clock, PART, list(chosen_suites(session, clock, [(program, pattern)])))
+        if counts:
+            session.record.figure("tests", program=program, **{state: counts.get(state, 0) for state in STATES})
+
+
+def record_suite(session, part, suite, outcome, counts):
     for state, _ in outcome.values():
         counts[state] = counts.get(state, 0) + 1
     failures = {test: message for test, (state, message) in outcome.items() if state == "failed"}
     late = [test for test, (state, _) in outcome.items() if state == "left out"]
-    name = f"{suite.program} {suite.name}" + (f".{suite.tests[0]}" if suite.program in TEST_BY_TEST else "")
+    name = suite.title
     if failures:
         first = next(iter(failures))
-        session.record.check(PART, name, False, f"{len(failures)} of {len(outcome)} fail; {first}: {failures[first].splitlines()[0][:300]}",
+        session.record.check(part, name, False, f"{len(failures)} of {len(outcome)} fail; {first}: {failures[first].splitlines()[0][:300]}",
                              failures={test: message[:2000] for test, message in failures.items()})
-    elif len(late) < len(outcome):
-        session.record.checks.append({"part": PART, "name": name, "passed": True, "detail": f"{len(outcome) - len(late)} tests"})
+    elif len(late) < len(outcome) and any(state == "passed" for state, _ in outcome.values()):
+        session.record.checks.append({"part": part, "name": name, "passed": True, "detail": f"{len(outcome) - len(late)} tests"})
     if late:
-        session.record.leave_out(PART, name, f"{len(late)} tests: no time was left")
+        session.record.leave_out(part, name, f"{len(late)} tests: no time was left")
     if not failures and not late:
         say(f"passed: {name}, {len(outcome)} tests")

@@ -1,5 +1,6 @@
-"""Part 2: times matrix products, kernels and training steps, and compares them with peak rates of the same run."""
+"""Part 4: times matrix products, kernels and training steps, and compares them with peak rates of the same run."""
 
+import functools
 import json
 import re
 import statistics
@@ -8,7 +9,8 @@ import threading
 
 from comparison.mylos import steps_of
 from validation import kernels
-from validation.commands import Failed, OutOfTime, succeed
+from validation.commands import Failed, succeed
+from validation.jobs import run_jobs
 from validation.target import nvidia_smi
 
 PART = "timing"
@@ -144,9 +146,7 @@ class Utilization:
 
 
 def timing(session, clock):
-    """Runs every job by itself, so that one that fails does not stop the others."""
     timer = Timing(session, clock)
-    record = session.record
     jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
     by_need = sorted(session.sizes.precisions, key=BY_NEED.index)
     traffic = [(f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)) for precision in by_need]
@@ -160,13 +160,5 @@ def timing(session, clock):
                          (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
             jobs.append((f"attention, {name}, {precision}", kernels.time_attention, (session, clock, name, precision)))
         jobs += traffic[number : number + 1] if number else []
-    for name, job, arguments in jobs:
-        try:
-            job(*arguments)
-        except OutOfTime as reason:
-            record.leave_out(PART, name, reason)
-        except (Failed, KeyError, ValueError, ZeroDivisionError) as reason:
-            record.check(PART, name, False, f"{type(reason).__name__}: {reason}" if not isinstance(reason, Failed) else str(reason))
-        else:
-            record.checks.append({"part": PART, "name": name, "passed": True, "detail": ""})
+    run_jobs(session, "time", PART, [(name, functools.partial(job, *arguments)) for name, job, arguments in jobs], note_passed=True)
     timer.shares()

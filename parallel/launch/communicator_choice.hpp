@@ -7,8 +7,8 @@
 
 namespace mylos::parallel {
 
-/// True once a committed table in bench/results shows that NCCL passed scripts/validate-gpu. tests/bench compares the
-/// two.
+/// True once a committed table in bench/results shows that NCCL passed scripts/validate-gpu on several GPUs (its part
+/// "nccl"). tests/bench compares the two.
 inline constexpr bool nccl_is_validated = false;
 
 /// The communicator that --communicator auto selects.

@@ -1,12 +1,13 @@
 """Tests scripts/validate-gpu: what it computes from the output of programs, what it refuses, and a dry run on small files.
 
-test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a fast test program
+test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION [TEST_NCCL_ALONE]     TEST_PROGRAM: a fast test program
 """
 
 import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, beside, bundle, commands, kernels, main, record, report, target, tests, timing
+from validation import agreement, beside, bundle, commands, kernels, main, open_mpi, ranks, record, report, sanitizer, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -93,7 +94,9 @@ class Attentions(unittest.TestCase):
         errors = {"broken": commands.Failed("wrong"), "late": commands.OutOfTime("no time was left")}
         kinds = ["broken", "slow", "portable", "late"]
         ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: kinds), name="m",
-                                     sizes=types.SimpleNamespace(batch=1), timed_steps_of_ours=steps)
+                                     subject=beside.Questions.__new__(beside.Questions), data=types.SimpleNamespace(counts="tokens"),
+                                     timed_steps_of_ours=steps)
+        ours.figure = lambda precision, who, rates, **more: ours.session.record.figure("beside", who=who)
         self.assertEqual(beside.Beside.fastest_of_ours(ours, "half"), ("portable", [10, 10, 10], 5))
         self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slow", "Mylos, attention portable"])
         self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
@@ -143,7 +146,7 @@ class Scratch(unittest.TestCase):
         write(folder / "manifest.json", json.dumps({"architecture": 90, "cuda": "13.0", "commit": "abc", **manifest}))
         for build in ("gpu", "cpu"):
             link(folder / build / "bin/mylos", sys.argv[1])
-            for program in sys.argv[2:5]:
+            for program in sys.argv[2:]:
                 link(folder / build / "bin" / pathlib.Path(program).name, program)
         paragraphs = [{"context": " ".join(["mill"] * (number % 30 + 1)),
                        "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
@@ -275,10 +278,10 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
                      CUDA_VISIBLE_DEVICES="2,3")
         self.assertIn("-i 2", asked.read_text())
 
-    def test_unknown_test_program(self):
-        done = self.validate("--dry-run", "--only", "test_none")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("expected one of agreement test_core", done.stderr)
+    def test_unknown_job(self):
+        done = self.validate("--dry-run", "--tests", "--only", "test_none", "--bundle", self.make_bundle())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED: options: --only test_none: tests has no such job", done.stderr)
 
 
 class Libraries(Scratch):
@@ -308,12 +311,206 @@ esac"""
         done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder, "--seconds", "600")
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
+        self.assertIn(f"; repeat with: scripts/validate-gpu --tests --only 'test_core Some' --dry-run --bundle {folder} ", done.stderr)
+
+    def test_a_program_that_fails_after_its_tests_fails(self):
+        folder = self.make_bundle()
+        text = """case $1 in
+  --gtest_list_tests) printf 'Some.\\n  Good\\n  Fine\\n' ;;
+  *) echo '{"testsuites": [{"testsuite": [{"name": "Good", "result": "COMPLETED"}, {"name": "Fine", "result": "COMPLETED"}]}]}' >"${2#*json:}"
+     echo "a stream was never ended" >&2
+     exit 70 ;;
+esac"""
+        write(folder / "cpu/bin/test_core", f"#!/bin/sh\n{text}\n", executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("test_core Some: 2 of 2 fail; Good: it does not end well: a stream was never ended (exit code 70)", done.stderr)
+
+    def test_the_repeated_suite_is_the_only_one(self):
+        folder = self.make_bundle()
+        write(folder / "cpu/bin/test_core", f"#!/bin/sh{self.PROGRAM}\n".replace("Some.", "Other.\\n  A\\nSome."), executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core Some", "--bundle", folder)
+        self.assertIn("FAILED: tests: test_core Some: ", done.stderr)
+        self.assertNotIn("Other", done.stderr)
+
+
+class Jobs(unittest.TestCase):
+    def session(self, *only):
+        session = main.Session.__new__(main.Session)
+        session.only, session.unused = list(only), set(only)
+        return session
+
+    def test_only_selects_a_job_and_those_within_it(self):
+        session = self.session("test_core", "peak", "memcheck test_nn BertLayer")
+        wanted = ("test_core", "test_core Gemm", "peak, float", "memcheck test_nn", "memcheck test_nn BertLayer")
+        for name in ("test_core_avx2", "test_nn", "peaks", "memcheck test_core", "memcheck test_nn BertModel"):
+            self.assertFalse(session.wants(name), name)
+        for name in wanted:
+            self.assertTrue(session.wants(name), name)
+        self.assertEqual(session.unused, set())
+        self.assertTrue(all(self.session().wants(name) for name in wanted))
+
+    def test_a_job_around_the_selected_one_is_no_use_of_it(self):
+        session = self.session("memcheck test_nn BertLayer")
+        self.assertTrue(session.wants("memcheck test_nn"))
+        self.assertEqual(session.unused, {"memcheck test_nn BertLayer"})
+
+
+class Sizes(Scratch):
+    def test_a_bundle_that_is_too_large_is_refused(self):
+        with open(self.directory / "bundle.tar.xz", "wb") as file:
+            file.truncate(55 * 2**20)
+        self.assertEqual(bundle.check_size(self.directory), 55)
+        write(self.directory / "manifest.json", "{}")
+        with self.assertRaisesRegex(bundle.Refused, r"has 55\.0 MiB, more than 55"):
+            bundle.check_size(self.directory)
+
+
+@unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
+class Ranks(Scratch):
+    """The part of ranks. Where Open MPI 4 is installed, the bundle has its own copy, as on a machine without MPI."""
+
+    def rank_program(self, text):
+        folder = self.make_bundle()
+        write(folder / "cpu/bin/test_communicator", f"#!/bin/sh\n{text}\n", executable=True)
+        if shutil.which("ompi_info") and shutil.which("orterun"):
+            open_mpi.copy_open_mpi(folder)
+        return folder
+
+    def run_ranks(self, folder, *words):
+        done = self.validate("--dry-run", "--ranks", "--bundle", folder, "--threads", "1", "--seconds", "2000", *words)
+        return done, json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
+
+    def test_two_ranks_have_the_losses_of_one(self):
+        done, result = self.run_ranks(self.rank_program('echo "[  PASSED  ] 3 tests."'))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        passed = [check["name"] for check in result["checks"]]
+        self.assertIn("losses of 2 ranks over mpi and of one, replicated", passed)
+        self.assertIn("losses of 2 ranks over mpi and of one, sharded", passed)
+        self.assertIn("test_communicator on 2 ranks", passed)
+        if len(sys.argv) > 5:
+            self.assertIn("test_nccl_alone NcclAlone", passed)
+        self.assertTrue(all(row["steps"] == 4 for row in report.rows(result, "ranks")))
+        self.assertIn("nccl", [entry["part"] for entry in result["left_out"]])  # needs two GPUs
+
+    def test_a_failing_rank_is_one_line_with_its_command(self):
+        folder = self.rank_program('echo "rank 1: Suite.Test: file.cpp:7: it differs"; echo more; exit 1')
+        done, _ = self.run_ranks(folder, "--only", "test_communicator")
+        self.assertEqual(done.returncode, 1)
+        line = next(line for line in done.stderr.splitlines() if line.startswith("FAILED"))
+        self.assertRegex(line, r"^FAILED: ranks: test_communicator on 2 ranks: rank 1: Suite.Test: file.cpp:7: it differs; "
+                               r"repeat with: scripts/validate-gpu --ranks --only test_communicator --dry-run ")
+
+    def test_a_program_that_runs_no_test_fails(self):
+        done, _ = self.run_ranks(self.rank_program('echo "[  PASSED  ] 0 tests."'), "--only", "test_communicator")
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+
+class Sanitizer(Scratch):
+    """The part of CUDA's own checks, with a stand-in for compute-sanitizer that starts the program."""
+
+    PROGRAM = """
+file=$(echo "$*" | sed 's/.*json://')
+case $1 in
+  --gtest_list_tests) printf 'Json.\\n  Reads\\nLayerNorm/0.\\n  Rows\\n' ;;
+  *) echo '{"testsuites": [{"testsuite": [{"name": "Rows", "result": "COMPLETED"}]}]}' >"$file" ;;
+esac"""
+    TOOL = """
+tool=$2
+while [ "${1#/}" = "$1" ]; do shift; done
+"$@" || exit
+"""
+
+    def sanitize(self, tool, *words):
+        folder = self.make_bundle()
+        write(folder / "cpu/bin/test_core", f"#!/bin/sh{self.PROGRAM}\n", executable=True)
+        done = self.validate("--dry-run", "--sanitize", "--bundle", folder, "--threads", "2", "--seconds", "2000", *words,
+                             PATH=self.path_with(compute_sanitizer=self.TOOL + tool))
+        return done, json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
+
+    def test_suites_with_kernels_run_under_each_tool(self):
+        done, result = self.sanitize("")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        passed = [check["name"] for check in result["checks"]]
+        for name in ("memcheck test_core LayerNorm/0", "racecheck test_core LayerNorm/0", "blocking test_core LayerNorm/0",
+                     *(f"losses with CUDA_LAUNCH_BLOCKING, {precision}" for precision in ("float", "bfloat16", "half"))):
+            self.assertIn(name, passed)
+        self.assertNotIn("Json", " ".join(passed))
+
+    def test_an_error_of_a_tool_fails_its_suite_alone(self):
+        race = """[ $tool = memcheck ] && exit
+echo "========= COMPUTE-SANITIZER"
+echo "========= Error: Race reported between Read access at kernel and Write access"
+exit 99"""
+        done, result = self.sanitize(race, "--only", "memcheck", "--only", "racecheck")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([check["name"] for check in result["checks"] if not check["passed"]], ["racecheck test_core LayerNorm/0"])
+        self.assertIn("memcheck test_core LayerNorm/0", [check["name"] for check in result["checks"] if check["passed"]])
+        self.assertRegex(done.stderr, r"FAILED: .*Error: Race reported between .*; "
+                                      r"repeat with: scripts/validate-gpu --sanitize --only 'racecheck test_core LayerNorm/0' ")
+
+    def test_a_tool_that_does_not_work_is_left_out(self):
+        done, result = self.sanitize("echo 'Device not supported' >&2; exit 1", "--only", "memcheck")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("it does not work here: Device not supported (exit code 1)", [entry["why"] for entry in result["left_out"]])
+
+    def test_losses_that_depend_on_blocking_fail(self):
+        folder = self.make_bundle()
+        for build in ("cpu", "gpu"):
+            (folder / build / "bin/mylos").unlink()
+            write(folder / build / "bin/mylos", f"""#!/bin/sh
+if [ "$1" = train ] && [ -n "$CUDA_LAUNCH_BLOCKING" ]; then set -- "$@" --seed 99; fi
+exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
+""", executable=True)
+        done = self.validate("--dry-run", "--sanitize", "--only", "blocking float", "--bundle", folder, "--threads", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED: checks of CUDA: losses with CUDA_LAUNCH_BLOCKING, float: step 1 is the first that differs", done.stderr)
+
+    def test_suites_of_the_source_tree(self):
+        core, nn = (sanitizer.suites_in(ROOT / sanitizer.FOLDERS[program]) for program in ("test_core", "test_nn"))
+        self.assertEqual((core["LayerNorm"], core["TensorCoreAttention"], nn["BertLayer"]),
+                         ("test_layer_norm", "test_tensor_core_attention", "test_bert_layer"))
+        words = {word: any(word in file for file in core.values()) for word in sanitizer.FIRST}
+        self.assertTrue(all(words.values()), words)
+
+
+class Peers(Scratch):
+    """The comparison, with a stand-in for PyTorch that answers every request, with losses of its own."""
+
+    PYTHON = f"""#!{sys.executable}
+import json, sys
+if sys.argv[1] == "-c":
+    print("False")
+    sys.exit()
+for line in sys.stdin:
+    request = json.loads(line)
+    kind = request["do"]
+    reply = {{"torch": "2", "transformers": "5", "cuda": None}} if kind == "load" else {{"forward": 1, "backward": 1}}
+    if kind == "steps":
+        reply = {{"seconds": [1] * len(request["batches"]), "losses": [1] * len(request["batches"]), "counts": [1] * len(request["batches"])}}
+    print(json.dumps(reply), flush=True)
+"""
+
+    def test_bert_llama_and_resnet_are_compared(self):
+        python = write(self.directory / "python", self.PYTHON, executable=True)
+        done = self.validate("--dry-run", "--compare", "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "3000", MYLOS_PYTHON=str(python))
+        result = json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
+        failed = [check["name"] for check in result["checks"] if not check["passed"]]
+        self.assertTrue(failed and all(name.startswith("losses, ") for name in failed), failed)
+        found = report.rows(result, "beside")
+        units = {row["model"]: row["unit"] for row in found}
+        self.assertEqual(units, {"BERT-tiny": "real tokens/s", "Llama": "real tokens/s", "ResNet": "images/s"})
+        for model, ways in (("BERT-tiny", beside.QUESTION_WAYS), ("Llama", beside.TEXT_WAYS), ("ResNet", beside.IMAGE_WAYS)):
+            theirs = [row for row in found if row["model"] == model and "ours_over_theirs" in row]
+            self.assertEqual([row["who"] for row in theirs], [f"PyTorch, {name}" for name in ways])
+            self.assertTrue(all(row["rate"] > 0 and not row["losses_agree"] for row in theirs))
 
 
 class DryRun(Scratch):
     def test_every_part_runs_and_writes_its_tables(self):
-        done = self.validate("--dry-run", "--only", "agreement", "--only", pathlib.Path(sys.argv[2]).name, "--bundle", self.make_bundle(), "--threads", "1",
-                             "--seconds", "5000")
+        jobs = ["agreement", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
+        only = [word for job in jobs for word in ("--only", job)]
+        done = self.validate("--dry-run", *only, "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
         paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
         self.assertEqual([path.suffix for path in paths[:2]], [".json", ".md"])

@@ -5,9 +5,20 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 
 namespace mylos::tests {
+namespace {
+
+/// The program that starts ranks; empty in a build without MPI. MYLOS_MPIEXEC in the environment replaces that of the
+/// build, on machines that have another.
+std::string launcher() {
+  const char* const given = std::getenv("MYLOS_MPIEXEC");
+  return given == nullptr || std::string(MYLOS_MPIEXEC).empty() ? MYLOS_MPIEXEC : given;
+}
+
+}  // namespace
 
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments, const std::filesystem::path& program,
                      std::chrono::seconds limit) {
@@ -16,7 +27,7 @@ ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& argument
   const EnvironmentVariable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), sure("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const EnvironmentVariable many("OMPI_MCA_rmaps_base_oversubscribe", "1");
   const EnvironmentVariable free("OMPI_MCA_hwloc_base_binding_policy", "none");
-  std::vector<std::string> words{"--kill-after=10", std::to_string(limit.count()), MYLOS_MPIEXEC, "-n",
+  std::vector<std::string> words{"--kill-after=10", std::to_string(limit.count()), launcher(), "-n",
                                  std::to_string(ranks)};
   words.push_back(program.empty() ? tests::program().string() : program.string());
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -25,7 +36,7 @@ ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& argument
 
 std::string launcher_version() {
   if (!has_mpi()) return {};
-  const std::string text = RunningProgram({"--version"}, "", {}, MYLOS_MPIEXEC).wait().output;
+  const std::string text = RunningProgram({"--version"}, "", {}, launcher()).wait().output;
   return text.substr(0, text.find('\n'));
 }
 
@@ -34,7 +45,7 @@ bool OthersSurvive::is_possible() {
   return version.find("(Open MPI) 4.") != std::string::npos || version.find("(OpenRTE) 4.") != std::string::npos;
 }
 
-bool has_mpi() { return !std::string(MYLOS_MPIEXEC).empty(); }
+bool has_mpi() { return !launcher().empty(); }
 
 bool is_running(long process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
