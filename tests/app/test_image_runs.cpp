@@ -371,6 +371,8 @@ TEST_F(ImageRuns, BadInputIsNamed) {
   expect_error({"--labels", "7"}, "--labels 7: " + digits_.string() + " has 10 labels (0, 1, 2, ...)");
   expect_error({"--train", directory_ / "none"}, "none is not there");
   expect_error({"--train", "synthetic:4x0x8"}, "synthetic:4x0x8");
+  write_file(directory_ / "games.pgn", "1. e4 e5 *");
+  expect_error({"--train", directory_ / "games.pgn"}, "games.pgn is not a data set of images; expected a directory");
   fs::create_directories(pictures_ / "empty");
   expect_error({"--train", pictures_}, "pictures/empty");
   write_pictures();

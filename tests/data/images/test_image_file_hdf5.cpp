@@ -144,6 +144,15 @@ TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
   }
 }
 
+TEST_F(ImageFileHdf5, AFileMayHaveAnyName) {
+  const auto other = directory_ / "images.prepared", damaged = directory_ / "damaged.hdf5";
+  std::filesystem::copy_file(path_, other);
+  EXPECT_EQ(open_images(other.string(), ImagePart::training)->size(), 2u);
+  tests::write_file(damaged, "no HDF5");
+  EXPECT_EQ(tests::error_of_file(damaged, [&] { open_images(damaged.string(), ImagePart::training); }),
+            "F is not an HDF5 file");
+}
+
 TEST_F(ImageFileHdf5, AFileCutShortIsNamed) {
   const auto whole = tests::read_file(path_);
   for (std::size_t size = 0; size < whole.size(); size += 101) {
