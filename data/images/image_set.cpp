@@ -34,7 +34,7 @@ Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
   try {
     return decode_image(bytes, choose);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: {}; `mylos prepare` leaves damaged pictures out", location(index), error.what()));
+    fail(fmt::format("{}: {}{}", location(index), error.what(), damage_hint()));
   }
 }
 

@@ -270,6 +270,10 @@ TEST_F(ImageRuns, ClassifyPrintsTheLikeliestLabels) {
   EXPECT_GE(likely["labels"][0]["probability"], likely["labels"][1]["probability"]);
   expect_refused(run_mylos({"classify", "--model", run_, directory_ / "none.png"}), "none.png is not there");
   expect_refused(run_mylos({"classify", "--model", run_, digits_}), "digits is a directory, not an image");
+  write_file(directory_ / "damaged.png", "no picture");
+  const ProgramRun damaged = run_mylos({"classify", "--model", run_, directory_ / "damaged.png"});
+  expect_refused(damaged, "damaged.png: is neither JPEG nor PNG");
+  EXPECT_THAT(damaged.errors, Not(HasSubstr("mylos prepare")));
   expect_refused(run_mylos({"classify", "--model", run_}), "classify: too few arguments", 2);
   expect_refused(run_mylos({"classify", "--model", model_, one}), "has no weights");
 }
