@@ -219,8 +219,9 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
                          pictures_, "--output", directory_ / "images.h5"};
   const ProgramRun prepared = run_mylos(prepare);
   ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
-  EXPECT_THAT(prepared.errors, AllOf(HasSubstr("1 damaged picture left out, the first: "),
-                                     HasSubstr("images.h5: 4 images of 2 labels")));
+  EXPECT_THAT(prepared.errors,
+              AllOf(HasSubstr("1 damaged picture left out, the first: "), HasSubstr("images.h5: 4 images of 2 labels"),
+                    Not(HasSubstr("no readable picture"))));
   Words strict = prepare;
   strict.insert(strict.end(), {"--strict", "--overwrite"});
   expect_refused(run_mylos(strict), "dogs/damaged.png");
@@ -234,6 +235,14 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   expect_refused(run_mylos({"prepare", "--task", "image-classification", "--data", pictures_, "--output",
                             directory_ / "images.jsonl"}),
                  "images are prepared as one file, whose name ends in .h5", 2);
+  write_file(pictures_ / "birds/damaged.png", "no picture");
+  Words birds = prepare;
+  birds.emplace_back("--overwrite");
+  const ProgramRun without = run_mylos(birds);
+  ASSERT_EQ(without.exit_code, 0) << without.errors;
+  EXPECT_THAT(without.errors,
+              AllOf(HasSubstr("no readable picture of 1 label (birds): kept in the file without images"),
+                    HasSubstr("images.h5: 4 images of 3 labels")));
 }
 
 TEST_F(ImageRuns, EachPartOfADirectoryIsPrepared) {
