@@ -368,6 +368,13 @@ TEST_F(ImageRuns, WhatDerechosScriptsSayOtherwiseIsAnswered) {
               HasSubstr("--local_rank 0 has no effect here: the launcher (srun, mpirun) determines ranks"));
 }
 
+TEST_F(ImageRuns, AMicroBatchIsAWholeNumberOfGroups) {
+  const ProgramRun run = train(run_, {"--steps", "1", "--micro-batch", "6"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, AllOf(HasSubstr("--micro-batch 6: a micro-batch is a whole number of groups of 4 images"),
+                                HasSubstr("micro-batch 4 images in 1 group")));
+}
+
 TEST_F(ImageRuns, BadInputIsNamed) {
   const auto expect_error = [&](const Words& more, const std::string& what, int exit_code = 1) {
     expect_refused(train(run_, more), what, exit_code);
