@@ -43,6 +43,7 @@ constexpr std::array options_of_benchmarks = std::to_array<OptionOfBenchmarks>({
     {"vocab", of_tokenize},
     {"cased", of_tokenize},
     {"modes", of_batch},
+    {"no-fsdp", of_batch},
     {"plan", of_batch},
     {"gpu", of_batch},
     {"gpus", of_batch},

@@ -100,7 +100,7 @@ struct Arguments {
   /// Sequences per micro-batch; the batch per rank is this times --gradient-accumulation-steps.
   std::optional<std::size_t> batch_size_per_device;
   bool batch_is_per_rank = false;  ///< after resolve(): whether the batch counts samples per rank and step
-  bool no_fsdp = false;            ///< another name for --mode replicated
+  bool no_fsdp = false;            ///< another name for --mode or --modes replicated
 
   // Other options of several commands.
   bool overwrite = false;

@@ -290,11 +290,17 @@ void resolve_precision(Arguments& arguments) {
   }
 }
 
-/// Resolves another name for one of the choices of --mode.
-void resolve_no_fsdp(Arguments& arguments) {
+/// Resolves another name for one of the choices of --mode, or of --modes in commands that run several.
+void resolve_no_fsdp(const Command& command, Arguments& arguments) {
   if (!arguments.no_fsdp) return;
-  exclude(arguments, "no-fsdp", "mode");
-  if (is_overridden(arguments, "no-fsdp", "mode")) return;
+  const bool runs_several = (command.bit & (compare_command | bench_command)) != 0;
+  const char* const other = runs_several ? "modes" : "mode";
+  exclude(arguments, "no-fsdp", other);
+  if (is_overridden(arguments, "no-fsdp", other)) return;
+  if (runs_several) {
+    arguments.modes = {"replicated"};
+    return;
+  }
   arguments.run.engine.parallel.mode = parallel::ModeKind::replicated;
   arguments.plan.every_mode = false;
 }
@@ -419,7 +425,7 @@ void check_attention(const Arguments& arguments) {
 void resolve(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   resolve_precision(arguments);
-  resolve_no_fsdp(arguments);
+  resolve_no_fsdp(command, arguments);
   const bool asks = command.bit == ask_command || command.bit == eval_command || command.bit == generate_command ||
                     command.bit == classify_command;
   if (!asks) arguments.task->check(arguments.run);  // the others may take missing values from a run

@@ -42,11 +42,20 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 
 bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
+/// Returns what `mylos bench batch` takes in place of an option of other commands, with "; " before it; else nothing.
+std::string_view instead_in_bench(std::string_view option) {
+  if (option == "mode") return "; bench batch takes --modes";
+  if (option == "batch-per-rank") return "; bench batch takes --batch, the samples of a step on all ranks together";
+  if (option != "batch-size-per-device" && option != "gradient-accumulation-steps") return {};
+  return "; bench batch takes --batch, the samples of a step on all ranks together, and tries all micro-batches";
+}
+
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
 [[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
-    throw UsageError(
-        fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
+    throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}", command.name, name,
+                                 commands_with(*option),
+                                 command.bit == bench_command ? instead_in_bench(option->name) : ""));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
     throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,

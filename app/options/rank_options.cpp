@@ -106,7 +106,10 @@ std::vector<Option> rank_options() {
   return {
       mode_option(),
       unrecorded(switch_option(
-          named("no-fsdp", {}, "", ranks, train_command | plan_command, "the same as --mode replicated"),
+          with_help(named("no-fsdp", {}, "", ranks, train_command | plan_command | bench_command,
+                          "the same as --mode replicated"),
+                    {{compare_command, "the same as --modes replicated"},
+                     {bench_command, "with batch: the same as --modes replicated"}}),
           [](auto& a) -> auto& { return a.no_fsdp; })),
       count_or_unset_option(
           named("shard-size", {}, "N", ranks, train_command | plan_command,

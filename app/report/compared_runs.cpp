@@ -68,6 +68,7 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
   line.work = first.work;
   line.total_seconds = median_of(setting, &ComparedRun::total_seconds);
   line.training_seconds = median_of(setting, &ComparedRun::training_seconds);
+  line.epoch_seconds = median_of(setting, &ComparedRun::epoch_seconds);
   line.rate = median_of(setting, &ComparedRun::rate);
   line.memory = median_of(setting, &ComparedRun::memory);
   line.sent = median_of(setting, &ComparedRun::sent);
@@ -92,6 +93,7 @@ OrderedJson line_json(const ComparisonLine& line) {
   object["repeats"] = line.repeats;
   object["total_seconds"] = line.total_seconds;
   object["training_seconds"] = line.training_seconds;
+  if (std::isfinite(line.epoch_seconds)) object["epoch_seconds"] = line.epoch_seconds;
   object[train::rate_key(line.work)] = line.rate;
   if (line.speedup) object["speedup"] = *line.speedup;
   if (line.efficiency) object["efficiency"] = *line.efficiency;
@@ -114,7 +116,8 @@ std::string figures_text(const ComparisonLine& line, const std::vector<train::Me
                          const std::string& work) {
   constexpr double mebibyte = 1u << 20;
   std::string text = fmt::format(
-      "{:>9.1f} {:>11.1f} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", line.total_seconds, line.training_seconds,
+      "{:>9.1f} {:>11.1f} {:>9} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", line.total_seconds,
+      line.training_seconds, std::isfinite(line.epoch_seconds) ? fmt::format("{:.1f}", line.epoch_seconds) : "-",
       line.work == work ? fmt::format("{:.0f}", line.rate) : "-", width_of(work + "/s", least_rate_width),
       ratio_text(line.speedup), ratio_text(line.efficiency), line.memory / mebibyte, line.sent / mebibyte, line.loss);
   for (const train::MetricKind& kind : metrics) {
@@ -129,18 +132,24 @@ std::string figures_text(const ComparisonLine& line, const std::vector<train::Me
 ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
   ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
-  std::vector<double> rates;
+  std::vector<double> rates, step_seconds;
   double work = 0.0;
   for (const Json& step : record.steps) {
     const double seconds = train::number_of(step, "seconds"), done = train::number_of(step, run.work.c_str());
     run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
-    if (std::isfinite(seconds)) run.training_seconds += seconds;
+    if (std::isfinite(seconds)) {
+      run.training_seconds += seconds;
+      step_seconds.push_back(seconds);
+    }
     if (!std::isfinite(done / seconds)) continue;
     rates.push_back(done / seconds);
     work += done;
   }
   run.mean_rate = work / run.training_seconds;
+  if (const std::size_t steps = record.steps_per_epoch(); steps > 0 && !step_seconds.empty()) {
+    run.epoch_seconds = middle_of(std::move(step_seconds)) * static_cast<double>(steps);
+  }
   run.rate = rates.empty() ? std::nan("") : middle_of(std::move(rates));
   run.loss = train::number_of(record.steps.back(), "loss");
   for (const train::MetricKind& kind : run.kinds) {
@@ -223,9 +232,9 @@ OrderedJson comparison_json(const std::vector<ComparedSetting>& settings) {
 std::string comparison_table(const std::vector<ComparedSetting>& settings) {
   const std::vector<train::MetricKind> metrics = compared_metrics(settings);
   const std::string work = common_work(settings).value_or("work"), rate = work + "/s";
-  std::string table = fmt::format("{:<18} {:>5} {:>9} {:>11} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", "mode", "ranks",
-                                  "total s", "training s", rate, width_of(rate, least_rate_width), "speedup",
-                                  "efficiency", "MiB a rank", "sent MiB", "loss");
+  std::string table = fmt::format("{:<18} {:>5} {:>9} {:>11} {:>9} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", "mode",
+                                  "ranks", "total s", "training s", "epoch s", rate, width_of(rate, least_rate_width),
+                                  "speedup", "efficiency", "MiB a rank", "sent MiB", "loss");
   for (const train::MetricKind& kind : metrics) {
     const std::string heading = column_heading(kind);
     table += fmt::format(" {:>{}}", heading, width_of(heading, least_metric_width));

@@ -13,10 +13,13 @@
 /// Figures of runs that `mylos compare` and `mylos report` show next to each other.
 namespace mylos::app {
 
+inline constexpr double unknown_figure = std::numeric_limits<double>::quiet_NaN();
+
 /// The figures of one run, read from its files.
 struct ComparedRun {
   double total_seconds = 0.0;                 ///< whole process, from start to end
   double training_seconds = 0.0;              ///< sum over its steps
+  double epoch_seconds = unknown_figure;      ///< median step times the steps of an epoch, also of a shorter run
   std::string work = "tokens";                ///< unit of work of its steps
   double rate = 0.0;                          ///< median work per second over the steps
   double mean_rate = 0.0;                     ///< all work divided by the training time
@@ -38,21 +41,20 @@ struct ComparedSetting {
 /// A line of a comparison: medians over the repeats of a setting. Speedup and efficiency compare the work per second
 /// with that of the first setting on the fewest ranks; runs with another unit of work have neither.
 struct ComparisonLine {
-  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
   std::string mode;
   std::size_t ranks = 0;
-  std::size_t repeats = 0;         ///< runs that succeeded; if 0, the figures below are unknown
-  std::string failure = {};        ///< why there are none
-  std::string work = {};           ///< unit of work of the steps
-  double total_seconds = unknown;  ///< these are as in ComparedRun
-  double training_seconds = unknown;
-  double rate = unknown;
+  std::size_t repeats = 0;                ///< runs that succeeded; if 0, the figures below are unknown
+  std::string failure = {};               ///< why there are none
+  std::string work = {};                  ///< unit of work of the steps
+  double total_seconds = unknown_figure;  ///< these are as in ComparedRun
+  double training_seconds = unknown_figure;
+  double epoch_seconds = unknown_figure;
+  double rate = unknown_figure;
   std::optional<double> speedup = {};
   std::optional<double> efficiency = {};  ///< speedup divided by the ratio of ranks
-  double memory = unknown;
-  double sent = unknown;
-  double loss = unknown;
+  double memory = unknown_figure;
+  double sent = unknown_figure;
+  double loss = unknown_figure;
   train::Metrics metrics = {};  ///< finite ones that have a column
 
   /// Returns a metric; NaN if the line does not have it.

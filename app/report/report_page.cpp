@@ -118,8 +118,9 @@ HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const
   constexpr auto left = HtmlTable::Align::left, right = HtmlTable::Align::right;
   std::vector<HtmlTable::Column> columns = {{"run", left}, {"ranks", right}, {"speedup", right}, {"efficiency", right}};
   for (const train::MetricKind& kind : scores) columns.push_back({column_heading(kind), right});
-  for (const std::string& heading : {std::string("loss"), "median " + rate, "mean " + rate, std::string("training"),
-                                     std::string("steps"), std::string("memory"), std::string("sent a step")}) {
+  for (const std::string& heading :
+       {std::string("loss"), "median " + rate, "mean " + rate, std::string("training"), std::string("epoch"),
+        std::string("steps"), std::string("memory"), std::string("sent a step")}) {
     columns.push_back({heading, right});
   }
   columns.push_back({"mode", left});
@@ -142,7 +143,8 @@ std::string comparison_note(const std::vector<train::MetricKind>& scores, const 
                             const std::string& work) {
   return text_element(
       "p", "class=\"note\"",
-      fmt::format("{} are the median step's, and all {} over the training time; memory and what is sent are rank 0's; "
+      fmt::format("{} are the median step's, and all {} over the training time; an epoch is estimated as the "
+                  "median step's time times the steps of an epoch; memory and what is sent are rank 0's; "
                   "speedup and efficiency (speedup over the ratio of ranks) are those of the median step and count "
                   "from the first run on the fewest ranks. {} the mean of the last {} steps.",
                   rate, work, scores_note(scores), train::RunRecord::recent_steps));
@@ -180,9 +182,10 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
     }
     for (const std::string& cell :
          {fixed_text(line.loss, 4), rate(figures.rate), rate(figures.mean_rate),
-          runs[i].figures ? duration_text(line.training_seconds) : "-", count_text(runs[i].record.done_steps()),
-          line.memory > 0.0 ? size_text(line.memory) : "-", size_text(line.sent),
-          text_element("span", "class=\"whole\"", line.mode)}) {
+          runs[i].figures ? duration_text(line.training_seconds) : "-",
+          std::isfinite(line.epoch_seconds) ? duration_text(line.epoch_seconds) : "-",
+          count_text(runs[i].record.done_steps()), line.memory > 0.0 ? size_text(line.memory) : "-",
+          size_text(line.sent), text_element("span", "class=\"whole\"", line.mode)}) {
       cells.push_back(cell);
     }
     table.add_html(cells);

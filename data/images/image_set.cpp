@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "data/images/cifar_images.hpp"
 #include "data/images/class_directories.hpp"
 #include "data/images/decode.hpp"
@@ -11,6 +14,15 @@
 #include "data/images/synthetic_images.hpp"
 
 namespace mylos::data {
+namespace {
+
+/// Returns whether a file may be one of `mylos prepare`, by its name, or else by its beginning.
+bool may_be_prepared(const std::filesystem::path& file) {
+  constexpr std::string_view hdf5_mark = "\x89HDF\r\n\x1a\n";
+  return file.extension() == ".h5" || file.extension() == ".hdf5" || beginning_of(file, hdf5_mark.size()) == hdf5_mark;
+}
+
+}  // namespace
 
 Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
   const std::string bytes = encoded(index);
@@ -22,7 +34,7 @@ Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
   try {
     return decode_image(bytes, choose);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: {}; `mylos prepare` leaves damaged pictures out", location(index), error.what()));
+    fail(fmt::format("{}: {}{}", location(index), error.what(), damage_hint()));
   }
 }
 
@@ -31,6 +43,10 @@ std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, c
   const std::filesystem::path path = data;
   if (!std::filesystem::is_directory(path)) {
     ensure(std::filesystem::exists(path), fmt::format("{} is not there", data));
+    ensure(may_be_prepared(path),
+           fmt::format("{} is not a data set of images; expected a directory of class directories, of CIFAR's files or "
+                       "of MNIST's files, a file of `mylos prepare` (.h5), or synthetic:COUNTxHxW",
+                       data));
     return open_image_file(path);
   }
   if (const auto files = find_idx_files(path, part)) return read_idx_images(*files);

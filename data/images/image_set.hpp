@@ -42,6 +42,8 @@ class ImageSet {
 
  protected:
   ImageSet() = default;
+  /// Returns what ends the message about a damaged image: "; " and what helps, or nothing.
+  virtual std::string damage_hint() const { return "; `mylos prepare` leaves damaged pictures out"; }
 
   std::vector<std::int32_t> labels_;
   std::vector<std::string> label_names_;

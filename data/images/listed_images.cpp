@@ -25,6 +25,9 @@ class ListedImages final : public ImageSet {
   std::string location(std::size_t index) const override { return name(index); }
   std::string encoded(std::size_t index) const override { return read_text(files_.at(index)); }
 
+ protected:
+  std::string damage_hint() const override { return {}; }
+
  private:
   std::vector<std::filesystem::path> files_;
 };

@@ -51,6 +51,18 @@ std::vector<CheckedImage> check_images(const ImageSet& set, const PrepareOptions
   return checked;
 }
 
+/// Returns the labels that have images in `set`, but none in `images`.
+std::vector<std::string> labels_without(const ImageSet& set, const std::vector<PreparedImage>& images) {
+  std::vector<char> has_images(set.label_names().size()), had_images = has_images;
+  for (const std::int32_t label : set.labels()) had_images[static_cast<std::size_t>(label)] = 1;
+  for (const PreparedImage& image : images) has_images[static_cast<std::size_t>(set.label(image.index))] = 1;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < has_images.size(); ++i) {
+    if (has_images[i] != had_images[i]) names.push_back(set.label_names()[i]);
+  }
+  return names;
+}
+
 }  // namespace
 
 PrepareCounts prepare_images(const ImageSet& set, const std::filesystem::path& path, const PrepareOptions& options) {
@@ -66,6 +78,7 @@ PrepareCounts prepare_images(const ImageSet& set, const std::filesystem::path& p
   }
   counts.images = images.size();
   if (images.empty()) fail(fmt::format("no image can be read; the first: {}", counts.first_left_out));
+  counts.emptied_labels = labels_without(set, images);
   write_image_file(path, set, images, counts.left_out);
   return counts;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "data/images/image_set.hpp"
 
@@ -14,9 +15,10 @@ struct PrepareOptions {
 };
 
 struct PrepareCounts {
-  std::uint64_t images = 0;    ///< written
-  std::uint64_t left_out = 0;  ///< damaged
-  std::string first_left_out;  ///< location and reason of the first one left out; empty if there is none
+  std::uint64_t images = 0;                 ///< written
+  std::uint64_t left_out = 0;               ///< damaged
+  std::string first_left_out;               ///< location and reason of the first one left out; empty if there is none
+  std::vector<std::string> emptied_labels;  ///< those whose images are all damaged
 };
 
 /// Decodes every image of `set` and writes the readable ones, unchanged, to one HDF5 file. Throws std::runtime_error

@@ -14,23 +14,19 @@
 #include <string_view>
 
 namespace mylos::tasks {
-namespace {
 
-/// Returns "3 labels (cats, dogs, ...)".
-std::string shown(const std::vector<std::string>& labels) {
-  constexpr std::size_t most = 3;
+std::string labels_text(const std::vector<std::string>& labels, std::size_t most) {
   std::vector<std::string> first;
   for (std::size_t i = 0; i < std::min(most, labels.size()); ++i) first.push_back(printable(labels[i]));
   return fmt::format("{} ({}{})", count_of(labels.size(), "label"), fmt::join(first, ", "),
                      labels.size() > most ? ", ..." : "");
 }
 
-}  // namespace
-
 std::vector<std::string> name_labels(std::size_t count, const std::vector<std::string>& names,
                                      const std::string& data) {
   if (count == 0 || count == names.size()) return names;
-  ensure(count > names.size(), fmt::format("--labels {}: {} has {}; use at least as many", count, data, shown(names)));
+  ensure(count > names.size(),
+         fmt::format("--labels {}: {} has {}; use at least as many", count, data, labels_text(names)));
   std::vector<std::string> labels = data::unnamed_labels(count);
   std::ranges::copy(names, labels.begin());
   return labels;
@@ -50,8 +46,8 @@ std::vector<std::int32_t> match_labels(const std::vector<std::string>& data_labe
   }
   if (matched.size() == data_labels.size()) return matched;
   if (!matched.empty() || data_labels.size() != model_labels.size()) {
-    fail(fmt::format("{} has {}, and {} was made for {}; {}", data, shown(data_labels), model, shown(model_labels),
-                     advice));
+    fail(fmt::format("{} has {}, and {} was made for {}; {}", data, labels_text(data_labels), model,
+                     labels_text(model_labels), advice));
   }
   matched.resize(data_labels.size());
   std::iota(matched.begin(), matched.end(), 0);

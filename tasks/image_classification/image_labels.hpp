@@ -8,6 +8,9 @@
 /// The labels of a model and of data.
 namespace mylos::tasks {
 
+/// Returns "5 labels (cats, dogs, mice, ...)", with the first `most` names.
+std::string labels_text(const std::vector<std::string>& labels, std::size_t most = 3);
+
 /// Returns `count` label names (0: as many as `names`) that begin with `names`; the rest are called LABEL_2, ...
 /// Errors: std::runtime_error if `count` is smaller than the number of `names`; the message names their source, `data`.
 std::vector<std::string> name_labels(std::size_t count, const std::vector<std::string>& names, const std::string& data);

@@ -38,6 +38,13 @@ bool has_other_names(const data::ImageSet& set, const std::vector<std::string>& 
          });
 }
 
+/// Returns a line about a micro-batch that is rounded down to whole groups; empty if it is not, or exceeds the batch.
+std::string rounding_text(std::size_t micro_batch, std::size_t batch, std::size_t group) {
+  if (micro_batch < group || micro_batch >= batch || micro_batch % group == 0) return {};
+  return fmt::format("--micro-batch {}: a micro-batch is a whole number of groups of {} (--batch-norm-group), here {}",
+                     micro_batch, count_of(group, "image"), count_of(micro_batch - micro_batch % group, "image"));
+}
+
 /// Generates the image requests of a rank's training, from its first expected step on.
 class ExpectedImages {
  public:
@@ -148,15 +155,16 @@ void ImageTask::resolve_channels() {
 
 void ImageTask::make_stream(const RunConfig& run) {
   exporter_ = image_exporter(classifier_.config, input_, network_->table(), classifier_precision(run, classifier_));
+  std::size_t batch = configured_.batch;
   if (!config_.order.empty()) {
     order_ = read_order(config_.order, train_->size());
-    const std::size_t largest = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
-    stream_ = std::make_unique<GroupStream>(order_, group_size(config_, largest));
-  } else {
-    stream_ = std::make_unique<GroupStream>(train_->size(), configured_.batch, group_size(config_, configured_.batch),
-                                            run.engine.seed);
+    batch = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
   }
+  const std::size_t group = group_size(config_, batch);
+  stream_ = config_.order.empty() ? std::make_unique<GroupStream>(train_->size(), batch, group, run.engine.seed)
+                                  : std::make_unique<GroupStream>(order_, group);
   check_groups();
+  if (const std::string text = rounding_text(run.engine.micro_batch, batch, group); !text.empty()) notice_(text);
   data::TransformOptions transform = transform_options(input_);
   transform.augmentation = config_.augment;
   batches_ = std::make_unique<ImageBatches>(

@@ -7,6 +7,7 @@
 #include "data/images/idx_images.hpp"
 #include "data/images/prepare_images.hpp"
 #include "tasks/image_classification/image_config.hpp"
+#include "tasks/image_classification/image_labels.hpp"
 
 #include <fmt/format.h>
 
@@ -43,6 +44,11 @@ void prepare_image_file(const RunConfig& run, const std::filesystem::path& data,
   if (counts.left_out > 0) {
     notice(
         fmt::format("{} left out, the first: {}", count_of(counts.left_out, "damaged picture"), counts.first_left_out));
+  }
+  if (!counts.emptied_labels.empty()) {
+    constexpr std::size_t most = 10;
+    notice(fmt::format("no readable picture of {}: kept in the file without images",
+                       labels_text(counts.emptied_labels, most)));
   }
   notice(fmt::format("{}: {} of {}", output.string(), count_of(counts.images, "image"),
                      count_of(set->label_names().size(), "label")));

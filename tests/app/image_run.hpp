@@ -11,15 +11,15 @@ namespace mylos::tests {
 
 /// Writes the files of a finished run of a task that the program does not have: its steps count images, and its
 /// evaluations report a validation loss, a perplexity (smaller is better) and an accuracy in percent. Two steps of 96
-/// images give 192 images per second; the last evaluation gives 12.5 and 87.654.
+/// images give 192 images per second; an epoch has 40 steps; the last evaluation gives 12.5 and 87.654.
 inline void write_image_run(const std::filesystem::path& directory) {
   using nlohmann::json;
   const json metrics = {
       {{"name", "validation_loss"}, {"title", "Validation loss"}, {"unit", ""}, {"larger_is_better", false}},
       {{"name", "perplexity"}, {"title", "Perplexity"}, {"unit", ""}, {"larger_is_better", false}},
       {{"name", "accuracy"}, {"title", "Accuracy"}, {"unit", "%"}, {"larger_is_better", true}}};
-  const json resolved = {
-      {"steps", 2}, {"ranks", 1}, {"mode", "replicated"}, {"counts", "images"}, {"metrics", metrics}};
+  const json resolved = {{"steps", 2},           {"epochs", 0.05},     {"ranks", 1},
+                         {"mode", "replicated"}, {"counts", "images"}, {"metrics", metrics}};
   write_file(directory / "run.json", json({{"resolved", resolved}, {"state", {{"finished", true}}}}).dump());
   std::string rows;
   for (const int step : {1, 2}) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -271,6 +272,21 @@ TEST_F(BenchBatch, ThePlanPredictsTheSameTable) {
                              HasSubstr(" --communicator nccl")));
 }
 
+TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {
+  const auto modes = [](const Words& more) {
+    Words words = {"bench",    "batch", "--plan",  "--model", "tinyllama-1.1b", "--gpu", "a100-80",
+                   "--gpus",   "4",     "--batch", "8",       "--max-length",   "512",   "--precision",
+                   "bfloat16", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::set<std::string> found;
+    const json table = parsed(run_mylos(words));
+    for (const json& one : table["rows"]) found.insert(one["mode"].get<std::string>());
+    return found;
+  };
+  EXPECT_THAT(modes({}), testing::ElementsAre("replicated", "sharded"));
+  EXPECT_THAT(modes({"--no_fsdp"}), testing::ElementsAre("replicated"));
+}
+
 TEST_F(BenchBatch, ThePlanIsThatOfTheMeasuredTable) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const json all = measured({});
@@ -316,6 +332,8 @@ TEST_F(BenchBatch, WrongOptionsAreNamed) {
   const ProgramRun other = run_mylos({"bench", "step", "--model", llama_, "--data", documents_, "--modes", "sharded"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, HasSubstr("bench step has no --modes; leave it out"));
+  EXPECT_THAT(run_mylos({"bench", "step", "--model", llama_, "--data", documents_, "--no_fsdp"}).errors,
+              HasSubstr("bench step has no --no-fsdp; leave it out"));
   const ProgramRun missing = run_mylos({"bench", "batch", "--model", llama_, "--data", directory_ / "none.jsonl"});
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_THAT(missing.errors, HasSubstr("none.jsonl"));

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace mylos::app {
 namespace {
 
@@ -35,10 +37,11 @@ TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
   EXPECT_EQ(lines[2]["failure"], "exit code 1: not enough slots");
 }
 
-/// Unchanged since before tasks named their metrics.
+/// The keys are those of versions before tasks named their metrics, and epoch_seconds.
 TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
   const ComparedRun run{.total_seconds = 6.0,
                         .training_seconds = 5.0,
+                        .epoch_seconds = 2.5,
                         .rate = 20.0,
                         .memory = 512.0 * (1 << 20),
                         .sent = 1.5 * (1 << 20),
@@ -47,16 +50,15 @@ TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
                         .metrics = {{"validation_loss", 1.5}, {"exact", 40.25}, {"f1", 50.126}}};
   const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}},
                                                  {"sharded", 4, {}, "exit code 1: not enough slots"}};
-  EXPECT_EQ(
-      comparison_table(settings),
-      "mode               ranks   total s  training s  tokens/s  speedup efficiency  MiB a rank    sent MiB       "
-      "loss   exact      F1\n"
-      "replicated             1       6.0         5.0        20     1.00       1.00         512        1.50   "
-      "1.250000   40.25   50.13\n"
-      "sharded                4 exit code 1: not enough slots\n");
+  EXPECT_EQ(comparison_table(settings),
+            "mode               ranks   total s  training s   epoch s  tokens/s  speedup efficiency  MiB a rank    "
+            "sent MiB       loss   exact      F1\n"
+            "replicated             1       6.0         5.0       2.5        20     1.00       1.00         512        "
+            "1.50   1.250000   40.25   50.13\n"
+            "sharded                4 exit code 1: not enough slots\n");
   EXPECT_EQ(comparison_json({settings[0]}).dump(),
             R"([{"mode":"replicated","ranks":1,"repeats":1,"total_seconds":6.0,"training_seconds":5.0,)"
-            R"("tokens_per_second":20.0,"speedup":1.0,"efficiency":1.0,"memory":536870912.0,)"
+            R"("epoch_seconds":2.5,"tokens_per_second":20.0,"speedup":1.0,"efficiency":1.0,"memory":536870912.0,)"
             R"("sent_per_step":1572864.0,"loss":1.25,"exact":40.25,"f1":50.126}])");
 }
 
@@ -67,18 +69,36 @@ TEST(Compare, FollowsTheMetricsAndTheWorkOfTheRun) {
   EXPECT_EQ(run.rate, 192.0);
   EXPECT_EQ(run.mean_rate, 192.0);
   const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}}};
-  EXPECT_EQ(
-      comparison_table(settings),
-      "mode               ranks   total s  training s  images/s  speedup efficiency  MiB a rank    sent MiB       "
-      "loss Perplexity Accuracy\n"
-      "replicated             1       0.0         1.0       192     1.00       1.00           0        0.00   "
-      "1.000000       12.5    87.65\n");
+  EXPECT_EQ(comparison_table(settings),
+            "mode               ranks   total s  training s   epoch s  images/s  speedup efficiency  MiB a rank    "
+            "sent MiB       loss Perplexity Accuracy\n"
+            "replicated             1       0.0         1.0      20.0       192     1.00       1.00           0        "
+            "0.00   1.000000       12.5    87.65\n");
   const auto line = comparison_json(settings)[0];
   EXPECT_EQ(line["images_per_second"], 192.0);
   EXPECT_FALSE(line.contains("tokens_per_second"));
   EXPECT_FALSE(line.contains("validation_loss"));
   EXPECT_EQ(line["perplexity"], 12.5);
   EXPECT_EQ(line["accuracy"], 87.654);
+}
+
+TEST(Compare, AnEpochTakesItsStepsTimesTheMedianStep) {
+  const auto run = [](const nlohmann::json& resolved) {
+    train::RunRecord record;
+    record.run = {{"resolved", resolved}};
+    for (const double seconds : {9.0, 0.5, 0.25}) record.steps.push_back({{"seconds", seconds}, {"tokens", 8}});
+    return compared_run(record);
+  };
+  EXPECT_EQ(run({{"steps", 3}, {"epochs", 3.0 / 7.0}}).epoch_seconds, 3.5) << "shorter than an epoch";
+  EXPECT_EQ(run({{"steps", 21}, {"epochs", 3.0}}).epoch_seconds, 3.5);
+  for (const nlohmann::json& epochs :
+       {nlohmann::json(), nlohmann::json(0.0), nlohmann::json(-1), nlohmann::json("3")}) {
+    const ComparedRun unknown = run({{"steps", 3}, {"epochs", epochs}});
+    const std::vector<ComparedSetting> settings = {{"replicated", 1, {unknown}, {}}};
+    EXPECT_TRUE(std::isnan(unknown.epoch_seconds)) << epochs;
+    EXPECT_FALSE(comparison_json(settings)[0].contains("epoch_seconds")) << epochs;
+    EXPECT_THAT(comparison_table(settings), HasSubstr("9.8         -        16 ")) << epochs;
+  }
 }
 
 TEST(Compare, OtherWorkHasNoSpeedup) {
@@ -143,6 +163,7 @@ TEST_P(CompareOfFamily, PrintsALineForEveryModeAndNumberOfRanks) {
     ASSERT_TRUE(line.contains(family_.metric)) << line;
     EXPECT_EQ(line[family_.metric], lines[0][family_.metric]);
     EXPECT_EQ(line["sent_per_step"].get<double>() > 0.0, line["ranks"] == 2) << line;
+    EXPECT_GT(line["epoch_seconds"].get<double>(), 0.0) << line;
   }
   EXPECT_TRUE(std::filesystem::exists(run_ / "comparison.json"));
 }

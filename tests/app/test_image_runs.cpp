@@ -219,8 +219,9 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
                          pictures_, "--output", directory_ / "images.h5"};
   const ProgramRun prepared = run_mylos(prepare);
   ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
-  EXPECT_THAT(prepared.errors, AllOf(HasSubstr("1 damaged picture left out, the first: "),
-                                     HasSubstr("images.h5: 4 images of 2 labels")));
+  EXPECT_THAT(prepared.errors,
+              AllOf(HasSubstr("1 damaged picture left out, the first: "), HasSubstr("images.h5: 4 images of 2 labels"),
+                    Not(HasSubstr("no readable picture"))));
   Words strict = prepare;
   strict.insert(strict.end(), {"--strict", "--overwrite"});
   expect_refused(run_mylos(strict), "dogs/damaged.png");
@@ -234,6 +235,14 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   expect_refused(run_mylos({"prepare", "--task", "image-classification", "--data", pictures_, "--output",
                             directory_ / "images.jsonl"}),
                  "images are prepared as one file, whose name ends in .h5", 2);
+  write_file(pictures_ / "birds/damaged.png", "no picture");
+  Words birds = prepare;
+  birds.emplace_back("--overwrite");
+  const ProgramRun without = run_mylos(birds);
+  ASSERT_EQ(without.exit_code, 0) << without.errors;
+  EXPECT_THAT(without.errors,
+              AllOf(HasSubstr("no readable picture of 1 label (birds): kept in the file without images"),
+                    HasSubstr("images.h5: 4 images of 3 labels")));
 }
 
 TEST_F(ImageRuns, EachPartOfADirectoryIsPrepared) {
@@ -270,6 +279,10 @@ TEST_F(ImageRuns, ClassifyPrintsTheLikeliestLabels) {
   EXPECT_GE(likely["labels"][0]["probability"], likely["labels"][1]["probability"]);
   expect_refused(run_mylos({"classify", "--model", run_, directory_ / "none.png"}), "none.png is not there");
   expect_refused(run_mylos({"classify", "--model", run_, digits_}), "digits is a directory, not an image");
+  write_file(directory_ / "damaged.png", "no picture");
+  const ProgramRun damaged = run_mylos({"classify", "--model", run_, directory_ / "damaged.png"});
+  expect_refused(damaged, "damaged.png: is neither JPEG nor PNG");
+  EXPECT_THAT(damaged.errors, Not(HasSubstr("mylos prepare")));
   expect_refused(run_mylos({"classify", "--model", run_}), "classify: too few arguments", 2);
   expect_refused(run_mylos({"classify", "--model", model_, one}), "has no weights");
 }
@@ -355,6 +368,13 @@ TEST_F(ImageRuns, WhatDerechosScriptsSayOtherwiseIsAnswered) {
               HasSubstr("--local_rank 0 has no effect here: the launcher (srun, mpirun) determines ranks"));
 }
 
+TEST_F(ImageRuns, AMicroBatchIsAWholeNumberOfGroups) {
+  const ProgramRun run = train(run_, {"--steps", "1", "--micro-batch", "6"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, AllOf(HasSubstr("--micro-batch 6: a micro-batch is a whole number of groups of 4 images"),
+                                HasSubstr("micro-batch 4 images in 1 group")));
+}
+
 TEST_F(ImageRuns, BadInputIsNamed) {
   const auto expect_error = [&](const Words& more, const std::string& what, int exit_code = 1) {
     expect_refused(train(run_, more), what, exit_code);
@@ -371,6 +391,8 @@ TEST_F(ImageRuns, BadInputIsNamed) {
   expect_error({"--labels", "7"}, "--labels 7: " + digits_.string() + " has 10 labels (0, 1, 2, ...)");
   expect_error({"--train", directory_ / "none"}, "none is not there");
   expect_error({"--train", "synthetic:4x0x8"}, "synthetic:4x0x8");
+  write_file(directory_ / "games.pgn", "1. e4 e5 *");
+  expect_error({"--train", directory_ / "games.pgn"}, "games.pgn is not a data set of images; expected a directory");
   fs::create_directories(pictures_ / "empty");
   expect_error({"--train", pictures_}, "pictures/empty");
   write_pictures();

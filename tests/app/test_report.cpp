@@ -154,6 +154,8 @@ TEST_F(Report, ComparesRunsByTheMetricsAndTheWorkThatTheyName) {
               AllOf(HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">Accuracy</th>"
                               "<th scope=\"col\" class=\"n\">Perplexity</th><th scope=\"col\" class=\"n\">loss</th>"
                               "<th scope=\"col\" class=\"n\">median images/s</th>"),
+                    HasSubstr("<th scope=\"col\" class=\"n\">training</th><th scope=\"col\" class=\"n\">epoch</th>"),
+                    HasSubstr("<td class=\"n\">0:01</td><td class=\"n\">0:20</td><td class=\"n\">2</td>"),
                     HasSubstr("<td class=\"n\">87.65</td><td class=\"n\">12.5</td>"),
                     HasSubstr("images/s are the median step&#39;s, and all images over the training time"),
                     HasSubstr("Accuracy (%) and Perplexity are the last evaluation&#39;s, the loss is the mean")));

@@ -27,7 +27,7 @@ class RecordedOnRanks : public testing::TestWithParam<RecordedRun (*)()> {
   RecordedRun recorded_ = GetParam()();
 };
 
-// Over 1, 2, 3 and 4 ranks each mode is combined with each micro-batch. CI leaves out 3 ranks, to save time.
+// Over 1, 2, 3 and 4 ranks each mode is combined with each micro-batch. On 3 ranks CI runs only Llama, to save time.
 TEST_P(RecordedOnRanks, EveryModeGivesTheRecordedLosses) {
   const auto task = recorded_.task();
   const std::vector<double> expected = recorded_.losses(steps);

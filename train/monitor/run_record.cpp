@@ -121,6 +121,12 @@ std::size_t RunRecord::planned_steps() const {
 
 std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
 
+std::size_t RunRecord::steps_per_epoch() const {
+  const json& epochs = member_or_null(member_or_null(run, "resolved"), "epochs");
+  const double steps = static_cast<double>(planned_steps()) / (epochs.is_number() ? epochs.get<double>() : 0.0);
+  return steps >= 0.5 && steps < static_cast<double>(most_steps) ? static_cast<std::size_t>(std::round(steps)) : 0;
+}
+
 double RunRecord::seconds_left() const {
   std::vector<double> seconds = recent_numbers(*this, "seconds");
   if (seconds.empty() || planned_steps() == 0) return -1.0;

@@ -54,6 +54,8 @@ struct RunRecord {
   /// Return the total steps of the run, or 0 if unknown, and the number of completed steps.
   std::size_t planned_steps() const;
   std::size_t done_steps() const;
+  /// Returns the steps of an epoch, computed from the run's steps and epochs in run.json; 0 if unknown.
+  std::size_t steps_per_epoch() const;
   /// Returns the seconds that the remaining steps take at the median pace of the last ones; negative if unknown.
   double seconds_left() const;
   /// Returns the mean of the finite losses among the last `recent_steps` steps; NaN if there is none.

@@ -201,6 +201,26 @@ TEST(Consistency, NoFsdpIsReplicated) {
   EXPECT_EQ(parse("plan", {"--model", "m", "--no_fsdp"}).run.engine.parallel.mode, parallel::ModeKind::replicated);
   EXPECT_EQ(error_of_train({"--no-fsdp", "--mode=sharded"}),
             "--no-fsdp and --mode exclude each other; give one of them");
+  const Words compare = {"--model=m", "--train=t", "--output=o", "--no_fsdp"}, bench = {"batch", "--no_fsdp"};
+  EXPECT_EQ(parse("compare", compare).modes, Words{"replicated"});
+  EXPECT_EQ(parse("compare", compare).run.engine.parallel.mode, std::nullopt);
+  EXPECT_EQ(parse("bench", bench).modes, Words{"replicated"});
+  EXPECT_EQ(tests::error_of([] {
+              parse("bench", {"batch", "--no_fsdp", "--modes", "sharded"});
+            }),
+            "--no-fsdp and --modes exclude each other; give one of them");
+}
+
+TEST(Consistency, BenchSaysWhatItTakesInPlaceOfABatchPerDevice) {
+  const auto error = [](const char* option) {
+    return tests::error_of([&] { parse("bench", {"batch", option, "2"}); });
+  };
+  for (const char* option : {"--batch_size_per_device", "--gradient_accumulation_steps"}) {
+    EXPECT_THAT(error(option), testing::HasSubstr("; bench batch takes --batch, the samples of a step on all ranks "
+                                                  "together, and tries all micro-batches"));
+  }
+  EXPECT_THAT(error("--per_device_train_batch_size"), testing::EndsWith("on all ranks together"));
+  EXPECT_THAT(error("--mode"), testing::EndsWith("; bench batch takes --modes"));
 }
 
 TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {

@@ -36,6 +36,10 @@ TEST(ListedImages, AreTheFilesThatAreNamed) {
   EXPECT_EQ(set->decode(0).shape.channels, 3u);
   EXPECT_THAT(tests::error_of([&] { list_images({directory / "b.png"}); }), EndsWith("b.png is not there"));
   EXPECT_THAT(tests::error_of([&] { list_images({directory.path()}); }), EndsWith("is a directory, not an image"));
+  tests::write_file(directory / "c.png", "no picture");
+  const std::filesystem::path damaged = directory / "c.png";
+  EXPECT_EQ(tests::error_of_file(damaged, [&] { list_images({damaged})->decode(0); }), "F: is neither JPEG nor PNG")
+      << "`mylos prepare` takes no list of pictures";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/base/file_copies.hpp"
 #include "core/base/hdf5_file.hpp"
+#include "data/images/first_images.hpp"
 #include "data/images/image_file.hpp"
 #include "data/images/prepare_images.hpp"
 #include "tests/data/images/recorded_images.hpp"
@@ -17,7 +18,9 @@ namespace mylos::data {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// Class directories of two good images and a damaged one, and the file prepared from them.
 class ImageFileHdf5 : public ::testing::Test {
@@ -100,6 +103,15 @@ TEST_F(ImageFileHdf5, ImagesOfOneShapeReadBack) {
   for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(set->encoded(i), drawn->encoded(i));
 }
 
+TEST_F(ImageFileHdf5, LabelsThatLoseAllImagesAreListed) {
+  EXPECT_THAT(counts_.emptied_labels, IsEmpty()) << "a picture of each label is readable";
+  tests::write_file(directory_ / "set/bee/c.jpg", "no picture");
+  EXPECT_THAT(prepare_images(*source_, path_, {}).emptied_labels, ElementsAre("bee"));
+  EXPECT_THAT(open_image_file(path_)->label_names(), ElementsAre("ant", "bee"));
+  const auto first = first_images(open_images((directory_ / "set").string(), ImagePart::training), 1);
+  EXPECT_THAT(prepare_images(*first, path_, {}).emptied_labels, IsEmpty()) << "the set has no image of the others";
+}
+
 TEST_F(ImageFileHdf5, StrictEndsAtADamagedPicture) {
   EXPECT_EQ(tests::error_of([&] { prepare_images(*source_, path_, {.strict = true, .threads = 2}); }),
             (directory_ / "set/bee/b.jpg").string() + ": is neither JPEG nor PNG; without `strict` it is left out");
@@ -142,6 +154,15 @@ TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
                                  : "F: `mylos prepare` did not write it");
   }
+}
+
+TEST_F(ImageFileHdf5, AFileMayHaveAnyName) {
+  const auto other = directory_ / "images.prepared", damaged = directory_ / "damaged.hdf5";
+  std::filesystem::copy_file(path_, other);
+  EXPECT_EQ(open_images(other.string(), ImagePart::training)->size(), 2u);
+  tests::write_file(damaged, "no HDF5");
+  EXPECT_EQ(tests::error_of_file(damaged, [&] { open_images(damaged.string(), ImagePart::training); }),
+            "F is not an HDF5 file");
 }
 
 TEST_F(ImageFileHdf5, AFileCutShortIsNamed) {

@@ -295,6 +295,17 @@ TEST_F(ClassDirectories, WhatIsWrongIsNamed) {
               HasSubstr("/ant/b.png: No such file or directory"));
 }
 
+TEST_F(ImageSetTest, AFileOfAnotherKindIsToldWhatIsExpected) {
+  for (const char* name : {"games.pgn", "data_batch_1.bin", "empty"}) {
+    const std::string bytes = name == std::string("empty") ? "" : "[Event \"a game\"]";
+    put(name, bytes);
+    EXPECT_EQ(tests::error_of([&] { open_images((directory_ / name).string(), ImagePart::training); }),
+              (directory_ / name).string() +
+                  " is not a data set of images; expected a directory of class directories, of CIFAR's files or of "
+                  "MNIST's files, a file of `mylos prepare` (.h5), or synthetic:COUNTxHxW");
+  }
+}
+
 TEST(SyntheticImages, AreAFunctionOfTheirIndex) {
   const auto set = open_images("synthetic:1000x5x7", ImagePart::training, {.synthetic_labels = 10});
   EXPECT_EQ(set->size(), 1000u);

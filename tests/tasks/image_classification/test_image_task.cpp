@@ -9,6 +9,7 @@
 #include "train/engine/evaluator.hpp"
 #include "train/engine/step_assignment.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::error_of;
 
 class ImageTaskTest : public testing::Test {
@@ -58,6 +60,22 @@ void expect_images(const Batch& batch, const std::vector<std::size_t>& images) {
       EXPECT_EQ(batch.bytes(nn::images::pixels)(144 * i + pixel), static_cast<std::uint8_t>(expected[pixel]));
     }
     EXPECT_EQ(batch.integers(nn::images::labels)(i), static_cast<std::int32_t>(images[i] % 10));
+  }
+}
+
+TEST_F(ImageTaskTest, AMicroBatchThatIsRoundedToGroupsIsNoted) {
+  image_config(run_).batch_norm_group = 2;
+  for (const auto& [micro_batch, here] : {std::pair(3, 2), std::pair(7, 6)}) {
+    run_.engine.micro_batch = static_cast<std::size_t>(micro_batch);
+    make();
+    EXPECT_EQ(notices_, fmt::format("--micro-batch {}: a micro-batch is a whole number of groups of 2 images "
+                                    "(--batch-norm-group), here {} images\n",
+                                    micro_batch, here));
+  }
+  for (const std::size_t micro_batch : {0, 2, 8, 10, 11}) {
+    run_.engine.micro_batch = micro_batch;
+    make();
+    EXPECT_THAT(notices_, Not(HasSubstr("--micro-batch"))) << micro_batch;
   }
 }
 
