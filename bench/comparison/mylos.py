@@ -49,7 +49,9 @@ def run(command, threads):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise RuntimeError(f"{command[0]} {command[1]}: {(errors.strip() or 'no message').splitlines()[-1]}")
+        lines = errors.strip().splitlines() or ["no message"]
+        reason = next((line for line in lines if line.startswith("mylos: error:")), lines[-1])  # launchers print more after it
+        raise RuntimeError(f"{command[0]} {command[1]}: {reason}")
     return errors, usage.ru_maxrss * 1024
 
 

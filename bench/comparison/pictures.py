@@ -8,18 +8,19 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class PictureSet(Batches):
-    """`synthetic:COUNTxPIXELSxPIXELS` in batches of `size` images. BatchNorm normalises over a whole batch, as in PyTorch."""
+    """`synthetic:COUNTxPIXELSxPIXELS` in batches of `size` images. BatchNorm normalises over groups of `group` images, which is the whole
+    batch by default, as in PyTorch."""
 
     counts = "images"
     unit = "images/s"
     learning_rate = 0.01
     without_dropout = []  # a ResNet has no dropout
 
-    def __init__(self, directory, pixels, size, count=COUNT):
+    def __init__(self, directory, pixels, size, group=None, count=COUNT):
         directory.mkdir(parents=True, exist_ok=True)
         self.pixels, self.count = pixels, count
         self.file = f"synthetic:{count}x{pixels}x{pixels}"
-        self.options = ["--batch-norm-group", str(size), "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD))]
+        self.options = ["--batch-norm-group", str(group or size), "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD))]
         images = list(range(count))
         self.arrange([images[first : first + size] for first in range(0, count, size)], size, directory)
 

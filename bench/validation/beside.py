@@ -101,7 +101,7 @@ class Images:
     def __init__(self, session, name, folder):
         sizes = session.sizes
         self.model = models.make_random_resnet(folder / "model", sizes.resnet, pictures.LABELS)
-        self.data = pictures.PictureSet(folder, sizes.resnet_pixels, sizes.resnet_batch, 2 * sizes.resnet_batch)
+        self.data = pictures.PictureSet(folder, sizes.resnet_pixels, sizes.resnet_batch, count=2 * sizes.resnet_batch)
 
     def attentions(self, session, precision):
         return [None]
