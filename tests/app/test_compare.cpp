@@ -89,11 +89,11 @@ TEST(Compare, AnEpochTakesItsStepsTimesTheMedianStep) {
     for (const double seconds : {9.0, 0.5, 0.25}) record.steps.push_back({{"seconds", seconds}, {"tokens", 8}});
     return compared_run(record);
   };
-  EXPECT_EQ(run({{"steps", 3}, {"epochs", 3.0 / 7.0}}).epoch_seconds, 3.5) << "shorter than an epoch";
-  EXPECT_EQ(run({{"steps", 21}, {"epochs", 3.0}}).epoch_seconds, 3.5);
+  EXPECT_EQ(run({{"steps", 3u}, {"epochs", 3.0 / 7.0}}).epoch_seconds, 3.5) << "shorter than an epoch";
+  EXPECT_EQ(run({{"steps", 21u}, {"epochs", 3.0}}).epoch_seconds, 3.5);
   for (const nlohmann::json& epochs :
        {nlohmann::json(), nlohmann::json(0.0), nlohmann::json(-1), nlohmann::json("3")}) {
-    const ComparedRun unknown = run({{"steps", 3}, {"epochs", epochs}});
+    const ComparedRun unknown = run({{"steps", 3u}, {"epochs", epochs}});
     const std::vector<ComparedSetting> settings = {{"replicated", 1, {unknown}, {}}};
     EXPECT_TRUE(std::isnan(unknown.epoch_seconds)) << epochs;
     EXPECT_FALSE(comparison_json(settings)[0].contains("epoch_seconds")) << epochs;
@@ -207,7 +207,7 @@ TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
   const tests::ProgramRun run =
       tests::run_mylos(compare_words({"--modes", "ddp,hsdp", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, testing::ContainsRegex("exit code [0-9]+: [^-]"));
+  EXPECT_THAT(run.output, HasSubstr("exit code 1: --shard-size 3: "));
 }
 
 TEST(Compare, AFailureIsTheErrorElseTheLaunchersMessage) {

@@ -305,7 +305,7 @@ TEST_F(ImagesOfTheFirstRank, AreThoseOfAllIfTheyAreInMemory) {
 TEST_F(ImagesOfTheFirstRank, MustBeThoseOfThePreparedFileOfAll) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
   const fs::path other = directory_ / "other", prepared = directory_ / "train.h5";
-  write_small_digits(other, 12, 0, 11);
+  write_small_digits(other, 60, 0);  // a larger file
   for (const auto& [data, file] : {std::pair(train_, prepared), std::pair(other, elsewhere_ / "train.h5")}) {
     const ProgramRun preparing =
         run_mylos({"prepare", "--task", "image-classification", "--data", data, "--output", file});
