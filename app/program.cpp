@@ -2,6 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/words.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/exit_codes.hpp"
 #include "app/program/help.hpp"
@@ -73,13 +74,15 @@ void check_launch(const Command& command) {
 }
 
 int run_command(const Command& command, std::span<const std::string> words) {
-  // The first rank then reads the model's config.json, which decides the task, for all ranks.
-  if (command.name == "train" && parallel::is_launched(parallel::process_environment)) {
+  // The first rank then reads the model's config.json, which decides the task, for all ranks. Help is printed even
+  // where MPI cannot start. Without the names of options, every word that may ask for help counts.
+  const bool may_ask_for_help = read_words({}, words, TruthWords::values).help;
+  if (command.name == "train" && !may_ask_for_help && parallel::is_launched(parallel::process_environment)) {
     return run_launched_train([&] { return parse_arguments(command, words); });
   }
   const Arguments arguments = parse_arguments(command, words);
   if (arguments.help) {
-    print(command_help(command, *arguments.task));
+    if (parallel::launched_rank(parallel::process_environment) == 0) print(command_help(command, *arguments.task));
     return success;
   }
   check_launch(command);

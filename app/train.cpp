@@ -1,7 +1,5 @@
-#include "app/options/commands.hpp"
 #include "app/options/consistency.hpp"
 #include "app/program/compute.hpp"
-#include "app/program/help.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
 #include "app/program/replaceable_file.hpp"
@@ -218,9 +216,7 @@ int launch_training(const std::function<Arguments(parallel::Communicator&)>& arg
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     const Arguments arguments = arguments_of(launch.world());
     const TrainRank rank{launch, launch.world(), arguments.train.verbose};
-    if (!arguments.help) return train_on(rank, arguments, begin);
-    if (rank.is_first()) print(command_help(*find_command("train"), *arguments.task));
-    return 0;
+    return train_on(rank, arguments, begin);
   });
 }
 

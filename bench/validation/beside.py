@@ -17,6 +17,8 @@ from validation.commands import Failed, OutOfTime, run, succeed
 from validation.jobs import run_jobs
 
 PART = "beside PyTorch"
+
+
 def configuration(padding=None, compiled=False, grouped=False, attention="padded"):
     """A configuration of PyTorch; `padding` as in bench/peers/features.py, None for images."""
     return {"attention": attention, "padding": padding, "grouped": grouped, "compiled": compiled}

@@ -4,7 +4,7 @@ import re
 import shutil
 
 from validation.agreement import Agreement, losses
-from validation.commands import run
+from validation.commands import OutOfTime, run
 from validation.jobs import run_jobs
 from validation.tests import Around, chosen_suites, run_suites
 
@@ -64,7 +64,11 @@ def sanitizer_obstacle(session, clock):
         return "it is not on the path"
     if not program.is_file():
         return "test_core is not in the bundle"
-    done = run([path, *TOOLS["memcheck"], program, "--gtest_filter=Math.*"], clock.limit(LIMIT), session.names, session.scratch)
+    try:
+        limit = clock.limit(LIMIT)
+    except OutOfTime as reason:
+        return str(reason)
+    done = run([path, *TOOLS["memcheck"], program, "--gtest_filter=Math.*"], limit, session.names, session.scratch)
     return None if done.code == 0 else f"it does not work here: {done.reason()}"
 
 

@@ -38,7 +38,7 @@ class MemoryImages : public ImageSet {
 
 inline auto members(MemoryImages::File& file) { return std::tie(file.path, file.images); }
 inline auto members(MemoryImages::Content& content) {
-  auto& [shape, pixels, labels, label_names, files] = content;  // does not compile if one is forgotten
+  auto& [shape, pixels, labels, label_names, files] = content;  // does not compile if a member is missing
   return std::tie(shape, pixels, labels, label_names, files);
 }
 

@@ -166,6 +166,8 @@ TEST_F(RanksOfTheProgram, HelpIsPrintedOnce) {
   const ProgramRun run = run_on(2, {"train", "--help"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run.output, run_mylos({"train", "--help"}).output);
+  const EnvironmentVariable others("OMPI_COMM_WORLD_SIZE", "2");
+  EXPECT_EQ(run_mylos({"train", "--help"}).output, run.output) << "MPI is not needed";
 }
 
 TEST_F(RanksOfTheProgram, ADataFileThatNoRankHasIsNamedOnce) {
