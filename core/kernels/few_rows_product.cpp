@@ -21,6 +21,7 @@ constexpr std::size_t product_lanes = 16;
 
 /// Asks for the cache line of this address before it is needed. The address may lie outside of any array.
 KOKKOS_FORCEINLINE_FUNCTION void prefetch([[maybe_unused]] std::uintptr_t address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a pointer may not be moved out of its array
   KOKKOS_IF_ON_HOST((__builtin_prefetch(reinterpret_cast<const void*>(address));))
 }
 
