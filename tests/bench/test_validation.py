@@ -38,10 +38,13 @@ def link(path, to):
 
 
 def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
-    """Returns whether a committed table of scripts/validate-gpu has checks of this part, all of which passed."""
-    tables = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-    checks = [[check["passed"] for check in table.get("checks", []) if check["part"] == part] for table in tables]
-    return any(found and all(found) for found in checks)
+    """Returns whether a committed table of scripts/validate-gpu has checks of this part, all of which passed, and left none out."""
+
+    def passed(table):
+        checks = [check["passed"] for check in table.get("checks", []) if check["part"] == part]
+        return bool(checks) and all(checks) and all(entry["part"] != part for entry in table.get("left_out", []))
+
+    return any(passed(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(folder.glob("*.json")))
 
 
 class Defaults(unittest.TestCase):
@@ -59,6 +62,9 @@ class Defaults(unittest.TestCase):
             checks = [{"part": "nccl", "passed": True}, {"part": "runs", "passed": False}]
             write(folder / "a.json", json.dumps({"checks": checks}))
             self.assertTrue(passed_on_a_gpu("nccl", folder))
+            left_out = [{"part": "nccl", "name": "nccl train sharded", "why": "no time is left"}]
+            write(folder / "a.json", json.dumps({"checks": checks, "left_out": left_out}))
+            self.assertFalse(passed_on_a_gpu("nccl", folder))
             write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "passed": False}]}))
             self.assertFalse(passed_on_a_gpu("nccl", folder))
 
