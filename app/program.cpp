@@ -76,8 +76,8 @@ void check_launch(const Command& command) {
 int run_command(const Command& command, std::span<const std::string> words) {
   // The first rank then reads the model's config.json, which decides the task, for all ranks. Help is printed even
   // where MPI cannot start. Without the names of options, every word that may ask for help counts.
-  const bool may_ask_for_help = read_words({}, words, TruthWords::values).help;
-  if (command.name == "train" && !may_ask_for_help && parallel::is_launched(parallel::process_environment)) {
+  if (command.name == "train" && parallel::is_launched(parallel::process_environment) &&
+      !read_words({}, words, TruthWords::values).help) {
     return run_launched_train([&] { return parse_arguments(command, words); });
   }
   const Arguments arguments = parse_arguments(command, words);

@@ -59,7 +59,8 @@ void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& wo
 }
 
 void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void()>& work) {
-  if (ranks.size() == 1) return on_all_ranks(ranks, work);  // nobody needs copies
+  // A single rank needs no copies.
+  if (ranks.size() == 1) return on_all_ranks(ranks, work);
   constexpr std::size_t small_file = parallel::broadcast_piece;
   FileCopies copies;
   keep_usage_errors(ranks, work, [&](const auto& noted) {

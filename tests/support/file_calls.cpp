@@ -50,14 +50,6 @@ void record(const char* call, const std::string& path, const std::string& target
   ::close(descriptor);
 }
 
-/// Calls `system_open` and records a file that it opens only for reading. `mode` counts if the file may be created.
-int open_file(decltype(::open)* system_open, const char* path, int flags, mode_t mode) {
-  const int descriptor = system_open(path, flags, mode);
-  const bool is_read = (flags & O_ACCMODE) == O_RDONLY && (flags & O_DIRECTORY) == 0;
-  if (descriptor >= 0 && is_read) record("open", resolved(AT_FDCWD, path));
-  return descriptor;
-}
-
 /// Returns the last argument of an open, which only flags of files that may be created have.
 mode_t mode_of(int flags, va_list arguments) {
   const bool may_create = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
@@ -70,20 +62,15 @@ extern "C" int open(const char* path, int flags, ...) {
   static const auto system_open = system_function<decltype(::open)>("open");
   va_list arguments;
   va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
+  const int descriptor = system_open(path, flags, mode_of(flags, arguments));
   va_end(arguments);
-  return open_file(system_open, path, flags, mode);
+  const bool is_read = (flags & O_ACCMODE) == O_RDONLY && (flags & O_DIRECTORY) == 0;
+  if (descriptor >= 0 && is_read) record("open", resolved(AT_FDCWD, path));
+  return descriptor;
 }
 
-// Called by HDF5.
-extern "C" int open64(const char* path, int flags, ...) {
-  static const auto system_open = system_function<decltype(::open)>("open64");
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  return open_file(system_open, path, flags, mode);
-}
+// Called by HDF5. It is the same function on 64-bit systems.
+extern "C" int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 
 extern "C" ssize_t write(int descriptor, const void* data, size_t size) {
   static const auto system_write = system_function<decltype(::write)>("write");
