@@ -101,8 +101,7 @@ void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, p
   const ExecutionSpace space;
   for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
     const Vector<float> state = store.unit_state(unit);
-    if (!state.empty())
-      mode.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
+    if (!state.empty()) mode.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
   }
 }
 
