@@ -23,7 +23,7 @@ std::string head_text(const BatchTable& table) {
   return text + (table.is_measured() ? "" : named_line("rate", table.rate)) + "\n";
 }
 
-std::string row_text(const BatchTable& table, const BatchRow& row, bool is_fastest) {
+std::string row_text(const BatchRow& row, bool is_fastest) {
   const std::string note = !row.failure.empty() ? "  " + row.failure
                            : is_fastest         ? "  fastest"
                            : row.fits           ? ""
@@ -75,7 +75,7 @@ std::string to_text(const BatchTable& table) {
                       "micro-batch", "accumulated", "fits", "planned", table.is_peak ? "measured" : "resident",
                       "ms a step", table.work + "/s");
   const BatchRow* const fastest = fastest_row(table.rows);
-  for (const BatchRow& row : table.rows) text += row_text(table, row, &row == fastest);
+  for (const BatchRow& row : table.rows) text += row_text(row, &row == fastest);
   text +=
       fmt::format("\npredicted largest micro-batch that fits in memory, in {} as long as the longest\n", table.samples);
   for (const std::string& line : largest_lines(table)) text += line + "\n";

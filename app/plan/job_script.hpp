@@ -10,13 +10,13 @@ namespace mylos::app {
 struct Job {
   std::size_t nodes = 1;
   std::size_t ranks_per_node = 1;
-  std::size_t threads = 1;   ///< CPUs per rank
-  bool gpus = false;         ///< whether each rank has one
-  double walltime = 3600.0;  ///< seconds
-  std::string model, train;  ///< empty `train`: the script asks for the file
-  std::string mode, precision, communicator;
-  std::string checkpoints;  ///< value of --checkpoint-every; empty: the script's own default
-  std::string options;      ///< further options of train, separated by spaces
+  std::size_t threads = 1;             ///< CPUs per rank
+  bool gpus = false;                   ///< whether each rank has one
+  double walltime = 3600.0;            ///< seconds
+  std::string model = {}, train = {};  ///< empty `train`: the script asks for the file
+  std::string mode = {}, precision = {}, communicator = {};
+  std::string checkpoints = {};  ///< value of --checkpoint-every; empty: the script's own default
+  std::string options = {};      ///< further options of train, separated by spaces
 };
 
 /// Returns jobscripts/slurm/requeue.sbatch or, for "pbs", jobscripts/pbs/resubmit.pbs, with the values of the job

@@ -34,7 +34,7 @@ std::string energy_text(double joules) { return fmt::format("{:.3g} kWh", joules
 
 std::string count_text(std::size_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t position = digits.size(); position > 3; position -= 3) digits.insert(position - 3, ",");
+  for (std::size_t position = digits.size(); position > 3; position -= 3) digits.insert(position - 3, 1, ',');
   return digits;
 }
 

@@ -57,7 +57,7 @@ std::optional<Value> value_told(const Text& text, const Ask& ask) {
 /// Formats the 32 digits of an id as NVML does: 8-4-4-4-12.
 std::string with_dashes(std::string id) {
   for (const std::size_t location : {8, 13, 18, 23}) {
-    if (id.size() > location) id.insert(location, "-");
+    if (id.size() > location) id.insert(location, 1, '-');
   }
   return id;
 }

@@ -33,12 +33,12 @@ struct LargestMicroBatch {
 struct ModePlan {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   bool fits = false;
-  std::string obstacle;     ///< if it does not fit: settings that would
-  MemoryPlan memory;        ///< if it does not fit: the plan for one sequence per micro-batch
-  std::size_t largest = 0;  ///< largest micro-batch per rank, in sequences of maximum length; 0 = none fits
-  std::vector<LargestMicroBatch> largest_of_each;  ///< `largest` for each --recompute that the model supports
+  std::string obstacle = {};  ///< if it does not fit: settings that would
+  MemoryPlan memory = {};     ///< if it does not fit: the plan for one sequence per micro-batch
+  std::size_t largest = 0;    ///< largest micro-batch per rank, in sequences of maximum length; 0 = none fits
+  std::vector<LargestMicroBatch> largest_of_each = {};  ///< `largest` for each --recompute that the model supports
   std::size_t host_images = 0;  ///< bytes of host memory of a rank if device arrays are exchanged over MPI; 0 on CPUs
-  StepTime step;
+  StepTime step = {};
   double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model with the largest micro-batch
   std::size_t batch = 0;            ///< samples of a full step over all ranks
   std::size_t efficient_batch = 0;  ///< smallest batch with at least 90 % of the step spent computing; 0 = none
@@ -46,7 +46,7 @@ struct ModePlan {
   double training = 0.0;            ///< seconds for all steps
   double checkpoints = 0.0;         ///< seconds for writing checkpoints and the final model
   /// Pairs of rank count and fraction of the ideal throughput, with the same work per rank as in this plan.
-  std::vector<std::pair<std::size_t, double>> efficiency;
+  std::vector<std::pair<std::size_t, double>> efficiency = {};
 
   /// Returns the fraction of a step that ranks spend computing or updating.
   double busy() const { return step.total() > 0.0 ? 1.0 - step.exposed / step.total() : 1.0; }
