@@ -1,5 +1,6 @@
 #pragma once
 
+#include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/worst.hpp"
 #include "train/engine/trainer.hpp"
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 /// Training runs on one rank or on all ranks of a test program, and their results for comparison.
@@ -34,6 +36,10 @@ struct RunOutcome {
   train::Metrics before, after;               ///< evaluations before and after the run, if the task has one
   std::vector<float> weights;                 ///< all parameter and state tensors
 };
+
+inline auto members(RunOutcome& outcome) {
+  return std::tie(outcome.losses, outcome.norms, outcome.scales, outcome.before, outcome.after, outcome.weights);
+}
 
 /// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does.
 class OutcomeRecorder final : public train::Reporter {
@@ -80,10 +86,12 @@ inline RunOutcome run_on_all_ranks(const train::TrainConfig& config, train::Task
   return outcome_of(trainer, task, last_step);
 }
 
-/// Does the same on every rank independently.
+/// Does the same on the first rank alone, and returns the outcome on all ranks.
 inline RunOutcome run_on_one_rank(const train::TrainConfig& config, train::Task& task, std::size_t last_step = 0) {
-  train::Trainer trainer(config, task);
-  return outcome_of(trainer, task, last_step);
+  return parallel::on_first_rank(launch().world(), [&] {
+    train::Trainer trainer(config, task);
+    return outcome_of(trainer, task, last_step);
+  });
 }
 
 /// Returns the largest relative difference, or at least 1 if the sizes differ.

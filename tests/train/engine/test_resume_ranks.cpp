@@ -32,7 +32,7 @@ using train::TrainConfig;
 
 constexpr ModeKind modes[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                               ModeKind::sharded, ModeKind::hybrid};
-constexpr std::size_t stop = 9, steps = stop + 50;
+constexpr std::size_t stop = 9, steps = stop + 20;
 
 parallel::Communicator& world() { return tests::launch().world(); }
 
@@ -147,7 +147,8 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
       const std::string name = fmt::format("{}-{}", job.name, to_string(modes[from]));
       EXPECT_LE(difference(resumed_run(in_mode(job.config, to), *task, name, all), whole[from]), 1e-5)
           << name << " in " << to_string(to);
-      // Each rank on its own.
+      // One rank on its own. The ranks take the modes in turns, to save time.
+      if (from % world().size() != world().rank()) continue;
       const auto self = parallel::make_self_communicator();
       const train::Ranks alone{*self, {parallel::RankPlacement{}}};
       EXPECT_LE(difference(resumed_run(job.config, *task, name, alone), whole[from]), 1e-5) << name << " on one rank";
@@ -244,13 +245,15 @@ TEST_F(ResumeOnRanks, DeterministicIsBitForBitInEveryModeOnAnyNumber) {
   const train::Ranks all = train::ranks_of(tests::launch());
   std::vector<Job> every = jobs();
   every.push_back(half_job());
-  for (Job& job : every) {
+  for (std::size_t i = 0; i < every.size(); ++i) {
+    Job& job = every[i];
     job.config.parallel.deterministic = true;
     const std::unique_ptr<Task> task = job.make();
     const std::vector<double> whole = whole_run(in_mode(job.config, ModeKind::sharded), *task, job.name, all);
     for (const ModeKind mode : modes) {
       EXPECT_EQ(difference(resumed_run(in_mode(job.config, mode), *task, job.name, all), whole), 0.0) << job.name;
     }
+    if (i % world().size() != world().rank()) continue;  // one rank on its own, as above
     const auto self = parallel::make_self_communicator();
     const train::Ranks alone{*self, {parallel::RankPlacement{}}};
     EXPECT_EQ(difference(resumed_run(job.config, *task, job.name, alone), whole), 0.0) << job.name;
