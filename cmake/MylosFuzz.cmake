@@ -6,7 +6,7 @@
 # rejects input, and returns 0. Anything else is a finding: a crash, a sanitizer's report, or another exception.
 #
 # In the fuzz preset (MYLOS_ENABLE_FUZZ, clang) the target is the libFuzzer program fuzz_<name>, and `scripts/fuzz` runs
-# each of them for a while. In an ordinary test build, the same source is linked with mylos_fuzz_replay, and the ctest
+# each of them for a while. In a build with sanitizers, the same source is linked with mylos_fuzz_replay, and the ctest
 # fuzz.<name> runs it on every file of tests/fuzz/corpus/<name>/. That directory must contain at least one file; it
 # holds seeds and earlier findings.
 function(mylos_fuzz_target name)

@@ -63,7 +63,7 @@ if(MYLOS_ENABLE_DEVICE_KERNELS)
   target_compile_definitions(mylos_options INTERFACE MYLOS_DEVICE_KERNELS)
 endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # By default, GCC looks for unused memory each time that a tree of 128 MiB doubles, which takes a tenth of the time to compile
+  # By default, GCC collects garbage whenever its heap, from 128 MiB on, has doubled. That takes a tenth of the time to compile
   # a unit of many files.
   mylos_own_flags(--param=ggc-min-heapsize=1048576)
 endif()

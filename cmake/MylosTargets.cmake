@@ -15,24 +15,23 @@ else()
   target_compile_options(mylos_optimized_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 endif()
 
-# mylos_precompile(<target> OPTIMIZED|PLAIN): lets a test program use the headers that mylos_test_headers, or with OPTIMIZED
-# mylos_optimized_test_headers, has compiled (tests/support). Only in unity builds, which are made for short compile times:
-# nvcc has no precompiled headers, and ccache looks up fewer files with them.
+# mylos_precompile(<target> <options>): lets a test program with these options, mylos_test_options or
+# mylos_optimized_test_options, use the headers that tests/support precompiles. Only in unity builds, which are for short
+# compile times. Not with nvcc, which has no precompiled headers, nor with ccache, which does not cache units that use them.
 set(mylos_precompiled OFF)
 if(CMAKE_UNITY_BUILD AND NOT MYLOS_ENABLE_CUDA AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(mylos_precompiled ON)
 endif()
-function(mylos_precompile target kind)
+function(mylos_precompile target options)
   if(NOT mylos_precompiled)
     return()
   endif()
-  set(headers mylos_test_headers)
-  # With sanitizers all tests have the same flags.
-  if(kind STREQUAL "OPTIMIZED" AND NOT MYLOS_ENABLE_SANITIZERS)
-    set(headers mylos_optimized_test_headers)
+  # With sanitizers all tests have the same options.
+  if(MYLOS_ENABLE_SANITIZERS)
+    set(options mylos_test_options)
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${headers})
-  target_link_libraries(${target} PRIVATE Kokkos::kokkos) # its flags must be those of the headers
+  target_precompile_headers(${target} REUSE_FROM ${options}_headers)
+  target_link_libraries(${target} PRIVATE Kokkos::kokkos) # the flags must be those of the headers
 endfunction()
 
 # Tests make many providers of products in a process, which then share oneDNN's own cache of generated code
@@ -51,11 +50,9 @@ function(mylos_folder folder)
     add_library(mylos_${name} STATIC ${arg_SOURCES})
     target_link_libraries(mylos_${name} PUBLIC mylos::options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     set_target_properties(mylos_${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-    # Code that does not compute takes longer to be optimised than it then saves.
+    # Optimising sanitized code outside of core and nn, which do most of the computing, takes longer than it then saves.
     if(MYLOS_ENABLE_SANITIZERS AND folder MATCHES "^(app|data|parallel|tasks|train)")
       target_compile_options(mylos_${name} PRIVATE -O0)
-    elseif(folder MATCHES "^app")
-      target_compile_options(mylos_${name} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
     endif()
   else()
     add_library(mylos_${name} INTERFACE)
@@ -88,13 +85,11 @@ function(mylos_tests name)
     set(environment)
   endif()
   set(options mylos_test_options)
-  set(headers PLAIN)
   if(arg_OPTIMIZED)
     set(options mylos_optimized_test_options)
-    set(headers OPTIMIZED)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  mylos_precompile(test_${name} ${headers})
+  mylos_precompile(test_${name} ${options})
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} ${options})
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   # Discovered when ctest starts, so that a test program that fails to build does not stop the others.
@@ -122,7 +117,7 @@ function(mylos_mpi_tests name)
     set(arg_RANKS 1 2 3 4)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  mylos_precompile(test_${name} OPTIMIZED)
+  mylos_precompile(test_${name} mylos_optimized_test_options)
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_optimized_test_options)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   foreach(ranks IN LISTS arg_RANKS)
