@@ -39,7 +39,7 @@ using tests::same_bits;
 using train::Task;
 using train::TrainConfig;
 
-constexpr std::size_t steps = 50;
+constexpr std::size_t steps = 30;
 
 train::Ranks all_ranks() { return train::ranks_of(tests::launch()); }
 parallel::Communicator& world() { return tests::launch().world(); }
