@@ -50,8 +50,8 @@ function(mylos_folder folder)
     add_library(mylos_${name} STATIC ${arg_SOURCES})
     target_link_libraries(mylos_${name} PUBLIC mylos::options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     set_target_properties(mylos_${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-    # Optimising sanitized code outside of core and nn, which do most of the computing, takes longer than it then saves.
-    if(MYLOS_ENABLE_SANITIZERS AND folder MATCHES "^(app|data|parallel|tasks|train)")
+    # Sanitized code that does not compute takes longer to be optimised than it then saves.
+    if(MYLOS_ENABLE_SANITIZERS AND folder MATCHES "^(app|data|tasks)")
       target_compile_options(mylos_${name} PRIVATE -O0)
     endif()
   else()
