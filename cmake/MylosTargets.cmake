@@ -18,16 +18,18 @@ endif()
 # mylos_precompile(<target> <options>): lets a test program with these options, mylos_test_options or
 # mylos_optimized_test_options, use the headers that tests/support precompiles. Only in unity builds, which are for short
 # compile times. Not with nvcc, which has no precompiled headers, nor with ccache, which does not cache units that use them.
-set(mylos_precompiled OFF)
+set(mylos_precompiled_options)
 if(CMAKE_UNITY_BUILD AND NOT MYLOS_ENABLE_CUDA AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(mylos_precompiled ON)
+  set(mylos_precompiled_options mylos_test_options)
+  if(NOT MYLOS_ENABLE_SANITIZERS) # with sanitizers, all tests have the same options
+    list(APPEND mylos_precompiled_options mylos_optimized_test_options)
+  endif()
 endif()
 function(mylos_precompile target options)
-  if(NOT mylos_precompiled)
+  if(NOT mylos_precompiled_options)
     return()
   endif()
-  # With sanitizers all tests have the same options.
-  if(MYLOS_ENABLE_SANITIZERS)
+  if(NOT options IN_LIST mylos_precompiled_options)
     set(options mylos_test_options)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${options}_headers)

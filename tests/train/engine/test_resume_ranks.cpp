@@ -124,6 +124,13 @@ class ResumeOnRanks : public ::testing::Test {
                                   const train::Ranks& ranks) const {
     return losses_of(resumed(config, name), task, ranks);
   }
+  /// Resumes on one rank alone. Returns the losses there, and nothing on the others. Ranks take `turn`s, to save time.
+  std::optional<std::vector<double>> resumed_alone(std::size_t turn, const TrainConfig& config, Task& task,
+                                                   const std::string& name) const {
+    if (turn % world().size() != world().rank()) return std::nullopt;
+    const auto self = parallel::make_self_communicator();
+    return resumed_run(config, task, name, {*self, {parallel::RankPlacement{}}});
+  }
 
   std::optional<tests::SharedDirectory> directory_;
   fs::path path_;
@@ -147,11 +154,9 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
       const std::string name = fmt::format("{}-{}", job.name, to_string(modes[from]));
       EXPECT_LE(difference(resumed_run(in_mode(job.config, to), *task, name, all), whole[from]), 1e-5)
           << name << " in " << to_string(to);
-      // One rank on its own. The ranks take the modes in turns, to save time.
-      if (from % world().size() != world().rank()) continue;
-      const auto self = parallel::make_self_communicator();
-      const train::Ranks alone{*self, {parallel::RankPlacement{}}};
-      EXPECT_LE(difference(resumed_run(job.config, *task, name, alone), whole[from]), 1e-5) << name << " on one rank";
+      if (const auto alone = resumed_alone(from, job.config, *task, name)) {
+        EXPECT_LE(difference(*alone, whole[from]), 1e-5) << name << " on one rank";
+      }
     }
   }
 }
@@ -253,10 +258,9 @@ TEST_F(ResumeOnRanks, DeterministicIsBitForBitInEveryModeOnAnyNumber) {
     for (const ModeKind mode : modes) {
       EXPECT_EQ(difference(resumed_run(in_mode(job.config, mode), *task, job.name, all), whole), 0.0) << job.name;
     }
-    if (i % world().size() != world().rank()) continue;  // one rank on its own, as above
-    const auto self = parallel::make_self_communicator();
-    const train::Ranks alone{*self, {parallel::RankPlacement{}}};
-    EXPECT_EQ(difference(resumed_run(job.config, *task, job.name, alone), whole), 0.0) << job.name;
+    if (const auto alone = resumed_alone(i, job.config, *task, job.name)) {
+      EXPECT_EQ(difference(*alone, whole), 0.0) << job.name;
+    }
   }
 }
 
