@@ -60,11 +60,16 @@ class Peer:
     def receive(self):
         line = self.process.stdout.readline()
         if not line:
-            raise PeersMissing(f"{self.name} ended; its log: {self.log}")
+            raise PeersMissing(f"{self.name} ended{self.last_words()}; its log: {self.log}")
         reply = json.loads(line)
         if "error" in reply:
             raise PeersMissing(f"{self.name}: {reply['error']}")
         return reply
+
+    def last_words(self):
+        """Returns the last line of the log in parentheses, or nothing: the log may be deleted before someone reads it."""
+        lines = pathlib.Path(self.log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return f" ({lines[-1].strip()})" if lines else ""
 
     def end(self):
         """Ends the process; returns its peak resident memory in bytes."""

@@ -46,18 +46,18 @@ class TrainingSet(Batches):
         """`environment`: that of the program, if it differs from that of this process."""
         rows = random.Random(seed).sample(list(flat_rows(source)), batches * size)
         self.file = self.questions = write_rows(directory / "train.json", rows)
-        self.tokens = token_counts(program, model, self.questions, directory, environment)
+        self.windows = directory / "windows.jsonl"
+        self.tokens = token_counts(program, model, self.questions, self.windows, environment)
         windows = sorted(self.tokens)
         random.Random(seed).shuffle(windows)
         self.arrange([windows[first : first + size] for first in range(0, batches * size, size)], size, directory)
 
     def of_peer(self):
-        return {"questions": str(self.questions), "max_length": MAX_LENGTH, "stride": STRIDE}
+        return {"windows": str(self.windows), "max_length": MAX_LENGTH}
 
 
-def token_counts(program, model, questions, directory, environment=None):
-    """Returns {(question id, window index): number of tokens}, as `mylos prepare` counts them."""
-    prepared = directory / "windows.jsonl"
+def token_counts(program, model, questions, prepared, environment=None):
+    """Writes the windows of `mylos prepare` to the file `prepared`. Returns {(question id, window index): number of tokens}."""
     subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, *WINDOWS], check=True,
                    capture_output=True, text=True, env=environment)
     with open(prepared, encoding="utf-8") as file:

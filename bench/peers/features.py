@@ -1,4 +1,4 @@
-"""Makes the windows of run_qa's prepare_train_features, and padded batches of them."""
+"""Reads windows, or makes those of run_qa's prepare_train_features, and makes padded batches of them."""
 
 import json
 import pathlib
@@ -24,6 +24,14 @@ def load_windows(model, questions, max_length, stride):
             start, end = label(encoded["offset_mapping"][index], encoded.sequence_ids(index), row["answers"])
             windows[row["id"], index] = (ids, encoded["token_type_ids"][index], start, end)
     return windows
+
+
+def read_windows(path):
+    """Returns what load_windows does, from a file of `mylos prepare`. Both programs then train on the same tokens: tokenizers 0.23.1 and
+    0.23.2 split some words differently from earlier and later versions."""
+    with open(path, encoding="utf-8") as file:
+        rows = map(json.loads, file)
+        return {(row["id"], row["window"]): (row["input_ids"], row["token_type_ids"], row["start"], row["end"]) for row in rows}
 
 
 def padded_length(lengths, padding, max_length):
@@ -68,9 +76,9 @@ class FineTuning:
 class QuestionAnswering(FineTuning):
     """BERT on SQuAD. A sample is [question id, window index]."""
 
-    def __init__(self, model, questions, max_length, stride):
+    def __init__(self, model, windows, max_length):
         self.max_length = max_length
-        self.windows = load_windows(model, questions, max_length, stride)
+        self.windows = read_windows(windows)
 
     def load(self, model, dropout):
         """Returns the model of a directory. `dropout`, if given, replaces the model's."""

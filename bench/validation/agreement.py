@@ -52,7 +52,7 @@ class Agreement:
 
     def same_losses(self, precision):
         """Compares the losses of GPU and CPU. Returns the directories of both runs."""
-        ours, theirs = self.train("gpu", precision, f"gpu-{precision}"), self.train("cpu", precision, f"cpu-{precision}")
+        ours, theirs = (self.train(build, precision, f"{build}-{precision}", "--attention", "portable") for build in ("gpu", "cpu"))
         self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
         return {"gpu": ours, "cpu": theirs}
 

@@ -1,9 +1,14 @@
 """Runs commands with a time limit each, and one for the part that they belong to."""
 
 import os
+import re
 import signal
 import subprocess
 import time
+
+
+# Lines of the backtrace with which Kokkos ends a program.
+BACKTRACE = r"Backtrace:|\s*(\S*\s)?\[0x[0-9a-f]+\]"
 
 
 class OutOfTime(Exception):
@@ -44,10 +49,10 @@ class Done:
         self.code, self.output, self.errors, self.seconds, self.timed_out = code, output, errors, seconds, timed_out
 
     def reason(self):
-        """Returns the reason of a failure: the last line of output, or how the command ended."""
+        """Returns the reason of a failure: the last line of output that is not part of a backtrace, or how the command ended."""
         if self.timed_out:
             return f"not done after {self.seconds:.0f} s"
-        said = [line for line in (self.errors or self.output).splitlines() if line.strip()]
+        said = [line for line in (self.errors or self.output).splitlines() if line.strip() and not re.match(BACKTRACE, line)]
         how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
         return f"{said[-1].strip()} ({how})" if said else how
 

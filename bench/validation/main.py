@@ -8,6 +8,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ from validation import report, target
 from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
-from validation.commands import Clock
+from validation.commands import Clock, OutOfTime
 from validation.ranks import ranks
 from validation.record import Record, say
 from validation.sanitizer import sanitize
@@ -36,6 +37,15 @@ PARTS = {"tests": 0.30, "ranks": 0.14, "sanitize": 0.16, "time": 0.20, "compare"
 def is_within(name, whole):
     """Returns whether a job belongs to another: "test_core Gemm" to "test_core", and "peak, float" to "peak"."""
     return name == whole or name.startswith((f"{whole} ", f"{whole},"))
+
+
+class Stopped(BaseException):
+    """A signal asked this process to end. What was found so far is reported."""
+
+
+def stop(number, _):
+    signal.signal(number, signal.SIG_IGN)
+    raise Stopped(signal.Signals(number).name)
 
 
 class Session:
@@ -150,6 +160,8 @@ def run_parts(session, options, whole):
         with session.record.job(part, None):
             try:
                 run_part(part, session, clock)
+            except OutOfTime as reason:
+                session.record.leave_out(part, "the rest of the part", reason)
             except Exception as error:  # an error of this script: recorded like any other
                 session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
         session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
@@ -166,9 +178,12 @@ def validate(options, scratch):
     whole = Clock(options.seconds)
     session = Session(options, open_bundle(options.bundle, scratch, options.dry_run), scratch)
     found = check_target(session, options)
-    session.prepare()
-    run_parts(session, options, whole)
     record = session.record
+    try:
+        session.prepare()
+        run_parts(session, options, whole)
+    except Stopped as signal_name:
+        record.check("options", "the whole validation", False, f"it was stopped by {signal_name} after {time.monotonic() - begin:.0f} s")
     for name in sorted(session.unused):
         record.check("options", f"--only {name}", False, f"{' and '.join(options.parts)} {'have' if len(options.parts) > 1 else 'has'} no such job")
     result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
@@ -184,6 +199,8 @@ def validate(options, scratch):
 def main():
     options = arguments()
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order of nvidia-smi
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
     try:
         sys.exit(validate(options, scratch))

@@ -37,14 +37,20 @@ def link(path, to):
     path.symlink_to(pathlib.Path(to).resolve())
 
 
+def tables(folder):
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+
+
 def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
-    """Returns whether a committed table of scripts/validate-gpu has checks of this part, all of which passed, and left none out."""
+    """Returns the compute capabilities (90 is 9.0) of the committed tables of scripts/validate-gpu that have checks of this part, all of
+    which passed, and left none out."""
 
     def passed(table):
         checks = [check["passed"] for check in table.get("checks", []) if check["part"] == part]
         return bool(checks) and all(checks) and all(entry["part"] != part for entry in table.get("left_out", []))
 
-    return any(passed(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(folder.glob("*.json")))
+    capability = lambda table: int(table.get("target", {}).get("gpu", {}).get("compute_capability", "0").replace(".", ""))
+    return sorted({capability(table) for table in tables(folder) if passed(table)})
 
 
 class Defaults(unittest.TestCase):
@@ -54,6 +60,11 @@ class Defaults(unittest.TestCase):
         text = (ROOT / "parallel/launch/communicator_choice.hpp").read_text(encoding="utf-8")
         says = f"nccl_is_validated = {'true' if passed_on_a_gpu('nccl') else 'false'};"
         self.assertIn(says, text, "parallel/launch/communicator_choice.hpp does not say what bench/results shows")
+
+    def test_tensor_cores_attend_by_default_where_their_losses_agreed(self):
+        text = (ROOT / "core/kernels/attention.cpp").read_text(encoding="utf-8")
+        found = ", ".join(map(str, passed_on_a_gpu("agreement")))
+        self.assertIn(f"validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
 
     def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
         with tempfile.TemporaryDirectory() as name:
@@ -93,23 +104,27 @@ class Attentions(unittest.TestCase):
 
     def test_ratios_use_the_fastest_kernel_that_runs(self):
         def steps(_, attention):
+            timed.append(attention)
             if attention in errors:
                 raise errors[attention]
-            return [{"tokens": 10, "seconds": 1 if attention == "portable" else 2, "memory": 5}] * 3
+            return [{"tokens": 10, "seconds": 2, "memory": 5}] * 3
 
-        errors = {"broken": commands.Failed("wrong"), "late": commands.OutOfTime("no time was left")}
-        kinds = ["broken", "slow", "portable", "late"]
+        errors, timed = {"broken": commands.Failed("wrong"), "late": commands.OutOfTime("no time was left")}, []
+        kinds = ["broken", "works", "slower"]
         ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: kinds), name="m",
                                      subject=beside.Questions.__new__(beside.Questions), data=types.SimpleNamespace(counts="tokens"),
                                      timed_steps_of_ours=steps)
         ours.figure = lambda precision, who, rates, **more: ours.session.record.figure("beside", who=who)
-        self.assertEqual(beside.Beside.fastest_of_ours(ours, "half"), ("portable", [10, 10, 10], 5))
-        self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slow", "Mylos, attention portable"])
+        self.assertEqual(beside.Beside.timed_of_ours(ours, "half"), ("works", [5, 5, 5], 5))
+        self.assertEqual(timed, ["broken", "works"])
+        self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention works"])
         self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
-        self.assertEqual([entry["name"] for entry in ours.session.record.left_out], ["m, half, attention late"])
-        kinds[:] = ["broken", "late"]
+        kinds[:] = ["late", "works"]
         with self.assertRaises(commands.OutOfTime):
-            beside.Beside.fastest_of_ours(ours, "half")
+            beside.Beside.timed_of_ours(ours, "half")
+        kinds[:] = ["broken"]
+        with self.assertRaisesRegex(commands.Failed, "no run of ours"):
+            beside.Beside.timed_of_ours(ours, "half")
 
     def test_memory_uses_the_kernel_with_the_fastest_step(self):
         timer = timing.Timing.__new__(timing.Timing)
@@ -198,6 +213,11 @@ class Reading(unittest.TestCase):
         self.assertEqual(commands.run(["sh", "-c", "echo one; echo two >&2; exit 3"], 30).reason(), "two (exit code 3)")
         self.assertEqual(commands.run(["sh", "-c", "kill -11 $$"], 30).reason(), "signal 11")
         self.assertEqual(commands.run(["/no/such/program"], 30).code, 127)
+
+    def test_reason_is_the_line_before_a_backtrace(self):
+        text = "error( cudaErrorIllegalAddress): an illegal memory access\\nBacktrace:\\n    /bin/mylos [0x55aa]\\n[0x5578b6e22c31]"
+        done = commands.run(["sh", "-c", f"printf '{text}\\n' >&2; kill -6 $$"], 30)
+        self.assertEqual(done.reason(), "error( cudaErrorIllegalAddress): an illegal memory access (signal 6)")
 
     def test_exhausted_budget_differs_from_a_timeout(self):
         with self.assertRaises(commands.OutOfTime):
