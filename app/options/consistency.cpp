@@ -415,9 +415,11 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
 }
 
 void check_attention(const Arguments& arguments) {
-  const AttentionKernel kernel = arguments.run.task.attention;
-  const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision);
-  if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
+  const std::optional<AttentionKernel> kernel = arguments.run.task.attention;
+  if (!kernel) return;
+  const std::string obstacle = attention_obstacle(*kernel, arguments.run.engine.precision);
+  if (!obstacle.empty())
+    throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(*kernel), obstacle));
 }
 
 }  // namespace

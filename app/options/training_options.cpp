@@ -102,15 +102,18 @@ Option gemm_option() {
 
 Option attention_option() {
   return enumeration_option(
-      named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
-            "attention kernel: portable, or tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and "
-            "later"),
-      {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
-      [](std::string_view name) {
+      named(
+          "attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
+          "attention kernel: portable; tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and later; "
+          "auto: tensor-cores on GPUs of compute capability 9.0, which passed validation, where they support the "
+          "precision and the model's heads, else portable"),
+      {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
+      [](std::string_view name) -> std::optional<AttentionKernel> {
+        if (name == "auto") return std::nullopt;
         return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
                                                                 : AttentionKernel::portable;
       },
-      [](AttentionKernel kernel) { return to_string(kernel); });
+      [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });
 }
 
 Option tf32_option() {

@@ -28,6 +28,10 @@ std::string_view to_string(AttentionKernel kernel);
 std::string attention_obstacle(AttentionKernel kernel, Precision precision);
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
 
+/// Returns the fastest kernel for this element type and head size on a device of compute capability `capability` (90 is
+/// 9.0; 0 on a host): tensor cores on GPUs on which scripts/validate-gpu has passed with them, otherwise portable.
+AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability);
+
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads
   std::size_t key_value_heads = 0;  ///< KV, divides A: the query heads of a group use the same keys and values

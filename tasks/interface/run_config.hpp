@@ -21,7 +21,7 @@ struct TaskConfig {
   std::size_t batch = 12;                             ///< samples per step over all ranks
   std::optional<std::size_t> train_limit, dev_limit;  ///< first N entries of the file
   std::optional<double> dropout;                      ///< probability; nullopt = the model's
-  AttentionKernel attention = AttentionKernel::portable;
+  std::optional<AttentionKernel> attention;           ///< nullopt = the fastest on the device (attention_choice.hpp)
   std::optional<Precision> export_precision;  ///< type of weights in best/ and last/; nullopt = export_precision()
   bool do_train = false;                      ///< switch of transformers' scripts; with do_eval,
   bool do_eval = false;                       ///< selects the files used from a named data set

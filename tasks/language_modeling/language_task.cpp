@@ -4,6 +4,7 @@
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/llama_tensors.hpp"
+#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/language_modeling/llama_export.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
@@ -19,12 +20,7 @@ namespace fs = std::filesystem;
 
 nn::LlamaShape shape_of(const TaskConfig& configured, const data::LlamaConfig& config, Precision precision) {
   nn::LlamaShape shape = llama_shape_of(config);
-  shape.attention = configured.attention;
-  const std::string obstacle = attention_obstacle(shape.attention, precision, shape.head_size);
-  if (!obstacle.empty()) {
-    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
-                     to_string(AttentionKernel::portable)));
-  }
+  shape.attention = attention_kernel(configured, precision, shape.head_size);
   return shape;
 }
 

@@ -6,6 +6,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
@@ -29,12 +30,7 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
 
 nn::BertShape shape_of(const TaskConfig& configured, const data::BertConfig& bert, Precision precision) {
   nn::BertShape shape = bert_shape(bert, configured.dropout);
-  shape.attention = configured.attention;
-  const std::string obstacle = attention_obstacle(shape.attention, precision, shape.hidden / shape.heads);
-  if (!obstacle.empty()) {
-    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
-                     to_string(AttentionKernel::portable)));
-  }
+  shape.attention = attention_kernel(configured, precision, shape.hidden / shape.heads);
   return shape;
 }
 

@@ -324,7 +324,8 @@ TEST(Options, TheLossScaleBelongsToHalf) {
 
 TEST(Options, TensorCoresAreOfDevicesAnd16Bits) {
   const Option& attention = *find_option("attention");
-  EXPECT_EQ(recorded(attention, {}), "portable");
+  EXPECT_EQ(recorded(attention, {}), "auto");
+  EXPECT_EQ(recorded(attention, {"--attention", "auto", "--precision", "float"}), "auto");
   EXPECT_EQ(recorded(attention, {"--attention", "portable", "--precision", "half"}), "portable");
   const auto error_of = [&](const char* precision) {
     return tests::error_of([&] { recorded(attention, {"--attention=tensor-cores", "--precision", precision}); });

@@ -44,8 +44,13 @@ std::vector<std::size_t> largest_twin(const PoolingShape& shape, std::size_t ima
 /// Calls check(shape, images, channels, name) for every size with known gradients.
 template <class Check>
 void for_pooling_cases(const Check& check) {
-  for (const auto [kernel, stride, padding] :
-       {std::array<unsigned, 3>{3, 2, 1}, {2u, 2u, 0u}, {3u, 3u, 0u}, {1u, 1u, 0u}, {2u, 1u, 0u}, {5u, 3u, 2u}, {2u, 3u, 1u}}) {
+  for (const auto [kernel, stride, padding] : {std::array<unsigned, 3>{3, 2, 1},
+                                               {2u, 2u, 0u},
+                                               {3u, 3u, 0u},
+                                               {1u, 1u, 0u},
+                                               {2u, 1u, 0u},
+                                               {5u, 3u, 2u},
+                                               {2u, 3u, 1u}}) {
     for (const auto [height, width] : {std::array<unsigned, 2>{5, 5}, {6u, 9u}, {19u, 21u}}) {
       for (const std::size_t channels : {1u, 3u, 16u, 67u}) {
         const PoolingShape shape{height, width, kernel, stride, padding};

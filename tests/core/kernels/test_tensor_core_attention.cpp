@@ -234,6 +234,17 @@ TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
 }
 #endif
 
+TEST(TensorCoreAttentionChoice, IsForSixteenBitsOnValidatedDevices) {
+  const AttentionKernel fastest = missing().empty() ? AttentionKernel::tensor_cores : AttentionKernel::portable;
+  EXPECT_EQ(fastest_attention(Precision::bfloat16, 64, 90), fastest);
+  EXPECT_EQ(fastest_attention(Precision::float16, 128, 90), fastest);
+  EXPECT_EQ(fastest_attention(Precision::float32, 64, 90), AttentionKernel::portable);
+  EXPECT_EQ(fastest_attention(Precision::bfloat16, 48, 90), AttentionKernel::portable);
+  for (const int capability : {0, 70, 80}) {
+    EXPECT_EQ(fastest_attention(Precision::bfloat16, 64, capability), AttentionKernel::portable) << capability;
+  }
+}
+
 TEST(TensorCoreAttentionErrors, FloatIsRefused) {
   AttentionProblem<float> problem({"", 1, 1, 32, false, 0.0f, {5}});
   problem.shape.kernel = AttentionKernel::tensor_cores;
