@@ -86,6 +86,10 @@ std::vector<DeviceInfo> usable_devices();
 /// Returns the device that kernels run on; nullopt in a host build. Kokkos must be initialized.
 std::optional<DeviceInfo> device_in_use();
 
+/// Checks that kernels find their arguments where the host writes them: the compilers of a device build lay out views
+/// twice, and not all versions agree. No-op in a host build. Kokkos must be initialized. Errors: std::runtime_error.
+void check_kernel_arguments();
+
 /// Bytes of memory that are free on the current device, and bytes in use by any process. 0 if there is no device; for
 /// host memory see train/engine/memory.hpp.
 std::size_t free_device_memory();

@@ -36,9 +36,13 @@ std::size_t first_device() {
 
 }  // namespace
 
-ComputeScope::ComputeScope() : guard_(start_kokkos(settings(default_threads(), first_device()))) {}
+ComputeScope::ComputeScope() : guard_(start_kokkos(settings(default_threads(), first_device()))) {
+  check_kernel_arguments();
+}
 ComputeScope::ComputeScope(const parallel::Launch& launch)
-    : guard_(start_kokkos(settings(launch.threads(), launch.device()))) {}
+    : guard_(start_kokkos(settings(launch.threads(), launch.device()))) {
+  check_kernel_arguments();
+}
 
 void check_precision(Precision precision, bool tf32) {
   const std::optional<DeviceInfo> device = device_in_use();

@@ -14,9 +14,9 @@ namespace mylos::app {
 class ComputeScope {
  public:
   /// Uses the number of threads in OMP_NUM_THREADS, by default one per CPU that this process may run on. Errors: those
-  /// of usable_devices (core/device.hpp).
+  /// of usable_devices and check_kernel_arguments (core/device.hpp).
   ComputeScope();
-  /// Initializes Kokkos for a rank of a launch, which has checked its devices.
+  /// Initializes Kokkos for a rank of a launch, which has checked its devices. Errors: those of check_kernel_arguments.
   explicit ComputeScope(const parallel::Launch& launch);
 
  private:

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <span>
 
@@ -73,6 +74,31 @@ DeviceMemory memory_of_device() {
   return memory;
 }
 
+/// Arguments of the kinds that kernels take. Each moves those behind it.
+struct KernelArguments {
+  ConstVector<float> vector;
+  Matrix<float> matrix;
+  std::uint64_t last;
+};
+
+/// What is read from KernelArguments.
+struct ArgumentValues {
+  std::uint64_t vector, elements, matrix, rows, columns, last;
+
+  bool operator==(const ArgumentValues&) const = default;
+};
+
+KOKKOS_FUNCTION ArgumentValues values_of(const KernelArguments& arguments) {
+  return {reinterpret_cast<std::uint64_t>(arguments.vector.data()),
+          arguments.vector.extent(0),
+          reinterpret_cast<std::uint64_t>(arguments.matrix.data()),
+          arguments.matrix.extent(0),
+          arguments.matrix.extent(1),
+          arguments.last};
+}
+
+__global__ void read_arguments(KernelArguments arguments, ArgumentValues* values) { *values = values_of(arguments); }
+
 }  // namespace
 
 std::vector<DeviceInfo> usable_devices() {
@@ -92,6 +118,22 @@ std::optional<DeviceInfo> device_in_use() {
   int index = 0;
   check(cudaGetDevice(&index), "asking which GPU is in use");
   return describe(index);
+}
+
+void check_kernel_arguments() {
+  const auto values = uninitialized<ArgumentValues>("mylos::argument_values", 1);
+  // The views are only passed; nothing is read or written through them.
+  auto* const data = reinterpret_cast<float*>(values.data());
+  const KernelArguments arguments{ConstVector<float>(data, 3), Matrix<float>(data, 5, 7), 11};
+  const ExecutionSpace space;
+  read_arguments<<<1, 1, 0, space.cuda_stream()>>>(arguments, values.data());
+  check(cudaGetLastError(), "launching a kernel");
+  ArgumentValues read{};
+  check(cudaMemcpyAsync(&read, values.data(), sizeof read, cudaMemcpyDeviceToHost, space.cuda_stream()), "copying from a GPU");
+  check(cudaStreamSynchronize(space.cuda_stream()), "waiting for a kernel");
+  if (read == values_of(arguments)) return;
+  fail("kernels of this build find their arguments where the host did not write them: nvcc lays out Kokkos' views "
+       "differently in its two passes, as that of CUDA 12.9 and later does with Kokkos 4.7.0; build with Kokkos 4.7.2, or 5.0 and later");
 }
 
 std::size_t free_device_memory() { return memory_of_device().available; }
