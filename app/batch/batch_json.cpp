@@ -18,7 +18,7 @@ constexpr const char* micro_batches_key = "micro_batches";
 constexpr const char* fits_key = "fits";
 constexpr const char* planned_key = "planned_memory";
 constexpr const char* used_key = "memory";
-constexpr const char* seconds_key = "step_seconds";
+constexpr const char* step_seconds_key = "step_seconds";
 constexpr const char* loss_key = "first_loss";
 constexpr const char* last_loss_key = "last_loss";
 constexpr const char* failure_key = "failure";
@@ -39,7 +39,7 @@ nlohmann::ordered_json row_json(const BatchRow& row, const std::string& work, bo
   json[fits_key] = row.fits;
   json[planned_key] = row.planned;
   json[used_key] = optional_value(row.used);
-  json[seconds_key] = optional_value(row.seconds);
+  json[step_seconds_key] = optional_value(row.seconds);
   json[train::rate_key(work)] = optional_value(row.rate);
   json[loss_key] = optional_value(row.loss);
   json[last_loss_key] = optional_value(row.last_loss);
@@ -74,7 +74,7 @@ BatchRow read_batch_row(const mylos::Json& object, const std::string& work, cons
                .micro_batches = count_member(object, micro_batches_key, location),
                .fits = as_bool(member(object, fits_key, location), JsonLocation(location, fits_key)),
                .planned = count_member(object, planned_key, location),
-               .seconds = optional_number_of(object, seconds_key, location),
+               .seconds = optional_number_of(object, step_seconds_key, location),
                .rate = optional_number_of(object, train::rate_key(work), location),
                .loss = optional_number_of(object, loss_key, location),
                .last_loss = optional_number_of(object, last_loss_key, location)};

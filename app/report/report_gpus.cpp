@@ -18,18 +18,18 @@ namespace {
 constexpr double gibibyte = 1u << 30, not_known = std::numeric_limits<double>::quiet_NaN();
 
 /// A quantity of a GPU, as shown.
-struct Quantity {
+struct GpuQuantity {
   const char* title;
   const char* unit;
   std::optional<double> train::GpuReading::*field;
   double scale;
 };
-constexpr Quantity quantities[] = {
+constexpr GpuQuantity quantities[] = {
     {"Utilisation", "% of the time in which a kernel ran", &train::GpuReading::utilization, 1.0},
     {"GPU memory", "GiB in use", &train::GpuReading::memory, gibibyte},
     {"Power", "W", &train::GpuReading::power, 1.0}};
 
-double value_of(const train::GpuReading& reading, const Quantity& quantity) {
+double value_of(const train::GpuReading& reading, const GpuQuantity& quantity) {
   const std::optional<double>& value = reading.*quantity.field;
   return value ? *value / quantity.scale : not_known;
 }
@@ -70,7 +70,7 @@ class RunningTime {
   std::map<double, double> minutes_;
 };
 
-std::vector<CurvePoint> points_of(const train::GpuSeries& gpu, const Quantity& quantity, const RunningTime& time) {
+std::vector<CurvePoint> points_of(const train::GpuSeries& gpu, const GpuQuantity& quantity, const RunningTime& time) {
   std::vector<CurvePoint> points;
   for (const auto& point : gpu.points) points.push_back({time.minutes(point.time), value_of(point.reading, quantity)});
   std::ranges::stable_sort(points, {}, &CurvePoint::x);
@@ -78,7 +78,7 @@ std::vector<CurvePoint> points_of(const train::GpuSeries& gpu, const Quantity& q
 }
 
 /// Returns the mean, minimum and maximum over all GPUs in each of several equal parts of the time.
-std::vector<Curve> curves_of_many(const std::vector<train::GpuSeries>& gpus, const Quantity& quantity,
+std::vector<Curve> curves_of_many(const std::vector<train::GpuSeries>& gpus, const GpuQuantity& quantity,
                                   const RunningTime& time) {
   constexpr std::size_t parts = 200;
   struct Part {
@@ -109,7 +109,7 @@ std::vector<Curve> curves_of_many(const std::vector<train::GpuSeries>& gpus, con
   return curves;
 }
 
-std::string quantity_chart(const std::vector<train::GpuSeries>& gpus, const Quantity& quantity,
+std::string quantity_chart(const std::vector<train::GpuSeries>& gpus, const GpuQuantity& quantity,
                            const RunningTime& time) {
   constexpr std::size_t most_curves = 4;
   Chart chart{.title = quantity.title, .x_name = "time, minutes", .whole_x = false, .unit = quantity.unit};
@@ -131,7 +131,7 @@ struct GpuFigures {
   double joules = 0.0;
 };
 
-double mean_of(const std::vector<train::GpuSeries>& gpus, const Quantity& quantity) {
+double mean_of(const std::vector<train::GpuSeries>& gpus, const GpuQuantity& quantity) {
   double sum = 0.0, count = 0.0;
   for (const train::GpuSeries& gpu : gpus) {
     for (const auto& point : gpu.points) {
@@ -184,7 +184,7 @@ std::string kind_of(const train::GpuSeries& gpu) { return gpu.points.empty() ? "
 std::string one_run_html(const std::vector<train::GpuSeries>& gpus) {
   const RunningTime time(gpus);
   std::vector<std::string> charts;
-  for (const Quantity& quantity : quantities) charts.push_back(quantity_chart(gpus, quantity, time));
+  for (const GpuQuantity& quantity : quantities) charts.push_back(quantity_chart(gpus, quantity, time));
   HtmlTable table = figures_table("node/index");
   for (const train::GpuSeries& gpu : gpus) table.add(cells_of(name_of(gpu), kind_of(gpu), figures_of({gpu})));
   if (gpus.size() > 1) table.add(cells_of("all", count_of(gpus.size(), "GPU"), figures_of(gpus)));

@@ -73,7 +73,7 @@ std::vector<RankPlacement> placements_of(const std::vector<Station>& stations) {
                           .process = station.process,
                           .node = node,
                           .rank_of_node = ranks_of_node[node]++,
-                          .processors = to_string(station.allowed),
+                          .processors = mylos::to_string(station.allowed),
                           .job = station.job.data()});
   }
   return placements;
