@@ -52,7 +52,7 @@ run_ctest() {
   local build=$root/build/$1 rc=0
   shift
   rm -f "$build/junit.xml"
-  (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit junit.xml -j $((2 * $(nproc))) "$@") \
+  (cd "$build" && ctest --output-on-failure --test-output-size-passed 10000000 --test-output-size-failed 10000000 --no-tests=error --output-junit junit.xml -j $((2 * $(nproc))) "$@") \
     >"$build/test.log" 2>&1 || rc=1
   if [ ! -s "$build/junit.xml" ]; then
     tail -n 60 "$build/test.log" >&2

@@ -14,15 +14,37 @@ def reason(output):
     return match.group(1).strip() if match else "no reason given"
 
 
+def tests_of_shard(output):
+    """Yields (name, state, output) of each test in the output of one of several processes that share a program's tests. The state is
+    OK, FAILED or SKIPPED. A test that did not end is FAILED."""
+    for text in re.split(r"^\[ RUN      \] ", output, flags=re.MULTILINE)[1:]:
+        name = text.split("\n", 1)[0]
+        state = re.search(r"^\[ +(OK|FAILED|SKIPPED) +\] " + re.escape(name), text, re.MULTILINE)
+        yield name, state[1] if state else "FAILED", text
+
+
+def results(path):
+    """Yields (name, state, output) of all tests in a report of ctest."""
+    states = {"run": "OK", "fail": "FAILED"}
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        name, status, output = case.get("name"), case.get("status"), case.findtext("system-out") or ""
+        if status == "disabled":
+            yield name, "SKIPPED", ": Skipped\ndisabled\n"
+            continue
+        state = "SKIPPED" if case.find("skipped") is not None else states.get(status, "FAILED")
+        tests = list(tests_of_shard(output)) if "Note: This is test shard " in output else []
+        yield from tests
+        if not tests or (state == "FAILED" and all(each != "FAILED" for _, each, _ in tests)):
+            yield name, state, output
+
+
 def main(path):
     passed, failed, skipped = 0, [], {}
-    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
-        name, status = case.get("name"), case.get("status")
-        if status == "run":
+    for name, state, output in results(path):
+        if state == "OK":
             passed += 1
-        elif status == "disabled" or case.find("skipped") is not None:
-            why = "disabled" if status == "disabled" else reason(case.findtext("system-out") or "")
-            skipped.setdefault(why, []).append(name)
+        elif state == "SKIPPED":
+            skipped.setdefault(reason(output), []).append(name)
         else:
             failed.append(name)
     for why, names in sorted(skipped.items()):
