@@ -393,8 +393,8 @@ TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
   const auto& [mode, recompute] = GetParam();
   const fs::path model = directory_ / "larger", questions = directory_ / "long.json";
   write_tiny_model(model, {.positions = 384, .hidden = 384, .layers = 6, .feed_forward = 1536});
-  write_file(questions, long_questions(24, 384));
-  const Words same = {"--model", model, "--batch",      "24",  "--steps",     "1",
+  write_file(questions, long_questions(12, 384));
+  const Words same = {"--model", model, "--batch",      "12",  "--steps",     "1",
                       "--mode",  mode,  "--max-length", "384", "--recompute", recompute};
   Words plan = {"--gpu", "cpu", "--gpus", "2", "--threads", "1", "--data", questions};
   Words train = {"train", "--train", questions, "--output", run_, "--gemm", default_gemm_provider()};
