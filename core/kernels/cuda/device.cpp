@@ -129,11 +129,14 @@ void check_kernel_arguments() {
   read_arguments<<<1, 1, 0, space.cuda_stream()>>>(arguments, values.data());
   check(cudaGetLastError(), "launching a kernel");
   ArgumentValues read{};
-  check(cudaMemcpyAsync(&read, values.data(), sizeof read, cudaMemcpyDeviceToHost, space.cuda_stream()), "copying from a GPU");
+  check(cudaMemcpyAsync(&read, values.data(), sizeof read, cudaMemcpyDeviceToHost, space.cuda_stream()),
+        "copying from a GPU");
   check(cudaStreamSynchronize(space.cuda_stream()), "waiting for a kernel");
   if (read == values_of(arguments)) return;
-  fail("kernels of this build find their arguments where the host did not write them: nvcc lays out Kokkos' views "
-       "differently in its two passes, as that of CUDA 12.9 and later does with Kokkos 4.7.0; build with Kokkos 4.7.2, or 5.0 and later");
+  fail(
+      "kernels of this build find their arguments where the host did not write them: nvcc lays out Kokkos' views "
+      "differently in its two passes, as that of CUDA 12.9 and later does with Kokkos 4.7.0; build with Kokkos 4.7.2, "
+      "or 5.0 and later");
 }
 
 std::size_t free_device_memory() { return memory_of_device().available; }

@@ -1,7 +1,8 @@
 #include "core/device.hpp"
 
 /// Compiled by scripts/test-cuda, which compares the sizes of these arrays, from the host's pass, with those of the
-/// kernel's parameters, from the device's pass. If they differ, kernels read arguments where the host did not write them.
+/// kernel's parameters, from the device's pass. If they differ, kernels read arguments where the host did not write
+/// them.
 namespace mylos {
 
 struct Arguments {
