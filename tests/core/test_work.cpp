@@ -210,7 +210,6 @@ TYPED_TEST(WorkOf, PoolingKeepsAByteOfEachWindow) {
   const Matrix<T> x("x", 24, columns), y("y", 6, columns), mean("mean", 2, columns), pixels("pixels", 10, 3);
   const Matrix<std::uint8_t> taken("taken", 6, columns);
   const Vector<std::uint8_t> bytes("bytes", 30);
-  const PoolingShape shape{.height = 3, .width = 4};
   const ExecutionSpace& space = this->space;
   const double n = 24.0 * columns, pooled = 6.0 * columns;
   EXPECT_EQ(reported("mylos::pooling::max",
