@@ -42,8 +42,8 @@ int run_eval(const Arguments& configured) {
   arguments.run.task.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const EvaluationDirectory results(engine.output, arguments.overwrite);
+  const ComputeScope compute;  // before the task, whose model depends on the device
   const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_line);
-  const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
   train::Evaluator evaluator(*task, engine.precision, engine.gemm);
   const train::Metrics metrics = evaluator.evaluate();

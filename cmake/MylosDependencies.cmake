@@ -93,17 +93,20 @@ if(MYLOS_ENABLE_CUDA)
   find_package(CUDAToolkit QUIET)
   mylos_require(CUDAToolkit_FOUND "The CUDA toolkit" nvidia-cuda-toolkit cuda)
   # Such a build compiles, and its kernels read wrong arguments (core/device.hpp, check_kernel_arguments).
-  get_target_property(mylos_kokkos_headers Kokkos::kokkoscore INTERFACE_INCLUDE_DIRECTORIES)
-  find_file(MYLOS_MDSPAN_CONFIG experimental/__p0009_bits/config.hpp HINTS ${mylos_kokkos_headers}
-            "${Kokkos_DIR}/../../../include" NO_DEFAULT_PATH)
-  mark_as_advanced(MYLOS_MDSPAN_CONFIG)
-  if(MYLOS_MDSPAN_CONFIG)
-    file(STRINGS "${MYLOS_MDSPAN_CONFIG}" mylos_no_unique_address REGEX "!defined\\(__NVCC__\\) \\|\\| MDSPAN_HAS_CXX_20\\)")
-  endif()
-  if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.9 AND mylos_no_unique_address AND NOT "IMPL_VIEW_LEGACY" IN_LIST Kokkos_OPTIONS)
-    message(FATAL_ERROR "The Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} does not work with CUDA ${CUDAToolkit_VERSION}: kernels would "
-                        "read their arguments where the host did not write them. Use Kokkos 4.7.2, or 5.0 and later, or build "
-                        "Kokkos with -DKokkos_ENABLE_IMPL_VIEW_LEGACY=ON.")
+  if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.9 AND Kokkos_VERSION VERSION_GREATER_EQUAL 4.7
+     AND NOT "IMPL_VIEW_LEGACY" IN_LIST Kokkos_OPTIONS)
+    get_target_property(mylos_kokkos_headers Kokkos::kokkoscore INTERFACE_INCLUDE_DIRECTORIES)
+    find_file(mylos_mdspan_config experimental/__p0009_bits/config.hpp HINTS ${mylos_kokkos_headers}
+              "${Kokkos_DIR}/../../../include" NO_DEFAULT_PATH NO_CACHE)
+    set(mylos_no_unique_address)
+    if(mylos_mdspan_config)
+      file(STRINGS "${mylos_mdspan_config}" mylos_no_unique_address REGEX "!defined\\(__NVCC__\\) \\|\\| MDSPAN_HAS_CXX_20\\)")
+    endif()
+    if(mylos_no_unique_address)
+      message(FATAL_ERROR "The Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} does not work with CUDA ${CUDAToolkit_VERSION}: kernels would "
+                          "read their arguments where the host did not write them. Use Kokkos 4.7.2, or 5.0 and later, or one built "
+                          "with -DKokkos_ENABLE_IMPL_VIEW_LEGACY=ON, and name it with -DKokkos_DIR in this build tree.")
+    endif()
   endif()
 endif()
 

@@ -48,7 +48,8 @@ set(mylos_test_cache ONEDNN_PRIMITIVE_CACHE_CAPACITY=1024)
 #
 # UNITS_OF: in a unity build, the folder's sources are compiled with those of another folder, which was added before, and
 # its own library is an interface library. Fewer units include the headers of Kokkos and the standard library fewer
-# times, which takes nvcc nine seconds each. Sets mylos_folder_target to the target that compiles the sources.
+# times, which takes nvcc nine seconds each. For the same reason units have up to 40 files; CMAKE_UNITY_BUILD_BATCH_SIZE
+# counts for tests. Sets mylos_folder_target to the target that compiles the sources.
 function(mylos_folder folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "UNITS_OF" "SOURCES;PUBLIC;PRIVATE")
   string(REPLACE "/" "_" name "${folder}")
@@ -87,7 +88,7 @@ endfunction()
 # mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
 #
 # Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
-# <name>; with sanitizers, four ctests that each run a part of them. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. OPTIMIZED: compiles the tests
+# <name>; with sanitizers, four ctests that each run a part of them within 600 s. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. OPTIMIZED: compiles the tests
 # with optimisation. TIMEOUT: per test, 300 s by default. Does nothing without sources.
 function(mylos_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "TIMEOUT" "SOURCES;LINK")

@@ -261,8 +261,8 @@ int bench_step(const Arguments& configured) {
   resolve_model_argument(arguments);
   arguments.run.task.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
+  const ComputeScope compute;  // before the task, whose model depends on the device
   const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_once);
-  const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
   validate(engine, *task);
   StepBench bench(arguments, *task);

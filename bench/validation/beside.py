@@ -161,7 +161,7 @@ class Beside:
         return [step["loss"] for step in self.ours(LOSS_STEPS, precision, *self.data.without_dropout, *attention_option(attention))]
 
     def timed_of_ours(self, precision):
-        """Returns the fastest attention kernel that works, its rates, and its bytes of device memory. Another kernel is timed only if one
+        """Returns the first attention kernel that works, its rates, and its bytes of device memory. Another kernel is timed only if one
         fails: with long texts it may take a hundred times as long. Errors: Failed if all fail; OutOfTime."""
         for attention in self.subject.attentions(self.session, precision):
             who = f"attention {attention}" if attention else "Mylos"

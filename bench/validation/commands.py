@@ -57,9 +57,21 @@ class Done:
         return f"{said[-1].strip()} ({how})" if said else how
 
 
+RUNNING = set()  # leaders of the process groups of running commands
+
+
+def end_all():
+    """Ends all commands. Later ones are not started."""
+    RUNNING.add(None)
+    for leader in RUNNING - {None}:
+        end_group(leader)
+
+
 def run(command, limit, environment=None, directory=None):
     """Runs a command for at most `limit` seconds, and then ends it with all processes that it started."""
     begin = time.monotonic()
+    if None in RUNNING:
+        return Done(1, "", "the validation was stopped", 0.0, False)
     try:
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, errors="replace", env=environment, cwd=directory,
@@ -67,6 +79,7 @@ def run(command, limit, environment=None, directory=None):
     except OSError as error:
         return Done(127, "", f"{command[0]}: {error.strerror}", 0.0, False)
     timed_out = False
+    RUNNING.add(process.pid)
     try:
         output, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
@@ -76,6 +89,8 @@ def run(command, limit, environment=None, directory=None):
     except BaseException:
         end_group(process.pid)
         raise
+    finally:
+        RUNNING.discard(process.pid)
     return Done(process.returncode, output, errors, time.monotonic() - begin, timed_out)
 
 

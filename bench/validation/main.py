@@ -22,7 +22,7 @@ from validation import report, target
 from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
-from validation.commands import Clock, OutOfTime
+from validation.commands import Clock, OutOfTime, end_all
 from validation.ranks import ranks
 from validation.record import Record, say
 from validation.sanitizer import sanitize
@@ -43,8 +43,13 @@ class Stopped(BaseException):
     """A signal asked this process to end. What was found so far is reported."""
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
 def stop(number, _):
-    signal.signal(number, signal.SIG_IGN)
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    end_all()
     raise Stopped(signal.Signals(number).name)
 
 
@@ -184,6 +189,8 @@ def validate(options, scratch):
         run_parts(session, options, whole)
     except Stopped as signal_name:
         record.check("options", "the whole validation", False, f"it was stopped by {signal_name} after {time.monotonic() - begin:.0f} s")
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the report is written
     for name in sorted(session.unused):
         record.check("options", f"--only {name}", False, f"{' and '.join(options.parts)} {'have' if len(options.parts) > 1 else 'has'} no such job")
     result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
@@ -199,7 +206,7 @@ def validate(options, scratch):
 def main():
     options = arguments()
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order of nvidia-smi
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, stop)
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
     try:

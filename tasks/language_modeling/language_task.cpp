@@ -18,9 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-nn::LlamaShape shape_of(const TaskConfig& configured, const data::LlamaConfig& config, Precision precision) {
+nn::LlamaShape shape_of(const TaskConfig& configured, const data::LlamaConfig& config, Precision precision,
+                        const Notice& notice) {
   nn::LlamaShape shape = llama_shape_of(config);
-  shape.attention = attention_kernel(configured, precision, shape.head_size);
+  shape.attention = attention_kernel(configured, precision, shape.head_size, notice);
   return shape;
 }
 
@@ -49,7 +50,7 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       pretrained_(configured_.model),
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
-      model_(nn::make_llama(shape_of(configured_, llama_, run.engine.precision), run.engine.precision)) {
+      model_(nn::make_llama(shape_of(configured_, llama_, run.engine.precision, notice_), run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));

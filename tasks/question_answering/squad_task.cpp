@@ -28,9 +28,10 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-nn::BertShape shape_of(const TaskConfig& configured, const data::BertConfig& bert, Precision precision) {
+nn::BertShape shape_of(const TaskConfig& configured, const data::BertConfig& bert, Precision precision,
+                       const Notice& notice) {
   nn::BertShape shape = bert_shape(bert, configured.dropout);
-  shape.attention = attention_kernel(configured, precision, shape.hidden / shape.heads);
+  shape.attention = attention_kernel(configured, precision, shape.hidden / shape.heads, notice);
   return shape;
 }
 
@@ -53,8 +54,8 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       bert_(data::read_bert_config(pretrained_)),
       switches_(data::read_tokenizer_options(configured_.model)),
       tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
-      model_(
-          nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision), run.engine.precision)) {
+      model_(nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision, notice_),
+                                              run.engine.precision)) {
   check_length(config_, bert_);
   if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
   if (reads == Reads::model_and_data) read_data();

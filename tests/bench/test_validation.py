@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 
@@ -41,13 +42,13 @@ def tables(folder):
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
 
 
-def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
+def passed_on_a_gpu(part, folder=ROOT / "bench/results", among=""):
     """Returns the compute capabilities (90 is 9.0) of the committed tables of scripts/validate-gpu that have checks of this part, all of
-    which passed, and left none out."""
+    which passed, and left none out. `among`: a part of the name of one of the checks."""
 
     def passed(table):
-        checks = [check["passed"] for check in table.get("checks", []) if check["part"] == part]
-        return bool(checks) and all(checks) and all(entry["part"] != part for entry in table.get("left_out", []))
+        checks = [check for check in table.get("checks", []) if check["part"] == part]
+        return any(among in check["name"] for check in checks) and all(check["passed"] for check in checks) and all(entry["part"] != part for entry in table.get("left_out", []))
 
     capability = lambda table: int(table.get("target", {}).get("gpu", {}).get("compute_capability", "0").replace(".", ""))
     return sorted({capability(table) for table in tables(folder) if passed(table)})
@@ -63,20 +64,21 @@ class Defaults(unittest.TestCase):
 
     def test_tensor_cores_attend_by_default_where_their_losses_agreed(self):
         text = (ROOT / "core/kernels/attention.cpp").read_text(encoding="utf-8")
-        found = ", ".join(map(str, passed_on_a_gpu("agreement")))
+        found = ", ".join(map(str, passed_on_a_gpu("agreement", among="with tensor-cores")))
         self.assertIn(f"validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
 
     def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             self.assertFalse(passed_on_a_gpu("nccl", folder))
-            checks = [{"part": "nccl", "passed": True}, {"part": "runs", "passed": False}]
+            checks = [{"part": "nccl", "name": "a", "passed": True}, {"part": "runs", "name": "b", "passed": False}]
             write(folder / "a.json", json.dumps({"checks": checks}))
             self.assertTrue(passed_on_a_gpu("nccl", folder))
+            self.assertFalse(passed_on_a_gpu("nccl", folder, among="b"))
             left_out = [{"part": "nccl", "name": "nccl train sharded", "why": "no time is left"}]
             write(folder / "a.json", json.dumps({"checks": checks, "left_out": left_out}))
             self.assertFalse(passed_on_a_gpu("nccl", folder))
-            write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "passed": False}]}))
+            write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "name": "c", "passed": False}]}))
             self.assertFalse(passed_on_a_gpu("nccl", folder))
 
 
@@ -102,7 +104,7 @@ class Attentions(unittest.TestCase):
         for other in (self.kernels("float"), self.kernels("half", architecture=70), self.kernels("half", stand_in=True)):
             self.assertEqual(other, ["portable"])
 
-    def test_ratios_use_the_fastest_kernel_that_runs(self):
+    def test_ratios_use_the_first_kernel_that_runs(self):
         def steps(_, attention):
             timed.append(attention)
             if attention in errors:
@@ -218,6 +220,32 @@ class Reading(unittest.TestCase):
         text = "error( cudaErrorIllegalAddress): an illegal memory access\\nBacktrace:\\n    /bin/mylos [0x55aa]\\n[0x5578b6e22c31]"
         done = commands.run(["sh", "-c", f"printf '{text}\\n' >&2; kill -6 $$"], 30)
         self.assertEqual(done.reason(), "error( cudaErrorIllegalAddress): an illegal memory access (signal 6)")
+
+    def test_a_signal_ends_commands_and_keeps_what_was_found(self):
+        script = """
+import os, signal, sys, time, types
+sys.path.insert(0, sys.argv[1])
+from validation import commands, main, record
+found = record.Record()
+main.open_bundle = lambda *_: types.SimpleNamespace(manifest={"commit": "c"})
+main.Session = lambda *_: types.SimpleNamespace(record=found, bundle=main.open_bundle(), unused=set(), prepare=lambda: None)
+main.check_target = lambda *_: {}
+def parts(*_):
+    found.check("tests", "one", True)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    commands.run(["sleep", "60"], 60)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+main.run_parts = parts
+main.report.write = lambda result, *_: print([(check["name"], check["passed"]) for check in result["checks"]]) or []
+for number in main.SIGNALS:
+    signal.signal(number, main.stop)
+print(main.validate(types.SimpleNamespace(seconds=9, bundle=None, dry_run=True, parts=[], output=None), None))
+"""
+        begin = time.monotonic()
+        done = commands.run([sys.executable, "-c", script, ROOT / "bench"], 50)
+        self.assertEqual(done.output.splitlines(), ["[('one', True), ('the whole validation', False)]", "1"], done.errors)
+        self.assertIn("stopped by SIGTERM", done.errors)
+        self.assertLess(time.monotonic() - begin, 30)
 
     def test_exhausted_budget_differs_from_a_timeout(self):
         with self.assertRaises(commands.OutOfTime):

@@ -135,8 +135,8 @@ void check_kernel_arguments() {
   if (read == values_of(arguments)) return;
   fail(
       "kernels of this build find their arguments where the host did not write them: nvcc lays out Kokkos' views "
-      "differently in its two passes, as that of CUDA 12.9 and later does with Kokkos 4.7.0; build with Kokkos 4.7.2, "
-      "or 5.0 and later");
+      "differently in its two passes, as that of CUDA 13 does with Kokkos 4.7.0; build with Kokkos 4.7.2, or 5.0 and "
+      "later");
 }
 
 std::size_t free_device_memory() { return memory_of_device().available; }
