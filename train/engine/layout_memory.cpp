@@ -76,8 +76,7 @@ void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute reco
   plan.workspace = product_bytes(products, ranks);
 }
 
-/// The bytes in which CUDA gives memory. On an H200, arrays of 48.05 MiB, of the layers of BERT-large, take 50 MiB
-/// each.
+/// The bytes in which CUDA gives memory. On an H200, an array of 48.05 MiB takes 50 MiB.
 constexpr std::size_t device_block = std::size_t{2} << 20;
 
 /// Plans a layout with a given micro-batch limit.
