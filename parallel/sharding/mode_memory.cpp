@@ -7,28 +7,16 @@
 namespace mylos::parallel {
 namespace {
 
-std::size_t whole_blocks(std::size_t bytes, std::size_t block) { return (bytes + block - 1) / block * block; }
-
-std::size_t capacity_of(const ParameterUnit& unit, std::size_t shards) {
-  return shard_size(unit.size, shards) * shards;
-}
-
-/// Returns the bytes of one array per unit with `element` bytes for each of its elements, or for each of a rank's
-/// slice.
-std::size_t bytes_of_units(const ParameterTable& table, std::size_t shards, bool sliced, std::size_t element,
-                           std::size_t block) {
+std::size_t sum_of_capacities(const ParameterTable& table, std::size_t shards) {
   std::size_t sum = 0;
-  for (const ParameterUnit& unit : table.units()) {
-    sum += whole_blocks(capacity_of(unit, shards) / (sliced ? shards : 1) * element, block);
-  }
+  for (const ParameterUnit& unit : table.units()) sum += shard_size(unit.size, shards) * shards;
   return sum;
 }
 
-/// Returns the bytes of an array that has room for any unit.
-std::size_t bytes_of_largest(const ParameterTable& table, std::size_t shards, std::size_t element, std::size_t block) {
+std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
   std::size_t largest = 0;
-  for (const ParameterUnit& unit : table.units()) largest = std::max(largest, capacity_of(unit, shards));
-  return whole_blocks(largest * element, block);
+  for (const ParameterUnit& unit : table.units()) largest = std::max(largest, shard_size(unit.size, shards) * shards);
+  return largest;
 }
 
 }  // namespace
@@ -42,22 +30,20 @@ std::size_t units_at_once(const ParameterTable& table) {
 }
 
 ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
-                       Precision precision, std::size_t block) {
-  const auto of_units = [&](bool sliced, std::size_t element) {
-    return bytes_of_units(table, shards, sliced, element, block);
-  };
-  const auto of_largest = [&](std::size_t element) { return bytes_of_largest(table, shards, element, block); };
-  const bool splits_values = shards_values(settings.kind), splits_gradients = shards_gradients(settings.kind);
-  const std::size_t element = bytes_of(precision);
-  ModeMemory memory{.slices = of_units(true, sizeof(float))};
-  const bool has_master_weights = splits_values || precision != Precision::float32;
-  memory.values = splits_values ? units_at_once(table) * of_largest(element) : of_units(false, element);
-  if (has_master_weights) memory.values += memory.slices;
+                       Precision precision) {
+  const std::size_t all = sum_of_capacities(table, shards), mine = all / shards;
+  const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
+  const bool splits_gradients = shards_gradients(settings.kind);
+  ModeMemory memory{.slices = mine};
+  const bool has_master_weights = shards_values(settings.kind) || precision != Precision::float32;
+  memory.values = (shards_values(settings.kind) ? units_at_once(table) * largest : all) * element;
+  if (has_master_weights) memory.values += mine * sizeof(float);
+  const std::size_t summed = splits_gradients ? mine : all;
   const std::size_t whole = splits_gradients ? units_at_once(table) : 0;
   const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
-  memory.gradients = (1 + levels) * of_units(splits_gradients, sizeof(float)) + whole * of_largest(sizeof(float));
+  memory.gradients = (summed * (1 + levels) + whole * largest) * sizeof(float);
   const std::size_t rounded = splits_gradients ? whole : AllReducedGradients::rounded_positions;
-  memory.exchange = settings.bfloat16_gradients ? rounded * of_largest(sizeof(bfloat16)) : 0;
+  memory.exchange = settings.bfloat16_gradients ? rounded * largest * sizeof(bfloat16) : 0;
   return memory;
 }
 

@@ -115,13 +115,12 @@ std::size_t units_at_once(const ParameterTable& table);
 /// The memory of a rank in a mode, in bytes, by formula. With P parameters split among n ranks, slices have P/n
 /// elements.
 struct ModeMemory {
-  std::size_t slices = 0;     ///< of a float for each element of this rank's slices, as each optimizer slot has
+  std::size_t slices = 0;     ///< elements of this rank's slices; each optimizer slot has as many floats
   std::size_t values = 0;     ///< in the compute type, with gathered units and float master weights
   std::size_t gradients = 0;  ///< including units that are being summed
   std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
 };
-/// `block`: the bytes of the blocks in which the device gives memory to each array of a unit.
 ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
-                       Precision precision, std::size_t block = 1);
+                       Precision precision);
 
 }  // namespace mylos::parallel

@@ -76,9 +76,6 @@ void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute reco
   plan.workspace = product_bytes(products, ranks);
 }
 
-/// The bytes in which CUDA gives memory. On an H200, an array of 48.05 MiB takes 50 MiB.
-constexpr std::size_t device_block = std::size_t{2} << 20;
-
 /// Plans a layout with a given micro-batch limit.
 MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::size_t steps,
                     const MicroBatchLimit& limit, const RankLayout& layout, const RankCounts& ranks) {
@@ -92,12 +89,12 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
                .bfloat16_gradients = config.parallel.bfloat16_gradients,
                .tree_sums = layout.split.micro_batch_groups > 0,
                .micro_batches = bounds.micro_batches};
-  const parallel::ModeMemory held = parallel::mode_memory(plan.mode, layout.shards, workload.model.table(),
-                                                          config.precision, ranks.on_host ? 1 : device_block);
+  const parallel::ModeMemory held =
+      parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);
-  plan.optimizer = held.slices * slots;
+  plan.optimizer = held.slices * slots * sizeof(float);
   count_passes(plan, workload, config.recompute, ranks);
   // Tensors are loaded in host memory, which a device build does not plan.
   plan.loading = ranks.on_host ? largest_piece(workload.model.table()) : 0;
