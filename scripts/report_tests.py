@@ -34,11 +34,12 @@ def results(path):
         skipped = case.find("skipped")  # also written for a program that is not there
         was_skipped = skipped is not None and skipped.get("message", "").startswith("SKIP_")
         state = "SKIPPED" if was_skipped else states.get(status, "FAILED")
-        is_shard = "Note: This is test shard " in output
-        tests = list(tests_of_shard(output)) if is_shard else []
+        if "Note: This is test shard " not in output:
+            yield name, state, output
+            continue
+        tests = list(tests_of_shard(output))
         yield from tests
-        failures = [each for each, of_test, _ in tests if of_test == "FAILED"]
-        if (state == "FAILED" and not failures) or not is_shard:
+        if state == "FAILED" and not any(of_test == "FAILED" for _, of_test, _ in tests):
             yield name, state, output
 
 

@@ -4,8 +4,8 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
-
 
 # Lines of the backtrace with which Kokkos ends a program.
 BACKTRACE = r"Backtrace:|\s*(\S*\s)?\[0x[0-9a-f]+\]"
@@ -58,19 +58,20 @@ class Done:
 
 
 RUNNING = set()  # leaders of the process groups of running commands
+STOPPED = threading.Event()  # no more commands are started
 
 
 def end_all():
     """Ends all commands. Later ones are not started."""
-    RUNNING.add(None)
-    for leader in RUNNING - {None}:
+    STOPPED.set()
+    for leader in list(RUNNING):
         end_group(leader)
 
 
 def run(command, limit, environment=None, directory=None):
     """Runs a command for at most `limit` seconds, and then ends it with all processes that it started."""
     begin = time.monotonic()
-    if None in RUNNING:
+    if STOPPED.is_set():
         return Done(1, "", "the validation was stopped", 0.0, False)
     try:
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -50,7 +50,7 @@ def stop(number, _):
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     end_all()
-    raise Stopped(signal.Signals(number).name)
+    raise Stopped(f"stopped by {signal.Signals(number).name}")
 
 
 class Session:
@@ -187,8 +187,8 @@ def validate(options, scratch):
     try:
         session.prepare()
         run_parts(session, options, whole)
-    except Stopped as signal_name:
-        record.check("options", "the whole validation", False, f"it was stopped by {signal_name} after {time.monotonic() - begin:.0f} s")
+    except Stopped as reason:
+        record.check("options", "the whole validation", False, f"{reason} after {time.monotonic() - begin:.0f} s")
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the report is written
     for name in sorted(session.unused):
@@ -211,7 +211,7 @@ def main():
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
     try:
         sys.exit(validate(options, scratch))
-    except Refused as reason:
+    except (Refused, Stopped) as reason:
         print(f"validate-gpu: {reason}", file=sys.stderr)
         sys.exit(1)
     finally:

@@ -38,20 +38,18 @@ def link(path, to):
     path.symlink_to(pathlib.Path(to).resolve())
 
 
-def tables(folder):
-    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-
-
 def passed_on_a_gpu(part, folder=ROOT / "bench/results", among=""):
     """Returns the compute capabilities (90 is 9.0) of the committed tables of scripts/validate-gpu that have checks of this part, all of
     which passed, and left none out. `among`: a part of the name of one of the checks."""
 
     def passed(table):
         checks = [check for check in table.get("checks", []) if check["part"] == part]
-        return any(among in check["name"] for check in checks) and all(check["passed"] for check in checks) and all(entry["part"] != part for entry in table.get("left_out", []))
+        is_complete = all(check["passed"] for check in checks) and all(entry["part"] != part for entry in table.get("left_out", []))
+        return is_complete and any(among in check["name"] for check in checks)
 
     capability = lambda table: int(table.get("target", {}).get("gpu", {}).get("compute_capability", "0").replace(".", ""))
-    return sorted({capability(table) for table in tables(folder) if passed(table)})
+    tables = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
+    return sorted({capability(table) for table in tables if passed(table)})
 
 
 class Defaults(unittest.TestCase):
