@@ -88,8 +88,9 @@ endfunction()
 # mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
 #
 # Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
-# <name>; with sanitizers, four ctests that each run a part of them within 600 s. KOKKOS: main() initialises Kokkos before the tests and finalises it after them. OPTIMIZED: compiles the tests
-# with optimisation. TIMEOUT: per test, 300 s by default. Does nothing without sources.
+# <name>; with sanitizers, four ctests that each run a part of them within 600 s. KOKKOS: main() initialises Kokkos before
+# the tests and finalises it after them. OPTIMIZED: compiles the tests with optimisation. TIMEOUT: per test, 300 s by
+# default. Does nothing without sources.
 function(mylos_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "TIMEOUT" "SOURCES;LINK")
   if(NOT arg_SOURCES)

@@ -49,10 +49,11 @@ jobs() {
 # run_ctest PRESET ARGUMENTS...: runs ctest in build/PRESET and prints tests that did not pass, and a summary. Returns 0 if none failed.
 # Two tests run at a time per core, because launchers, watchdogs and job scripts mostly wait.
 run_ctest() {
-  local build=$root/build/$1 rc=0
+  local build=$root/build/$1 rc=0 most=10000000 # bytes of a test's output in the report
   shift
   rm -f "$build/junit.xml"
-  (cd "$build" && ctest --output-on-failure --test-output-size-passed 10000000 --test-output-size-failed 10000000 --no-tests=error --output-junit junit.xml -j $((2 * $(nproc))) "$@") \
+  (cd "$build" && ctest --output-on-failure --test-output-size-passed $most --test-output-size-failed $most --no-tests=error \
+    --output-junit junit.xml -j $((2 * $(nproc))) "$@") \
     >"$build/test.log" 2>&1 || rc=1
   if [ ! -s "$build/junit.xml" ]; then
     tail -n 60 "$build/test.log" >&2

@@ -81,7 +81,7 @@ struct KernelArguments {
   std::uint64_t last;
 };
 
-/// What is read from KernelArguments.
+/// The values in KernelArguments, as the host or a kernel reads them.
 struct ArgumentValues {
   std::uint64_t vector, elements, matrix, rows, columns, last;
 
