@@ -5,6 +5,8 @@
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/communicator/value_broadcast.hpp"
 
+#include <string>
+
 namespace mylos::app {
 
 std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
@@ -15,9 +17,10 @@ std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const task
     task = kind.make_without_data(run, notice);
   });
   parallel::on_first_rank(ranks, [&] { task->read_data(); });
-  parallel::broadcast_values(
+  const std::string remark = parallel::broadcast_values(
       ranks, [&](ByteWriter& bytes) { task->write_data(bytes); },
       [&](ByteReader& bytes) { task->receive_data(bytes); });
+  if (!remark.empty()) notice(remark);
   return task;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/error.hpp"
+#include "core/base/shared_array.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,9 +22,9 @@
 
 /// Values as bytes, for other processes of the same program on the same kind of machine. Not a file format.
 ///
-/// Supports numbers, enumerations and structs of integers without padding; strings and paths; vectors, pairs, maps,
-/// optionals and variants of supported types; and any type for which a function `members(value)` returns a tuple of
-/// references to its members (std::tie).
+/// Supports numbers, enumerations and structs of integers without padding; strings and paths; vectors, shared arrays,
+/// pairs, maps, optionals and variants of supported types; and any type for which a function `members(value)` returns a
+/// tuple of references to its members (std::tie).
 namespace mylos {
 
 /// Types that refer to memory outside of the value. Their bytes are meaningless in another process.
@@ -37,15 +38,22 @@ template <class Value>
 inline constexpr bool is_copied =
     std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float> || std::is_same_v<Value, double>;
 
+/// Shared arrays of at least this many bytes can be passed on by other means than the bytes.
+inline constexpr std::size_t least_array_apart = std::size_t{64} << 10;
+
 /// Appends values to bytes, which are collected or passed on in pieces.
 class ByteWriter {
  public:
   /// Takes a piece. The string's memory is used again for the next one.
   using Sink = std::function<void(std::string& piece)>;
+  /// Takes a large shared array. If it returns memory with the same values, the array moves there.
+  using ArraySink = std::function<SharedBytes(std::span<const std::byte> array)>;
 
   ByteWriter() = default;
-  /// Passes the bytes to `sink` in pieces of `piece` bytes. The last one may be shorter; finish() passes it.
-  ByteWriter(std::size_t piece, Sink sink) : piece_(piece), sink_(std::move(sink)) {}
+  /// Passes the bytes to `sink` in pieces of `piece` bytes. The last one may be shorter; finish() passes it. With
+  /// `arrays`, also passes the bytes before each large shared array, then the array to `arrays`.
+  ByteWriter(std::size_t piece, Sink sink, ArraySink arrays = {})
+      : piece_(piece), sink_(std::move(sink)), arrays_(std::move(arrays)) {}
 
   template <class Value>
   void add(const Value& value) {
@@ -76,6 +84,16 @@ class ByteWriter {
     } else {
       for (const Element& element : elements) add(element);
     }
+  }
+  template <class Element>
+  void add(const SharedArray<Element>& array) {
+    static_assert(is_copied<Element> && !is_reference<Element>, "padding or addresses");
+    const std::span<const std::byte> bytes = std::as_bytes(array.span());
+    add(array.size());
+    if (!arrays_ || bytes.size() < least_array_apart) return append(bytes.data(), bytes.size());
+    finish();
+    SharedBytes shared = arrays_(bytes);
+    if (shared.memory) array.move_to(std::move(shared));
   }
   template <class Key, class Value>
   void add(const std::map<Key, Value>& entries) {
@@ -122,6 +140,7 @@ class ByteWriter {
   std::string bytes_;
   std::size_t piece_ = std::numeric_limits<std::size_t>::max();
   Sink sink_;
+  ArraySink arrays_;
 };
 
 /// Reads values in the order in which ByteWriter added them. Errors: std::invalid_argument if the bytes end early.
@@ -129,10 +148,14 @@ class ByteReader {
  public:
   /// Returns the next piece, which stays valid until the next call; an empty one if there is none.
   using Source = std::function<std::string_view()>;
+  /// Returns the next large shared array, of `bytes` bytes.
+  using ArraySource = std::function<SharedBytes(std::size_t bytes)>;
 
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
-  /// Reads pieces of any size, each of them when it is needed.
-  explicit ByteReader(Source source) : source_(std::move(source)) {}
+  /// Reads pieces of any size, each of them when it is needed. With `arrays`, takes large shared arrays from there, as
+  /// ByteWriter passed them on.
+  explicit ByteReader(Source source, ArraySource arrays = {})
+      : source_(std::move(source)), arrays_(std::move(arrays)) {}
 
   template <class Value>
   void read(Value& value) {
@@ -167,6 +190,20 @@ class ByteReader {
       elements.reserve(left);
       for (; left > 0; --left) read(elements.emplace_back());
     }
+  }
+  template <class Element>
+  void read(SharedArray<Element>& array) {
+    std::size_t size = 0;
+    read(size);
+    if (arrays_ && size * sizeof(Element) >= least_array_apart) {
+      require(bytes_.empty(), "bytes are left before an array");
+      array = SharedArray<Element>(arrays_(size * sizeof(Element)));
+      return;
+    }
+    require(source_ || size <= bytes_.size() / sizeof(Element), "truncated value");
+    std::vector<Element> values(size);
+    copy(values.data(), size * sizeof(Element));
+    array = std::move(values);
   }
   template <class Key, class Value>
   void read(std::map<Key, Value>& entries) {
@@ -220,6 +257,7 @@ class ByteReader {
 
   std::string_view bytes_;
   Source source_;
+  ArraySource arrays_;
 };
 
 template <class Value>

@@ -58,10 +58,10 @@ std::optional<CifarFiles> find_form(const fs::path& directory, const CifarForm& 
 }
 
 /// Converts an image from CHW to HWC and appends it.
-void add_planes(std::string& pixels, std::string_view planes) {
+void add_planes(std::vector<char>& pixels, std::string_view planes) {
   const std::size_t plane = cifar_shape.height * cifar_shape.width;
   for (std::size_t i = 0; i < plane; ++i) {
-    for (std::size_t c = 0; c < cifar_shape.channels; ++c) pixels += planes[c * plane + i];
+    for (std::size_t c = 0; c < cifar_shape.channels; ++c) pixels.push_back(planes[c * plane + i]);
   }
 }
 

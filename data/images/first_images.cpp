@@ -18,6 +18,7 @@ class FirstImages final : public ImageSet {
   std::string name(std::size_t index) const override { return set_->name(index); }
   std::string location(std::size_t index) const override { return set_->location(index); }
   std::string encoded(std::size_t index) const override { return set_->encoded(index); }
+  SharedArray<char>* pixels() override { return set_->pixels(); }
 
  private:
   std::unique_ptr<ImageSet> set_;

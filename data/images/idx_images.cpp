@@ -73,7 +73,8 @@ MemoryImages::Content read_content(const IdxFiles& files) {
   }
   content.shape = {sizes[1], sizes[2], 1};
   content.files = {{files.images, count}};
-  content.pixels = images.read(count * content.shape.size());
+  const std::string pixels = images.read(count * content.shape.size());
+  content.pixels.assign(pixels.begin(), pixels.end());
   images.expect_end();
   for (const char label : labels.read(count)) content.labels.push_back(static_cast<unsigned char>(label));
   labels.expect_end();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/shared_array.hpp"
 #include "data/images/image.hpp"
 
 /// A data set of labelled images. Errors are std::runtime_error of one line with the file, and with the image if a file
@@ -36,6 +37,9 @@ class ImageSet {
   virtual std::string location(std::size_t index) const = 0;
   /// Returns the unchanged bytes of the file, or the pixels if shape() has a value.
   virtual std::string encoded(std::size_t index) const = 0;
+  /// Returns the pixels of a set that has them all in memory, else null. If the set was made from a copy of what
+  /// another process has read (read_once), they are empty, and must be filled in before an image is used.
+  virtual SharedArray<char>* pixels() { return nullptr; }
 
   /// Decodes the region of an image that `choose` selects, by default all of it. Throws if the image is damaged.
   Image decode(std::size_t index, const ChooseRegion& choose = {}) const;

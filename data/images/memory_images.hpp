@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/shared_array.hpp"
 #include "data/images/image_set.hpp"
 
 namespace mylos::data {
@@ -17,7 +18,7 @@ class MemoryImages : public ImageSet {
   };
   struct Content {
     ImageShape shape = {};
-    std::string pixels = {};  ///< all images, one after the other
+    std::vector<char> pixels = {};  ///< all images, one after the other; empty if they are filled in later
     std::vector<std::int32_t> labels = {};
     std::vector<std::string> label_names = {};
     std::vector<File> files = {};  ///< source files, in the order of their images
@@ -30,16 +31,18 @@ class MemoryImages : public ImageSet {
   std::string name(std::size_t) const override { return {}; }
   std::string location(std::size_t index) const override;
   std::string encoded(std::size_t index) const override;
+  SharedArray<char>* pixels() override { return &pixels_; }
 
  private:
-  std::string pixels_;
+  SharedArray<char> pixels_;
   std::vector<File> files_;
 };
 
 inline auto members(MemoryImages::File& file) { return std::tie(file.path, file.images); }
 inline auto members(MemoryImages::Content& content) {
-  auto& [shape, pixels, labels, label_names, files] = content;  // does not compile if a member is missing
-  return std::tie(shape, pixels, labels, label_names, files);
+  // This does not compile if a member is missing. Processes pass on the pixels apart (ImageSet::pixels).
+  auto& [shape, pixels, labels, label_names, files] = content;
+  return std::tie(shape, labels, label_names, files);
 }
 
 /// Returns "0", "1", ... as names for `count` unnamed labels.

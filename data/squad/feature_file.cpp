@@ -113,7 +113,7 @@ FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, con
     }
     features.dropped_questions = static_cast<std::size_t>(std::ranges::count_if(questions, std::not_fn(is_usable)));
   }
-  std::erase_if(features.features, [&](const Feature& feature) {
+  std::erase_if(features.features.values(), [&](const Feature& feature) {
     return feature.question >= questions.size() || (options.training && !is_usable(questions[feature.question]));
   });
   features.sep_labels = count_sep_labels(features, options.exact_labels);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,7 +83,7 @@ void write_tokens(Hdf5Writer& file, const std::string& group, const TokenizedTex
   write_column<std::uint64_t>(file, group + "/starts", texts.starts, [](const auto start) { return start; });
 }
 
-void write_windows(Hdf5Writer& file, const std::vector<Feature>& rows) {
+void write_windows(Hdf5Writer& file, std::span<const Feature> rows) {
   write_column<std::uint32_t>(file, "/windows/question", rows, [](const auto& row) { return row.question; });
   write_column<std::uint32_t>(file, "/windows/window", rows, [](const auto& row) { return row.window; });
   write_column<std::uint32_t>(file, "/windows/context_begin", rows, [](const auto& row) { return row.context_begin; });
@@ -127,7 +128,7 @@ class FeatureReader {
     check(prepared.features.questions.size() == prepared.dataset.questions.size(), "not every question has its tokens");
     check(prepared.features.contexts.size() == prepared.dataset.contexts.size(), "not every context has its tokens");
     for (const auto& question : prepared.dataset.questions) {
-      prepared.features.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
+      prepared.features.context_of_question.values().push_back(static_cast<std::uint32_t>(question.context));
     }
     read_windows(prepared.features, prepared.options.max_length);
     check_window_order(prepared.features, name_);
@@ -230,13 +231,15 @@ class FeatureReader {
     const auto begins = file_.read<std::uint32_t>((group + "/begin").c_str());
     const auto ends = file_.read<std::uint32_t>((group + "/end").c_str());
     const auto size = texts.tokens.ids.size();
+    Array<CodePointRange> offsets;
     check(begins.size() == size && ends.size() == size, "the arrays of " + group + " differ in length");
     for (std::size_t i = 0; i < size; ++i) {
       const auto id = texts.tokens.ids[i];
       check(id >= 0 && static_cast<std::size_t>(id) < vocabulary_size, "a token is not of the vocabulary");
       check(begins[i] <= ends[i], "a token ends before it begins");
-      texts.tokens.offsets.push_back({begins[i], ends[i]});
+      offsets.push_back({begins[i], ends[i]});
     }
+    texts.tokens.offsets = std::move(offsets);
     texts.starts = read_starts(group + "/starts", size);
     return texts;
   }
@@ -254,7 +257,7 @@ class FeatureReader {
     for (std::size_t i = 0; i < questions.size(); ++i) {
       const Feature row{questions[i], windows[i], begins[i], counts[i], starts[i], ends[i]};
       check(is_possible(set, row, max_length), fmt::format("window {} does not fit its question and context", i));
-      set.features.push_back(row);
+      set.features.values().push_back(row);
     }
   }
 

@@ -25,7 +25,7 @@ class FeatureBuilder {
   FeatureSet build() {
     for (const std::string& context : dataset_.contexts) add_text(set_.contexts, context);
     for (const SquadQuestion& question : dataset_.questions) {
-      set_.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
+      set_.context_of_question.values().push_back(static_cast<std::uint32_t>(question.context));
       add_text(set_.questions, python_lstrip(question.question));  // run_qa strips only the left side
       add_question(question);
     }
@@ -34,8 +34,14 @@ class FeatureBuilder {
 
  private:
   void add_text(TokenizedTexts& texts, std::string_view text) {
-    tokenizer_.tokenize(text, texts.tokens);
-    texts.starts.push_back(texts.tokens.ids.size());
+    text_.ids.clear();
+    text_.offsets.clear();
+    tokenizer_.tokenize(text, text_);
+    std::vector<TokenId>& ids = texts.tokens.ids.values();
+    std::vector<CodePointRange>& offsets = texts.tokens.offsets.values();
+    ids.insert(ids.end(), text_.ids.begin(), text_.ids.end());
+    offsets.insert(offsets.end(), text_.offsets.begin(), text_.offsets.end());
+    texts.starts.values().push_back(ids.size());
   }
 
   void add_question(const SquadQuestion& question) {
@@ -60,7 +66,7 @@ class FeatureBuilder {
       feature.context_begin = static_cast<std::uint32_t>(begin);
       feature.context_count = static_cast<std::uint32_t>(std::min(room, count - begin));
       if (labelled) label(feature, answer);
-      set_.features.push_back(feature);
+      set_.features.values().push_back(feature);
       if (begin + room >= count) return;
     }
   }
@@ -110,6 +116,7 @@ class FeatureBuilder {
   const WordPieceTokenizer& tokenizer_;
   FeatureOptions options_;
   FeatureSet set_;
+  Tokens text_;  ///< of the last text
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/shared_array.hpp"
 #include "data/squad/squad.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 
@@ -22,10 +23,20 @@ struct FeatureOptions {
   bool training = false;
 };
 
+/// The members of Tokens, for many texts.
+struct TokenArrays {
+  SharedArray<TokenId> ids;
+  SharedArray<CodePointRange> offsets;
+};
+inline auto members(TokenArrays& tokens) {
+  auto& [ids, offsets] = tokens;  // does not compile if one is forgotten
+  return std::tie(ids, offsets);
+}
+
 /// The tokens of several texts, one text after the other.
 struct TokenizedTexts {
-  Tokens tokens;
-  std::vector<std::size_t> starts = {0};  ///< (texts + 1)
+  TokenArrays tokens;
+  SharedArray<std::size_t> starts = {0};  ///< (texts + 1)
 
   std::size_t size() const { return starts.size() - 1; }
   std::size_t count(std::size_t text) const { return starts[text + 1] - starts[text]; }
@@ -55,8 +66,8 @@ struct FeatureSet {
   TokenId separator = 0;
   TokenizedTexts questions;
   TokenizedTexts contexts;
-  std::vector<std::uint32_t> context_of_question;
-  std::vector<Feature> features;      ///< by question, then by window
+  SharedArray<std::uint32_t> context_of_question;
+  SharedArray<Feature> features;      ///< by question, then by window
   std::size_t sep_labels = 0;         ///< labelled windows whose answer starts at their last context token
   std::size_t dropped_questions = 0;  ///< left out of training because every answer is misplaced
 

@@ -45,10 +45,10 @@ class SampleBuilder {
     if (read == 0 || bytes <= read) return;
     const double scale = 1.02 * static_cast<double>(bytes) / static_cast<double>(read);
     const auto scaled = [&](std::size_t count) { return static_cast<std::size_t>(static_cast<double>(count) * scale); };
-    set_.ids.reserve(scaled(set_.ids.size()));
-    set_.starts.reserve(scaled(set_.starts.size()));
-    set_.documents.reserve(scaled(set_.size()));
-    set_.lines.reserve(scaled(set_.size()));
+    set_.ids.values().reserve(scaled(set_.ids.size()));
+    set_.starts.values().reserve(scaled(set_.starts.size()));
+    set_.documents.values().reserve(scaled(set_.size()));
+    set_.lines.values().reserve(scaled(set_.size()));
   }
 
   SampleSet finish() {
@@ -98,10 +98,11 @@ class SampleBuilder {
         ++set_.counts.short_samples;
         continue;
       }
-      set_.ids.insert(set_.ids.end(), part.begin(), part.end());
-      set_.starts.push_back(set_.ids.size());
-      set_.documents.push_back(document);
-      set_.lines.push_back(line);
+      std::vector<TokenId>& ids = set_.ids.values();
+      ids.insert(ids.end(), part.begin(), part.end());
+      set_.starts.values().push_back(ids.size());
+      set_.documents.values().push_back(document);
+      set_.lines.values().push_back(line);
     }
   }
 
@@ -175,10 +176,10 @@ SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
 void limit_documents(SampleSet& set, std::uint64_t count) {
   const auto samples = static_cast<std::size_t>(std::ranges::lower_bound(set.documents, count) - set.documents.begin());
   set.counts.documents = std::min(set.counts.documents, count);
-  set.documents.resize(samples);
-  set.lines.resize(samples);
-  set.starts.resize(samples + 1);
-  set.ids.resize(set.starts.back());
+  set.documents.values().resize(samples);
+  set.lines.values().resize(samples);
+  set.starts.values().resize(samples + 1);
+  set.ids.values().resize(set.starts.back());
 }
 
 std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptions& options) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/shared_array.hpp"
 #include "data/text/documents.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
 
@@ -43,10 +44,10 @@ struct SampleCounts {
 
 /// All samples of a file, in file order: 4 bytes per token and 24 bytes per sample.
 struct SampleSet {
-  std::vector<TokenId> ids;                 ///< all samples, one after the other
-  std::vector<std::uint64_t> starts = {0};  ///< (samples + 1)
-  std::vector<std::uint64_t> documents;     ///< (samples) index of the document, from 0, counting empty documents
-  std::vector<std::uint64_t> lines;         ///< (samples) line on which the document begins, from 1
+  SharedArray<TokenId> ids;                 ///< all samples, one after the other
+  SharedArray<std::uint64_t> starts = {0};  ///< (samples + 1)
+  SharedArray<std::uint64_t> documents;     ///< (samples) index of the document, from 0, counting empty documents
+  SharedArray<std::uint64_t> lines;         ///< (samples) line on which the document begins, from 1
   SampleCounts counts;
 
   std::size_t size() const { return documents.size(); }

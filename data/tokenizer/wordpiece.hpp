@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,10 +23,6 @@ struct Tokens {
   std::vector<TokenId> ids;
   std::vector<CodePointRange> offsets;
 };
-inline auto members(Tokens& tokens) {
-  auto& [ids, offsets] = tokens;  // does not compile if one is forgotten
-  return std::tie(ids, offsets);
-}
 
 /// BERT's tokenizer, with the same tokens and offsets as Hugging Face's BertTokenizerFast: finds special tokens in the
 /// raw text, cleans up, separates Chinese characters, handles accents and case, splits into words, and applies greedy

@@ -25,10 +25,16 @@ class RecordedGroup final : public Communicator {
  public:
   RecordedGroup(const std::vector<CallRecorder::Members>& groups, std::vector<CollectiveCall>& calls, std::size_t group,
                 std::size_t rank)
-      : groups_(groups), calls_(calls), group_(group), world_rank_(rank), rank_(position_in(groups[group], rank)) {}
+      : groups_(groups),
+        calls_(calls),
+        group_(group),
+        world_rank_(rank),
+        rank_(position_in(groups[group], rank)),
+        nodes_(apart(groups[group].size())) {}
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return groups_[group_].size(); }
+  const NodeMap& node_map() const override { return nodes_; }
 
   Event all_reduce(const ExecutionSpace&, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
@@ -77,6 +83,7 @@ class RecordedGroup final : public Communicator {
   const std::vector<CallRecorder::Members>& groups_;
   std::vector<CollectiveCall>& calls_;
   std::size_t group_, world_rank_, rank_, splits_ = 0;
+  NodeMap nodes_;
 };
 
 }  // namespace

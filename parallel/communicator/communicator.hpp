@@ -13,6 +13,8 @@
 /// each rank operations run one after another in that order, asynchronously to the caller.
 namespace mylos::parallel {
 
+class NodeMap;
+
 enum class ElementType { float32, float64, bfloat16, int64, byte };
 std::size_t bytes_of(ElementType type);
 
@@ -100,6 +102,8 @@ class Communicator {
 
   virtual std::size_t rank() const = 0;
   virtual std::size_t size() const = 0;
+  /// Returns the nodes of the group's ranks.
+  virtual const NodeMap& node_map() const = 0;
 
   /// Replaces `data` with its sum over ranks, with the same bits on each. bfloat16 is summed in float and rounded once.
   virtual Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) = 0;

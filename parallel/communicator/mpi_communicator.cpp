@@ -38,6 +38,7 @@ class MpiCommunicator final : public MpiRanks {
 
   std::size_t rank() const override { return group_.rank; }
   std::size_t size() const override { return group_.size; }
+  const NodeMap& node_map() const override { return *positions_.nodes; }
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);

@@ -134,6 +134,7 @@ class NcclCommunicator final : public Communicator {
 
   std::size_t rank() const override { return hosts_->rank(); }
   std::size_t size() const override { return hosts_->size(); }
+  const NodeMap& node_map() const override { return hosts_->node_map(); }
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);

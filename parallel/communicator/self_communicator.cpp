@@ -1,5 +1,6 @@
 #include "core/kernels/activation.hpp"
 #include "parallel/communicator/host_image.hpp"
+#include "parallel/communicator/node_map.hpp"
 #include "parallel/communicator/operation_checks.hpp"
 
 #include <cstring>
@@ -40,6 +41,7 @@ class SelfCommunicator final : public Communicator {
  public:
   std::size_t rank() const override { return 0; }
   std::size_t size() const override { return 1; }
+  const NodeMap& node_map() const override { return nodes_; }
 
   Event all_reduce(const ExecutionSpace&, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
@@ -77,6 +79,9 @@ class SelfCommunicator final : public Communicator {
   void set_order(SumOrder) override {}
 
   std::unique_ptr<Communicator> split(std::size_t, std::size_t) override { return make_self_communicator(); }
+
+ private:
+  NodeMap nodes_ = apart(1);
 };
 
 }  // namespace

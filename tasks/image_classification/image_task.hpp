@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/notice.hpp"
+#include "core/base/shared_array.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
@@ -22,6 +23,10 @@ class ImageTask final : public Task {
   /// Reads the model's directory, or takes built-in sizes, and opens both data sets. `notice` gets a line about each
   /// default chosen and each item skipped. Errors: std::runtime_error on files and on settings that do not fit them.
   ImageTask(const RunConfig& run, Notice notice);
+
+  /// Pass on the pixels of data sets in memory. Other data sets are read on every rank as it trains.
+  void write_data(ByteWriter& bytes) const override;
+  void receive_data(ByteReader& bytes) override;
 
   const nn::Model& model() const override { return *network_; }
   /// A model without weights starts from the initialisers; without training data this is an error.
@@ -67,6 +72,7 @@ class ImageTask final : public Task {
   Notice notice_;
   ClassifierModel classifier_;
   std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ is moved into the evaluation
+  std::vector<SharedArray<char>*> pixels_;       ///< of the sets that are in memory
   std::vector<std::int32_t> train_labels_, dev_labels_;
   ImageInput input_;
   std::unique_ptr<nn::Model> network_;

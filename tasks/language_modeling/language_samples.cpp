@@ -77,7 +77,7 @@ data::SampleSet load_samples(const std::filesystem::path& path, const data::Sent
 
 std::uint32_t checksum_of(const data::SampleSet& samples) {
   const std::uint32_t ids = crc32c(std::as_bytes(std::span(samples.ids)));
-  std::vector<std::uint64_t> starts = samples.starts;
+  std::vector<std::uint64_t> starts(samples.starts.begin(), samples.starts.end());
   starts.push_back(ids);
   return crc32c(std::as_bytes(std::span(starts)));
 }

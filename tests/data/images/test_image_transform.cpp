@@ -17,7 +17,7 @@ namespace {
 /// Returns one image of this size with the pixels 1, 2, 3, ... 251, 1, ...
 MemoryImages one_image(std::size_t height, std::size_t width, std::size_t channels = 3) {
   MemoryImages::Content content{.shape = {height, width, channels}, .labels = {0}, .label_names = {"a"}};
-  for (std::size_t i = 0; i < content.shape.size(); ++i) content.pixels += static_cast<char>(i % 251 + 1);
+  for (std::size_t i = 0; i < content.shape.size(); ++i) content.pixels.push_back(static_cast<char>(i % 251 + 1));
   return MemoryImages(std::move(content));
 }
 

@@ -168,32 +168,35 @@ TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with([](auto& p) { p.dataset.questions[0].context = 3; }), "F: a question has a context that is not there");
   EXPECT_EQ(with([](auto& p) { p.features.classify = -1; }), "F: classify = -1 is negative");
   EXPECT_EQ(with([](auto& p) { p.features.separator = 11; }), "F: a special token is not of the vocabulary");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids[0] = 11; }), "F: a token is not of the vocabulary");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids[0] = -1; }), "F: a token is not of the vocabulary");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets[0] = {5, 4}; }), "F: a token ends before it begins");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets.pop_back(); }),
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids.values()[0] = 11; }),
+            "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids.values()[0] = -1; }),
+            "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets.values()[0] = {5, 4}; }),
+            "F: a token ends before it begins");
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets.values().pop_back(); }),
             "F: the arrays of /tokens/contexts differ in length");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.starts.back() = 1000; }),
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.starts.values().back() = 1000; }),
             "F: /tokens/contexts/starts does not divide 16 elements");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.starts[1] = 1000; }),
+  EXPECT_EQ(with([](auto& p) { p.features.contexts.starts.values()[1] = 1000; }),
             "F: /tokens/contexts/starts does not divide 16 elements");
-  EXPECT_EQ(with([](auto& p) { p.features.questions.starts.push_back(p.features.questions.starts.back()); }),
+  EXPECT_EQ(with([](auto& p) { p.features.questions.starts.values().push_back(p.features.questions.starts.back()); }),
             "F: not every question has its tokens");
   EXPECT_EQ(with([](auto& p) { p.dataset.contexts.push_back("new"); }), "F: not every context has its tokens");
   EXPECT_EQ(with([](auto& p) { p.dataset.contexts[1] = "\xff"; }),
             "F: /contexts: not UTF-8 at byte 0; convert it to UTF-8");
   const auto window = "F: window 0 does not fit its question and context";
-  EXPECT_EQ(with([](auto& p) { p.features.features[0].question = 6; }), window);
-  EXPECT_EQ(with([](auto& p) { p.features.features[0].context_begin = 4000000000; }), window);
-  EXPECT_EQ(with([](auto& p) { p.features.features[0].context_count = 14; }), window);
-  EXPECT_EQ(with([](auto& p) { p.features.features[0].start = 12; }), window);
-  EXPECT_EQ(with([](auto& p) { p.features.features[0].end = -2; }), window);
+  EXPECT_EQ(with([](auto& p) { p.features.features.values()[0].question = 6; }), window);
+  EXPECT_EQ(with([](auto& p) { p.features.features.values()[0].context_begin = 4000000000; }), window);
+  EXPECT_EQ(with([](auto& p) { p.features.features.values()[0].context_count = 14; }), window);
+  EXPECT_EQ(with([](auto& p) { p.features.features.values()[0].start = 12; }), window);
+  EXPECT_EQ(with([](auto& p) { p.features.features.values()[0].end = -2; }), window);
 }
 
 TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
   const auto good = small_prepared();
   const auto with = [&](const std::function<void(std::vector<Feature>&)>& change) {
-    return message_for(good, [&](auto& p) { change(p.features.features); });
+    return message_for(good, [&](auto& p) { change(p.features.features.values()); });
   };
   // A context of 14 tokens needs at least two windows of 8, so questions 0 to 3 have several.
   ASSERT_EQ(good.features.features[1].window, 1u);

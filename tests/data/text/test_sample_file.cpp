@@ -74,10 +74,10 @@ TEST(SampleFile, LinesLongerThanABlockAreWhole) {
   const auto path = directory / "samples.jsonl";
   SampleSet set;
   for (std::size_t i = 0; i < 400; ++i) {
-    set.ids.insert(set.ids.end(), 1000, static_cast<TokenId>(i));
-    set.starts.push_back(set.ids.size());
-    set.documents.push_back(i);
-    set.lines.push_back(i + 1);
+    set.ids.values().resize(1000 * (i + 1), static_cast<TokenId>(i));
+    set.starts.values().push_back(set.ids.size());
+    set.documents.values().push_back(i);
+    set.lines.values().push_back(i + 1);
   }
   set.counts.documents = 400;
   write_sample_lines(path, set);

@@ -105,19 +105,20 @@ TEST_F(SampleFileHdf5, NoFlippedByteGoesUnnoticed) {
 
 TEST_F(SampleFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   const auto with = [&](auto change) { return message_with(change); };
-  EXPECT_EQ(with([](auto& p) { p.set.starts[1] = 100; }), "F: /starts does not divide 12 elements");
-  EXPECT_EQ(with([](auto& p) { p.set.starts.back() = 13; }), "F: /starts does not divide 12 elements");
-  EXPECT_EQ(with([](auto& p) { p.set.starts.front() = 1; }), "F: /starts does not divide 12 elements");
-  EXPECT_EQ(with([](auto& p) { p.set.starts.clear(); }), "F: /starts does not divide 12 elements");
-  EXPECT_EQ(with([](auto& p) { p.set.documents.pop_back(); }), "F: the arrays of the samples differ in length");
-  EXPECT_EQ(with([](auto& p) { p.set.lines.pop_back(); }), "F: the arrays of the samples differ in length");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.values()[1] = 100; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.values().back() = 13; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.values().front() = 1; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.values().clear(); }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.documents.values().pop_back(); }),
+            "F: the arrays of the samples differ in length");
+  EXPECT_EQ(with([](auto& p) { p.set.lines.values().pop_back(); }), "F: the arrays of the samples differ in length");
   const auto order = "F: the samples are not in the order of the documents";
-  EXPECT_EQ(with([](auto& p) { p.set.documents[0] = 3; }), order);
-  EXPECT_EQ(with([](auto& p) { p.set.documents[3] = 5; }), order);
-  EXPECT_EQ(with([](auto& p) { p.set.starts[1] = 1; }), "F: sample 0 has 1 tokens, not 2 to 4");
+  EXPECT_EQ(with([](auto& p) { p.set.documents.values()[0] = 3; }), order);
+  EXPECT_EQ(with([](auto& p) { p.set.documents.values()[3] = 5; }), order);
+  EXPECT_EQ(with([](auto& p) { p.set.starts.values()[1] = 1; }), "F: sample 0 has 1 tokens, not 2 to 4");
   EXPECT_EQ(with([](auto& p) { p.options.max_length = 3; }), "F: sample 1 has 4 tokens, not 2 to 3");
-  EXPECT_EQ(with([](auto& p) { p.set.ids[5] = 11; }), "F: a token is not of the vocabulary");
-  EXPECT_EQ(with([](auto& p) { p.set.ids[5] = -1; }), "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.set.ids.values()[5] = 11; }), "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.set.ids.values()[5] = -1; }), "F: a token is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.options.begin = 11; }), "F: BOS or EOS is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.options.end = -2; }), "F: BOS or EOS is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.options.max_length = static_cast<std::size_t>(-1); }),
