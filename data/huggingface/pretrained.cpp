@@ -103,6 +103,10 @@ Precision PretrainedModel::weights_precision() const {
   return precision;
 }
 
+void PretrainedModel::read_weight_headers() const {
+  if (has_weights()) const WeightFiles files(directory_);
+}
+
 std::vector<ModelFile> PretrainedModel::read_files(std::span<const std::string_view> names) const {
   std::vector<ModelFile> files;
   for (const std::string_view name : names) {

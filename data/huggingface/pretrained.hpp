@@ -68,6 +68,10 @@ class PretrainedModel {
   /// Returns the type of most of the weights, or float32 if none are floating-point numbers. Errors as for WeightFiles.
   Precision weights_precision() const;
 
+  /// Reads the headers of the weight files and their index, if there are any, so that a process that uses copies of
+  /// them (core/base/file_copies.hpp) opens only files whose values it reads. Errors as for WeightFiles.
+  void read_weight_headers() const;
+
   /// Reads those of `names` that exist in the directory, in the order of `names`.
   std::vector<ModelFile> read_files(std::span<const std::string_view> names) const;
 

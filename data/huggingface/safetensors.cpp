@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 
@@ -75,38 +76,48 @@ std::optional<Precision> safetensors_precision(std::string_view type) {
 }
 
 SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
   try {
-    read_header();
+    read_once(
+        path_, [this] { read_header(); }, header_, data_start_);
   } catch (...) {
-    ::close(descriptor_);
+    close();
     throw;
   }
+}
+
+SafetensorsFile::~SafetensorsFile() { close(); }
+
+int SafetensorsFile::descriptor() const {
+  if (descriptor_ < 0) descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
+  return descriptor_;
+}
+
+void SafetensorsFile::close() const {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
 }
 
 void SafetensorsFile::read_header() {
   const auto file = path_.string();
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
+  if (::fstat(descriptor(), &status) != 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
   ensure(S_ISREG(status.st_mode), fmt::format("{} is not a file", file));
   const auto size = static_cast<std::uint64_t>(status.st_size);
   ensure(size >= length_bytes,
          fmt::format("{}: {} bytes are too few for a safetensors file; fetch it again", file, size));
   std::uint64_t header_bytes = 0;
-  read_at(descriptor_, 0, std::as_writable_bytes(std::span(&header_bytes, 1)), file);
+  read_at(descriptor(), 0, std::as_writable_bytes(std::span(&header_bytes, 1)), file);
   ensure(header_bytes != lfs_pointer_start,
          fmt::format("{}: a git-lfs pointer, not the weights; run `git lfs pull` in its directory", file));
   ensure(header_bytes <= std::min(longest_header, size - length_bytes),
          fmt::format("{}: its header claims {} bytes, but {} follow: not a safetensors file, or cut short", file,
                      header_bytes, size - length_bytes));
   std::string json(header_bytes, '\0');
-  read_at(descriptor_, length_bytes, std::as_writable_bytes(std::span(json)), file);
+  read_at(descriptor(), length_bytes, std::as_writable_bytes(std::span(json)), file);
   data_start_ = length_bytes + header_bytes;
   header_ = parse_safetensors_header(json, size - data_start_, file);
 }
-
-SafetensorsFile::~SafetensorsFile() { ::close(descriptor_); }
 
 const TensorInfo* SafetensorsFile::find(std::string_view name) const {
   const auto found = std::ranges::find(header_.tensors, name, &TensorInfo::name);
@@ -120,7 +131,7 @@ const TensorInfo& SafetensorsFile::get(std::string_view name) const {
 }
 
 void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> bytes) const {
-  read_at(descriptor_, data_start_ + tensor.begin + first, bytes, path_.string());
+  read_at(descriptor(), data_start_ + tensor.begin + first, bytes, path_.string());
 }
 
 void SafetensorsFile::read_float(std::string_view name, std::size_t first, std::span<float> values) const {

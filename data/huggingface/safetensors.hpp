@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "core/base/files.hpp"
@@ -25,6 +26,10 @@ struct TensorInfo {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
+inline auto members(TensorInfo& tensor) {
+  auto& [name, type, shape, begin, end] = tensor;  // does not compile if one is forgotten
+  return std::tie(name, type, shape, begin, end);
+}
 
 /// Returns the bytes per element of the format's type `name`, or 0 if the format has no such type.
 std::size_t safetensors_type_bytes(std::string_view name);
@@ -47,15 +52,19 @@ struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;
   std::map<std::string, std::string> metadata;
 };
+inline auto members(SafetensorsHeader& header) {
+  auto& [tensors, metadata] = header;  // does not compile if one is forgotten
+  return std::tie(tensors, metadata);
+}
 
 /// Parses a JSON header and checks types, shapes, sizes, overlaps, gaps and the end against the `data_bytes` that
 /// follow it. Throws std::runtime_error with `file` and the tensor.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& file);
 
-/// An open safetensors file. The constructor checks the whole header; values are read on demand.
+/// A safetensors file. The constructor checks the whole header; values are read on demand, by one thread at a time.
 class SafetensorsFile {
  public:
-  /// Throws std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
+  /// If a copy of the header is in use (read_once), the file is opened when its first value is read. Throws std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
   explicit SafetensorsFile(std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
@@ -82,11 +91,14 @@ class SafetensorsFile {
   void read_header();
   const TensorInfo& get(std::string_view name) const;
   void read_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> bytes) const;
+  /// Opens the file if it is not open.
+  int descriptor() const;
+  void close() const;
 
   std::filesystem::path path_;
   SafetensorsHeader header_;
   std::uint64_t data_start_ = 0;
-  int descriptor_ = -1;
+  mutable int descriptor_ = -1;
 };
 
 /// Describes a tensor to be written, without its values.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
@@ -59,6 +60,11 @@ void check_shard(const SafetensorsFile& file, const std::set<std::string>& named
   }
 }
 
+/// Returns whether a file exists, without a look at the disk if its header is known from another process.
+bool is_weight_file(const std::filesystem::path& path) {
+  return copy_of_values(path) != nullptr || std::filesystem::exists(path);
+}
+
 [[noreturn]] void fail_twice(const WeightEntry& entry, const WeightEntry& first) {
   fail(fmt::format("{} is also stored as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
                    printable(first.tensor->name), first.file->path().filename().string()));
@@ -79,7 +85,7 @@ bool has_weight_files(const std::filesystem::path& directory) {
 }
 
 WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {
-  if (std::filesystem::exists(directory / weights_file)) {
+  if (is_weight_file(directory / weights_file)) {
     open_single(directory / weights_file);
   } else if (std::filesystem::exists(directory / weights_index_file)) {
     open_shards(directory / weights_index_file);
@@ -127,7 +133,7 @@ void WeightFiles::open_single(const std::filesystem::path& path) {
 void WeightFiles::open_shards(const std::filesystem::path& index) {
   for (const auto& [shard, names] : read_weight_map(index)) {
     const std::filesystem::path path = index.parent_path() / shard;
-    if (!std::filesystem::exists(path)) {
+    if (!is_weight_file(path)) {
       fail(fmt::format("{}: \"{}\" is in {}, which does not exist; fetch it", index.string(), printable(*names.begin()),
                        printable(shard)));
     }

@@ -43,7 +43,7 @@ bool is_file_name(std::string_view name);
 /// True if a model directory has weights in any format, even one that cannot be read.
 bool has_weight_files(const std::filesystem::path& directory);
 
-/// The open weight files of a model directory: model.safetensors, or the shards of model.safetensors.index.json.
+/// The weight files of a model directory: model.safetensors, or the shards of model.safetensors.index.json.
 class WeightFiles {
  public:
   /// Throws std::runtime_error with the file and tensor if anything is missing, damaged or contradictory: the shards

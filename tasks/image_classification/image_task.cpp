@@ -214,6 +214,10 @@ void ImageTask::initial_values(const train::TensorWriter& write) const {
   notice_(fmt::format("{} has no weights: the model is initialised with --seed", classifier_.name));
 }
 
+void ImageTask::read_weight_headers() const {
+  if (classifier_.pretrained) classifier_.pretrained->read_weight_headers();
+}
+
 train::WorkKind ImageTask::work() const { return stream_ ? stream_->work() : GroupStream(1, 1, 1, 0).work(); }
 
 void ImageTask::read_ahead(const train::ExpectedBatches& expected) const {

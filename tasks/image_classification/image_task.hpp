@@ -31,6 +31,7 @@ class ImageTask final : public Task {
   const nn::Model& model() const override { return *network_; }
   /// A model without weights starts from the initialisers; without training data this is an error.
   void initial_values(const train::TensorWriter& write) const override;
+  void read_weight_headers() const override;
 
   std::size_t steps_per_epoch() const override { return stream_ ? stream_->steps_per_epoch() : 0; }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return stream_->global_batch(step); }

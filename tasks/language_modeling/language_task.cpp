@@ -117,6 +117,8 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
   }
 }
 
+void LanguageTask::read_weight_headers() const { pretrained_.read_weight_headers(); }
+
 std::size_t LanguageTask::steps_per_epoch() const {
   if (!order_.empty()) return order_.size();
   return sampler_ ? sampler_->steps_per_epoch() : 0;

@@ -37,6 +37,7 @@ class LanguageTask final : public Task {
   /// Writes the weights of the model directory. If it has none, writes nothing, and training starts from random values.
   /// Errors: std::runtime_error if it has no weights and there is no training data.
   void initial_values(const train::TensorWriter& write) const override;
+  void read_weight_headers() const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;

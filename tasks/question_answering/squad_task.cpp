@@ -129,6 +129,11 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
   }
 }
 
+void SquadTask::read_weight_headers() const {
+  pretrained_.read_weight_headers();
+  if (!config_.head.empty()) const data::SafetensorsFile head(config_.head);
+}
+
 void SquadTask::read_head(const train::TensorWriter& write) const {
   const data::SafetensorsFile file(config_.head);
   for (const ParameterTensor& row : model_->table().tensors()) {

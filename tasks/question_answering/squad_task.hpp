@@ -34,6 +34,7 @@ class SquadTask final : public Task {
 
   const nn::Model& model() const override { return *model_; }
   void initial_values(const train::TensorWriter& write) const override;
+  void read_weight_headers() const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;

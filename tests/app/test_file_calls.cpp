@@ -1,3 +1,4 @@
+#include "data/huggingface/safetensors.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::IsEmpty;
+using nlohmann::json;
 using Words = std::vector<std::string>;
 
 struct FileCall {
@@ -150,6 +152,43 @@ TEST_F(FileCalls, OneRankReadsTheFilesThatAllNeed) {
     EXPECT_EQ(readers[directory / file].size(), 1u) << file;
   }
   EXPECT_EQ(readers[directory / "model/model.safetensors"].size(), 3u) << "each rank reads the values that it owns";
+}
+
+/// Moves a tensor of a model's weights to a file of its own, apart.safetensors.
+void move_apart(const fs::path& model, const std::string& name) {
+  const fs::path weights = model / "model.safetensors";
+  std::vector<std::vector<float>> values;
+  std::vector<data::NamedTensor> rest, apart;
+  json map;
+  {
+    const data::SafetensorsFile whole(weights);
+    values.reserve(whole.tensors().size());
+    for (const data::TensorInfo& tensor : whole.tensors()) {
+      const bool is_apart = tensor.name == name;
+      values.push_back(whole.read_float(tensor.name));
+      (is_apart ? apart : rest).push_back({tensor.name, tensor.shape, values.back()});
+      map[tensor.name] = is_apart ? "apart.safetensors" : "rest.safetensors";
+    }
+  }
+  data::write_safetensors(model / "rest.safetensors", rest);
+  data::write_safetensors(model / "apart.safetensors", apart);
+  write_file(model / "model.safetensors.index.json", json{{"weight_map", map}}.dump());
+  fs::remove(weights);
+}
+
+/// The tensor's two values are in the slice of one rank. The first rank also reads the headers of all files.
+TEST_F(FileCalls, RanksOpenTheWeightsWhoseValuesTheyRead) {
+  move_apart(model_, "qa_outputs.bias");
+  const Words words = train_words(run_, {"--steps", "2", "--mode", "sharded"});
+  std::map<fs::path, std::set<int>> readers;  // processes
+  for (const FileCall& call : calls_of(std::vector<Words>(3, words))) {
+    if (call.name == "open") readers[call.path].insert(call.process);
+  }
+  const fs::path model = fs::canonical(model_);
+  EXPECT_EQ(readers[model / "rest.safetensors"].size(), 3u);
+  EXPECT_GE(readers[model / "apart.safetensors"].size(), 1u);
+  EXPECT_LE(readers[model / "apart.safetensors"].size(), 2u);
+  EXPECT_EQ(readers[model / "model.safetensors.index.json"].size(), 1u);
 }
 
 TEST_F(FileCalls, ACheckpointsExportLosesNothing) {

@@ -1,3 +1,4 @@
+#include "core/base/file_copies.hpp"
 #include "core/base/json.hpp"
 #include "data/huggingface/llama_config.hpp"
 #include "nn/llama/llama.hpp"
@@ -20,7 +21,8 @@
 #include <string>
 #include <vector>
 
-/// The parts of a model's weights that a rank reads, and the resulting values, for every family on 1, 2 and 4 ranks.
+/// The parts of a model's weights that a rank reads, and the resulting values, for every family on 1, 2 and 4 ranks,
+/// which use the same files.
 namespace mylos::tasks {
 namespace {
 
@@ -29,14 +31,7 @@ using parallel::ModeKind;
 
 constexpr std::uint64_t seed = 7;
 
-/// A model directory with weights of type `precision`, and its task.
-struct WrittenTask {
-  std::unique_ptr<Task> task;
-  fs::path weights;      ///< the file that is read
-  std::string is_drawn;  ///< prefix of the tensors that the file lacks; empty if it has all
-};
-
-WrittenTask language_task(const fs::path& directory, Precision precision) {
+void write_language_model(const fs::path& directory, Precision precision) {
   const std::string config =
       R"({"model_type": "llama", "vocab_size": 1500, "hidden_size": 128, "intermediate_size": 352,
       "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
@@ -54,31 +49,39 @@ WrittenTask language_task(const fs::path& directory, Precision precision) {
     tensors.push_back({model->table().tensor(row).name, model->table().tensor(row).shape, values[row]});
   }
   data::write_pretrained(directory / "model", data::llama_config_json(parsed), {}, tensors, {.precision = precision});
+}
+
+std::unique_ptr<Task> language_task(const fs::path& directory) {
   RunConfig run;
   run.task.model = directory / "model";
   run.task.train = directory / "train.jsonl";
   run.task.batch = 1;
   run.settings = LanguageConfig{.max_length = 16};
-  return {std::make_unique<LanguageTask>(run, Notice()), directory / "model/model.safetensors", ""};
+  return std::make_unique<LanguageTask>(run, Notice());
 }
 
-WrittenTask squad_task(const fs::path& directory, Precision) {
+void write_squad_model(const fs::path& directory, Precision) {
   tests::write_tiny_model(directory / "model",
                           {.has_head = false, .hidden = 128, .layers = 3, .feed_forward = 512, .heads = 4});
   tests::write_file(directory / "train.json", tests::tiny_questions());
+}
+
+std::unique_ptr<Task> squad_task(const fs::path& directory) {
   RunConfig run;
   run.task.model = directory / "model";
   run.task.train = directory / "train.json";
   run.task.batch = 1;
   run.settings = SquadConfig{.max_length = 60, .doc_stride = 20};
-  return {std::make_unique<SquadTask>(run, [](const std::string&) {}), directory / "model/model.safetensors",
-          "qa_outputs."};
+  return std::make_unique<SquadTask>(run, [](const std::string&) {});
 }
 
+/// A family of models, with the weights of one written as `precision`.
 struct Family {
   const char* name;
-  WrittenTask (*make)(const fs::path& directory, Precision precision);
+  void (*write)(const fs::path& directory, Precision precision);
+  std::unique_ptr<Task> (*make)(const fs::path& directory);
   Precision precision;
+  const char* drawn;  ///< prefix of the tensors that the file lacks; empty if it has all
 };
 
 class InitialWeights : public testing::TestWithParam<Family> {
@@ -86,33 +89,50 @@ class InitialWeights : public testing::TestWithParam<Family> {
   static constexpr ModeKind kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                                        ModeKind::sharded, ModeKind::hybrid};
 
+  static parallel::Communicator& world() { return tests::launch().world(); }
+  static bool is_drawn(const ParameterTensor& tensor) {
+    const std::string prefix = GetParam().drawn;
+    return !prefix.empty() && tensor.name.starts_with(prefix);
+  }
+
+  void SetUp() override {
+    if (world().rank() == 0) GetParam().write(directory_, GetParam().precision);
+    world().barrier("a written model");
+    task_ = GetParam().make(directory_);
+  }
+  void TearDown() override {
+    task_.reset();
+    world().barrier("the end of a test");  // before the first rank removes the directory
+  }
+
   template <class Check>
   void for_each_mode(const Check& check) {
     for (const ModeKind kind : kinds) {
-      const std::size_t ranks = tests::launch().world().size();
+      const std::size_t ranks = world().size();
       if (kind == ModeKind::hybrid && ranks % 2 != 0) continue;
       SCOPED_TRACE(std::string(to_string(kind)));
-      parallel::Mesh mesh(tests::launch().world(), ranks_that_split(kind, 2, ranks));
-      ParameterStore store(written_.task->model().table(), Precision::float32, ParameterStore::Purpose::training,
+      parallel::Mesh mesh(world(), ranks_that_split(kind, 2, ranks));
+      ParameterStore store(task_->model().table(), Precision::float32, ParameterStore::Purpose::training,
                            store_layout(kind, mesh.shard().size()));
       const auto mode = make_sharding_strategy({.kind = kind}, mesh, store);
       check(store, *mode);
     }
   }
 
-  tests::TemporaryDirectory directory_;  // each rank has its own
-  WrittenTask written_ = GetParam().make(directory_.path(), GetParam().precision);
+  tests::TemporaryDirectory own_;
+  fs::path directory_ = parallel::broadcast(world(), own_.path().string());  ///< the first rank's
+  fs::path weights_ = directory_ / "model/model.safetensors";
+  std::unique_ptr<Task> task_;
 };
 
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
-  const data::SafetensorsFile file(written_.weights);
+  const data::SafetensorsFile file(weights_);
   for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
-    train::pass_on(train::fill_parameters(*written_.task, seed, store, mode), store, mode);
+    train::pass_on(train::fill_parameters(*task_, seed, store, mode), store, mode);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
-      const bool is_drawn = !written_.is_drawn.empty() && description.name.starts_with(written_.is_drawn);
-      if (is_drawn) {
+      if (is_drawn(description)) {
         initialize(description, seed, expected);
       } else {
         expected = file.read_float(description.name);
@@ -125,30 +145,55 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
 
 TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
   if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
-  const std::uint64_t file = fs::file_size(written_.weights);
+  const std::uint64_t file = fs::file_size(weights_);
   for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
     std::uint64_t owned = 0, all = 0;
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
-      if (!written_.is_drawn.empty() && store.table().tensor(row).name.starts_with(written_.is_drawn)) continue;
+      if (is_drawn(store.table().tensor(row))) continue;
       owned += mode.owned_range(row).size() * bytes_of(GetParam().precision);
       all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
-    const std::vector<train::FilledPiece> filled = train::fill_parameters(*written_.task, seed, store, mode);
+    const std::vector<train::FilledPiece> filled = train::fill_parameters(*task_, seed, store, mode);
     const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
     EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
-    parallel::Communicator& world = tests::launch().world();
-    const auto together = static_cast<std::uint64_t>(parallel::sum(world, static_cast<double>(taken)));
+    const auto together = static_cast<std::uint64_t>(parallel::sum(world(), static_cast<double>(taken)));
     EXPECT_GE(together, all);
-    EXPECT_LE(together, all + world.size() * elsewhere);
+    EXPECT_LE(together, all + world().size() * elsewhere);
     train::pass_on(filled, store, mode);
   });
 }
 
+/// BERT's header is longer than what is not counted.
+TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
+  if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
+  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
+    const FileCopies headers = train::copy_weight_headers(world(), *task_);
+    const std::uint64_t before = *tests::bytes_read();
+    std::vector<train::FilledPiece> filled;
+    {
+      const UseCopies use(headers);
+      filled = train::fill_parameters(*task_, seed, store, mode);
+    }
+    const std::uint64_t taken = *tests::bytes_read() - before;
+    std::uint64_t own = 0;  // bytes of values in the file
+    for (const train::FilledPiece& piece : filled) {
+      if (piece.by != mode.copies().rank() || is_drawn(store.table().tensor(piece.tensor))) continue;
+      own += piece.count * bytes_of(GetParam().precision);
+    }
+    train::pass_on(filled, store, mode);
+    EXPECT_GE(taken, own);
+    if (world().size() > 1) EXPECT_LE(taken, own + tests::uncounted_reads);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, InitialWeights,
-                         testing::Values(Family{"language_modeling", language_task, Precision::float32},
-                                         Family{"language_modeling_bfloat16", language_task, Precision::bfloat16},
-                                         Family{"question_answering", squad_task, Precision::float32}),
+                         testing::Values(Family{"language_modeling", write_language_model, language_task,
+                                                Precision::float32, ""},
+                                         Family{"language_modeling_bfloat16", write_language_model, language_task,
+                                                Precision::bfloat16, ""},
+                                         Family{"question_answering", write_squad_model, squad_task,
+                                                Precision::float32, "qa_outputs."}),
                          [](const auto& family) { return std::string(family.param.name); });
 
 }  // namespace

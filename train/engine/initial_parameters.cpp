@@ -1,6 +1,8 @@
 #include "train/engine/initial_parameters.hpp"
 
 #include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/value_broadcast.hpp"
 #include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
@@ -83,6 +85,19 @@ void initialize_others(std::span<const ParameterTensor> tensors, const std::set<
 
 }  // namespace
 
+FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) {
+  constexpr std::size_t largest_index = std::size_t{64} << 20;
+  FileCopies copies;
+  if (ranks.size() == 1) return copies;
+  parallel::on_first_rank(ranks, [&] {
+    const KeepCopies keep(copies, largest_index);
+    task.read_weight_headers();
+  });
+  parallel::broadcast_values(
+      ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
+  return copies;
+}
+
 std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
                                          parallel::ShardingStrategy& mode) {
   TensorInitializer initializer(store, mode);
@@ -107,7 +122,13 @@ void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, p
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& mode) {
-  pass_on(fill_parameters(task, seed, store, mode), store, mode);
+  std::vector<FilledPiece> filled;
+  const FileCopies headers = copy_weight_headers(mode.world(), task);
+  {
+    const UseCopies use(headers);
+    filled = fill_parameters(task, seed, store, mode);
+  }
+  pass_on(filled, store, mode);
   mode.sync_parameters(space);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/file_copies.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
@@ -20,6 +21,11 @@ struct FilledPiece {
   std::size_t by = 0;  ///< rank in ShardingStrategy::copies
 };
 
+/// Returns copies of what the first rank reads in Task::read_weight_headers, to be used (UseCopies) while parameters are
+/// filled, so that other ranks open only files whose values they read. Empty if there is one rank. Collective. Errors:
+/// those of the task, thrown on every rank.
+FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
+
 /// Fills master weights and state from the task. Tensors without values in the task are drawn from their initialiser
 /// with `seed`; without a seed this is an error (std::runtime_error) that names the tensor: nothing is scored with
 /// random weights. Each rank reads, or draws, elements that it owns, in pieces of at most piece_elements. Ranks that
@@ -30,7 +36,7 @@ struct FilledPiece {
 /// Copies each piece to the other ranks that own it, and the first rank's state to all others. Collective.
 /// ShardingStrategy::sync_parameters must follow to update the parameters.
 void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& mode);
-/// Calls fill_parameters, pass_on and sync_parameters. Collective.
+/// Calls fill_parameters with copies of the headers, pass_on and sync_parameters. Collective.
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& mode);
 

@@ -76,6 +76,9 @@ class Task : public SampleStream {
   /// Passes the tensors with known values (pretrained weights) to `write`; all others start from their initialisers.
   /// The set of tensors, and the errors found before the first read, do not depend on what `write` reads.
   virtual void initial_values(const TensorWriter& write) const = 0;
+  /// Reads what describes the initial values, such as the headers of weight files. The first rank does this, and all
+  /// ranks use copies of what it has read in initial_values (core/base/file_copies.hpp).
+  virtual void read_weight_headers() const {}
 
   /// Announces the batches that this rank will assemble, so that a task that reads files can start reading. A hint that
   /// affects only speed.

@@ -40,9 +40,11 @@ RunState initial_state(const RunSetup& setup) {
 
 /// Fills the master weights and the state tensors from the task.
 void fill_model(RunSetup& setup) {
+  const FileCopies headers = copy_weight_headers(setup.ranks.world, setup.task);
   std::vector<FilledPiece> filled;
   parallel::on_every_rank(setup.ranks.world, [&] {
     const parallel::FileWork loading;
+    const UseCopies use(headers);
     filled = fill_parameters(setup.task, setup.config.seed, setup.store, *setup.mode);
     reserve_scratch(setup.space, setup.plan.scratch);
   });

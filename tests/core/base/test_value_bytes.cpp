@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 namespace mylos {
 namespace {
@@ -93,6 +96,63 @@ TEST(ValueBytes, AreTheSameInPieces) {
     ASSERT_EQ(sizes.size(), (all + piece - 1) / piece);
     EXPECT_TRUE(std::all_of(sizes.begin(), sizes.end() - 1, [&](std::size_t size) { return size == piece; }));
   }
+}
+
+struct Arrays {
+  std::string text;
+  SharedArray<std::uint32_t> small, large;
+  std::uint64_t count = 0;
+};
+auto members(Arrays& arrays) { return std::tie(arrays.text, arrays.small, arrays.large, arrays.count); }
+
+Arrays some_arrays() {
+  Arrays arrays{.text = "text", .small = {1, 2, 3}, .large = {}, .count = 9};
+  arrays.large.values().assign(least_array_apart / sizeof(std::uint32_t), 5);
+  return arrays;
+}
+
+void expect_some_arrays(const Arrays& arrays) {
+  const Arrays expected = some_arrays();
+  EXPECT_EQ(arrays.text, expected.text);
+  EXPECT_TRUE(arrays.small == expected.small && arrays.large == expected.large);
+  EXPECT_EQ(arrays.count, expected.count);
+}
+
+TEST(ValueBytes, HoldSharedArrays) {
+  const std::string bytes = bytes_of_value(some_arrays());
+  EXPECT_GT(bytes.size(), least_array_apart);
+  expect_some_arrays(value_of_bytes<Arrays>(bytes));
+  EXPECT_THROW(value_of_bytes<Arrays>(bytes.substr(0, 40)), std::invalid_argument);
+}
+
+TEST(ValueBytes, PassOnLargeSharedArraysApart) {
+  const Arrays written = some_arrays();
+  std::vector<std::string> pieces;
+  std::vector<SharedBytes> arrays;
+  const auto take_array = [&](std::span<const std::byte> array) {
+    const auto copy = std::make_shared<std::vector<std::byte>>(array.begin(), array.end());
+    return arrays.emplace_back(SharedBytes{*copy, copy});
+  };
+  ByteWriter writer(
+      1000, [&](std::string& bytes) { pieces.push_back(bytes); }, take_array);
+  writer.add(written);
+  writer.finish();
+  ASSERT_EQ(arrays.size(), 1u) << "the small one is among the bytes";
+  EXPECT_EQ(pieces.size(), 2u) << "the bytes before the array and those after it";
+  EXPECT_EQ(static_cast<const void*>(written.large.data()), arrays.front().bytes.data()) << "it has moved";
+  expect_some_arrays(written);
+  std::size_t next = 0;
+  ByteReader reader([&]() -> std::string_view { return next < pieces.size() ? pieces[next++] : std::string_view(); },
+                    [&](std::size_t bytes) {
+                      EXPECT_EQ(next, 1u);
+                      EXPECT_EQ(bytes, least_array_apart);
+                      return arrays.front();
+                    });
+  Arrays read;
+  reader.read(read);
+  EXPECT_TRUE(reader.at_end());
+  expect_some_arrays(read);
+  EXPECT_EQ(read.large.data(), written.large.data()) << "both use the same memory";
 }
 
 TEST(ValueBytes, ReplaceWhatAVectorHeld) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_copies.hpp"
 #include "data/huggingface/bert_tensors.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -40,6 +41,37 @@ TEST(WeightFiles, ReadsShardsByTheirIndex) {
   const auto& entry = files.entries().at("bert.embeddings.LayerNorm.weight");
   EXPECT_EQ(entry.tensor->name, "embeddings.LayerNorm.gamma");
   EXPECT_EQ(entry.file->path().filename(), "model-1.safetensors");
+}
+
+/// As on ranks that receive the headers which the first rank has read.
+TEST(WeightFiles, ThatAreGoneHaveTheHeadersOfACopy) {
+  for (const bool is_sharded : {false, true}) {
+    const TemporaryDirectory directory;
+    write_one(directory / (is_sharded ? "model-1.safetensors" : "model.safetensors"), "a");
+    if (is_sharded) {
+      write_one(directory / "model-2.safetensors", "b");
+      write_file(directory / "model.safetensors.index.json",
+                 R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
+    }
+    FileCopies copies;
+    {
+      const KeepCopies keep(copies, 1000);
+      const WeightFiles files(directory.path());
+    }
+    const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+      if (entry.path().extension() == ".safetensors") std::filesystem::rename(entry, entry.path().string() + ".gone");
+    }
+    const UseCopies use(received);
+    const WeightFiles files(directory.path());
+    ASSERT_EQ(files.entries().size(), is_sharded ? 2u : 1u);
+    const WeightEntry& a = files.entries().at("a");
+    EXPECT_EQ(a.tensor->shape, std::vector<std::size_t>{1});
+    const std::string path = a.file->path().string();
+    EXPECT_THAT(error_of([&] { a.file->read_float("a"); }), HasSubstr("cannot read " + path));
+    std::filesystem::rename(path + ".gone", path);
+    EXPECT_EQ(a.file->read_float("a"), std::vector<float>{1.0F});
+  }
 }
 
 TEST(WeightFiles, WrongIndexesAreNamed) {

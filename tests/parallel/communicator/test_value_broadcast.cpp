@@ -58,6 +58,56 @@ TEST(ValueBroadcast, LongArraysGoInPieces) {
   EXPECT_TRUE(received_from_first(texts, std::size_t{1} << 20) == texts);
 }
 
+struct Arrays {
+  std::string text;
+  SharedArray<std::uint32_t> first, small;
+  std::uint64_t count = 0;
+  SharedArray<std::uint32_t> last;
+
+  bool operator==(const Arrays&) const = default;
+};
+auto members(Arrays& arrays) { return std::tie(arrays.text, arrays.first, arrays.small, arrays.count, arrays.last); }
+
+Arrays some_arrays() {
+  Arrays arrays{.text = "text", .first = {}, .small = {1, 2}, .count = 9, .last = {}};
+  arrays.first.values().resize(50'000, 3);
+  arrays.last.values().resize(least_array_apart / sizeof(std::uint32_t), 4);
+  std::iota(arrays.first.values().begin(), arrays.first.values().end(), 5u);
+  return arrays;
+}
+
+TEST(ValueBroadcast, LargeArraysAreInMemoryThatCannotBeChanged) {
+  for (const std::size_t piece : {std::size_t{30'000}, least_array_apart, broadcast_piece}) {
+    Arrays arrays = is_first() ? some_arrays() : Arrays();
+    const std::string remark = broadcast_values(
+        ranks_here(), [&](ByteWriter& bytes) { bytes.add(arrays); }, [&](ByteReader& bytes) { bytes.read(arrays); },
+        piece);
+    EXPECT_EQ(remark, "");
+    EXPECT_TRUE(arrays == some_arrays()) << piece;
+    arrays.small.values().push_back(7);
+    if (ranks_here().size() == 1) continue;
+    EXPECT_THROW(arrays.first.values(), std::invalid_argument) << "also on the first rank";
+    EXPECT_THROW(arrays.last.values(), std::invalid_argument);
+  }
+}
+
+TEST(ValueBroadcast, ArraysThatAreLeftAreAnErrorAndLeaveTheRanksInStep) {
+  const auto write = [&](ByteWriter& bytes) { bytes.add(some_arrays()); };
+  const auto read_one = [&](ByteReader& bytes) {
+    Arrays arrays;
+    bytes.read(arrays.text);
+    bytes.read(arrays.first);
+    EXPECT_TRUE(arrays.first == some_arrays().first);
+  };
+  const std::string left = tests::error_of([&] { broadcast_values(ranks_here(), write, read_one); });
+  const auto read_none = [](ByteReader&) {};
+  const std::string unread = tests::error_of([&] { broadcast_values(ranks_here(), write, read_none); });
+  EXPECT_EQ(received_from_first(texts_of(3), 100), texts_of(3));
+  if (is_first()) return;
+  EXPECT_THAT(left, ::testing::HasSubstr("values of the first rank are left"));
+  EXPECT_THAT(unread, ::testing::HasSubstr("values of the first rank are left"));
+}
+
 TEST(ValueBroadcast, TheFirstRankWritesOnceAndTheOthersReadOnce) {
   int written = 0, read = 0;
   const auto write = [&](ByteWriter&) { ++written; };
