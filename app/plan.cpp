@@ -154,6 +154,7 @@ void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const 
 void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const train::Workload& workload, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
+  const std::size_t reserved = machine.reserved + train::connections_of(target, plans.front().mode);
   print(named_line("model", fmt::format("{}: {}, {}", run.name, count_of(workload.model.table().size(), "parameter"),
                                         to_string(arguments.run.engine.precision))));
   print(named_line("data", run.data));
@@ -162,7 +163,7 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
       fmt::format(
           "{} x {} on {}, {} of memory each, {} of it reserved; {:.3g} GB/s between nodes, {:.3g} GB/s inside{}",
           target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
-          bytes_text(machine.reserved + target.connections), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
+          bytes_text(reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
           machine.is_compared ? "" : "; from its data sheet, never compared with a measurement")));
   print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans, run.work, target.ranks.ranks);

@@ -54,7 +54,7 @@ BatchTable planned_batches(const Arguments& configured) {
                    .part = tried.back(),
                    .ranks = ranks,
                    .nodes = target.ranks.nodes,
-                   .available = train::room_of(target) + target.program};
+                   .available = train::room_of(target, parallel::ModeKind::replicated) + target.program};
   table.rows = make_rows(tried_modes(arguments, ranks), tried_recomputations(arguments, *run.network), tried,
                          [&](const BatchSetting& setting) {
                            return plan_row(workload, with_setting(arguments, setting).run.engine, target, setting,

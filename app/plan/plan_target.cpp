@@ -68,7 +68,7 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   return machine;
 }
 
-/// Returns the device memory of NCCL's connections for a group of all ranks; not measured here.
+/// Returns the device memory of NCCL's connections of a rank in one group.
 ///
 /// A connection from a GPU of the same node has a buffer for each protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by
 /// default (computeBuffSizes in NCCL's src/init.cc, versions 2.28 to 2.30). CUDA allocates such memory in units of 2
@@ -79,7 +79,7 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
 /// Ordered sums send and receive, for which NCCL connects each pair of GPUs of a node by several channels: up to 32 if
 /// all ranks are on one node, and about 2 otherwise, because all pairs have as many as those that a network connects
 /// (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes share one buffer in each direction.
-std::size_t nccl_bytes(const train::RankCounts& ranks, bool sums_in_order) {
+std::size_t nccl_bytes_of_group(const train::RankCounts& ranks, bool sums_in_order) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20, connection = 12 * mebibyte, ring_channels = 24;
   constexpr std::size_t channels_of_node = 32, channels_of_network = 2, network = 2 * 64 * mebibyte;
   if (ranks.ranks == 1) return 0;
@@ -100,7 +100,19 @@ train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine
   return rate;
 }
 
+/// Returns the counts of a group whose ranks are `stride` apart, as in hybrid.
+train::RankCounts group_of(const train::RankCounts& ranks, std::size_t size, std::size_t stride) {
+  const std::size_t of_node = std::clamp<std::size_t>(ranks.of_node / stride, 1, size);
+  return {.ranks = size, .nodes = (size + of_node - 1) / of_node, .of_node = of_node};
+}
+
 }  // namespace
+
+std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order) {
+  if (!shards) return nccl_bytes_of_group(ranks, sums_in_order);
+  return nccl_bytes_of_group(group_of(ranks, *shards, 1), sums_in_order) +
+         nccl_bytes_of_group(group_of(ranks, ranks.ranks / *shards, *shards), sums_in_order);
+}
 
 std::size_t planned_threads(const Arguments& arguments) {
   constexpr std::size_t of_gpu = 8;  // as requested in jobscripts/; they read and tokenize data
@@ -132,7 +144,12 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   target.ranks = {
       .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
   const train::ParallelConfig& parallel = arguments.run.engine.parallel;
-  if (!host) target.connections = nccl_bytes(target.ranks, parallel.deterministic || parallel.bfloat16_gradients);
+  if (!host) {
+    const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;
+    const std::size_t shards = parallel.shard_size > 0 ? std::min(parallel.shard_size, plan.gpus) : of_node;
+    target.connections = nccl_bytes(target.ranks, std::nullopt, sums_in_order);
+    target.hybrid_connections = nccl_bytes(target.ranks, shards, sums_in_order);
+  }
   // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;
   target.program = host ? train::resident_memory() + libraries : 0;

@@ -150,9 +150,10 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
   std::ranges::stable_sort(kinds, {}, &Machine::memory);
   for (const Machine& kind : kinds) {
-    const std::size_t available = kind.memory - kind.reserved - target.connections;
-    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room_of(target))
-      continue;
+    const std::size_t taken = kind.reserved + connections_of(target, *config.parallel.mode);
+    const std::size_t available = kind.memory - std::min(kind.memory, taken);
+    const bool is_larger = available > room_of(target, *config.parallel.mode);
+    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger) continue;
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;
@@ -167,8 +168,9 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
 
 void add_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
                 ModePlan& plan) {
+  const std::size_t room = room_of(target, *config.parallel.mode);
   try {
-    plan.memory = plan_memory(workload, config, steps, room_of(target), target.ranks);
+    plan.memory = plan_memory(workload, config, steps, room, target.ranks);
     plan.fits = true;
   } catch (const std::runtime_error& error) {
     plan.obstacle = error.what();
@@ -177,7 +179,7 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
     plan.memory = plan_memory(workload, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
   }
   plan.memory.program = target.program;
-  plan.largest_of_each = largest_micro_batches(workload, plan.memory, target.ranks, room_of(target));
+  plan.largest_of_each = largest_micro_batches(workload, plan.memory, target.ranks, room);
   for (const LargestMicroBatch& each : plan.largest_of_each) {
     if (each.recompute == config.recompute) plan.largest = each.samples;
   }
@@ -249,8 +251,12 @@ double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
   return std::max(1.0 / rate.flops + more, least / rate.flops);
 }
 
-std::size_t room_of(const PlanTarget& target) {
-  const std::size_t taken = target.machine.reserved + target.connections + target.program;
+std::size_t connections_of(const PlanTarget& target, ModeKind mode) {
+  return mode == ModeKind::hybrid ? target.hybrid_connections : target.connections;
+}
+
+std::size_t room_of(const PlanTarget& target, ModeKind mode) {
+  const std::size_t taken = target.machine.reserved + connections_of(target, mode) + target.program;
   return target.machine.memory > taken ? target.machine.memory - taken : 0;
 }
 

@@ -18,9 +18,10 @@ struct PlanTarget {
   ComputeRate rate;
   Network network;
   RankCounts ranks;
-  std::size_t connections = 0;  ///< bytes of device memory for a rank's connections with others
-  std::size_t program = 0;      ///< bytes that a rank uses before the run allocates anything
-  double storage = 1e9;         ///< bytes per second when writing checkpoints
+  std::size_t connections = 0;  ///< bytes of device memory for a rank's connections in the group of all ranks
+  std::size_t hybrid_connections = 0;  ///< the same in the two groups of `hybrid`, which replace that group
+  std::size_t program = 0;             ///< bytes that a rank uses before the run allocates anything
+  double storage = 1e9;                ///< bytes per second when writing checkpoints
 };
 
 /// The largest micro-batch that fits with one setting of --recompute.
@@ -76,8 +77,10 @@ double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape);
 /// model with rate.kept_per_flop; the difference in bytes moved is charged at rate.bandwidth.
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop);
 
+/// Returns the bytes of device memory for a rank's connections with others.
+std::size_t connections_of(const PlanTarget& target, parallel::ModeKind mode);
 /// Returns the bytes that a rank of `target` may use.
-std::size_t room_of(const PlanTarget& target);
+std::size_t room_of(const PlanTarget& target, parallel::ModeKind mode);
 
 /// Returns the strategies available on these ranks, in the order of mylos train's options.
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);

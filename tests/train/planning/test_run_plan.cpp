@@ -77,6 +77,24 @@ TEST_F(RunPlan, TheLargestMicroBatchIsToldOfEveryRecomputationThatTheModelCan) {
   EXPECT_EQ(plan.largest_of_each[2].samples, 14u) << "this model then takes half as much";
 }
 
+/// In hybrid, a rank has connections in two groups.
+TEST_F(RunPlan, ConnectionsTakeMemoryThatDependsOnTheMode) {
+  const auto planned = [this](ModeKind mode) {
+    return plan(mode, 4, [](TrainConfig&, PlanTarget& target) {
+      target.ranks.nodes = target.ranks.of_node = 2;
+      target.machine.memory = parameters * 16 + 20 * length * bytes_per_row;
+      target.connections = 2 * length * bytes_per_row;
+      target.hybrid_connections = 5 * length * bytes_per_row;
+      EXPECT_EQ(connections_of(target, ModeKind::sharded), target.connections);
+      EXPECT_EQ(room_of(target, ModeKind::replicated) - room_of(target, ModeKind::hybrid), 3 * length * bytes_per_row);
+    });
+  };
+  EXPECT_EQ(planned(ModeKind::replicated).largest, 18u);
+  const ModePlan hybrid = planned(ModeKind::hybrid);
+  const std::size_t room = parameters * 16 + 15 * length * bytes_per_row;
+  EXPECT_EQ(hybrid.largest, (room - (hybrid.memory.total() - hybrid.memory.activations)) / (length * bytes_per_row));
+}
+
 TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
   const ModePlan four = plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
     config.micro_batch = 4;
