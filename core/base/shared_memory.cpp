@@ -32,13 +32,13 @@ int open_memory_file() {
 }
 
 /// Without this, the first write to a page that the system cannot provide would end the process with SIGBUS.
-void reserve(int descriptor, std::size_t bytes) {
+void reserve_file(int descriptor, std::size_t bytes) {
   int code = EINTR;
   while (code == EINTR) code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   if (code != 0) fail_call(fmt::format("cannot reserve {} bytes", bytes), code);
 }
 
-std::byte* map(int descriptor, std::size_t bytes, int protection, int flags) {
+std::byte* map_file(int descriptor, std::size_t bytes, int protection, int flags) {
   void* const address = ::mmap(nullptr, bytes, protection, flags, descriptor, 0);
   if (address == MAP_FAILED) fail_call(fmt::format("cannot map {} bytes", bytes), errno);
   return static_cast<std::byte*>(address);
@@ -68,8 +68,8 @@ SharedMemory::SharedMemory(std::size_t bytes) : size_(bytes) {
   const int descriptor = open_memory_file();
   if (descriptor < 0) fail_call("memfd_create", errno);
   try {
-    reserve(descriptor, bytes);
-    data_ = map(descriptor, bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
+    reserve_file(descriptor, bytes);
+    data_ = map_file(descriptor, bytes, PROT_READ | PROT_WRITE, MAP_SHARED);
   } catch (...) {
     ::close(descriptor);
     throw;
@@ -86,7 +86,7 @@ SharedMemory::SharedMemory(const Location& location) : size_(static_cast<std::si
   const bool is_same = status.st_dev == location.device && status.st_ino == location.file &&
                        static_cast<std::uint64_t>(status.st_size) == location.bytes;
   ensure(is_same, fmt::format("{} is of another process: the ranks of the node do not see each other", path));
-  data_ = map(descriptor, size_, PROT_READ, MAP_SHARED | MAP_POPULATE);
+  data_ = map_file(descriptor, size_, PROT_READ, MAP_SHARED | MAP_POPULATE);
 }
 
 SharedMemory::~SharedMemory() {

@@ -64,7 +64,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 /// A safetensors file. The constructor checks the whole header; values are read on demand, by one thread at a time.
 class SafetensorsFile {
  public:
-  /// If a copy of the header is in use (read_once), the file is opened when its first value is read. Throws std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
+  /// If a copy of the header is in use (read_once), the file is opened when its first value is read. Throws
+  /// std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
   explicit SafetensorsFile(std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;

@@ -21,8 +21,8 @@ struct FilledPiece {
   std::size_t by = 0;  ///< rank in ShardingStrategy::copies
 };
 
-/// Returns copies of what the first rank reads in Task::read_weight_headers, to be used (UseCopies) while parameters are
-/// filled, so that other ranks open only files whose values they read. Empty if there is one rank. Collective. Errors:
+/// Returns copies of what the first rank reads in Task::read_weight_headers. They are used (UseCopies) while parameters
+/// are filled, so that a rank opens only files whose values it reads. Empty if there is one rank. Collective. Errors:
 /// those of the task, thrown on every rank.
 FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
 

@@ -110,7 +110,7 @@ TEST(NodeArrays, RanksThatCannotShareMemoryHaveCopies) {
     EXPECT_EQ(remark.empty(), !is_scarce) << remark;
     if (!is_scarce) continue;
     EXPECT_THAT(remark, HasSubstr("on 1 of " + std::to_string(ranks.node_map().nodes()) + " node"));
-    EXPECT_THAT(remark, HasSubstr(", ranks cannot share memory, so each has a copy of the data: cannot reserve 400004"));
+    EXPECT_THAT(remark, HasSubstr("ranks cannot share memory, so each has a copy of the data: cannot reserve 400004"));
   }
 }
 
