@@ -69,25 +69,33 @@ void SquadTask::read_data() {
   if (!configured_.dev.empty()) use_evaluation_data(load(configured_.dev, configured_.dev_limit, false));
 }
 
+/// The texts of training questions are left out: batches are made of their tokens.
 void SquadTask::write_data(ByteWriter& bytes) const {
   if (train_) {
-    bytes.add(*train_);
+    bytes.add(train_->dataset.version);
+    bytes.add(train_->dataset.questions.size());
+    bytes.add(train_->features);
     bytes.add(order_);
   }
   if (evaluation_) bytes.add(evaluation_->windows());
 }
 
 void SquadTask::receive_data(ByteReader& bytes) {
-  const auto windows = [&] {
-    SquadWindows received;
-    bytes.read(received);
-    return received;
-  };
   if (!configured_.train.empty()) {
-    use_training_data(windows());
+    SquadWindows windows;
+    std::size_t questions = 0;
+    bytes.read(windows.dataset.version);
+    bytes.read(questions);
+    windows.dataset.questions.resize(questions);
+    bytes.read(windows.features);
+    use_training_data(std::move(windows));
     bytes.read(order_);
   }
-  if (!configured_.dev.empty()) use_evaluation_data(windows());
+  if (!configured_.dev.empty()) {
+    SquadWindows windows;
+    bytes.read(windows);
+    use_evaluation_data(std::move(windows));
+  }
 }
 
 SquadWindows SquadTask::load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const {

@@ -57,7 +57,7 @@ class SquadTask final : public Task {
   std::string results_text() const override { return evaluation_->official_score(); }
 
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
-  /// Returns null if there is no training data.
+  /// Returns null if there is no training data. Received data (receive_data) have questions without texts.
   const SquadWindows* train_windows() const { return train_.get(); }
 
  private:
