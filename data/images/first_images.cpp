@@ -18,7 +18,8 @@ class FirstImages final : public ImageSet {
   std::string name(std::size_t index) const override { return set_->name(index); }
   std::string location(std::size_t index) const override { return set_->location(index); }
   std::string encoded(std::size_t index) const override { return set_->encoded(index); }
-  SharedArray<char>* pixels() override { return set_->pixels(); }
+  void write_arrays(ByteWriter& bytes) const override { set_->write_arrays(bytes); }
+  void read_arrays(ByteReader& bytes) override { set_->read_arrays(bytes); }
 
  private:
   std::unique_ptr<ImageSet> set_;

@@ -35,23 +35,27 @@ class PreparedImages : public ImageSet {
  public:
   explicit PreparedImages(const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
     read_once(
-        path, [&] { read_index(path); }, shape_, labels_, label_names_, names_, starts_, checksums_, offset_,
-        file_bytes_);
+        path, [&] { read_index(path); }, shape_, labels_, label_names_, offset_, file_bytes_);
     if (file_.size() != file_bytes_) {
       fail(fmt::format("{} has {} bytes here, but {} where its index was read: all ranks need the same file",
                        path.string(), file_.size(), file_bytes_));
     }
   }
 
-  std::string name(std::size_t index) const override { return names_.empty() ? std::string() : names_.at(index); }
+  std::string name(std::size_t index) const override {
+    if (name_starts_.empty()) return {};
+    require(index < name_starts_.size(), "an image of the file");
+    return reinterpret_cast<const char*>(names_.data() + name_starts_[index]);
+  }
 
   std::string location(std::size_t index) const override {
     const std::string file = fmt::format("{}, image {}", file_.path().string(), index);
-    return names_.empty() ? file : fmt::format("{} ({})", file, names_.at(index));
+    return name_starts_.empty() ? file : fmt::format("{} ({})", file, name(index));
   }
 
   std::string encoded(std::size_t index) const override {
-    std::string bytes(starts_.at(index + 1) - starts_[index], '\0');
+    require(index < checksums_.size(), "an image of the file, whose index is there");
+    std::string bytes(starts_[index + 1] - starts_[index], '\0');
     file_.read(offset_ + starts_[index], std::as_writable_bytes(std::span(bytes)));
     const auto found = crc32c(std::as_bytes(std::span(bytes)));
     if (found != checksums_[index]) {
@@ -59,6 +63,19 @@ class PreparedImages : public ImageSet {
                        found, checksums_[index]));
     }
     return bytes;
+  }
+
+  void write_arrays(ByteWriter& bytes) const override {
+    bytes.add(starts_);
+    bytes.add(checksums_);
+    bytes.add(names_);
+    bytes.add(name_starts_);
+  }
+  void read_arrays(ByteReader& bytes) override {
+    bytes.read(starts_);
+    bytes.read(checksums_);
+    bytes.read(names_);
+    bytes.read(name_starts_);
   }
 
  private:
@@ -81,7 +98,8 @@ class PreparedImages : public ImageSet {
     starts_ = reader.read<std::uint64_t>("/starts");
     checksums_ = reader.read<std::uint32_t>("/checksums");
     label_names_ = split_names(reader.read<std::uint8_t>("/label_names"));
-    names_ = split_names(reader.read<std::uint8_t>("/names"));
+    names_ = reader.read<std::uint8_t>("/names");
+    locate_names();
     locate_bytes(path);
     check_prepared_arrays();
     file_bytes_ = file_.size();
@@ -97,6 +115,15 @@ class PreparedImages : public ImageSet {
     shape_ = {static_cast<std::size_t>(height), static_cast<std::size_t>(width), static_cast<std::size_t>(channels)};
   }
 
+  void locate_names() {
+    std::uint64_t begin = 0;
+    for (std::uint64_t i = 0; i < names_.size(); ++i) {
+      if (names_[i] != 0) continue;
+      name_starts_.values().push_back(begin);
+      begin = i + 1;
+    }
+  }
+
   void locate_bytes(const std::filesystem::path& path) {
     Hdf5Source source(path);
     const Hdf5Id dataset(source.open("/bytes"), H5Oclose);
@@ -110,7 +137,8 @@ class PreparedImages : public ImageSet {
     const bool divides =
         !starts_.empty() && starts_.front() == 0 && std::ranges::is_sorted(starts_) && starts_.back() == bytes_;
     if (!divides) fail(fmt::format("{}: /starts does not divide {} bytes", file_.path().string(), bytes_));
-    check(starts_.size() == size() + 1 && checksums_.size() == size() && (names_.empty() || names_.size() == size()),
+    check(starts_.size() == size() + 1 && checksums_.size() == size() &&
+              (name_starts_.empty() || name_starts_.size() == size()),
           "the arrays of the images differ in length");
     for (std::size_t i = 0; i < size(); ++i) {
       const bool is_named = labels_[i] >= 0 && static_cast<std::size_t>(labels_[i]) < label_names_.size();
@@ -126,9 +154,10 @@ class PreparedImages : public ImageSet {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t offset_ = 0;  ///< position of /bytes in the file
   std::uint64_t bytes_ = 0;
-  std::vector<std::uint64_t> starts_;
-  std::vector<std::uint32_t> checksums_;
-  std::vector<std::string> names_;
+  SharedArray<std::uint64_t> starts_;
+  SharedArray<std::uint32_t> checksums_;
+  SharedArray<std::uint8_t> names_;         ///< each followed by a zero byte
+  SharedArray<std::uint64_t> name_starts_;  ///< begin of each image's name; empty if images have no names
 };
 
 }  // namespace

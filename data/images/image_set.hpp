@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/shared_array.hpp"
+#include "core/base/value_bytes.hpp"
 #include "data/images/image.hpp"
 
 /// A data set of labelled images. Errors are std::runtime_error of one line with the file, and with the image if a file
@@ -37,9 +37,10 @@ class ImageSet {
   virtual std::string location(std::size_t index) const = 0;
   /// Returns the unchanged bytes of the file, or the pixels if shape() has a value.
   virtual std::string encoded(std::size_t index) const = 0;
-  /// Returns the pixels of a set that has them all in memory, else null. If the set was made from a copy of what
-  /// another process has read (read_once), they are empty, and must be filled in before an image is used.
-  virtual SharedArray<char>* pixels() { return nullptr; }
+  /// Write and read the large arrays of a set: its pixels in memory, or its index. A set that was made from a copy of
+  /// what another process has read (read_once) has none, and must read them before an image is used.
+  virtual void write_arrays(ByteWriter&) const {}
+  virtual void read_arrays(ByteReader&) {}
 
   /// Decodes the region of an image that `choose` selects, by default all of it. Throws if the image is damaged.
   Image decode(std::size_t index, const ChooseRegion& choose = {}) const;

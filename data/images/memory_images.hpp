@@ -31,7 +31,8 @@ class MemoryImages : public ImageSet {
   std::string name(std::size_t) const override { return {}; }
   std::string location(std::size_t index) const override;
   std::string encoded(std::size_t index) const override;
-  SharedArray<char>* pixels() override { return &pixels_; }
+  void write_arrays(ByteWriter& bytes) const override { bytes.add(pixels_); }
+  void read_arrays(ByteReader& bytes) override { bytes.read(pixels_); }
 
  private:
   SharedArray<char> pixels_;
@@ -40,7 +41,7 @@ class MemoryImages : public ImageSet {
 
 inline auto members(MemoryImages::File& file) { return std::tie(file.path, file.images); }
 inline auto members(MemoryImages::Content& content) {
-  // This does not compile if a member is missing. Processes pass on the pixels apart (ImageSet::pixels).
+  // This does not compile if a member is missing. Processes pass on the pixels apart (ImageSet::write_arrays).
   auto& [shape, pixels, labels, label_names, files] = content;
   return std::tie(shape, labels, label_names, files);
 }

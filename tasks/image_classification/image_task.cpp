@@ -107,16 +107,16 @@ void ImageTask::open_data() {
   if (!configured_.dev.empty())
     dev_ = open_image_data(configured_.dev, data::ImagePart::test, labels, configured_.dev_limit);
   for (data::ImageSet* set : {train_.get(), dev_.get()}) {
-    if (set != nullptr && set->pixels() != nullptr) pixels_.push_back(set->pixels());
+    if (set != nullptr) sets_.push_back(set);
   }
 }
 
 void ImageTask::write_data(ByteWriter& bytes) const {
-  for (const SharedArray<char>* pixels : pixels_) bytes.add(*pixels);
+  for (const data::ImageSet* set : sets_) set->write_arrays(bytes);
 }
 
 void ImageTask::receive_data(ByteReader& bytes) {
-  for (SharedArray<char>* pixels : pixels_) bytes.read(*pixels);
+  for (data::ImageSet* set : sets_) set->read_arrays(bytes);
 }
 
 void ImageTask::resolve_labels() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/base/notice.hpp"
-#include "core/base/shared_array.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
@@ -24,7 +23,8 @@ class ImageTask final : public Task {
   /// default chosen and each item skipped. Errors: std::runtime_error on files and on settings that do not fit them.
   ImageTask(const RunConfig& run, Notice notice);
 
-  /// Pass on the pixels of data sets in memory. Other data sets are read on every rank as it trains.
+  /// Pass on the large arrays of the data sets: pixels in memory, or indexes of images that every rank reads from files
+  /// as it trains.
   void write_data(ByteWriter& bytes) const override;
   void receive_data(ByteReader& bytes) override;
 
@@ -73,7 +73,7 @@ class ImageTask final : public Task {
   Notice notice_;
   ClassifierModel classifier_;
   std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ is moved into the evaluation
-  std::vector<SharedArray<char>*> pixels_;       ///< of the sets that are in memory
+  std::vector<data::ImageSet*> sets_;            ///< both, wherever they are
   std::vector<std::int32_t> train_labels_, dev_labels_;
   ImageInput input_;
   std::unique_ptr<nn::Model> network_;
