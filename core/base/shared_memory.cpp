@@ -97,11 +97,8 @@ SharedMemory::~SharedMemory() {
 SharedMemory::Location SharedMemory::location() const {
   require(descriptor_ >= 0, "shared memory of another process, or sealed");
   const struct stat status = status_of(descriptor_);
-  return {.process = ::getpid(),
-          .descriptor = descriptor_,
-          .device = status.st_dev,
-          .file = status.st_ino,
-          .bytes = size_};
+  return {
+      .process = ::getpid(), .descriptor = descriptor_, .device = status.st_dev, .file = status.st_ino, .bytes = size_};
 }
 
 std::span<std::byte> SharedMemory::writable() {

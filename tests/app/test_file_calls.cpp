@@ -16,9 +16,9 @@ namespace mylos::tests {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using ::testing::Contains;
 using ::testing::IsEmpty;
-using nlohmann::json;
 using Words = std::vector<std::string>;
 
 struct FileCall {

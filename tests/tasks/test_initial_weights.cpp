@@ -187,14 +187,12 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, InitialWeights,
-                         testing::Values(Family{"language_modeling", write_language_model, language_task,
-                                                Precision::float32, ""},
-                                         Family{"language_modeling_bfloat16", write_language_model, language_task,
-                                                Precision::bfloat16, ""},
-                                         Family{"question_answering", write_squad_model, squad_task,
-                                                Precision::float32, "qa_outputs."}),
-                         [](const auto& family) { return std::string(family.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Of, InitialWeights,
+    testing::Values(Family{"language_modeling", write_language_model, language_task, Precision::float32, ""},
+                    Family{"language_modeling_bfloat16", write_language_model, language_task, Precision::bfloat16, ""},
+                    Family{"question_answering", write_squad_model, squad_task, Precision::float32, "qa_outputs."}),
+    [](const auto& family) { return std::string(family.param.name); });
 
 }  // namespace
 }  // namespace mylos::tasks

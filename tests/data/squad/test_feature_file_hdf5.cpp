@@ -172,7 +172,9 @@ TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
             "F: a token is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids.values()[0] = -1; }),
             "F: a token is not of the vocabulary");
-  EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets.values()[0] = {5, 4}; }),
+  EXPECT_EQ(with([](auto& p) {
+              p.features.contexts.tokens.offsets.values()[0] = {5, 4};
+            }),
             "F: a token ends before it begins");
   EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.offsets.values().pop_back(); }),
             "F: the arrays of /tokens/contexts differ in length");
