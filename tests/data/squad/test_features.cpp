@@ -88,15 +88,15 @@ TEST(Features, WhatHasNoLabelIsPredictedButNotTrainedOn) {
   SquadDataset dataset = one_question("a b c d", {{"zz", 0, false}});
   FeatureOptions training;
   training.training = true;
-  EXPECT_EQ(build_features(dataset, letters(), {}).features.at(0).start, -1);
+  EXPECT_EQ(build_features(dataset, letters(), {}).features.values().at(0).start, -1);
   EXPECT_TRUE(build_features(dataset, letters(), training).features.empty());
   EXPECT_EQ(build_features(dataset, letters(), training).dropped_questions, 1U);
 
   dataset.questions[0].answers.clear();  // unanswerable
-  EXPECT_EQ(build_features(dataset, letters(), training).features.at(0).start, 0);
+  EXPECT_EQ(build_features(dataset, letters(), training).features.values().at(0).start, 0);
 
   dataset.questions[0].has_answers_key = false;
-  EXPECT_EQ(build_features(dataset, letters(), {}).features.at(0).start, -1);
+  EXPECT_EQ(build_features(dataset, letters(), {}).features.values().at(0).start, -1);
   EXPECT_THAT(error_of([&] { build_features(dataset, letters(), training); }),
               HasSubstr("question id-1: has no 'answers'; training needs them"));
 }
