@@ -209,8 +209,7 @@ int run_plan(const Arguments& configured) {
     throw UsageError("--job and --json exclude each other; give one of them");
   }
   resolve_batch(arguments, arguments.plan.gpus);
-  const tasks::PlannedRun run =
-      arguments.task->plan(arguments.model, arguments.data, arguments.run, arguments.sources, log_line);
+  const tasks::PlannedRun run = planned_run(arguments);
   arguments.model = run.model;
   arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);

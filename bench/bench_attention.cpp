@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -202,16 +202,19 @@ std::vector<Shape> shapes_of(const Options& options) {
   return shapes;
 }
 
-/// Returns the named kernels, or all that the build has for this precision and head size. Errors: UsageError.
-std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size) {
-  constexpr std::array all = {AttentionKernel::portable, AttentionKernel::tensor_cores};
+/// Returns the named kernels, or all that can be run for this precision, head size and dropout on a device of compute
+/// capability `capability`; 0 if it is not known yet. Errors: UsageError.
+std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size,
+                                        float dropout, int capability) {
   std::vector<std::string> names;
-  for (const AttentionKernel kernel : all) names.emplace_back(to_string(kernel));
+  for (const AttentionKernel kernel : attention_kernels) names.emplace_back(to_string(kernel));
   const std::vector<std::string> named = options.names("kernel", names);
   std::vector<AttentionKernel> kernels;
-  for (const AttentionKernel kernel : all) {
+  for (const AttentionKernel kernel : attention_kernels) {
     if (std::ranges::find(named, to_string(kernel)) == named.end()) continue;
-    const std::string obstacle = attention_obstacle(kernel, precision, head_size);
+    const bool lacks_dropout = dropout > 0.0f && !has_dropout(kernel);
+    const std::string obstacle =
+        lacks_dropout ? "it has no dropout" : attention_obstacle(kernel, precision, head_size, capability);
     if (obstacle.empty()) kernels.push_back(kernel);
     if (obstacle.empty() || !options.has("kernel")) continue;
     throw UsageError(fmt::format("--kernel {}: {}; leave it out", to_string(kernel), obstacle));
@@ -219,11 +222,11 @@ std::vector<AttentionKernel> kernels_of(const Options& options, Precision precis
   return kernels;
 }
 
-std::vector<Case> cases_of(const Options& options, const Shape& shape) {
+std::vector<Case> cases_of(const Options& options, const Shape& shape, int capability = 0) {
   std::vector<Case> cases;
   for (const float dropout : options.probabilities("dropout", {0.0f, 0.1f})) {
     for (const Precision precision : options.precisions({Precision::float32, Precision::bfloat16})) {
-      for (const AttentionKernel kernel : kernels_of(options, precision, shape.head_size)) {
+      for (const AttentionKernel kernel : kernels_of(options, precision, shape.head_size, dropout, capability)) {
         cases.push_back({kernel, precision, dropout});
       }
     }
@@ -239,10 +242,11 @@ void run(int argc, char** argv) {
   const std::size_t repeats = options.count("repeats", 11);
   for (const Shape& shape : measured) cases_of(options, shape);  // report unsupported shapes before timing
   const app::ComputeScope compute;
+  const std::optional<DeviceInfo> device = device_in_use();
   if (!options.json()) app::print_bench_context();
   OrderedJson rows = OrderedJson::array();
   for (const Shape& shape : measured) {
-    for (const Case& one : cases_of(options, shape)) {
+    for (const Case& one : cases_of(options, shape, device ? device->capability : 0)) {
       app::check_precision(one.precision, false);
       rows.push_back(with_type(one.precision, [&]<class T>(T) { return measure<T>(shape, one, repeats); }));
       if (!options.json()) print_row(rows.back());

@@ -124,6 +124,19 @@ if(MYLOS_ENABLE_NCCL)
   mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
 endif()
 
+if(MYLOS_ENABLE_CUDNN)
+  if(NOT MYLOS_ENABLE_CUDA)
+    message(FATAL_ERROR "cuDNN computes on GPUs: set -DMYLOS_ENABLE_CUDA=ON, or -DMYLOS_ENABLE_CUDNN=OFF.")
+  endif()
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/cudnn-headers" --where OUTPUT_VARIABLE mylos_cudnn_prefix
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS "$ENV{CUDNN_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS} "${mylos_cudnn_prefix}/include")
+  mylos_require(CUDNN_INCLUDE_DIR "cuDNN's header (or set -DMYLOS_ENABLE_CUDNN=OFF)" "fetched by scripts/cudnn-headers" cudnn)
+  find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h HINTS "$ENV{CUDNN_FRONTEND_ROOT}/include" "${mylos_cudnn_prefix}/include")
+  mylos_require(CUDNN_FRONTEND_INCLUDE_DIR "cudnn-frontend (or set -DMYLOS_ENABLE_CUDNN=OFF)" "fetched by scripts/cudnn-headers"
+                cudnn-frontend)
+endif()
+
 if(MYLOS_ENABLE_HDF5)
   set(HDF5_PREFER_PARALLEL ${MYLOS_ENABLE_MPI})
   find_package(HDF5 QUIET COMPONENTS C)

@@ -1,6 +1,5 @@
 #include "app/batch/batch_runs.hpp"
 #include "app/plan/plan_target.hpp"
-#include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "train/planning/run_plan.hpp"
 
@@ -34,8 +33,7 @@ BatchRow plan_row(const train::Workload& workload, const train::TrainConfig& con
 BatchTable planned_batches(const Arguments& configured) {
   if (configured.plan.gpu.empty()) throw UsageError("bench batch --plan needs --gpu; see mylos bench --help");
   Arguments arguments = configured;
-  const tasks::PlannedRun run =
-      configured.task->plan(configured.model, configured.data, configured.run, configured.sources, log_line);
+  const tasks::PlannedRun run = planned_run(configured);
   arguments.model = run.model;
   arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);

@@ -420,6 +420,12 @@ void check_attention(const Arguments& arguments) {
   const std::string obstacle = attention_obstacle(*kernel, arguments.run.engine.precision);
   if (!obstacle.empty())
     throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(*kernel), obstacle));
+  if (arguments.run.engine.parallel.deterministic && !is_deterministic(*kernel)) {
+    throw UsageError(
+        fmt::format("--attention {} and --deterministic exclude each other: its gradients have other bits in each run; "
+                    "leave one of them out",
+                    to_string(*kernel)));
+  }
 }
 
 }  // namespace

@@ -105,14 +105,10 @@ Option attention_option() {
       named(
           "attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
           "attention kernel: portable; tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and later; "
-          "auto: tensor-cores on GPUs of compute capability 9.0, which passed validation, where they support the "
-          "precision and the model's heads, else portable"),
-      {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
-      [](std::string_view name) -> std::optional<AttentionKernel> {
-        if (name == "auto") return std::nullopt;
-        return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
-                                                                : AttentionKernel::portable;
-      },
+          "cudnn for the same by cuDNN 9, without dropout; auto: tensor-cores on GPUs of compute capability 9.0, which "
+          "passed validation, where they support the precision and the model's heads, else portable"),
+      {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}},
+      [](auto& a) -> auto& { return a.run.task.attention; }, find_attention_kernel,
       [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/processors.hpp"
+#include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "train/engine/memory.hpp"
 
@@ -121,6 +122,13 @@ std::size_t planned_threads(const Arguments& arguments) {
   if (!is_host(arguments)) return of_gpu;
   const bool is_asked_for = threads_from_environment() > 0;
   return is_asked_for ? default_threads() : std::max<std::size_t>(1, default_threads() / (plan.gpus / plan.nodes));
+}
+
+tasks::PlannedRun planned_run(const Arguments& arguments) {
+  tasks::RunConfig run = arguments.run;
+  const train::Machine* const kind = train::find_gpu_kind(arguments.plan.gpu);
+  run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
+  return arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
 }
 
 train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model) {

@@ -2,6 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "nn/model.hpp"
+#include "tasks/interface/task_kind.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <cstddef>
@@ -17,6 +18,10 @@ std::size_t planned_threads(const Arguments& arguments);
 /// groups of hybrid: `shards` neighbouring ranks, and the ranks that hold copies of the same slices. With
 /// `sums_in_order`, of ordered sums too. By formula; not measured.
 std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order);
+
+/// Returns the network and the data to plan for; the network uses the attention kernel of the planned GPU. Errors:
+/// those of TaskKind::plan.
+tasks::PlannedRun planned_run(const Arguments& arguments);
 
 /// Returns the machine to plan for, and the rate at which it trains models like `model`. The rate is measured, or
 /// assumed if there is no matching measurement. Errors: UsageError if --gpu is missing or --nodes does not divide

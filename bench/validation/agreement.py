@@ -9,6 +9,7 @@ from validation.commands import Failed, succeed
 from validation.jobs import run_jobs
 
 PART = "agreement"
+LIBRARY_PART = "agreement by cudnn"  # a part of its own, so that a library does not decide about our kernels
 # Largest relative difference of the losses. The same arithmetic in another order changes the last bits of sums of products, and AdamW
 # divides by gradients that are nearly zero.
 BOUNDS = {"float": 1e-4, "bfloat16": 2e-2, "half": 5e-3}
@@ -45,9 +46,9 @@ class Agreement:
         succeed(command, self.clock.limit(RUN_LIMIT), names or session.names_of(build))
         return output
 
-    def compare(self, name, ours, others, precision):
+    def compare(self, name, ours, others, precision, part=PART):
         found, bound = difference(ours, others), BOUNDS[precision]
-        self.session.record.check(PART, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
+        self.session.record.check(part, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
         self.session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
 
     def same_losses(self, precision):
@@ -56,10 +57,16 @@ class Agreement:
         self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
         return {"gpu": ours, "cpu": theirs}
 
-    def same_losses_by(self, attention, precision, cpu):
-        """Compares the losses of the GPU with another attention kernel. `cpu`: the directory of the CPU's run."""
-        ours = self.train("gpu", precision, f"gpu-{precision}-{attention}", "--attention", attention)
-        self.compare(f"losses of the GPU with {attention} and of the CPU, {precision}", losses(ours), losses(cpu), precision)
+    def same_losses_by(self, attention, precision, cpu, *more, part=PART):
+        """Compares the losses of the GPU with another attention kernel. `cpu`: the directory of the CPU's run; `more`: its other options."""
+        ours = self.train("gpu", precision, f"gpu-{precision}-{attention}", "--attention", attention, *more)
+        self.compare(f"losses of the GPU with {attention} and of the CPU, {precision}", losses(ours), losses(cpu), precision, part)
+
+    def same_losses_by_library(self, attention, precision):
+        """Compares the losses of GPU and CPU without dropout, which the attention kernels of libraries do not have."""
+        without = ("--dropout", "0")
+        cpu = self.train("cpu", precision, f"cpu-{precision}-without-dropout", "--attention", "portable", *without)
+        self.same_losses_by(attention, precision, cpu, *without, part=LIBRARY_PART)
 
     def check_samples(self, output):
         """Checks the last record that the run wrote about its GPU."""
@@ -109,5 +116,9 @@ def agreement(session, clock):
         return session.record.check(PART, "runs on both", False, str(reason))
     run_jobs(session, "tests", PART, [(f"agreement {precision}", lambda precision=precision: agree_in(session, runner, precision, resumable))
                                       for precision in session.sizes.precisions])
+    by_library = [(f"agreement by {attention} {precision}",
+                   lambda attention=attention, precision=precision: runner.same_losses_by_library(attention, precision))
+                  for precision in session.sizes.precisions for attention in session.library_attentions(precision)]
+    run_jobs(session, "tests", LIBRARY_PART, by_library)
     if not resumable:
         session.record.leave_out(PART, "resume across GPU and CPU", "a build of the bundle has no HDF5")

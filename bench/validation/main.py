@@ -86,6 +86,11 @@ class Session:
         has_tensor_cores = precision != "float" and not self.bundle.stand_in and self.bundle.manifest["architecture"] >= 80
         return ["tensor-cores", "portable"] if has_tensor_cores else ["portable"]
 
+    def library_attentions(self, precision):
+        """Returns the attention kernels by libraries that this machine has. They have no dropout."""
+        is_built = precision != "float" and not self.bundle.stand_in and self.bundle.manifest.get("cudnn", False)
+        return ["cudnn"] if is_built and target.folder_of("libcudnn.so.9")[0] else []
+
     def prepare(self):
         """Writes the questions that the parts share."""
         rows = list(questions.flat_rows(self.bundle.questions))

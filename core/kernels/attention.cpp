@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/cudnn_attention.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
 #include <fmt/format.h>
@@ -10,33 +11,84 @@
 #include <array>
 
 namespace mylos {
+namespace {
 
-std::string_view to_string(AttentionKernel kernel) {
-  return kernel == AttentionKernel::tensor_cores ? "tensor-cores" : "portable";
-}
-
-std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
-  if (kernel == AttentionKernel::portable) return {};
-  if (!attention::has_tensor_cores) {
+std::string build_obstacle(AttentionKernel kernel) {
+  if (kernel == AttentionKernel::tensor_cores && !attention::has_tensor_cores) {
     return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 8.0 or later";
   }
-  return precision == Precision::float32 ? "tensor cores take bfloat16 and half, not float" : "";
+  if (kernel == AttentionKernel::cudnn && !attention::has_cudnn_attention) {
+    return "this build has no attention by cuDNN; it needs a build for GPUs with MYLOS_ENABLE_CUDNN";
+  }
+  return {};
 }
 
-std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
-  const std::string obstacle = attention_obstacle(kernel, precision);
-  if (kernel == AttentionKernel::portable || !obstacle.empty()) return obstacle;
+std::string head_size_obstacle(AttentionKernel kernel, std::size_t head_size) {
+  if (kernel == AttentionKernel::cudnn) {
+    if (head_size % 8 == 0 && head_size >= 8 && head_size <= 128) return {};
+    return fmt::format("cuDNN takes heads of 8, 16, ... 128 elements, not of {}", head_size);
+  }
   if (head_size == 32 || head_size == 64 || head_size == 128) return {};
   return fmt::format("tensor cores take heads of 32, 64 or 128 elements, not of {}", head_size);
 }
 
-AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability) {
+}  // namespace
+
+std::string_view to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::tensor_cores:
+      return "tensor-cores";
+    case AttentionKernel::cudnn:
+      return "cudnn";
+    case AttentionKernel::portable:
+      break;
+  }
+  return "portable";
+}
+
+std::optional<AttentionKernel> find_attention_kernel(std::string_view name) {
+  for (const AttentionKernel kernel : attention_kernels) {
+    if (to_string(kernel) == name) return kernel;
+  }
+  return std::nullopt;
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
+  if (kernel == AttentionKernel::portable) return {};
+  if (std::string obstacle = build_obstacle(kernel); !obstacle.empty()) return obstacle;
+  if (precision != Precision::float32) return {};
+  return fmt::format("{} bfloat16 and half, not float",
+                     kernel == AttentionKernel::cudnn ? "attention by cuDNN takes" : "tensor cores take");
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
+  std::string obstacle = attention_obstacle(kernel, precision);
+  if (kernel == AttentionKernel::portable || !obstacle.empty()) return obstacle;
+  obstacle = head_size_obstacle(kernel, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_attention_obstacle();
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability) {
+  std::string obstacle = attention_obstacle(kernel, precision, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_attention_obstacle(capability);
+}
+
+AttentionKernel planned_attention_kernel(Precision precision, std::size_t head_size, int capability) {
   // The compute capabilities of GPUs in bench/results on which losses with this kernel agreed with those of a CPU.
-  constexpr std::array validated = {90};
-  const bool is_validated = std::ranges::find(validated, capability) != validated.end();
+  constexpr std::array tensor_cores_validated = {90};
+  constexpr std::array<int, 0> cudnn_validated = {};
+  static_assert(cudnn_validated.empty(), "measure both kernels, and consider dropout and determinism");
+  const bool is_validated = std::ranges::find(tensor_cores_validated, capability) != tensor_cores_validated.end();
   const AttentionKernel fastest = AttentionKernel::tensor_cores;
-  return is_validated && attention_obstacle(fastest, precision, head_size).empty() ? fastest
-                                                                                   : AttentionKernel::portable;
+  const bool is_supported = precision != Precision::float32 && head_size_obstacle(fastest, head_size).empty();
+  return is_validated && is_supported ? fastest : AttentionKernel::portable;
+}
+
+AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability) {
+  const AttentionKernel fastest = planned_attention_kernel(precision, head_size, capability);
+  return attention_obstacle(fastest, precision, head_size).empty() ? fastest : AttentionKernel::portable;
 }
 
 }  // namespace mylos

@@ -6,31 +6,51 @@
 #include "core/numeric.hpp"
 #include "core/random.hpp"
 
+#include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 /// Fused softmax attention over packed sequences, forward and backward; the score matrix is never stored. out =
 /// dropout(softmax(scale q k^T)) v within each sequence (Vaswani et al. 2017; blocks after Dao et al. 2022).
-/// Deterministic: each output element is summed by one team in a fixed order.
+/// Deterministic, except cuDNN's backward pass: each output element is summed by one team in a fixed order.
 namespace mylos {
 
 /// The implementation of attention.
 enum class AttentionKernel {
   portable,      ///< runs on every Kokkos backend; products in float
   tensor_cores,  ///< GPUs from compute capability 8.0 on; bfloat16 and half; head sizes 32, 64 and 128
+  cudnn,         ///< the library, on the same GPUs; bfloat16 and half; head sizes up to 128; no dropout
 };
 
-/// The name of the kernel: "portable" or "tensor-cores".
-std::string_view to_string(AttentionKernel kernel);
+/// All kernels, those of every build first.
+inline constexpr std::array attention_kernels = {AttentionKernel::portable, AttentionKernel::tensor_cores,
+                                                 AttentionKernel::cudnn};
 
-/// Returns the reason why this build cannot run `kernel` with this element type (and head size); empty if it can.
+/// The name of the kernel: "portable", "tensor-cores" or "cudnn".
+std::string_view to_string(AttentionKernel kernel);
+/// Returns the kernel of this name; nullopt if there is none.
+std::optional<AttentionKernel> find_attention_kernel(std::string_view name);
+
+/// Returns the reason why this build cannot run `kernel` with this element type; empty if it can.
 std::string attention_obstacle(AttentionKernel kernel, Precision precision);
+/// The same with this head size on this machine: a library is loaded to find out.
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
+/// The same on a device of compute capability `capability` (90 is 9.0; 0 on a host).
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability);
+
+/// Returns whether the kernel supports dropout. That of cuDNN would draw other bits than the other kernels.
+constexpr bool has_dropout(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
+/// Returns whether the kernel gives the same bits in each run.
+constexpr bool is_deterministic(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
 
 /// Returns the fastest kernel for this element type and head size on a device of compute capability `capability` (90 is
-/// 9.0; 0 on a host): tensor cores on GPUs on which scripts/validate-gpu has passed with them, otherwise portable.
+/// 9.0; 0 on a host): tensor cores on GPUs on which scripts/validate-gpu has passed with them, otherwise portable. That
+/// of cuDNN has passed on none.
 AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability);
+/// The same in a build for that device, whatever this build is for.
+AttentionKernel planned_attention_kernel(Precision precision, std::size_t head_size, int capability);
 
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads
@@ -53,7 +73,7 @@ struct PackedSequences {
 };
 
 /// out (T, A D) = attention of qkv (T, (A + 2 KV) D: query heads, key heads, value heads). log_sum_exp (A, T) of the
-/// scaled scores is saved for the backward pass.
+/// scaled scores is saved for the backward pass of the same kernel; cuDNN's writes it as (T, A).
 template <class T>
 void attention_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
@@ -66,7 +86,7 @@ inline constexpr int longest_attention_tile = 512;
 /// dqkv (T, (A + 2 KV) D) = gradient of qkv from dout (T, A D). `row_sums` (A, T) is workspace for the sums of dout *
 /// out. `partial_sums` (T, (A + 2 KV) D) is workspace for bfloat16 and half sequences of more than
 /// `longest_attention_tile` rows; float needs none. If it is empty, each bfloat16 or half sequence is processed as one
-/// tile of any length.
+/// tile of any length. Only the portable kernel uses it, and cuDNN's uses neither.
 template <class T>
 void attention_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
@@ -75,7 +95,8 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 
 /// Upper bounds in bytes for the scratch memory of the passes, for up to `samples` sequences of up to `longest` rows.
 /// The passes do not run at the same time, so training needs the larger of the two. `has_partial_sums` is true if the
-/// elements are floats or the backward pass gets `partial_sums`.
+/// elements are floats or the backward pass gets `partial_sums`. Those of cuDNN are estimates
+/// (cudnn_attention_sizes.hpp).
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor);
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,

@@ -2,6 +2,8 @@
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
+#include "core/kernels/cudnn_attention.hpp"
+#include "core/kernels/cudnn_attention_sizes.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
@@ -372,6 +374,9 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
       return attention::tensor_core_backward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv,
                                                 row_sums);
     }
+    if (shape.kernel == AttentionKernel::cudnn) {
+      return attention::cudnn_backward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv);
+    }
   }
   Kokkos::parallel_for(
       with_work("mylos::Attention::row_sums", attention::row_sums_work(shape, out.extent(0), sizeof(T))),
@@ -389,6 +394,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                        const TeamProcessor& processor, bool has_partial_sums) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
+  if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
   const attention::BackwardSizes<float> sizes(wave.side, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles),

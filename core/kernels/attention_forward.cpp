@@ -2,6 +2,8 @@
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
+#include "core/kernels/cudnn_attention.hpp"
+#include "core/kernels/cudnn_attention_sizes.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
@@ -252,6 +254,9 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
     if (shape.kernel == AttentionKernel::tensor_cores) {
       return attention::tensor_core_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
+    if (shape.kernel == AttentionKernel::cudnn) {
+      return attention::cudnn_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
+    }
   }
   const attention::QueryParts parts = attention::query_parts(sequences.longest);
   attention::ForwardSizes<attention::OperandOf<T>> sizes(parts, static_cast<int>(shape.head_size));
@@ -266,6 +271,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
+  if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
   const attention::ForwardSizes<float> sizes(parts, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.heads * static_cast<std::size_t>(parts.parts), processor);

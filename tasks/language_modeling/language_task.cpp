@@ -18,10 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-nn::LlamaShape shape_of(const TaskConfig& configured, const data::LlamaConfig& config, Precision precision,
-                        const Notice& notice) {
+/// Returns the model's shape with the attention kernel of the run.
+nn::LlamaShape shape_of(const RunConfig& run, const data::LlamaConfig& config, const Notice& notice) {
   nn::LlamaShape shape = llama_shape_of(config);
-  shape.attention = attention_kernel(configured, precision, shape.head_size, notice);
+  const AttentionUse use{.precision = run.engine.precision, .head_size = shape.head_size};
+  shape.attention = attention_kernel(run.task, use, notice);
   return shape;
 }
 
@@ -50,7 +51,8 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       pretrained_(configured_.model),
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
-      model_(nn::make_llama(shape_of(configured_, llama_, run.engine.precision, notice_), run.engine.precision)) {
+      shape_(shape_of(run, llama_, notice_)),
+      model_(nn::make_llama(shape_, run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));

@@ -52,6 +52,7 @@ class LanguageTask final : public Task {
   const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
+  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(shape_.attention)}}; }
   std::string model_text() const override;
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
@@ -77,6 +78,7 @@ class LanguageTask final : public Task {
   data::PretrainedModel pretrained_;
   data::LlamaConfig llama_;
   std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
+  nn::LlamaShape shape_;
   std::unique_ptr<nn::LlamaModel> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;

@@ -4,6 +4,7 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
@@ -54,6 +55,13 @@ PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, cons
   return planned;
 }
 
+/// Returns a network with the attention kernel of the planned GPU.
+std::unique_ptr<nn::Model> planned_network(const data::LlamaConfig& sizes, const RunConfig& run) {
+  nn::LlamaShape shape = llama_shape_of(sizes);
+  shape.attention = planned_attention(run.task, run.engine.precision, shape.head_size);
+  return nn::make_llama(shape, run.engine.precision);
+}
+
 }  // namespace
 
 const NamedGpt* find_known_gpt(const std::string& name) { return is_directory(name) ? nullptr : find_gpt_shape(name); }
@@ -84,7 +92,7 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
   PlannedRun planned{.config = std::move(fitted),
                      .name = known == nullptr ? name : known->name,
                      .model = known == nullptr ? name : known->fetched,
-                     .network = nn::make_llama(llama_shape_of(sizes), run.engine.precision)};
+                     .network = planned_network(sizes, run)};
   if (file.empty()) {
     take_full_samples(planned);
     planned.data += "; --data FILE plans for a file";
@@ -92,6 +100,7 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
   }
   RunConfig reading = planned.config;
   reading.task.train = file;
+  reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
   const LanguageTask task(reading, notice);
   planned.lengths = task.train_samples()->lengths();
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "sample"));

@@ -4,6 +4,7 @@
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_task.hpp"
@@ -52,6 +53,13 @@ data::NamedBert find_planned_sizes(const std::string& name, const std::filesyste
   return sizes;
 }
 
+/// Returns a network with the attention kernel of the planned GPU.
+std::unique_ptr<nn::Model> planned_network(const data::BertConfig& sizes, const RunConfig& run) {
+  nn::BertShape shape = bert_shape(sizes);
+  shape.attention = planned_attention(run.task, run.engine.precision, shape.hidden / shape.heads);
+  return nn::make_bert_question_answering(shape, run.engine.precision);
+}
+
 }  // namespace
 
 data::NamedBert find_bert_sizes(const std::string& name) {
@@ -71,7 +79,7 @@ PlannedRun plan_questions(const std::string& name, const std::filesystem::path& 
   PlannedRun planned{.config = std::move(fitted),
                      .name = sizes.name,
                      .model = sizes.fetched,
-                     .network = nn::make_bert_question_answering(bert_shape(sizes.config), run.engine.precision)};
+                     .network = planned_network(sizes.config, run)};
   if (file.empty()) {
     const std::size_t length = squad_config(planned.config).max_length;
     planned.lengths.assign(squad_windows, length);
@@ -83,6 +91,7 @@ PlannedRun plan_questions(const std::string& name, const std::filesystem::path& 
   }
   RunConfig reading = planned.config;
   reading.task.train = file;
+  reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
   const SquadTask task(reading, notice);
   planned.lengths = task.train_windows()->lengths();
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "window"));

@@ -28,10 +28,13 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-nn::BertShape shape_of(const TaskConfig& configured, const data::BertConfig& bert, Precision precision,
-                       const Notice& notice) {
-  nn::BertShape shape = bert_shape(bert, configured.dropout);
-  shape.attention = attention_kernel(configured, precision, shape.hidden / shape.heads, notice);
+/// Returns the model's shape with the attention kernel of the run.
+nn::BertShape shape_of(const RunConfig& run, const data::BertConfig& bert, const Notice& notice) {
+  nn::BertShape shape = bert_shape(bert, run.task.dropout);
+  const AttentionUse use{.precision = run.engine.precision,
+                         .head_size = shape.hidden / shape.heads,
+                         .dropout = run.task.train.empty() ? 0.0 : static_cast<double>(shape.attention_dropout)};
+  shape.attention = attention_kernel(run.task, use, notice);
   return shape;
 }
 
@@ -54,8 +57,8 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       bert_(data::read_bert_config(pretrained_)),
       switches_(data::read_tokenizer_options(configured_.model)),
       tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
-      model_(nn::make_bert_question_answering(shape_of(configured_, bert_, run.engine.precision, notice_),
-                                              run.engine.precision)) {
+      shape_(shape_of(run, bert_, notice_)),
+      model_(nn::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, bert_);
   if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
   if (reads == Reads::model_and_data) read_data();
@@ -179,7 +182,9 @@ std::vector<DataChecksum> SquadTask::data_checksums() const {
 
 nlohmann::ordered_json SquadTask::resolved() const {
   const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
-  return {{"squad", is_v2 ? "2.0" : "1.1"}, {"dropout", configured_.dropout.value_or(bert_.hidden_dropout_prob)}};
+  return {{"squad", is_v2 ? "2.0" : "1.1"},
+          {"dropout", configured_.dropout.value_or(bert_.hidden_dropout_prob)},
+          {"attention", to_string(shape_.attention)}};
 }
 
 std::string SquadTask::model_text() const {

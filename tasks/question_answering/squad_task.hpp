@@ -3,6 +3,7 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/wordpiece_files.hpp"
+#include "nn/bert/bert_layer.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
@@ -74,6 +75,7 @@ class SquadTask final : public Task {
   data::BertConfig bert_;
   data::TokenizerOptions switches_;
   data::WordPieceTokenizer tokenizer_;
+  nn::BertShape shape_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<SquadWindows> train_;

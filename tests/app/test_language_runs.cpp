@@ -67,6 +67,7 @@ TEST_F(LanguageRuns, TrainFromTheInitialiserWritesWhatTheInterfaceSays) {
                                 HasSubstr("40 documents, 40 samples"), HasSubstr("2 key/value heads")));
   EXPECT_EQ(read_json(run_ / "run.json")["task"], "language-modeling");
   EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["metrics"][1]["larger_is_better"], false);
+  EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["attention"], "portable");
   const std::vector<json> evaluations = rows(run_, "evaluation");
   ASSERT_EQ(evaluations.size(), 4u);
   EXPECT_LT(evaluations.back()["perplexity"], 0.8 * evaluations.front()["perplexity"].get<double>());

@@ -14,6 +14,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -63,7 +64,12 @@ class Defaults(unittest.TestCase):
     def test_tensor_cores_attend_by_default_where_their_losses_agreed(self):
         text = (ROOT / "core/kernels/attention.cpp").read_text(encoding="utf-8")
         found = ", ".join(map(str, passed_on_a_gpu("agreement", among="with tensor-cores")))
-        self.assertIn(f"validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
+        self.assertIn(f"tensor_cores_validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
+
+    def test_cudnn_attends_by_default_nowhere_until_its_losses_agreed(self):
+        text = (ROOT / "core/kernels/attention.cpp").read_text(encoding="utf-8")
+        found = ", ".join(map(str, passed_on_a_gpu("agreement by cudnn", among="with cudnn")))
+        self.assertIn(f"cudnn_validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
 
     def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
         with tempfile.TemporaryDirectory() as name:
@@ -101,6 +107,19 @@ class Attentions(unittest.TestCase):
         self.assertEqual(self.kernels("half", architecture=80), ["tensor-cores", "portable"])
         for other in (self.kernels("float"), self.kernels("half", architecture=70), self.kernels("half", stand_in=True)):
             self.assertEqual(other, ["portable"])
+
+    def test_cudnn_needs_16_bits_a_build_with_it_and_the_library(self):
+        def kernels(precision="half", cudnn=True, stand_in=False):
+            session = types.SimpleNamespace(bundle=bundle.Bundle({"architecture": 90, "cudnn": cudnn}, pathlib.Path("/nowhere"), stand_in))
+            return main.Session.library_attentions(session, precision)
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": folder}):
+            write(pathlib.Path(folder) / "libcudnn.so.9", "")
+            self.assertEqual(kernels(), ["cudnn"])
+            for other in (kernels("float"), kernels(cudnn=False), kernels(stand_in=True)):
+                self.assertEqual(other, [])
+        with unittest.mock.patch.object(main.target, "library_folders", lambda: iter(())):
+            self.assertEqual(kernels(), [])
 
     def test_ratios_use_the_first_kernel_that_runs(self):
         def steps(_, attention):

@@ -21,7 +21,7 @@ class Directives:
     """Collects the directives that the class body of the recipe calls."""
 
     def __init__(self):
-        self.variants, self.conflicts, self.dependencies, self._when = {}, [], [], []
+        self.variants, self.conflicts, self.dependencies, self.resources, self._when = {}, [], [], {}, []
 
     def condition(self, when):
         return " ".join([*self._when, *([when] if when else [])])
@@ -36,6 +36,9 @@ class Directives:
     def depend(self, spec, when=None, type=None):  # pylint: disable=redefined-builtin
         self.dependencies.append((spec, self.condition(when), type))
 
+    def resource(self, name, when=None, **source):
+        self.resources[name] = (source, self.condition(when))
+
     @contextlib.contextmanager
     def when(self, condition):
         self._when.append(condition)
@@ -49,6 +52,10 @@ class Spec:
     def __init__(self, variants):
         self.variants = variants
 
+    def __getitem__(self, name):
+        """Returns a dependency, with the folders of its prefix."""
+        return types.SimpleNamespace(prefix=types.SimpleNamespace(include=f"/{name}/include"))
+
     def satisfies(self, text):
         """Returns whether all of `+name`, `~name` and `name=value` hold. For `^...` returns the value that the caller gave for it."""
         if text.startswith("^"):
@@ -59,6 +66,8 @@ class Spec:
 
 class CMakePackage:
     """Has define and define_from_variant as Spack has; the recipe adds cmake_args."""
+
+    stage = types.SimpleNamespace(source_path="/source")
 
     def __init__(self, spec, others=()):
         self.spec, self.others = spec, dict(others)
@@ -84,6 +93,7 @@ def load(root):
     modules = {
         "spack.package": {
             "variant": directives.variant, "conflicts": directives.conflict, "depends_on": directives.depend, "when": directives.when,
+            "resource": directives.resource,
             "version": lambda *_, **__: None, "license": lambda *_, **__: None, "join_path": lambda *parts: "/".join(map(str, parts)),
         },
         "spack_repo.builtin.build_systems.cmake": {"CMakePackage": CMakePackage, "generator": lambda *_: None},

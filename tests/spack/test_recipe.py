@@ -37,10 +37,24 @@ class Recipe(unittest.TestCase):
                      "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
             self.assertIn(flag, flags)
 
-    def test_cudnn_9_is_a_dependency_without_a_build_option(self):
+    def test_cudnn_brings_its_headers_and_those_of_its_frontend(self):
         dependencies = {(spec, when) for spec, when, _ in self.directives.dependencies}
         self.assertIn(("cudnn@9:9", "+cuda +cudnn"), {(spec, " ".join(sorted(when.split()))) for spec, when in dependencies})
-        self.assertFalse([flag for flag in self.arguments(cuda=True, cuda_arch="80", cudnn=True) if "CUDNN" in flag])
+        source, when = self.directives.resources["cudnn-frontend"]
+        self.assertEqual(sorted(when.split()), ["+cuda", "+cudnn"])
+        self.assertRegex(source["commit"], "^[0-9a-f]{40}$")
+        flags = self.arguments(cuda=True, cuda_arch="80", cudnn=True)
+        for flag in ("MYLOS_ENABLE_CUDNN:BOOL=ON", "CUDNN_INCLUDE_DIR:STRING=/cudnn/include",
+                     f"CUDNN_FRONTEND_INCLUDE_DIR:STRING=/source/{source['placement']}/include"):
+            self.assertIn("-D" + flag, flags)
+        without = [flag for flag in self.arguments(cuda=True, cuda_arch="80") if "CUDNN" in flag]
+        self.assertEqual(without, ["-DMYLOS_ENABLE_CUDNN:BOOL=OFF"])
+
+    def test_the_build_has_the_same_frontend(self):
+        """The recipe's release of cudnn-frontend is the one that scripts/cudnn-headers fetches."""
+        source, _ = self.directives.resources["cudnn-frontend"]
+        script = (ROOT / "scripts/cudnn-headers").read_text(encoding="utf-8")
+        self.assertIn(f'"nvidia-cudnn-frontend=={source["tag"][1:]} ', script)
 
     def test_nccl_needs_mpi(self):
         self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=True, mpi=False))

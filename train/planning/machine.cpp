@@ -28,8 +28,14 @@ struct Peaks {
   double float32, bfloat16, half;
 };
 
+/// What kinds of the same architecture have in common.
+struct Architecture {
+  int capability;
+  std::size_t multiprocessors;
+};
+
 Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
-            std::size_t threads, bool is_compared, std::vector<std::string> aliases = {}) {
+            const Architecture& architecture, bool is_compared, std::vector<std::string> aliases = {}) {
   return {.name = name,
           .aliases = std::move(aliases),
           .memory = memory,
@@ -39,7 +45,8 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .half = peaks.half,
           .bandwidth = bandwidth,
           .link = link,
-          .threads = threads,
+          .threads = architecture.multiprocessors * of_multiprocessor,
+          .capability = architecture.capability,
           .contention = share_beside_exchange,
           .is_compared = is_compared};
 }
@@ -59,8 +66,7 @@ double Machine::peak(Precision precision) const {
 }
 
 std::span<const Machine> gpu_kinds() {
-  constexpr std::size_t volta = 80 * of_multiprocessor, ampere = 108 * of_multiprocessor;
-  constexpr std::size_t hopper = 132 * of_multiprocessor, blackwell = 148 * of_multiprocessor;
+  constexpr Architecture volta{70, 80}, ampere{80, 108}, hopper{90, 132}, blackwell{100, 148};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),

@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t major_version = 9;
 
 std::string remedy() {
-  return fmt::format("load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or use {} auto or cublaslt",
-                     setting("gemm"));
+  return fmt::format(
+      "load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or do without: {} auto or cublaslt, {} auto",
+      setting("gemm"), setting("attention"));
 }
 
 template <class Function>
@@ -25,13 +26,12 @@ void find(const SharedLibrary& library, const char* file, const char* name, Func
   fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy()));
 }
 
-/// Formats 91900 as "9.19.0". Up to version 8, numbers had one digit less: 8907 is 8.9.7.
-std::string version_text(std::size_t version) {
-  const std::size_t unit = version < 10000 ? 1000 : 10000;
-  return fmt::format("{}.{}.{}", version / unit, version % unit / 100, version % 100);
-}
-
 }  // namespace
+
+std::string version_text(std::size_t number) {
+  const std::size_t unit = number < 10000 ? 1000 : 10000;  // up to version 8 without a zero: 8907 is 8.9.7
+  return fmt::format("{}.{}.{}", number / unit, number % unit / 100, number % 100);
+}
 
 Library load(const char* file) {
   const SharedLibrary opened(file);
@@ -40,9 +40,9 @@ Library load(const char* file) {
 #define MYLOS_CUDNN_FIND(member, name, result, arguments) find(opened, file, #name, library.member);
   MYLOS_CUDNN_FUNCTIONS(MYLOS_CUDNN_FIND)
 #undef MYLOS_CUDNN_FIND
-  const std::size_t version = library.get_version();
-  library.version = version_text(version);
-  if (version / 10000 != major_version) {
+  library.number = library.get_version();
+  library.version = version_text(library.number);
+  if (library.number / 10000 != major_version) {
     fail(fmt::format("{} is cuDNN {}, and this build is for cuDNN {}; {}", file, library.version, major_version,
                      remedy()));
   }
@@ -50,7 +50,7 @@ Library load(const char* file) {
 }
 
 const Library& library() {
-  static const Library loaded = load("libcudnn.so.9");
+  static const Library loaded = load(library_file);
   return loaded;
 }
 

@@ -3,9 +3,10 @@
 #include <cstddef>
 #include <string>
 
-/// The part of cuDNN 9 that convolutions need, loaded at first use. Its interface is declared here, so that builds need
-/// neither the library nor its header, which CUDA toolkits do not include. The interface is stable within a major
-/// version, and tests/core/kernels/cudnn_stand_in/header_check.cpp compares this file with NVIDIA's header.
+/// cuDNN 9, loaded at first use, and the part of it that convolutions need. Its interface is declared here, so that
+/// they need neither the library nor its header to build, which CUDA toolkits do not include. The interface is stable
+/// within a major version, and tests/core/kernels/cudnn_stand_in/header_check.cpp compares this file with NVIDIA's
+/// header.
 namespace mylos::cudnn {
 
 /// cudnnStatus_t. Codes from 2000 on mean a bad argument, codes from 3000 on an unsupported request.
@@ -88,8 +89,15 @@ struct Library {
 #define MYLOS_CUDNN_MEMBER(member, name, result, arguments) result(*member) arguments = nullptr;
   MYLOS_CUDNN_FUNCTIONS(MYLOS_CUDNN_MEMBER)
 #undef MYLOS_CUDNN_MEMBER
-  std::string version;  ///< "9.19.0"
+  std::size_t number = 0;  ///< 91900
+  std::string version;     ///< "9.19.0"
 };
+
+/// The name of the library's file.
+inline constexpr const char* library_file = "libcudnn.so.9";
+
+/// Formats 91900 as "9.19.0".
+std::string version_text(std::size_t number);
 
 /// Loads `file`, using the search path of the system's loader; it stays loaded. Errors: std::runtime_error in one line
 /// that says what to change, if the library is missing, lacks a function, or is not of major version 9.

@@ -339,6 +339,27 @@ TEST(Options, TensorCoresAreOfDevicesAnd16Bits) {
   EXPECT_EQ(recorded(attention, {"--attention=tensor-cores", "--precision", "half"}), "tensor-cores");
 }
 
+TEST(Options, AttentionByCudnnIsOf16BitsAndNotDeterministic) {
+  using Words = std::vector<std::string>;
+  const Option& attention = *find_option("attention");
+  const auto error_of = [&](const Words& words) {
+    Words all = {"--attention", "cudnn"};
+    all.insert(all.end(), words.begin(), words.end());
+    return tests::error_of([&] { recorded(attention, all); });
+  };
+  const std::string obstacle = attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16);
+  EXPECT_TRUE(error_of({"--precision", "float"}).starts_with("--attention cudnn: "));
+  if (!obstacle.empty()) {
+    EXPECT_EQ(error_of({"--precision", "bfloat16"}), "--attention cudnn: " + obstacle + "; leave it out");
+    return;
+  }
+  EXPECT_EQ(recorded(attention, {"--attention=cudnn", "--precision", "half"}), "cudnn");
+  EXPECT_EQ(
+      error_of({"--precision", "half", "--deterministic"}),
+      "--attention cudnn and --deterministic exclude each other: its gradients have other bits in each run; leave "
+      "one of them out");
+}
+
 TEST(Options, TensorFloatsAreOfFloatOnDevices) {
   const Option& tf32 = *find_option("tf32");
   EXPECT_EQ(recorded(tf32, {}), false);

@@ -44,7 +44,7 @@ class Mylos(CMakePackage, CudaPackage):
         "cudnn",
         default=False,
         when="+cuda",
-        description="cuDNN, which is looked for at run time, as a provider of convolutions",
+        description="cuDNN, which is loaded at run time, for convolutions and attention",
     )
     variant(
         "tests", default=False, description="Build the tests and the benchmarks beside the program"
@@ -103,9 +103,18 @@ class Mylos(CMakePackage, CudaPackage):
 
     with when("+cuda"):
         depends_on("cuda@12:")
-        # Nothing is compiled or linked with it. A dependency of type link puts its folder into
-        # the RPATH of the program, which loads the library from there.
+        # Attention is compiled with its headers and those of cudnn-frontend; nothing is linked
+        # with it. A dependency of type link puts its folder into the RPATH of the program, which
+        # loads the library from there.
         depends_on("cudnn@9:9", when="+cudnn")
+        resource(
+            name="cudnn-frontend",
+            git="https://github.com/NVIDIA/cudnn-frontend.git",
+            tag="v1.23.0",
+            commit="fb682ce761a2705e40f9b5d528737a3e0eb33cec",
+            placement="cudnn-frontend",
+            when="+cudnn",
+        )
         # With GCC and neither +wrapper nor +cmake_lang, Kokkos concretizes but does not
         # build.
         depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
@@ -130,6 +139,7 @@ class Mylos(CMakePackage, CudaPackage):
             # option is not always off.
             self.define("MYLOS_ENABLE_ONEDNN", self.spec.satisfies("+onednn")),
             self.define("MYLOS_ENABLE_NCCL", self.spec.satisfies("+nccl")),
+            self.define("MYLOS_ENABLE_CUDNN", self.spec.satisfies("+cudnn")),
             self.define_from_variant("MYLOS_ENABLE_TESTS", "tests"),
             self.define_from_variant("MYLOS_ENABLE_BENCH", "tests"),
             # Spack's compiler wrapper sets the target.
@@ -137,6 +147,10 @@ class Mylos(CMakePackage, CudaPackage):
         ]
         if self.spec.satisfies("+cuda"):
             args.append(self.define_from_variant("MYLOS_CUDA_ARCHITECTURE", "cuda_arch"))
+        if self.spec.satisfies("+cudnn"):
+            args.append(self.define("CUDNN_INCLUDE_DIR", self.spec["cudnn"].prefix.include))
+            frontend = join_path(self.stage.source_path, "cudnn-frontend", "include")
+            args.append(self.define("CUDNN_FRONTEND_INCLUDE_DIR", frontend))
         if self.spec.satisfies("^kokkos+wrapper"):
             args.append(self.define("CMAKE_CXX_COMPILER", self["kokkos-nvcc-wrapper"].kokkos_cxx))
         return args

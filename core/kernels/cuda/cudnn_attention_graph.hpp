@@ -1,0 +1,60 @@
+#pragma once
+
+#include "core/kernels/cuda/cudnn_library.hpp"
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+/// Graphs of cuDNN that compute attention over packed sequences. Host code without Kokkos: only
+/// cudnn_attention_graph.cpp includes the headers of cudnn-frontend, which take long to compile.
+namespace mylos::cudnn {
+
+enum class AttentionPass { forward, backward };
+
+/// What a graph is made for. Dims as in core/kernels/attention.hpp.
+struct AttentionKey {
+  AttentionPass pass = AttentionPass::forward;
+  DataType type = DataType::bfloat16;
+  std::size_t sequences = 0, longest = 0;  ///< upper bounds
+  std::size_t heads = 0, key_value_heads = 0, head_size = 0;
+  float scale = 1.0f;
+  bool causal = false;
+  bool has_packed_statistics = true;  ///< (T, A), otherwise (sequences, A, longest)
+  int capability = 0;                 ///< of the device; 90 is 9.0
+
+  std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
+  auto operator<=>(const AttentionKey&) const = default;
+};
+
+/// The arrays of a pass, in device memory. Query, key and value heads are parts of rows of `columns()` elements. A
+/// forward pass writes `out` and `statistics`, the log-sum-exp of scaled scores; a backward pass reads them and `dout`,
+/// and writes the gradients.
+struct AttentionArrays {
+  const void *query = nullptr, *key = nullptr, *value = nullptr;
+  void* out = nullptr;
+  float* statistics = nullptr;
+  const void* dout = nullptr;
+  void *dquery = nullptr, *dkey = nullptr, *dvalue = nullptr;
+  /// (sequences + 1) first element of each sequence in rows of qkv, of `out`, and of packed statistics; sequences
+  /// beyond those of the batch begin where it ends.
+  const std::int64_t *qkv_offsets = nullptr, *out_offsets = nullptr, *statistics_offsets = nullptr;
+  const std::int32_t* lengths = nullptr;  ///< (sequences) rows of each sequence; 0 beyond those of the batch
+};
+
+class AttentionGraph {
+ public:
+  virtual ~AttentionGraph() = default;
+
+  /// Bytes of device memory that run() needs.
+  virtual std::size_t workspace_bytes() const = 0;
+  /// Launches the pass on the stream of `handle`. Errors: std::runtime_error with cuDNN's reason.
+  virtual void run(Handle* handle, const AttentionArrays& arrays, void* workspace) = 0;
+};
+
+/// Makes the graph for cuDNN, which must have been loaded, and chooses its kernels. Errors: std::runtime_error with
+/// cuDNN's reason if it does not support the pass.
+std::unique_ptr<AttentionGraph> make_attention_graph(Handle* handle, const AttentionKey& key);
+
+}  // namespace mylos::cudnn

@@ -1,0 +1,199 @@
+#include "core/kernels/cudnn_attention.hpp"
+
+#include "core/kernels/cuda/cudnn_library.hpp"
+#include "core/kernels/cudnn_attention_sizes.hpp"
+#include "tests/core/kernels/attention_twin.hpp"
+#include "tests/core/kernels/cudnn_stand_in/attention_stand_in.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+/// Tests attention by cuDNN with a stand-in for its graphs, which computes naively from the arrays that it is given.
+namespace mylos::attention {
+namespace {
+
+using stand_in::attention_state;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tests::AttentionCase;
+using tests::AttentionProblem;
+using tests::error_of;
+using tests::expect_near_largest;
+using tests::to_host;
+
+const char* chosen_version() { return std::getenv("CUDNN_STAND_IN_VERSION"); }
+
+class CudnnAttention : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (chosen_version() != nullptr) GTEST_SKIP() << "the library is refused in this process";
+    attention_state() = {};
+  }
+  void TearDown() override { EXPECT_EQ(attention_state().mistake, ""); }
+};
+
+template <class T>
+void run(AttentionProblem<T>& problem) {
+  problem.shape.kernel = AttentionKernel::cudnn;
+  problem.forward();
+  problem.backward();
+}
+
+template <class T>
+void expect_naive(const AttentionCase& c, double tolerance) {
+  SCOPED_TRACE(c.name);
+  AttentionProblem<T> problem(c);
+  run(problem);
+  const auto expected = tests::naive_attention(problem);
+  expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
+  expect_near_largest(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
+}
+
+const std::vector<AttentionCase> cases = {{"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1}},
+                                          {"Causal", 1, 1, 16, true, 0.0f, {1, 70, 32}},
+                                          {"GroupedCausal", 4, 2, 8, true, 0.0f, {50, 17, 3, 9, 20}}};
+
+/// Of GPUs of compute capability 9.0, and of 8.0, where statistics are copied.
+TEST_F(CudnnAttention, EqualsNaiveTwin) {
+  for (const int capability : {90, 80}) {
+    attention_state().capability = capability;
+    for (const AttentionCase& c : cases) {
+      expect_naive<bfloat16>(c, 1.2e-2);
+      expect_naive<half>(c, 1.5e-3);
+    }
+  }
+  EXPECT_EQ(attention_state().forward, 4 * cases.size());
+  EXPECT_EQ(attention_state().backward, 4 * cases.size());
+}
+
+TEST_F(CudnnAttention, StatisticsAreKeptByTokensAndHeads) {
+  for (const int capability : {90, 80}) {
+    attention_state().capability = capability;
+    AttentionProblem<half> problem({"", 2, 1, 8, false, 0.0f, {5, 3}});
+    problem.shape.kernel = AttentionKernel::cudnn;
+    problem.forward();
+    const std::vector<double> expected = tests::naive_attention(problem).log_sum_exp,
+                              got = to_host(problem.log_sum_exp);
+    for (std::size_t row = 0; row < 8; ++row) {
+      for (std::size_t head = 0; head < 2; ++head) {
+        EXPECT_NEAR(got[row * 2 + head], expected[head * 8 + row], 1e-3) << capability << ": " << row << ", " << head;
+      }
+    }
+  }
+}
+
+/// Lengths within the same bounds share the graphs of both passes.
+TEST_F(CudnnAttention, GraphsAreMadeForBounds) {
+  const auto pass = [](std::vector<std::size_t> lengths) {
+    AttentionProblem<bfloat16> problem({"", 1, 1, 24, false, 0.0f, std::move(lengths)});
+    run(problem);
+  };
+  pass({65, 3, 2, 2, 2, 2, 2, 2, 2});
+  ASSERT_EQ(attention_state().made.size(), 2u);
+  const cudnn::AttentionKey& key = attention_state().made.back();
+  EXPECT_EQ(key.pass, cudnn::AttentionPass::backward);
+  EXPECT_EQ(key.sequences, 10u);
+  EXPECT_EQ(key.longest, 128u);
+  EXPECT_EQ(key.columns(), 3 * 24u);
+  EXPECT_EQ(key.capability, 90);
+  EXPECT_TRUE(key.has_packed_statistics);
+  pass({128, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(attention_state().made.size(), 2u);
+  pass({129, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(attention_state().made.size(), 4u);
+  attention_state().capability = 86;
+  pass({65, 3, 2, 2, 2, 2, 2, 2, 2});
+  EXPECT_EQ(attention_state().made.size(), 6u);
+  EXPECT_FALSE(attention_state().made.back().has_packed_statistics);
+}
+
+TEST_F(CudnnAttention, NeedsNoMoreScratchThanPlanned) {
+  attention_state().capability = 80;
+  AttentionProblem<half> problem({"", 3, 1, 40, false, 0.0f, {70, 5, 5}});
+  problem.shape.kernel = AttentionKernel::cudnn;
+  // What cudnn-frontend adds to cuDNN's workspace: sums of dout * out, and dquery in float.
+  attention_state().workspace = 3 * 128 * 3 * (1 + 40) * sizeof(float);
+  run(problem);
+  EXPECT_GT(attention_state().scratch, attention_state().workspace);
+  EXPECT_LE(attention_state().scratch, attention_backward_scratch(problem.shape, 3, 70, {}));
+}
+
+TEST_F(CudnnAttention, AnEmptyBatchIsNotAPass) {
+  AttentionProblem<half> problem({"", 1, 1, 48, false, 0.0f, {}});
+  run(problem);
+  EXPECT_TRUE(attention_state().made.empty());
+}
+
+TEST_F(CudnnAttention, DropoutIsRefused) {
+  AttentionProblem<bfloat16> problem({"", 1, 1, 32, false, 0.1f, {5}});
+  problem.shape.kernel = AttentionKernel::cudnn;
+  EXPECT_THAT(error_of([&] { problem.forward(); }), HasSubstr("attention by cuDNN: it has no dropout"));
+  EXPECT_THAT(error_of([&] { problem.backward(); }), HasSubstr("attention by cuDNN: it has no dropout"));
+}
+
+TEST_F(CudnnAttention, ArraysThatItCannotReadAreRefused) {
+  AttentionProblem<half> problem({"", 1, 1, 32, false, 0.0f, {5}});
+  problem.shape.kernel = AttentionKernel::cudnn;
+  const Vector<half> memory("memory", 5 * 32 + 1);
+  problem.out = Matrix<half>(memory.data() + 1, 5, 32);
+  EXPECT_THAT(error_of([&] { problem.forward(); }), HasSubstr("does not begin at a multiple of 16 bytes"));
+  problem.out = Kokkos::subview(Matrix<half>("wider", 5, 64), Kokkos::ALL, Kokkos::make_pair(0, 32));
+  EXPECT_THAT(error_of([&] { problem.forward(); }), HasSubstr("gaps between its rows"));
+}
+
+TEST_F(CudnnAttention, ErrorsAreOneLineThatNamesThePass) {
+  AttentionProblem<half> problem({"", 12, 4, 72, false, 0.0f, {50, 60, 70}});
+  problem.shape.kernel = AttentionKernel::cudnn;
+  attention_state().refusal = "no engine\nfor this\n";
+  const auto of_forward = [&] { return error_of([&] { problem.forward(); }); };
+  EXPECT_EQ(
+      of_forward(),
+      "attention by cuDNN 9.19.0: forward pass over 3 sequences of up to 128 tokens, 12 heads (4 of keys) of 72 in "
+      "half: no engine for this; use another `attention`");
+  attention_state() = {};
+  attention_state().failure = "execution failed";
+  EXPECT_THAT(of_forward(), AllOf(HasSubstr("in half: execution failed; use another"), Not(HasSubstr("\n"))));
+  attention_state() = {};
+  EXPECT_EQ(of_forward(), "(nothing was thrown)");
+}
+
+TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
+  constexpr AttentionKernel kernel = AttentionKernel::cudnn;
+  for (const std::size_t size : {8u, 64u, 72u, 128u})
+    EXPECT_EQ(attention_obstacle(kernel, Precision::float16, size), "");
+  for (const std::size_t size : {0u, 4u, 20u, 136u}) {
+    EXPECT_THAT(attention_obstacle(kernel, Precision::bfloat16, size),
+                HasSubstr("cuDNN takes heads of 8, 16, ... 128"));
+  }
+  EXPECT_EQ(attention_obstacle(kernel, Precision::float32), "attention by cuDNN takes bfloat16 and half, not float");
+  for (const int capability : {80, 89, 90, 100}) {
+    EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, capability), "") << capability;
+  }
+  EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, 70),
+            "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
+  EXPECT_NE(fastest_attention(Precision::bfloat16, 64, 90), kernel) << "no validation with it is recorded";
+}
+
+/// Runs with CUDNN_STAND_IN_VERSION=90500 and 91600.
+TEST(CudnnAttentionLibrary, ThatIsTooOldIsOneLine) {
+  if (chosen_version() == nullptr) GTEST_SKIP() << "needs CUDNN_STAND_IN_VERSION";
+  const auto obstacle = [](int capability) {
+    return attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, capability);
+  };
+  if (std::string(chosen_version()) == "90500") {
+    EXPECT_EQ(obstacle(90),
+              "cuDNN 9.5.0 is too old: attention needs 9.6.0 or later; load it, or do without: `attention` auto");
+    return;
+  }
+  EXPECT_EQ(obstacle(90), "");
+  EXPECT_EQ(
+      obstacle(86),
+      "cuDNN 9.16.0 is too old: attention on GPUs of compute capability 8.6 needs 9.18.1 or later; load it, or do "
+      "without: `attention` auto");
+}
+
+}  // namespace
+}  // namespace mylos::attention
