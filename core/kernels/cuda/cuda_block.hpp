@@ -1,15 +1,16 @@
 #pragma once
 
-#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/kernels/cuda/m16n8k16.hpp"
 #include "core/numeric.hpp"
 
 #include <type_traits>
 
-/// The operations that matrix_tiles.hpp needs from a thread block, as instructions of devices of compute capability 8.0
-/// or later. Instruction names are those of NVIDIA's "Parallel Thread Execution ISA".
+/// The operations that matrix_tiles.hpp and the products of tiles need from a thread block, as instructions of devices.
+/// Instruction names are those of NVIDIA's "Parallel Thread Execution ISA".
 #if defined(MYLOS_DEVICE_BUILD)
 namespace mylos::matrix {
 
+/// What blocks have on all devices.
 struct CudaBlock {
   Octet* first;  ///< start of shared memory, aligned to tile_alignment octets
 
@@ -27,6 +28,25 @@ struct CudaBlock {
   MYLOS_BLOCK_FUNCTION std::uint32_t address(int octet) const {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(first)) + octet * static_cast<int>(sizeof(Octet));
   }
+
+  /// Returns `value` of thread `lane` of the warp.
+  MYLOS_BLOCK_FUNCTION std::uint32_t shuffle(std::uint32_t value, int lane) const {
+    return __shfl_sync(0xffffffffu, value, lane);
+  }
+  /// Returns `value` of the thread whose number in the warp differs in the bits of `mask`.
+  MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
+
+  /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
+  MYLOS_BLOCK_FUNCTION float exp2(float x) const {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+};
+
+/// A block on devices of compute capability 8.0 or later.
+struct AmpereBlock : CudaBlock {
+  using Mma = M16n8k16;
 
   /// Starts copying 16 bytes to shared memory, or zeros if not `is_there`; `from` must be valid either way.
   MYLOS_BLOCK_FUNCTION void copy(std::uint32_t to, const void* from, bool is_there) const {
@@ -81,20 +101,6 @@ struct CudaBlock {
       asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
     }
     return word;
-  }
-
-  /// Returns `value` of thread `lane` of the warp.
-  MYLOS_BLOCK_FUNCTION std::uint32_t shuffle(std::uint32_t value, int lane) const {
-    return __shfl_sync(0xffffffffu, value, lane);
-  }
-  /// Returns `value` of the thread whose number in the warp differs in the bits of `mask`.
-  MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
-
-  /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
-  MYLOS_BLOCK_FUNCTION float exp2(float x) const {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
   }
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/kernels/cuda/m16n8k16.hpp"
 #include "core/numeric.hpp"
 
 #include <cmath>
@@ -20,9 +20,11 @@ enum class ThreadOrder { ascending, descending };
 
 class EmulatedThreads;
 
-/// The counterpart of CudaBlock in cuda_block.hpp, which documents the functions.
+/// The counterpart of AmpereBlock in cuda_block.hpp, which documents the functions.
 class EmulatedBlock {
  public:
+  using Mma = M16n8k16;
+
   EmulatedBlock(EmulatedThreads& threads, int index, int thread) : threads_(threads), index_(index), thread_(thread) {}
 
   int index() const { return index_; }
