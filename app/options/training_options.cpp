@@ -104,9 +104,9 @@ Option attention_option() {
   return enumeration_option(
       named(
           "attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
-          "attention kernel: portable; tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and later; "
-          "auto: tensor-cores on GPUs of compute capability 9.0, which passed validation, where they support the "
-          "precision and the model's heads, else portable"),
+          "attention kernel: portable; tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and later, "
+          "or for half on 7.0 (V100); auto: tensor-cores on GPUs of compute capability 9.0, which passed validation, "
+          "where they support the precision and the model's heads, else portable"),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
       [](std::string_view name) -> std::optional<AttentionKernel> {
         if (name == "auto") return std::nullopt;

@@ -17,10 +17,7 @@ std::string_view to_string(AttentionKernel kernel) {
 
 std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
   if (kernel == AttentionKernel::portable) return {};
-  if (!attention::has_tensor_cores) {
-    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 8.0 or later";
-  }
-  return precision == Precision::float32 ? "tensor cores take bfloat16 and half, not float" : "";
+  return attention::tensor_core_obstacle(attention::tensor_core_capability, precision);
 }
 
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
@@ -33,7 +30,9 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
 AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability) {
   // The compute capabilities of GPUs in bench/results on which losses with this kernel agreed with those of a CPU.
   constexpr std::array validated = {90};
-  const bool is_validated = std::ranges::find(validated, capability) != validated.end();
+  // A build for 7.0 runs on later GPUs, but with other instructions than those that were validated there.
+  const bool has_instructions_of_device = attention::tensor_core_capability == (capability < 80 ? 70 : 80);
+  const bool is_validated = has_instructions_of_device && std::ranges::find(validated, capability) != validated.end();
   const AttentionKernel fastest = AttentionKernel::tensor_cores;
   return is_validated && attention_obstacle(fastest, precision, head_size).empty() ? fastest
                                                                                    : AttentionKernel::portable;
@@ -42,6 +41,16 @@ AttentionKernel fastest_attention(Precision precision, std::size_t head_size, in
 }  // namespace mylos
 
 namespace mylos::attention {
+
+std::string tensor_core_obstacle(int capability, Precision precision) {
+  if (capability == 0) {
+    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later";
+  }
+  if (precision == Precision::float16 || (precision == Precision::bfloat16 && capability >= 80)) return {};
+  return fmt::format("tensor cores {}, not {}",
+                     capability >= 80 ? "take bfloat16 and half" : "of compute capability 7.0 take half",
+                     to_string(precision));
+}
 
 void check_shapes(const AttentionShape& shape, const PackedSequences& sequences, std::size_t rows,
                   std::size_t qkv_columns, std::size_t out_columns) {

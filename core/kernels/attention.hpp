@@ -18,7 +18,7 @@ namespace mylos {
 /// The implementation of attention.
 enum class AttentionKernel {
   portable,      ///< runs on every Kokkos backend; products in float
-  tensor_cores,  ///< GPUs from compute capability 8.0 on; bfloat16 and half; head sizes 32, 64 and 128
+  tensor_cores,  ///< bfloat16 and half on GPUs from compute capability 8.0 on, half on 7.0; head sizes 32, 64 and 128
 };
 
 /// The name of the kernel: "portable" or "tensor-cores".

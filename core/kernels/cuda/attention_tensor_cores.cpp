@@ -6,7 +6,7 @@ namespace mylos::attention {
 
 using matrix::AmpereBlock;
 
-const bool has_tensor_cores = true;
+const int tensor_core_capability = 80;
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

@@ -9,10 +9,10 @@
 /// C++ over a `Block`, which provides the instructions: cuda_block.hpp on a device. The tests use a host implementation
 /// that runs a block's threads as a device does, which also tests every index in this file.
 ///
-/// `Block::Mma` multiplies tiles on tensor cores: M16n8k16 (m16n8k16.hpp) from compute capability 8.0 on. A warp's part
-/// of a matrix consists of fragments of 16 rows and tiles of 8 columns. A thread holds four elements of a tile: two
-/// rows, `Mma::half_rows` apart, at columns 2 t and 2 t + 1. The eight values of g (Mma::group) tell which rows these
-/// are, the four of t (Mma::in_group) which columns.
+/// `Block::Mma` multiplies tiles on tensor cores: M16n8k16 (m16n8k16.hpp) from compute capability 8.0 on, M8n8k4
+/// (m8n8k4.hpp) on 7.0. With both, a warp's part of a matrix consists of fragments of 16 rows and tiles of 8 columns. A
+/// thread holds four elements of a tile: two rows, `Mma::half_rows` apart, at columns 2 t and 2 t + 1. The eight values
+/// of g (Mma::group) tell which rows these are, the four of t (Mma::in_group) which columns.
 namespace mylos::matrix {
 
 #if defined(MYLOS_DEVICE_BUILD)
