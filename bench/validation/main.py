@@ -83,8 +83,8 @@ class Session:
 
     def attentions(self, precision):
         """Returns the attention kernels of the build for a precision, the fastest first."""
-        has_tensor_cores = precision != "float" and not self.bundle.stand_in and self.bundle.manifest["architecture"] >= 80
-        return ["tensor-cores", "portable"] if has_tensor_cores else ["portable"]
+        types = ("bfloat16", "half") if self.bundle.manifest["architecture"] >= 80 else ("half",)
+        return ["tensor-cores", "portable"] if precision in types and not self.bundle.stand_in else ["portable"]
 
     def library_attentions(self, precision):
         """Returns the attention kernels by libraries that this machine has. They have no dropout."""
@@ -145,6 +145,8 @@ def check_target(session, options):
     if not options.dry_run:
         found["gpu"] = target.gpu()
         target.check_architecture(found["gpu"], session.bundle.manifest["architecture"])
+        if target.capability_of(found["gpu"]) < 80:
+            session.sizes = session.sizes.without("bfloat16")
         probe = models.make_random_bert(session.scratch / "probe", session.bundle.vocabulary, TINY)
         reason = target.check_program(session.bundle.program("gpu"), probe, session.names)
         session.record.check("target", "the program computes", reason is None, reason or "")

@@ -49,6 +49,11 @@ class Sizes:
         """Returns these sizes with `size` sequences per step, limited by the questions of the bundle."""
         return dataclasses.replace(self, batch=size, compare_batches=max(self.compare_steps, 2048 // size))
 
+    def without(self, precision):
+        """Returns these sizes without a precision that the GPU does not have."""
+        others = {name: tuple(each for each in getattr(self, name) if each != precision) for name in ("precisions", "compare_precisions")}
+        return dataclasses.replace(self, **others)
+
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
             small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,

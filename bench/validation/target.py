@@ -43,9 +43,14 @@ def gpu():
     return {"name": name, "driver": driver, "memory_mib": memory, "compute_capability": capability, "uuid": uuid}
 
 
+def capability_of(found):
+    """Returns the compute capability of a GPU: 90 for 9.0."""
+    return int(found["compute_capability"].replace(".", ""))
+
+
 def check_architecture(found, built):
     """Checks that the GPU supports the build. `built`: its architecture, 90 for 9.0. For later GPUs the driver compiles the code."""
-    capability = int(found["compute_capability"].replace(".", ""))
+    capability = capability_of(found)
     if capability < built:
         raise Refused(f"the bundle is built for compute capability {built / 10:.1f}, and this {found['name']} has {capability / 10:.1f}; "
                       f"make one with scripts/bundle-gpu --arch {max((known for known in (70, 80, 90) if known <= capability), default=70)}")

@@ -13,14 +13,14 @@
 namespace mylos {
 namespace {
 
-std::string build_obstacle(AttentionKernel kernel) {
-  if (kernel == AttentionKernel::tensor_cores && !attention::has_tensor_cores) {
-    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 8.0 or later";
+std::string build_obstacle(AttentionKernel kernel, Precision precision) {
+  if (kernel == AttentionKernel::tensor_cores) {
+    return attention::tensor_core_obstacle(attention::tensor_core_capability, precision);
   }
-  if (kernel == AttentionKernel::cudnn && !attention::has_cudnn_attention) {
+  if (!attention::has_cudnn_attention) {
     return "this build has no attention by cuDNN; it needs a build for GPUs with MYLOS_ENABLE_CUDNN";
   }
-  return {};
+  return precision == Precision::float32 ? "attention by cuDNN takes bfloat16 and half, not float" : "";
 }
 
 std::string head_size_obstacle(AttentionKernel kernel, std::size_t head_size) {
@@ -54,11 +54,7 @@ std::optional<AttentionKernel> find_attention_kernel(std::string_view name) {
 }
 
 std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
-  if (kernel == AttentionKernel::portable) return {};
-  if (std::string obstacle = build_obstacle(kernel); !obstacle.empty()) return obstacle;
-  if (precision != Precision::float32) return {};
-  return fmt::format("{} bfloat16 and half, not float",
-                     kernel == AttentionKernel::cudnn ? "attention by cuDNN takes" : "tensor cores take");
+  return kernel == AttentionKernel::portable ? std::string() : build_obstacle(kernel, precision);
 }
 
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
@@ -88,12 +84,25 @@ AttentionKernel planned_attention_kernel(Precision precision, std::size_t head_s
 
 AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability) {
   const AttentionKernel fastest = planned_attention_kernel(precision, head_size, capability);
-  return attention_obstacle(fastest, precision, head_size).empty() ? fastest : AttentionKernel::portable;
+  // A build for 7.0 runs on later GPUs, but with other instructions than those that were validated there.
+  const bool has_instructions_of_device = attention::tensor_core_capability == (capability < 80 ? 70 : 80);
+  const bool can_run = has_instructions_of_device && attention_obstacle(fastest, precision, head_size).empty();
+  return can_run ? fastest : AttentionKernel::portable;
 }
 
 }  // namespace mylos
 
 namespace mylos::attention {
+
+std::string tensor_core_obstacle(int capability, Precision precision) {
+  if (capability == 0) {
+    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later";
+  }
+  if (precision == Precision::float16 || (precision == Precision::bfloat16 && capability >= 80)) return {};
+  return fmt::format("tensor cores {}, not {}",
+                     capability >= 80 ? "take bfloat16 and half" : "of compute capability 7.0 take half",
+                     to_string(precision));
+}
 
 void check_shapes(const AttentionShape& shape, const PackedSequences& sequences, std::size_t rows,
                   std::size_t qkv_columns, std::size_t out_columns) {

@@ -5,7 +5,7 @@
 /// Stubs for builds without tensor cores.
 namespace mylos::attention {
 
-const bool has_tensor_cores = false;
+const int tensor_core_capability = 0;
 
 namespace {
 

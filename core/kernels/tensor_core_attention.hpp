@@ -2,12 +2,19 @@
 
 #include "core/kernels/attention.hpp"
 
-/// Attention's passes on tensor cores: the same as in core/kernels/attention.hpp, for bfloat16 and half, heads of 32,
-/// 64 and 128 elements, and 16-byte aligned arrays.
+#include <string>
+
+/// Attention's passes on tensor cores: the same as in core/kernels/attention.hpp, for 16-bit types, heads of 32, 64 and
+/// 128 elements, and 16-byte aligned arrays.
 namespace mylos::attention {
 
-/// True if this build includes the tensor-core passes; otherwise the functions below fail.
-extern const bool has_tensor_cores;
+/// The compute capability whose instructions the passes of this build use: 80 (8.0) for bfloat16 and half, 70 for half.
+/// 0 if the build has no such passes. The functions below fail for other types.
+extern const int tensor_core_capability;
+
+/// Returns the reason why passes with the instructions of compute capability `capability` (0: no passes) cannot run
+/// with this element type; empty if they can.
+std::string tensor_core_obstacle(int capability, Precision precision);
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

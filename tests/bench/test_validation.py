@@ -19,7 +19,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, beside, bundle, commands, kernels, main, open_mpi, ranks, record, report, sanitizer, target, tests, timing
+from validation import agreement, beside, bundle, commands, kernels, main, open_mpi, ranks, record, report, sanitizer, sizes, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -39,9 +39,10 @@ def link(path, to):
     path.symlink_to(pathlib.Path(to).resolve())
 
 
-def passed_on_a_gpu(part, folder=ROOT / "bench/results", among=""):
+def passed_on_a_gpu(part, folder=ROOT / "bench/results", among="", own_kernels=False):
     """Returns the compute capabilities (90 is 9.0) of the committed tables of scripts/validate-gpu that have checks of this part, all of
-    which passed, and left none out. `among`: a part of the name of one of the checks."""
+    which passed, and left none out. `among`: a part of the name of one of the checks. `own_kernels`: only builds with the instructions of
+    the GPU's tensor cores; one for 7.0 runs on later GPUs, but has others there."""
 
     def passed(table):
         checks = [check for check in table.get("checks", []) if check["part"] == part]
@@ -49,8 +50,9 @@ def passed_on_a_gpu(part, folder=ROOT / "bench/results", among=""):
         return is_complete and any(among in check["name"] for check in checks)
 
     capability = lambda table: int(table.get("target", {}).get("gpu", {}).get("compute_capability", "0").replace(".", ""))
+    counts = lambda table: not own_kernels or (table["manifest"]["architecture"] >= 80) == (capability(table) >= 80)
     tables = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
-    return sorted({capability(table) for table in tables if passed(table)})
+    return sorted({capability(table) for table in tables if passed(table) and counts(table)})
 
 
 class Defaults(unittest.TestCase):
@@ -63,7 +65,7 @@ class Defaults(unittest.TestCase):
 
     def test_tensor_cores_attend_by_default_where_their_losses_agreed(self):
         text = (ROOT / "core/kernels/attention.cpp").read_text(encoding="utf-8")
-        found = ", ".join(map(str, passed_on_a_gpu("agreement", among="with tensor-cores")))
+        found = ", ".join(map(str, passed_on_a_gpu("agreement", among="with tensor-cores", own_kernels=True)))
         self.assertIn(f"tensor_cores_validated = {{{found}}};", text, "core/kernels/attention.cpp does not say what bench/results shows")
 
     def test_cudnn_attends_by_default_nowhere_until_its_losses_agreed(self):
@@ -85,6 +87,15 @@ class Defaults(unittest.TestCase):
             write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "name": "c", "passed": False}]}))
             self.assertFalse(passed_on_a_gpu("nccl", folder))
 
+    def test_kernels_of_another_gpu_do_not_count(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for architecture, capability, counted in ((70, "7.0", [70]), (70, "9.0", []), (80, "9.0", [90]), (90, "9.0", [90])):
+                table = {"checks": [{"part": "agreement", "name": "a", "passed": True}], "manifest": {"architecture": architecture},
+                         "target": {"gpu": {"compute_capability": capability}}}
+                write(folder / "a.json", json.dumps(table))
+                self.assertEqual(passed_on_a_gpu("agreement", folder, own_kernels=True), counted)
+
 
 class Beside(unittest.TestCase):
     def test_rates_of_thirds_of_a_run(self):
@@ -104,8 +115,9 @@ class Attentions(unittest.TestCase):
 
     def test_tensor_cores_need_16_bits_and_a_gpu_that_has_them(self):
         self.assertEqual(self.kernels("bfloat16"), ["tensor-cores", "portable"])
-        self.assertEqual(self.kernels("half", architecture=80), ["tensor-cores", "portable"])
-        for other in (self.kernels("float"), self.kernels("half", architecture=70), self.kernels("half", stand_in=True)):
+        for architecture in (70, 80):
+            self.assertEqual(self.kernels("half", architecture), ["tensor-cores", "portable"])
+        for other in (self.kernels("float"), self.kernels("bfloat16", architecture=70), self.kernels("half", stand_in=True)):
             self.assertEqual(other, ["portable"])
 
     def test_cudnn_needs_16_bits_a_build_with_it_and_the_library(self):
@@ -279,6 +291,13 @@ class Targets(unittest.TestCase):
             target.check_architecture(GPU, 90)
         target.check_architecture(GPU, 80)
         target.check_architecture({**GPU, "compute_capability": "10.0"}, 90)
+
+    def test_precision_that_the_gpu_lacks_is_not_run(self):
+        self.assertEqual(target.capability_of({**GPU, "compute_capability": "7.0"}), 70)
+        self.assertEqual(target.capability_of({**GPU, "compute_capability": "10.0"}), 100)
+        all_sizes = sizes.Sizes().without("bfloat16")
+        self.assertEqual((all_sizes.precisions, all_sizes.compare_precisions), (("float", "half"), ("half",)))
+        self.assertEqual(all_sizes.models, sizes.Sizes().models)
 
     def test_cublas_is_searched_by_version(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,77 +1,18 @@
-#include "core/base/error.hpp"
-#include "core/kernels/attention.hpp"
-#include "core/kernels/attention_work.hpp"
-#include "core/kernels/cuda/attention_tile_passes.hpp"
-#include "core/kernels/cuda/cuda_block.hpp"
+#include "core/kernels/cuda/attention_launch.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
-#include <cuda_runtime.h>
-#include <fmt/format.h>
-
-#include <limits>
-
+/// Attention on the tensor cores of devices of compute capability 8.0 or later.
 namespace mylos::attention {
-namespace {
 
-template <class Pass>
-__global__ void __launch_bounds__(matrix::threads) pass_kernel(const __grid_constant__ typename Pass::Arguments all) {
-  extern __shared__ __align__(matrix::tile_alignment * sizeof(Octet)) Octet shared[];
-  Pass::run(matrix::CudaBlock{shared}, all);
-}
+using matrix::AmpereBlock;
 
-void check_launch(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail(fmt::format("attention on tensor cores: {}: {}", what, cudaGetErrorString(error)));
-}
-
-/// Launches a pass over `heads` heads of `samples` sequences.
-template <class Pass>
-void launch(const char* label, const std::optional<Work>& work, const ExecutionSpace& space, std::size_t samples,
-            std::size_t heads, const typename Pass::Arguments& all) {
-  constexpr int bytes = Pass::octets * sizeof(Octet);
-  const std::size_t blocks = block_count(samples, heads, all.longest, Pass::C::own_rows);
-  if (blocks == 0) return;
-  require(blocks <= std::numeric_limits<int>::max(),
-          fmt::format("attention: {} sequences of up to {} rows are more than one launch takes", samples, all.longest));
-  static const cudaError_t has_room =  // set once: a process has one device
-      cudaFuncSetAttribute(pass_kernel<Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  check_launch(has_room, "asking for shared memory");
-  std::uint64_t id = 0;
-  Kokkos::Profiling::beginParallelFor(with_work(label, work), Kokkos::Tools::Experimental::device_id(space), &id);
-  pass_kernel<Pass><<<static_cast<unsigned>(blocks), matrix::threads, bytes, space.cuda_stream()>>>(all);
-  const cudaError_t launched = cudaGetLastError();
-  Kokkos::Profiling::endParallelFor(id);
-  check_launch(launched, "launching it");
-}
-
-/// Calls body(size) with the head size as a compile-time constant.
-template <class Body>
-void with_head_size(std::size_t size, const Body& body) {
-  switch (size) {
-    case 32:
-      return body(std::integral_constant<int, 32>());
-    case 64:
-      return body(std::integral_constant<int, 64>());
-    case 128:
-      return body(std::integral_constant<int, 128>());
-    default:
-      fail(fmt::format("attention on tensor cores: heads of {}", size));  // attention_obstacle has rejected these
-                                                                          // before
-  }
-}
-
-}  // namespace
-
-const bool has_tensor_cores = true;
+const int tensor_core_capability = 80;
 
 template <class T>
 void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                          const Matrix<float>& log_sum_exp) {
-  const auto all = forward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp);
-  with_head_size(shape.head_size, [&](auto size) {
-    launch<ForwardPass<T, size>>("mylos::Attention::tensor_core_forward", forward_work(shape, sequences, sizeof(T)),
-                                 space, sequences.sample_ids.size(), shape.heads, all);
-  });
+  launch_forward_pass<AmpereBlock>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
 }
 
 template <class T>
@@ -79,14 +20,7 @@ void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& sha
                           const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                           const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                           const Matrix<float>& row_sums) {
-  const auto all = backward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
-  with_head_size(shape.head_size, [&](auto size) {
-    launch<QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries",
-                               query_pass_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
-                               shape.heads, all);
-    launch<KeyPass<T, size>>("mylos::Attention::tensor_core_backward_keys", key_pass_work(shape, sequences, sizeof(T)),
-                             space, sequences.sample_ids.size(), shape.key_value_heads, all);
-  });
+  launch_backward_passes<AmpereBlock>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                  \

@@ -34,7 +34,7 @@ struct ForwardPass {
     keys.copy(block, 0);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
-    const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
+    const std::uint32_t queries = Block::Mma::template left_address<size>(block, 0, row);
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
     Running running;
@@ -63,15 +63,16 @@ struct ForwardPass {
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, int row, int turn, int column, Running& running,
                                             matrix::Sums<C::fragments, size>& sums) {
+    using Mma = typename Block::Mma;
     const int query = position.own + row, key = turn * C::buffered + column;
-    const int g = block.lane() / 4, t = block.lane() % 4;
+    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     Scores scores;
-    matrix::multiply_transposed<T, size>(
-        block, queries, matrix::transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
+    Mma::template multiply_transposed<T, size>(
+        block, queries, Mma::template transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
     if (key + C::columns > position.length || (all.causal && key + C::columns > query)) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
-        const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
+        const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
         if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
@@ -84,9 +85,9 @@ struct ForwardPass {
       });
     }
     matrix::Operands<C::fragments, C::columns> probabilities;
-    probabilities.template round<T>(block, scores);
-    matrix::multiply_add<T, size>(block, probabilities,
-                                  matrix::right_address<size>(block, Buffer::tile(turn, 1), column), sums);
+    Mma::template round<T>(block, scores, probabilities);
+    Mma::template multiply_add<T, size>(block, probabilities,
+                                        Mma::template right_address<size>(block, Buffer::tile(turn, 1), column), sums);
   }
 
   /// Replaces scores by exponentials relative to the largest score of their row so far, and rescales the sums
@@ -94,6 +95,7 @@ struct ForwardPass {
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void exponentiate(const Block& block, float scale, Scores& scores, Running& running,
                                                 matrix::Sums<C::fragments, size>& sums) {
+    using Mma = typename Block::Mma;
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
@@ -104,8 +106,8 @@ struct ForwardPass {
         for (int j = 0; j < Scores::tiles; ++j) {
           largest = Kokkos::fmax(largest, Kokkos::fmax(scores.c[f][j][2 * half], scores.c[f][j][2 * half + 1]));
         }
-        largest = Kokkos::fmax(largest, block.exchange(largest, 1));
-        largest = Kokkos::fmax(largest, block.exchange(largest, 2));
+        largest = Kokkos::fmax(largest, block.exchange(largest, Mma::lane(0, 1)));
+        largest = Kokkos::fmax(largest, block.exchange(largest, Mma::lane(0, 2)));
         const float correction = block.exp2((before - largest) * scale), base = largest * scale;
         float sum = 0.0f;
         MYLOS_UNROLLED
@@ -131,7 +133,8 @@ struct ForwardPass {
   static MYLOS_BLOCK_FUNCTION void finish(const Block& block, const Arguments& all, const BlockPosition& position,
                                           int row, const Running& running,
                                           const matrix::Sums<C::fragments, size>& sums) {
-    const int g = block.lane() / 4, t = block.lane() % 4, left = position.length - position.own - row;
+    using Mma = typename Block::Mma;
+    const int g = Mma::group(block.lane()), left = position.length - position.own - row;
     const float kept = all.dropout.active() ? all.dropout.scale() : 1.0f;
     const std::size_t first = position.first + position.own + row, width = static_cast<std::size_t>(all.heads) * size;
     float factor[C::fragments][2];
@@ -140,11 +143,11 @@ struct ForwardPass {
       MYLOS_UNROLLED
       for (int half = 0; half < 2; ++half) {
         float sum = running.sum[f][half];
-        sum += block.exchange(sum, 1);
-        sum += block.exchange(sum, 2);
+        sum += block.exchange(sum, Mma::lane(0, 1));
+        sum += block.exchange(sum, Mma::lane(0, 2));
         factor[f][half] = kept / sum;
-        const int own = f * matrix::fragment_rows + g + 8 * half;
-        if (t == 0 && own < left) {
+        const int own = f * matrix::fragment_rows + Mma::row(g) + half * Mma::half_rows;
+        if (Mma::in_group(block.lane()) == 0 && own < left) {
           all.log_sum_exp[position.head * all.rows + first + own] =
               running.maximum[f][half] * all.scale + Kokkos::log(sum);
         }
@@ -208,8 +211,8 @@ struct QueryPass {
     add_up_rows(block, all, position, row_sums);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
-    const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
-    const std::uint32_t douts = matrix::left_address<size>(block, C::own_tile, row);
+    const std::uint32_t queries = Block::Mma::template left_address<size>(block, 0, row);
+    const std::uint32_t douts = Block::Mma::template left_address<size>(block, C::own_tile, row);
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
     Rows rows{};
@@ -269,12 +272,15 @@ struct QueryPass {
   template <class Block>
   static MYLOS_BLOCK_FUNCTION Rows rows_of(const Block& block, const Arguments& all, const BlockPosition& position,
                                            int row, const float* row_sums) {
+    using Mma = typename Block::Mma;
+    const int g = Mma::group(block.lane());
     Rows rows;
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
       for (int half = 0; half < 2; ++half) {
-        const int own = row + f * matrix::fragment_rows + block.lane() / 4 + 8 * half, query = position.own + own;
+        const int own = row + f * matrix::fragment_rows + Mma::row(g) + half * Mma::half_rows;
+        const int query = position.own + own;
         rows.row_sum[f][half] = row_sums[own];
         rows.normalizer[f][half] = query < position.length
                                        ? all.log_sum_exp[position.head * all.rows + position.first + query] * log2_of_e
@@ -288,13 +294,15 @@ struct QueryPass {
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, std::uint32_t douts, int row, int turn, int column,
                                             const Rows& rows, matrix::Sums<C::fragments, size>& sums) {
+    using Mma = typename Block::Mma;
     const int keys = Buffer::tile(turn, 0), values = Buffer::tile(turn, 1);
     const int query = position.own + row, key = turn * C::buffered + column;
-    const int g = block.lane() / 4, t = block.lane() % 4;
+    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     Scores scores, dscores;
-    matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, column), scores);
-    matrix::multiply_transposed<T, size>(block, douts, matrix::transposed_address<size>(block, values, column),
-                                         dscores);
+    Mma::template multiply_transposed<T, size>(block, queries,
+                                               Mma::template transposed_address<size>(block, keys, column), scores);
+    Mma::template multiply_transposed<T, size>(block, douts,
+                                               Mma::template transposed_address<size>(block, values, column), dscores);
     KeptScores<C::fragments, C::columns> kept;
     kept.fill(true);
     if (all.dropout.active()) head_draws(all, position, position.head).of_queries(block, query, key, kept);
@@ -303,7 +311,7 @@ struct QueryPass {
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
-        const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
+        const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
         if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
@@ -312,8 +320,8 @@ struct QueryPass {
                 dscores.c[f][j][i]);
     });
     matrix::Operands<C::fragments, C::columns> rounded;
-    rounded.template round<T>(block, dscores);
-    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, keys, column), sums);
+    Mma::template round<T>(block, dscores, rounded);
+    Mma::template multiply_add<T, size>(block, rounded, Mma::template right_address<size>(block, keys, column), sums);
   }
 };
 
@@ -346,8 +354,8 @@ struct KeyPass {
     copy_queries(block, all, position, head, query, 0);
 
     const int row = block.warp() * C::warp_rows;
-    const std::uint32_t keys = matrix::left_address<size>(block, 0, row);
-    const std::uint32_t values = matrix::left_address<size>(block, C::own_tile, row);
+    const std::uint32_t keys = Block::Mma::template left_address<size>(block, 0, row);
+    const std::uint32_t values = Block::Mma::template left_address<size>(block, C::own_tile, row);
     Sums dkeys, dvalues;
     dkeys.clear();
     dvalues.clear();
@@ -397,13 +405,17 @@ struct KeyPass {
   static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                int head, std::uint32_t keys, std::uint32_t values, int row, int first,
                                                int begin, int turn, Sums& dkeys, Sums& dvalues) {
+    using Mma = typename Block::Mma;
     const int queries = Buffer::tile(turn, 0), douts = Buffer::tile(turn, 1);
     const float* const numbers =
         reinterpret_cast<const float*>(block.shared() + Buffer::end) + turn % C::buffers * of_queries;
-    const int key = position.own + row, query = first + begin, g = block.lane() / 4, t = block.lane() % 4;
+    const int key = position.own + row, query = first + begin;
+    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     Scores scores, dscores;
-    matrix::multiply_transposed<T, size>(block, keys, matrix::transposed_address<size>(block, queries, begin), scores);
-    matrix::multiply_transposed<T, size>(block, values, matrix::transposed_address<size>(block, douts, begin), dscores);
+    Mma::template multiply_transposed<T, size>(block, keys,
+                                               Mma::template transposed_address<size>(block, queries, begin), scores);
+    Mma::template multiply_transposed<T, size>(block, values,
+                                               Mma::template transposed_address<size>(block, douts, begin), dscores);
     KeptScores<C::fragments, C::columns> kept;
     kept.fill(true);
     if (all.dropout.active()) head_draws(all, position, head).of_keys(block, key, query, kept);
@@ -411,7 +423,7 @@ struct KeyPass {
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
-        const int of = key + f * matrix::fragment_rows + g + i / 2 * 8;
+        const int of = key + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
         if (of > query + j * matrix::fragment_columns + 2 * t + i % 2) scores.c[f][j][i] = hidden_score;
       });
     }
@@ -421,10 +433,12 @@ struct KeyPass {
                 dscores.c[f][j][i]);
     });
     matrix::Operands<C::fragments, C::columns> rounded;
-    rounded.template round<T>(block, scores);
-    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, douts, begin), dvalues);
-    rounded.template round<T>(block, dscores);
-    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, queries, begin), dkeys);
+    Mma::template round<T>(block, scores, rounded);
+    Mma::template multiply_add<T, size>(block, rounded, Mma::template right_address<size>(block, douts, begin),
+                                        dvalues);
+    Mma::template round<T>(block, dscores, rounded);
+    Mma::template multiply_add<T, size>(block, rounded, Mma::template right_address<size>(block, queries, begin),
+                                        dkeys);
   }
 };
 

@@ -144,22 +144,23 @@ struct HeadDraws {
   template <int fragments, int columns, class Block>
   MYLOS_BLOCK_FUNCTION void of_queries(const Block& block, int query, int first_key,
                                        KeptScores<fragments, columns>& kept_scores) const {
+    using Mma = typename Block::Mma;
     constexpr int tiles = columns / matrix::fragment_columns, quads = tiles / 4;
     static_assert(tiles % 4 == 0 && quads <= 2);
-    const int g = block.lane() / 4, t = block.lane() % 4;
+    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     kept_scores.fill(false);
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
-      const int row = query + f * matrix::fragment_rows + g;
+      const int row = query + f * matrix::fragment_rows + Mma::row(g);
       std::uint32_t own = 0;
       MYLOS_UNROLLED
       for (int q = 0; q < quads; ++q) {
         const int group = first_key / static_cast<int>(dropout_group) + 4 * q + t;
-        own |= (kept(row, group) | kept(row + 8, group) << 8) << (16 * q);
+        own |= (kept(row, group) | kept(row + Mma::half_rows, group) << 8) << (16 * q);
       }
       MYLOS_UNROLLED
       for (int s = 0; s < 4; ++s) {
-        const std::uint32_t theirs = block.shuffle(own, 4 * g + s) >> (2 * t);
+        const std::uint32_t theirs = block.shuffle(own, Mma::lane(g, s)) >> (2 * t);
         MYLOS_UNROLLED
         for (int q = 0; q < quads; ++q) {
           const std::uint32_t of_tile = theirs >> (16 * q);
@@ -170,15 +171,16 @@ struct HeadDraws {
   }
 
   /// Draws for scores whose rows are keys from `first_key` on and whose columns are queries from `first_query` on. A
-  /// group is a column of half a fragment, and eight threads hold one key of it each: each thread draws for one of
-  /// eight tiles and gets the other draws by shuffles.
+  /// group is a column of half a fragment, and eight threads hold the two groups of a column: each thread draws for one
+  /// of eight tiles and gets the other draws by shuffles.
   template <int fragments, int columns, class Block>
   MYLOS_BLOCK_FUNCTION void of_keys(const Block& block, int first_key, int first_query,
                                     KeptScores<fragments, columns>& kept_scores) const {
+    using Mma = typename Block::Mma;
     constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
     static_assert(all == 8 || all == 4);
     constexpr bool shares = all == 4;  // two threads per tile: one draws for the first query, the other for the second
-    const int g = block.lane() / 4, t = block.lane() % 4;
+    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
     const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
     const int first = shares ? query + g / all : query;
@@ -189,11 +191,10 @@ struct HeadDraws {
     for (int f = 0; f < fragments; ++f) {
       MYLOS_UNROLLED
       for (int j = 0; j < tiles; ++j) {
-        const int from = 4 * (f * tiles + j) + t;
-        std::uint32_t theirs = block.shuffle(own, from);
-        if (shares) theirs |= block.shuffle(own, from + 16) << 8;
-        theirs = theirs >> g & 0x01010101u;
-        kept_scores.add(f, j, (theirs | theirs >> 7 | theirs >> 14 | theirs >> 21) & 15u);
+        const int from = f * tiles + j;
+        std::uint32_t theirs = block.shuffle(own, Mma::lane(from, t));
+        if (shares) theirs |= block.shuffle(own, Mma::lane(from + all, t)) << 8;
+        kept_scores.add(f, j, Mma::own_bits(theirs, g));
       }
     }
   }

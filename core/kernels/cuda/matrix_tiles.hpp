@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Tiles of 16-bit elements in the shared memory of a thread block, and products of them on tensor cores. All code is
-/// plain C++ over a `Block`, which provides the instructions: cuda_block.hpp on a device. The tests use a host
-/// implementation that runs a block's threads as a device does, which also tests every index in this file.
+/// Tiles of 16-bit elements in the shared memory of a thread block, and a warp's parts of products. All code is plain
+/// C++ over a `Block`, which provides the instructions: cuda_block.hpp on a device. The tests use a host implementation
+/// that runs a block's threads as a device does, which also tests every index in this file.
 ///
-/// A warp's product is 16 x 8 elements of C by 16 inner elements (mma.m16n8k16). Thread 4 g + t holds rows g and g + 8
-/// of C at columns 2 t and 2 t + 1: c[0], c[1] and c[2], c[3]. Of the left operand it holds pairs of columns 2 t and 2
-/// t + 8 in rows g and g + 8, so two adjacent tiles of C, converted, are a left operand.
+/// `Block::Mma` multiplies tiles on tensor cores: M16n8k16 (m16n8k16.hpp) from compute capability 8.0 on, M8n8k4
+/// (m8n8k4.hpp) on 7.0. With both, a warp's part of a matrix consists of fragments of 16 rows and tiles of 8 columns. A
+/// thread holds four elements of a tile: two rows, `Mma::half_rows` apart, at columns 2 t and 2 t + 1. The eight values
+/// of g (Mma::group) tell which rows these are, the four of t (Mma::in_group) which columns.
 namespace mylos::matrix {
 
 #if defined(MYLOS_DEVICE_BUILD)
@@ -24,7 +25,7 @@ namespace mylos::matrix {
 
 inline constexpr int warp_size = 32, warps = 4, threads = warps * warp_size;
 
-/// Rows of a left operand and of C, inner elements of a product, and columns of C.
+/// Rows of a fragment, inner elements of an operand's step, and columns of a tile.
 inline constexpr int fragment_rows = 16, fragment_inner = 16, fragment_columns = 8;
 
 /// Eight adjacent elements of a row: the unit of copies and loads.
@@ -46,7 +47,7 @@ MYLOS_BLOCK_FUNCTION float dot(std::uint32_t x, std::uint32_t y) {
 
 /// Returns the position of an octet of a row in a tile with rows of `size` elements. For one column, the octets of
 /// eight rows are in eight different groups of four banks, so that an 8 x 8 matrix is loaded without bank conflicts.
-/// Rows 16 apart have the same pattern, and the position of octet 2 i is that of octet 0 with the bits of 2 i inverted
+/// Rows 8 apart have the same pattern, and the position of octet i is that of octet 0 with the bits of i inverted
 /// (exclusive or).
 template <int size>
 MYLOS_BLOCK_FUNCTION constexpr int position(int row, int octet) {
@@ -85,29 +86,12 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
   }
 }
 
-/// Return the address from which a thread loads, in the tile at octet `tile`, for the loads below.
-/// This one is for left operands: rows [row, row + 16).
-template <int size, class Block>
-MYLOS_BLOCK_FUNCTION std::uint32_t left_address(const Block& block, int tile, int row) {
-  return block.address(tile + position<size>(row + block.lane() % 16, block.lane() / 16));
-}
-/// For right operands of X Y^T: rows [row, row + 16) of Y.
-template <int size, class Block>
-MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
-  return block.address(tile + position<size>(row + block.lane() / 16 * 8 + block.lane() % 8, block.lane() / 8 % 2));
-}
-/// For right operands of X Y: rows [row, row + 16) of Y.
-template <int size, class Block>
-MYLOS_BLOCK_FUNCTION std::uint32_t right_address(const Block& block, int tile, int row) {
-  return left_address<size>(block, tile, row);
-}
-
-/// Returns the address 16 `rows` rows and 16 `columns` columns further on.
+/// Returns the address 16 `rows` rows and `columns` octets further on, for an address in octet 0 of a row or in an
+/// octet whose number has no bit in common with `columns`.
 template <int size>
 MYLOS_BLOCK_FUNCTION std::uint32_t further(std::uint32_t address, int rows, int columns) {
   constexpr std::uint32_t of_rows = 16 * size * 2;
-  return (address ^ static_cast<std::uint32_t>(columns) * 2 * sizeof(Octet)) +
-         static_cast<std::uint32_t>(rows) * of_rows;
+  return (address ^ static_cast<std::uint32_t>(columns) * sizeof(Octet)) + static_cast<std::uint32_t>(rows) * of_rows;
 }
 
 /// A thread's part of C: 16 `fragments` rows by `columns`.
@@ -127,7 +111,8 @@ struct Sums {
     }
   }
 
-  /// Calls body(fragment, tile, i) for each element: row 16 fragment + g + 8 (i / 2), column 8 tile + 2 t + i % 2.
+  /// Calls body(fragment, tile, i) for each element: row 16 fragment + Mma::row(g) + i / 2 * Mma::half_rows, column
+  /// 8 tile + 2 t + i % 2.
   template <class Body>
   static MYLOS_BLOCK_FUNCTION void for_each(const Body& body) {
     MYLOS_UNROLLED
@@ -141,92 +126,36 @@ struct Sums {
   }
 };
 
-/// A thread's part of left operands: 16 `fragments` rows by `columns`.
+/// A thread's part of left operands: 16 `fragments` rows by `columns`, as Mma::round makes and Mma::multiply_add takes
+/// them.
 template <int fragments, int columns>
 struct Operands {
   static constexpr int steps = columns / fragment_inner;
   std::uint32_t a[fragments][steps][4];
-
-  /// Rounds `sums` to T.
-  template <class T, class Block>
-  MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<fragments, columns>& sums) {
-    MYLOS_UNROLLED
-    for (int f = 0; f < fragments; ++f) {
-      MYLOS_UNROLLED
-      for (int k = 0; k < steps; ++k) {
-        MYLOS_UNROLLED
-        for (int half = 0; half < 2; ++half) {
-          const float(&c)[4] = sums.c[f][2 * k + half];
-          a[f][k][2 * half] = block.template pack<T>(c[0], c[1]);
-          a[f][k][2 * half + 1] = block.template pack<T>(c[2], c[3]);
-        }
-      }
-    }
-  }
 };
 
-/// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), given by their addresses.
-template <class T, int size, class Block, int fragments, int columns>
-MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t left, std::uint32_t right,
-                                              Sums<fragments, columns>& sums) {
-  sums.clear();
-  MYLOS_UNROLLED
-  for (int k = 0; k < size / fragment_inner; ++k) {
-    std::uint32_t a[fragments][4];
-    MYLOS_UNROLLED
-    for (int f = 0; f < fragments; ++f) block.load_matrices(further<size>(left, f, k), a[f]);
-    MYLOS_UNROLLED
-    for (int j = 0; j < columns / 16; ++j) {
-      std::uint32_t b[4];
-      block.load_matrices(further<size>(right, j, k), b);
-      MYLOS_UNROLLED
-      for (int f = 0; f < fragments; ++f) {
-        block.template multiply_add<T>(sums.c[f][2 * j], a[f], b[0], b[1]);
-        block.template multiply_add<T>(sums.c[f][2 * j + 1], a[f], b[2], b[3]);
-      }
-    }
-  }
-}
-
-/// sums (16 fragments, size) += left (16 fragments, inner) times right (inner rows, size), given by its address.
-template <class T, int size, class Block, int fragments, int inner>
-MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragments, inner>& left, std::uint32_t right,
-                                       Sums<fragments, size>& sums) {
-  MYLOS_UNROLLED
-  for (int k = 0; k < inner / fragment_inner; ++k) {
-    MYLOS_UNROLLED
-    for (int j = 0; j < size / 16; ++j) {
-      std::uint32_t b[4];
-      block.load_matrices_transposed(further<size>(right, k, j), b);
-      MYLOS_UNROLLED
-      for (int f = 0; f < fragments; ++f) {
-        block.template multiply_add<T>(sums.c[f][2 * j], left.a[f][k], b[0], b[1]);
-        block.template multiply_add<T>(sums.c[f][2 * j + 1], left.a[f][k], b[2], b[3]);
-      }
-    }
-  }
-}
-
-/// to (rows of `stride`) = factor(fragment, half) * sums, rounded to T, for the first `filled` of the warp's rows.
-/// Stages them in the warp's rows of the tile at octet `tile`, from `row` on, which no other warp reads, so that global
-/// memory is written 16 bytes at a time.
+/// to (rows of `stride`) = factor(fragment, half) * sums of Mma::multiply_add, rounded to T, for the first `filled` of
+/// the warp's rows. Stages them in the warp's rows of the tile at octet `tile`, from `row` on, which no other warp
+/// reads, so that global memory is written 16 bytes at a time.
 template <class T, int size, class Block, int fragments, class Factor>
 MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, size>& sums, const Factor& factor,
                                      int tile, int row, T* to, std::size_t stride, int filled) {
+  using Mma = typename Block::Mma;
   constexpr int octets = size / octet_size;
   Octet* const shared = block.shared() + tile;
-  const int g = block.lane() / 4, t = block.lane() % 4;
+  const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
   block.sync_warp();
   MYLOS_UNROLLED
   for (int f = 0; f < fragments; ++f) {
     MYLOS_UNROLLED
     for (int half = 0; half < 2; ++half) {
-      const int own = f * fragment_rows + g + 8 * half;
+      const int own = f * fragment_rows + Mma::row(g) + half * Mma::half_rows;
       const float x = factor(f, half);
       MYLOS_UNROLLED
       for (int j = 0; j < octets; ++j) {
         const float(&c)[4] = sums.c[f][j];
-        shared[position<size>(row + own, j)].words[t] = block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
+        shared[position<size>(row + own, Mma::sum_octet(j, t))].words[Mma::sum_word(j, t)] =
+            block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
       }
     }
   }

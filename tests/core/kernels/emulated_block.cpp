@@ -15,7 +15,7 @@ namespace mylos::matrix {
 namespace {
 
 /// The operation in which a thread waits for other threads.
-enum class Meeting { none, block, warp, load, load_transposed, product, shuffle, ended };
+enum class Meeting { none, block, warp, load, load_transposed, load_octet, product, quad_products, shuffle, ended };
 
 struct Copy {
   std::byte* to;
@@ -32,9 +32,10 @@ struct Thread {
 
   std::uint32_t row = 0;  ///< address in shared memory
   std::uint32_t* loaded = nullptr;
-  float* c = nullptr;
+  std::array<float*, 2> c{};  ///< four elements each; M16n8k16 has the first
   std::array<std::uint32_t, 4> a{};
   std::array<std::uint32_t, 2> b{};
+  bool b_has_columns = false;  ///< of M8n8k4: a thread has elements of a column of b, not of a row
   float (*to_float)(std::uint16_t) = nullptr;
   std::uint32_t value = 0;
   int from = 0;
@@ -72,7 +73,9 @@ class EmulatedThreads {
   void run_warp(int warp);
   void meet_in_warp(Thread* lanes);
   void load(Thread* lanes, bool transposed);
+  void count_load(const Thread* lanes);
   static void multiply(Thread* lanes);
+  static void multiply_quads(Thread* lanes);
 
   std::vector<Octet> shared_;
   ThreadOrder order_;
@@ -148,9 +151,14 @@ void EmulatedThreads::meet_in_warp(Thread* lanes) {
       return load(lanes, false);
     case Meeting::load_transposed:
       return load(lanes, true);
+    case Meeting::load_octet:
+      return count_load(lanes);
     case Meeting::product:
-      ++counts.products;
+      counts.multiply_adds += std::size_t{16 * 8 * 16};
       return multiply(lanes);
+    case Meeting::quad_products:
+      counts.multiply_adds += std::size_t{4 * 8 * 8 * 4};
+      return multiply_quads(lanes);
     case Meeting::shuffle: {
       std::array<std::uint32_t, warp_size> values{};
       for (int i = 0; i < warp_size; ++i) values[i] = lanes[i].value;
@@ -165,16 +173,25 @@ void EmulatedThreads::meet_in_warp(Thread* lanes) {
   }
 }
 
+/// Counts a load of 16 bytes per thread, which the memory does for eight adjacent threads at a time. Threads with one
+/// address share an access, and threads with different addresses in one group of four banks need one each.
+void EmulatedThreads::count_load(const Thread* lanes) {
+  ++counts.operand_loads;
+  for (int first = 0; first < warp_size; first += 8) {
+    std::array<int, 8> in_group{};
+    for (int i = first; i < first + 8; ++i) {
+      const auto has_address = [&](const Thread& other) { return other.row == lanes[i].row; };
+      if (std::none_of(lanes + first, lanes + i, has_address)) ++in_group[lanes[i].row / sizeof(Octet) % 8];
+    }
+    counts.bank_conflicts += static_cast<std::size_t>(*std::max_element(in_group.begin(), in_group.end()) - 1);
+  }
+}
+
 /// ldmatrix.m8n8.x4: thread 8 i + r provides the address of row r of matrix i. Thread 4 g + t receives elements (g, 2
 /// t) and (g, 2 t + 1) or, if transposed, (2 t, g) and (2 t + 1, g).
 void EmulatedThreads::load(Thread* lanes, bool transposed) {
-  ++counts.matrix_loads;
+  count_load(lanes);
   for (int matrix = 0; matrix < 4; ++matrix) {
-    std::array<int, 8> in_group{};
-    for (int r = 0; r < 8; ++r) {
-      ++in_group[lanes[8 * matrix + r].row / sizeof(Octet) % 8];
-    }
-    counts.bank_conflicts += static_cast<std::size_t>(*std::max_element(in_group.begin(), in_group.end()) - 1);
     const auto element = [&](int r, int column) {
       const auto* const row = reinterpret_cast<const Octet*>(at(lanes[8 * matrix + r].row, sizeof(Octet)));
       return element_of(row->words[column / 2], column % 2);
@@ -208,10 +225,43 @@ void EmulatedThreads::multiply(Thread* lanes) {
   for (int i = 0; i < warp_size; ++i) {
     for (int e = 0; e < 4; ++e) {
       const int row = (i >> 2) + (e < 2 ? 0 : 8), column = i % 4 * 2 + (e & 1);
-      float sum = lanes[i].c[e];
+      float sum = lanes[i].c[0][e];
       for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
-      lanes[i].c[e] = sum;
+      lanes[i].c[0][e] = sum;
     }
+  }
+}
+
+/// mma.m8n8k4, four times: the layouts of a, b and c follow the formulas for .f16, and c as .f32, in NVIDIA's "Parallel
+/// Thread Execution ISA".
+void EmulatedThreads::multiply_quads(Thread* lanes) {
+  for (int quad_pair = 0; quad_pair < 4; ++quad_pair) {
+    std::array<std::array<float, 4>, 8> a{};
+    std::array<std::array<float, 8>, 4> b{};
+    const auto for_each_lane = [&](const auto& body) {
+      for (int i = 0; i < 4; ++i) body(4 * quad_pair + i);
+      for (int i = 0; i < 4; ++i) body(4 * quad_pair + i + 16);
+    };
+    for_each_lane([&](int i) {
+      const int high = i < 16 ? 0 : 4;
+      for (int e = 0; e < 4; ++e) {
+        a[i % 4 + high][e] = lanes[i].to_float(element_of(lanes[i].a[e / 2], e % 2));
+        const float of_b = lanes[i].to_float(element_of(lanes[i].b[e / 2], e % 2));
+        if (lanes[i].b_has_columns) {
+          b[e][i % 4 + high] = of_b;
+        } else {
+          b[i % 4][e + high] = of_b;
+        }
+      }
+    });
+    for_each_lane([&](int i) {
+      for (int e = 0; e < 8; ++e) {
+        const int row = (i & 0b1) + (e & 0b10) + (i < 16 ? 0 : 4);
+        const int column = (e & 0b100) + (i & 0b10) + (e & 0b1);
+        float& sum = lanes[i].c[e / 4][e % 4];
+        for (int k = 0; k < 4; ++k) sum += a[row][k] * b[k][column];
+      }
+    });
   }
 }
 
@@ -227,14 +277,14 @@ void EmulatedBlock::sync_warp() const {
 
 Octet* EmulatedBlock::shared() const { return threads_.shared(); }
 
-void EmulatedBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
+void EmulatedAmpereBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
   std::byte* const target = threads_.at(to, bytes);
   if (reinterpret_cast<std::uintptr_t>(from) % bytes != 0) throw std::logic_error("a copy that is not aligned");
   std::memset(target, 0xff, bytes);
   threads_.of(thread_).copies.push_back({target, bytes, is_there ? from : nullptr});
 }
 
-void EmulatedBlock::wait_for_copies() const {
+void EmulatedAmpereBlock::wait_for_copies() const {
   for (const Copy& copy : std::exchange(threads_.of(thread_).copies, {})) {
     if (copy.from == nullptr) {
       std::memset(copy.to, 0, copy.bytes);
@@ -244,14 +294,14 @@ void EmulatedBlock::wait_for_copies() const {
   }
 }
 
-void EmulatedBlock::load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const {
+void EmulatedAmpereBlock::load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const {
   Thread& self = threads_.meet(thread_, Meeting::load);
   self.row = row;
   self.loaded = m;
   threads_.yield(thread_);
 }
 
-void EmulatedBlock::load_matrices_transposed(std::uint32_t row, std::uint32_t (&m)[4]) const {
+void EmulatedAmpereBlock::load_matrices_transposed(std::uint32_t row, std::uint32_t (&m)[4]) const {
   Thread& self = threads_.meet(thread_, Meeting::load_transposed);
   self.row = row;
   self.loaded = m;
@@ -274,12 +324,41 @@ float EmulatedBlock::exchange(float value, int mask) const {
   return value;
 }
 
-void EmulatedBlock::multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
-                                 float (*to_float)(std::uint16_t)) const {
+void EmulatedAmpereBlock::multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                       float (*to_float)(std::uint16_t)) const {
   Thread& self = threads_.meet(thread_, Meeting::product);
-  self.c = c;
+  self.c = {c, nullptr};
   std::copy(std::begin(a), std::end(a), self.a.begin());
   self.b = {b0, b1};
+  self.to_float = to_float;
+  threads_.yield(thread_);
+}
+
+void EmulatedVoltaBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
+  std::byte* const target = threads_.at(to, bytes);
+  if (!is_there) {
+    std::memset(target, 0, bytes);
+    return;
+  }
+  if (reinterpret_cast<std::uintptr_t>(from) % bytes != 0) throw std::logic_error("a copy that is not aligned");
+  std::memcpy(target, from, bytes);
+}
+
+/// Reads when the thread arrives, not when all have: threads of such a device do not wait for each other to load.
+void EmulatedVoltaBlock::load_octet(std::uint32_t octet, std::uint32_t (&m)[4]) const {
+  std::memcpy(m, threads_.at(octet, sizeof(Octet)), sizeof(Octet));
+  threads_.meet(thread_, Meeting::load_octet).row = octet;
+  threads_.yield(thread_);
+}
+
+void EmulatedVoltaBlock::multiply_add(float (&c0)[4], float (&c1)[4], const std::array<std::uint32_t, 2>& a,
+                                      const std::array<std::uint32_t, 2>& b, bool b_has_columns,
+                                      float (*to_float)(std::uint16_t)) const {
+  Thread& self = threads_.meet(thread_, Meeting::quad_products);
+  self.c = {c0, c1};
+  self.a = {a[0], a[1]};
+  self.b = b;
+  self.b_has_columns = b_has_columns;
   self.to_float = to_float;
   threads_.yield(thread_);
 }

@@ -14,7 +14,7 @@
 #endif
 
 /// Attention on tensor cores: on the device if the build is for one with tensor cores, otherwise the same source in
-/// host threads (emulated_block.hpp).
+/// host threads (emulated_block.hpp), with the instructions of compute capability 8.0 and with those of 7.0.
 namespace mylos::attention {
 namespace {
 
@@ -26,7 +26,7 @@ using tests::to_host;
 
 #if defined(MYLOS_DEVICE_BUILD)
 
-std::string missing() { return attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16); }
+std::string missing(Precision precision) { return attention_obstacle(AttentionKernel::tensor_cores, precision); }
 
 template <class T>
 void run(AttentionProblem<T>& problem) {
@@ -38,40 +38,42 @@ void run(AttentionProblem<T>& problem) {
 #else
 
 using matrix::emulate;
+using matrix::EmulatedAmpereBlock;
 using matrix::EmulatedBlock;
+using matrix::EmulatedVoltaBlock;
 using matrix::EmulationCounts;
 using matrix::ThreadOrder;
 
-std::string missing() { return {}; }
+std::string missing(Precision) { return {}; }
 
-template <class Pass>
+template <class Block, class Pass>
 EmulationCounts run_pass(std::size_t samples, std::size_t heads, const typename Pass::Arguments& all,
                          ThreadOrder order) {
   const std::size_t blocks = block_count(samples, heads, all.longest, Pass::C::own_rows);
-  return emulate(blocks, Pass::octets, order, [&](const EmulatedBlock& block) { Pass::run(block, all); });
+  return emulate(blocks, Pass::octets, order, [&](const EmulatedBlock& block) { Pass::run(Block(block), all); });
 }
 
 /// The counts of the passes: forward, backward by queries, and backward by keys.
-template <class T, int size>
+template <class Block, class T, int size>
 std::vector<EmulationCounts> run_passes(const AttentionProblem<T>& p, ThreadOrder order) {
   const std::size_t samples = p.ids.size();
   const auto forward = forward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp);
   const auto backward =
       backward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp, p.dout, p.dqkv, p.row_sums);
-  return {run_pass<ForwardPass<T, size>>(samples, p.shape.heads, forward, order),
-          run_pass<QueryPass<T, size>>(samples, p.shape.heads, backward, order),
-          run_pass<KeyPass<T, size>>(samples, p.shape.key_value_heads, backward, order)};
+  return {run_pass<Block, ForwardPass<T, size>>(samples, p.shape.heads, forward, order),
+          run_pass<Block, QueryPass<T, size>>(samples, p.shape.heads, backward, order),
+          run_pass<Block, KeyPass<T, size>>(samples, p.shape.key_value_heads, backward, order)};
 }
 
-template <class T>
+template <class Block = EmulatedAmpereBlock, class T>
 std::vector<EmulationCounts> run(const AttentionProblem<T>& problem, ThreadOrder order = ThreadOrder::ascending) {
   switch (problem.shape.head_size) {
     case 32:
-      return run_passes<T, 32>(problem, order);
+      return run_passes<Block, T, 32>(problem, order);
     case 64:
-      return run_passes<T, 64>(problem, order);
+      return run_passes<Block, T, 64>(problem, order);
     default:
-      return run_passes<T, 128>(problem, order);
+      return run_passes<Block, T, 128>(problem, order);
   }
 }
 
@@ -87,11 +89,13 @@ std::vector<double> columns_of(const std::vector<double>& matrix, std::size_t co
   return cut;
 }
 
-template <class T>
-void compare_with_naive(const AttentionCase& c, double tolerance) {
+/// Compares the results of compute(problem) with those of the naive twin.
+template <class T, class Compute>
+void compare_with_naive(const AttentionCase& c, double tolerance, const Compute& compute) {
+  if (const std::string obstacle = missing(precision_of<T>); !obstacle.empty()) GTEST_SKIP() << obstacle;
   AttentionProblem<T> problem(c);
   Kokkos::deep_copy(problem.out, T(7.0f));  // to check that old contents are overwritten
-  run(problem);
+  compute(problem);
   const auto expected = tests::naive_attention(problem);
   expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
   expect_near_largest(to_host(problem.log_sum_exp), expected.log_sum_exp, 2e-6, "log_sum_exp");
@@ -124,17 +128,17 @@ const std::vector<AttentionCase> cases = {
     {"LargeHeadsGrouped", 4, 2, 128, true, 0.2f, {66, 33}}, {"Long", 1, 1, 32, false, 0.1f, {385}},
 };
 
-class TensorCoreAttention : public testing::TestWithParam<AttentionCase> {
- protected:
-  void SetUp() override {
-    if (!missing().empty()) GTEST_SKIP() << missing();
-  }
-};
+class TensorCoreAttention : public testing::TestWithParam<AttentionCase> {};
 
-TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam(), 1.2e-2); }
-TEST_P(TensorCoreAttention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam(), 1.5e-3); }
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) {
+  compare_with_naive<bfloat16>(GetParam(), 1.2e-2, [](auto& problem) { run(problem); });
+}
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInHalf) {
+  compare_with_naive<half>(GetParam(), 1.5e-3, [](auto& problem) { run(problem); });
+}
 
 TEST_P(TensorCoreAttention, SecondRunIsBitwiseEqual) {
+  if (const std::string obstacle = missing(Precision::float16); !obstacle.empty()) GTEST_SKIP() << obstacle;
   AttentionProblem<half> first(GetParam()), second(GetParam());
   run(first);
   run(second);
@@ -153,27 +157,60 @@ TEST_P(TensorCoreAttention, DoesNotDependOnTheOrderOfThreads) {
 
 TEST_P(TensorCoreAttention, LoadsWithoutBankConflicts) {
   for (const EmulationCounts& pass : run(AttentionProblem<bfloat16>(GetParam()))) {
-    EXPECT_GT(pass.matrix_loads, 0u);
+    EXPECT_GT(pass.operand_loads, 0u);
     EXPECT_EQ(pass.bank_conflicts, 0u);
   }
 }
 #endif
 
-INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases),
-                         [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });
+std::string name_of(const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases), name_of);
 
 #if !defined(MYLOS_DEVICE_BUILD)
-/// A sequence of 100 rows has 4 warps of 32 rows and slices of 32 columns; nothing beyond them is multiplied.
-TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) {
-  const auto counts = run(AttentionProblem<bfloat16>(AttentionCase{"", 1, 1, 64, false, 0.0f, {100}}));
-  constexpr std::size_t of_fragment = 16 * 8 * 16;
-  EXPECT_EQ(counts[0].products * of_fragment, std::size_t{2 * 128 * 128 * 64});
-  EXPECT_EQ(counts[1].products * of_fragment, std::size_t{3 * 128 * 128 * 64});
-  EXPECT_EQ(counts[2].products * of_fragment, std::size_t{4 * 128 * 128 * 64});
-  const auto shorter = run(AttentionProblem<bfloat16>(AttentionCase{"", 1, 1, 64, false, 0.0f, {20}}));
-  EXPECT_EQ(shorter[0].products * of_fragment, std::size_t{2 * 32 * 32 * 64});
-  EXPECT_EQ(shorter[2].products * of_fragment, std::size_t{4 * 32 * 32 * 64});
+/// With the instructions of compute capability 7.0.
+class VoltaAttention : public testing::TestWithParam<AttentionCase> {};
+
+TEST_P(VoltaAttention, EqualsNaiveTwin) {
+  compare_with_naive<half>(GetParam(), 1.5e-3, [](auto& problem) { run<EmulatedVoltaBlock>(problem); });
 }
+
+INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttention, testing::ValuesIn(cases), name_of);
+
+/// Each head size, and every kind of synchronisation: several buffers of rows, dropout, and rows of several heads.
+const std::vector<AttentionCase> volta_cases = {{"HeadsOf32", 2, 1, 32, true, 0.1f, {9, 130}},
+                                                {"HeadsOf64", 1, 1, 64, false, 0.1f, {140}},
+                                                {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}}};
+
+class VoltaAttentionThreads : public testing::TestWithParam<AttentionCase> {};
+
+/// Copies take place at once, and the loads of a thread do not wait for other threads.
+TEST_P(VoltaAttentionThreads, DoNotDependOnTheirOrderNorConflict) {
+  const AttentionProblem<half> ascending(GetParam()), descending(GetParam());
+  for (const EmulationCounts& pass : run<EmulatedVoltaBlock>(ascending, ThreadOrder::ascending)) {
+    EXPECT_GT(pass.operand_loads, 0u);
+    EXPECT_EQ(pass.bank_conflicts, 0u);
+  }
+  run<EmulatedVoltaBlock>(descending, ThreadOrder::descending);
+  expect_equal(ascending, descending);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttentionThreads, testing::ValuesIn(volta_cases), name_of);
+
+/// A sequence of 100 rows has 4 warps of 32 rows and slices of 32 columns; nothing beyond them is multiplied.
+template <class Block>
+void expect_work_of_what_is_there() {
+  const auto counts = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, false, 0.0f, {100}}));
+  EXPECT_EQ(counts[0].multiply_adds, std::size_t{2 * 128 * 128 * 64});
+  EXPECT_EQ(counts[1].multiply_adds, std::size_t{3 * 128 * 128 * 64});
+  EXPECT_EQ(counts[2].multiply_adds, std::size_t{4 * 128 * 128 * 64});
+  const auto shorter = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, false, 0.0f, {20}}));
+  EXPECT_EQ(shorter[0].multiply_adds, std::size_t{2 * 32 * 32 * 64});
+  EXPECT_EQ(shorter[2].multiply_adds, std::size_t{4 * 32 * 32 * 64});
+}
+
+TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) { expect_work_of_what_is_there<EmulatedAmpereBlock>(); }
+TEST(VoltaAttentionWork, GrowsWithWhatIsThere) { expect_work_of_what_is_there<EmulatedVoltaBlock>(); }
 
 /// 32 threads write one word each: rows g of a tile at octet j, word t.
 TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
@@ -191,8 +228,8 @@ TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
   EXPECT_THAT(banks_of(std::integral_constant<int, 128>(), 13), testing::UnorderedElementsAreArray(each));
 }
 
-/// Two blocks fit, with the KiB that each reserves, into the 164 KiB of an A100, and one into the 100 KiB of devices of
-/// compute capability 8.6 and 8.9.
+/// Two blocks fit, with the KiB that each reserves, into the 164 KiB of an A100. One fits into the 96 KiB of a V100 and
+/// the 100 KiB of devices of compute capability 8.6 and 8.9.
 TEST(TensorCoreAttentionWork, SharedMemoryIsThatOfTwoBlocks) {
   const auto bytes = [](auto size) {
     return sizeof(Octet) *
@@ -201,6 +238,7 @@ TEST(TensorCoreAttentionWork, SharedMemoryIsThatOfTwoBlocks) {
   for (const std::size_t each : {bytes(std::integral_constant<int, 32>()), bytes(std::integral_constant<int, 64>()),
                                  bytes(std::integral_constant<int, 128>())}) {
     EXPECT_LE(2 * (each + 1024), std::size_t{164} << 10);
+    EXPECT_LE(each, std::size_t{96} << 10);
   }
 }
 
@@ -229,7 +267,7 @@ TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
   EXPECT_THROW(problem.forward(), std::invalid_argument);
   EXPECT_THROW(problem.backward(), std::invalid_argument);
   EXPECT_THAT(attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16),
-              HasSubstr("build for GPUs of compute capability 8.0 or later"));
+              HasSubstr("build for GPUs of compute capability 7.0 or later"));
   EXPECT_EQ(attention_obstacle(AttentionKernel::portable, Precision::float32, 20), "");
 }
 #endif
@@ -243,7 +281,20 @@ TEST(TensorCoreAttentionChoice, IsForSixteenBitsOnValidatedDevices) {
   EXPECT_EQ(fastest_attention(Precision::bfloat16, 48, 90), AttentionKernel::portable);
   for (const int capability : {0, 70, 80}) {
     EXPECT_EQ(fastest_attention(Precision::bfloat16, 64, capability), AttentionKernel::portable) << capability;
+    EXPECT_EQ(fastest_attention(Precision::float16, 64, capability), AttentionKernel::portable) << capability;
   }
+}
+
+TEST(TensorCoreAttentionChoice, TypesAreThoseOfTheInstructions) {
+  EXPECT_EQ(tensor_core_obstacle(70, Precision::float16), "");
+  EXPECT_EQ(tensor_core_obstacle(80, Precision::float16), "");
+  EXPECT_EQ(tensor_core_obstacle(80, Precision::bfloat16), "");
+  EXPECT_EQ(tensor_core_obstacle(70, Precision::bfloat16),
+            "tensor cores of compute capability 7.0 take half, not bfloat16");
+  EXPECT_EQ(tensor_core_obstacle(70, Precision::float32),
+            "tensor cores of compute capability 7.0 take half, not float");
+  EXPECT_EQ(tensor_core_obstacle(80, Precision::float32), "tensor cores take bfloat16 and half, not float");
+  EXPECT_THAT(tensor_core_obstacle(0, Precision::float16), HasSubstr("has no kernels for tensor cores"));
 }
 
 TEST(TensorCoreAttentionErrors, FloatIsRefused) {
