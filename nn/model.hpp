@@ -27,6 +27,8 @@ struct Pass {
   /// (S, ParameterTable::observed_size()): for each sample of a training pass, the observations from which the state
   /// tensors are updated once per step. Empty if they are not needed.
   Matrix<float> observed = {};
+  /// (1) The loss scale, a further factor on the gradients of `train`. Empty: 1.
+  ConstVector<float> loss_scale = {};
 };
 
 /// A network with its loss. Implementations are templates over the element type, created by a function that takes a
@@ -45,8 +47,8 @@ class Model {
   /// Returns true if `train` supports this setting. Every model supports Recompute::none.
   virtual bool can_recompute(Recompute recompute) const { return recompute == Recompute::none; }
 
-  /// Runs forward and backward: gradients += scale * gradient of the sum of losses; losses (S) = the loss of each
-  /// sample. Calls the unit hooks for each unit in both directions.
+  /// Runs forward and backward: gradients += scale * pass.loss_scale * gradient of the sum of losses; losses (S) = the
+  /// loss of each sample. Calls the unit hooks for each unit in both directions.
   virtual void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const = 0;
 
   /// Runs forward without dropout. Returns the outputs, one row for each row of the batch or for each sample, depending

@@ -97,11 +97,11 @@ class AdamW final : public SlicedOptimizer {
   AdamW(const AdamWConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
       : SlicedOptimizer({"m", "v"}, table, slices), config_(config) {}
 
-  void update(const ExecutionSpace& space, const UpdateSettings& settings,
+  void update(const ExecutionSpace& space, const Candidates<UpdateSettings>& settings,
               const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
-      adamw_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part),
-                   slot_of(0, part), slot_of(1, part), rounded(part));
+      adamw_update(space, candidates(settings, part.group), control, gradient(part), master(part), slot_of(0, part),
+                   slot_of(1, part), rounded(part));
     }
     note_rounded(true);
   }
@@ -115,6 +115,9 @@ class AdamW final : public SlicedOptimizer {
   }
 
  private:
+  Candidates<AdamWSettings> candidates(const Candidates<UpdateSettings>& settings, const ParameterGroup& group) const {
+    return settings.map([&](const UpdateSettings& each) { return kernel_settings(each, group); });
+  }
   AdamWSettings kernel_settings(const UpdateSettings& settings, const ParameterGroup& group) const {
     const double exponent = static_cast<double>(settings.step + 1);
     return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
@@ -134,10 +137,10 @@ class Sgd final : public SlicedOptimizer {
   Sgd(const SgdConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
       : SlicedOptimizer({"momentum"}, table, slices), config_(config) {}
 
-  void update(const ExecutionSpace& space, const UpdateSettings& settings,
+  void update(const ExecutionSpace& space, const Candidates<UpdateSettings>& settings,
               const ConstVector<UpdateControl>& control) override {
     for (const SliceSegment& part : segments()) {
-      sgd_update(space, kernel_settings(settings, part.group), control, gradient(part), master(part), slot_of(0, part),
+      sgd_update(space, candidates(settings, part.group), control, gradient(part), master(part), slot_of(0, part),
                  rounded(part));
     }
     note_rounded(true);
@@ -153,6 +156,9 @@ class Sgd final : public SlicedOptimizer {
   }
 
  private:
+  Candidates<SgdSettings> candidates(const Candidates<UpdateSettings>& settings, const ParameterGroup& group) const {
+    return settings.map([&](const UpdateSettings& each) { return kernel_settings(each, group); });
+  }
   SgdSettings kernel_settings(const UpdateSettings& settings, const ParameterGroup& group) const {
     return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
             .momentum = static_cast<float>(config_.momentum),

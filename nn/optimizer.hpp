@@ -27,8 +27,8 @@ class Optimizer {
   /// Slot `slot` of slice `slice`, with the slice's elements in order.
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
   /// Updates the master weights of all slices and their rounded copies, except tensors that are not trainable. Scales
-  /// the gradient, and skips the update, as `control` (1) says on the device.
-  virtual void update(const ExecutionSpace& space, const UpdateSettings& settings,
+  /// the gradient, selects the settings, and skips the update, as `control` (1) says on the device.
+  virtual void update(const ExecutionSpace& space, const Candidates<UpdateSettings>& settings,
                       const ConstVector<UpdateControl>& control) = 0;
   /// Undoes the last update, made with `settings`, in the master weights, up to rounding. The slots are not restored,
   /// so this must be the last call of a run. Returns false and changes nothing if the slots do not determine the

@@ -48,7 +48,7 @@ void chunk_cross_entropy(const Pass& pass, const ConstVector<std::int32_t>& labe
                          std::size_t end, const ConstMatrix<float>& logits, const VocabularyWorkspace<T>& workspace,
                          const Matrix<T>& dlogits) {
   cross_entropy<T>(pass.space, logits, slice(labels, begin, end), scale, slice(workspace.row_losses, begin, end),
-                   dlogits);
+                   dlogits, 0.0f, pass.loss_scale);
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ VocabularyWorkspace<T> take_vocabulary_workspace(Arena& arena, const VocabularyH
                                                  ParameterStore::Purpose purpose);
 
 /// Runs forward and backward from x (T, H) and labels (T). Negative labels are ignored. losses (S) = the sum over each
-/// sample's rows, dx (T, H) = scale * gradient of their sum, dW += scale * gradient of the same sum. dx may alias x: a
-/// chunk's rows are read before their gradient is written.
+/// sample's rows, dx (T, H) = scale * pass.loss_scale * gradient of their sum, dW += the same factor * gradient of the
+/// same sum. dx may alias x: a chunk's rows are read before their gradient is written.
 template <class T>
 void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& batch, const ConstMatrix<T>& x,
                      const ConstVector<std::int32_t>& labels, float scale, const VocabularyWorkspace<T>& workspace,

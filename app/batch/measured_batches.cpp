@@ -39,6 +39,7 @@ class RowReporter final : public train::Reporter {
   RowReporter(std::size_t steps, bool ends, bool is_peak) : steps_(steps), ends_(ends), is_peak_(is_peak) {}
 
   void step(const train::StepReport& report) override {
+    if (report.step > steps_) return;  // it was launched before the run ended
     if (report.step == 1) loss = report.loss;
     used = std::max(used, is_peak_ ? train::peak_resident_memory() : train::resident_memory());
     if (report.step > bench_warm_ups) {

@@ -82,6 +82,7 @@ class StepBench final : public train::Reporter {
     train::TrainConfig config = arguments_.run.engine;
     steps_ = bench_warm_ups + arguments_.repeats * (arguments_.bench.breakdown ? 2 : 1);
     config.steps = steps_;
+    config.waits_for_each_step = true;
     train::Trainer trainer(config, task_);
     limit_ = trainer.plan().limit;
     gemm_ = describe(trainer.gemm());

@@ -40,7 +40,7 @@ class StepNotes final : public train::Reporter {
  public:
   explicit StepNotes(parallel::Launch& launch) : launch_(launch) {}
   void start(const train::RunStart& run) override { launch_.note_step(run.first_step + 1); }
-  void step(const train::StepReport& report) override { launch_.note_step(report.step + 1); }
+  void launch(std::size_t step) override { launch_.note_step(step); }
 
  private:
   parallel::Launch& launch_;

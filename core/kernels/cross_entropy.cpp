@@ -54,12 +54,22 @@ KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& l
   return (1.0f - smoothing) * loss + others;
 }
 
+/// The factor on a gradient.
+struct GradientFactor {
+  float scale;
+  ConstVector<float> loss_scale;  ///< (1), or empty
+
+  KOKKOS_FORCEINLINE_FUNCTION float operator()() const {
+    return loss_scale.size() == 0 ? scale : scale * loss_scale(0);
+  }
+};
+
 template <class T>
 struct SpanLoss {
   ConstVector<std::size_t> starts;
   ConstMatrix<float> logits;
   ConstVector<std::int32_t> start_labels, end_labels;
-  float scale;
+  GradientFactor factor;
   Vector<float> losses;
   Matrix<T> dlogits;
 
@@ -68,9 +78,10 @@ struct SpanLoss {
     const std::size_t begin = starts(sample), count = starts(sample + 1) - begin;
     const float* const in = logits.data() + 2 * begin;
     T* const out = dlogits.size() > 0 ? dlogits.data() + 2 * begin : nullptr;
-    const float start = softmax_loss(team, Logits{in, 2, count}, start_labels(sample), 0.5f * scale, out);
+    const float scale = 0.5f * factor();
+    const float start = softmax_loss(team, Logits{in, 2, count}, start_labels(sample), scale, out);
     T* const out_end = out == nullptr ? nullptr : out + 1;
-    const float end = softmax_loss(team, Logits{in + 1, 2, count}, end_labels(sample), 0.5f * scale, out_end);
+    const float end = softmax_loss(team, Logits{in + 1, 2, count}, end_labels(sample), scale, out_end);
     losses(sample) = 0.5f * (start + end);
   }
 };
@@ -79,7 +90,7 @@ template <class T>
 struct ClassLoss {
   ConstMatrix<float> logits;
   ConstVector<std::int32_t> labels;
-  float scale;
+  GradientFactor factor;
   Vector<float> losses;
   Matrix<T> dlogits;
   float smoothing;
@@ -89,7 +100,7 @@ struct ClassLoss {
     const std::size_t classes = logits.extent(1);
     T* const out = dlogits.size() > 0 ? dlogits.data() + row * classes : nullptr;
     losses(row) =
-        softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), scale, out, smoothing);
+        softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), factor(), out, smoothing);
   }
 };
 
@@ -112,7 +123,7 @@ template <class T>
 void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size_t>& sequence_starts,
                         const ConstMatrix<float>& logits, const ConstVector<std::int32_t>& start_labels,
                         const ConstVector<std::int32_t>& end_labels, float scale, const Vector<float>& losses,
-                        const Matrix<T>& dlogits) {
+                        const Matrix<T>& dlogits, const ConstVector<float>& loss_scale) {
   const std::size_t samples = losses.size();
   require(logits.extent(1) == 2, fmt::format("span loss: logits have {} columns, not 2", logits.extent(1)));
   require(sequence_starts.size() == samples + 1 && start_labels.size() == samples && end_labels.size() == samples,
@@ -120,13 +131,13 @@ void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size
                       sequence_starts.size(), start_labels.size(), end_labels.size()));
   check_gradient(logits, dlogits);
   for_each_row(with_work("mylos::cross_entropy::span", softmax_work(logits.size(), dlogits)), space, samples,
-               SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, scale, losses, dlogits});
+               SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, {scale, loss_scale}, losses, dlogits});
 }
 
 template <class T>
 void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
                    const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,
-                   const Matrix<T>& dlogits, float label_smoothing) {
+                   const Matrix<T>& dlogits, float label_smoothing, const ConstVector<float>& loss_scale) {
   require(losses.size() == logits.extent(0) && labels.size() == logits.extent(0),
           fmt::format("cross entropy: {} rows of logits, {} labels, {} losses", logits.extent(0), labels.size(),
                       losses.size()));
@@ -134,16 +145,16 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
           fmt::format("cross entropy: label smoothing {} is not between 0 and 1", label_smoothing));
   check_gradient(logits, dlogits);
   for_each_row(with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space,
-               logits.extent(0), ClassLoss<T>{logits, labels, scale, losses, dlogits, label_smoothing});
+               logits.extent(0), ClassLoss<T>{logits, labels, {scale, loss_scale}, losses, dlogits, label_smoothing});
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                         \
-  template void span_cross_entropy<T>(const ExecutionSpace&, const ConstVector<std::size_t>&,                        \
-                                      const ConstMatrix<float>&, const ConstVector<std::int32_t>&,                   \
-                                      const ConstVector<std::int32_t>&, float, const Vector<float>&,                 \
-                                      const Matrix<T>&);                                                             \
-  template void cross_entropy<T>(const ExecutionSpace&, const ConstMatrix<float>&, const ConstVector<std::int32_t>&, \
-                                 float, const Vector<float>&, const Matrix<T>&, float);
+#define MYLOS_INSTANTIATE(T)                                                                                           \
+  template void span_cross_entropy<T>(const ExecutionSpace&, const ConstVector<std::size_t>&,                          \
+                                      const ConstMatrix<float>&, const ConstVector<std::int32_t>&,                     \
+                                      const ConstVector<std::int32_t>&, float, const Vector<float>&, const Matrix<T>&, \
+                                      const ConstVector<float>&);                                                      \
+  template void cross_entropy<T>(const ExecutionSpace&, const ConstMatrix<float>&, const ConstVector<std::int32_t>&,   \
+                                 float, const Vector<float>&, const Matrix<T>&, float, const ConstVector<float>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

@@ -30,7 +30,7 @@ struct ScaledBody {
 
 template <class Body, class... Arrays>
 struct ControlledUpdate {
-  Body body;
+  Candidates<Body> body;
   ConstVector<UpdateControl> control;
   std::size_t n;
   ArrayList<Arrays...> arrays;
@@ -40,7 +40,7 @@ struct ControlledUpdate {
     const UpdateControl now = control(0);
     if (now.skips != 0) return;
     const std::size_t begin = block * flat_block, count = n - begin < flat_block ? n - begin : flat_block;
-    const ScaledBody<Body> each{body, static_cast<float>(now.gradient_scale)};
+    const ScaledBody<Body> each{body.select(now.after_skip != 0), static_cast<float>(now.gradient_scale)};
     arrays.apply([&](const Arrays&... all) { team_map(team, count, each, from_element(all, begin)...); });
   }
 };
@@ -48,26 +48,43 @@ struct ControlledUpdate {
 /// Calls body(scale, element of each array ...) like for_each_element, unless the update is skipped.
 template <class Body, class... Arrays>
 void update_elements(const std::string& label, const ExecutionSpace& space, const ConstVector<UpdateControl>& control,
-                     std::size_t n, const Body& body, const Arrays&... arrays) {
+                     std::size_t n, const Candidates<Body>& body, const Arrays&... arrays) {
   for_each_row(label, space, (n + flat_block - 1) / flat_block,
                ControlledUpdate<Body, Arrays...>{body, control, n, ArrayList<Arrays...>(arrays...)});
 }
 
+struct LossScaleSelection {
+  Candidates<float> candidates;
+  ConstVector<UpdateControl> control;
+  Vector<float> loss_scale;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team&, std::size_t) const {
+    loss_scale(0) = candidates.select(control(0).skips != 0);
+  }
+};
+
 struct Decision {
   DecisionSettings settings;
+  ConstVector<float> loss_scale;
   ConstVector<double> squares, losses;
   Vector<UpdateControl> control;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
+    const UpdateControl last = control(0);  // threads read it before the barrier of the sum, and replace it after
     const double* const loss = losses.data();
     const double sum = team_sum<double>(team, losses.size(), [=](std::size_t i) { return loss[i]; });
-    const double norm = Kokkos::sqrt(squares(0)) / settings.loss_scale;
-    const bool is_finite = Kokkos::isfinite(norm) && Kokkos::isfinite(sum / settings.weight);
+    const double scale = loss_scale(0), norm = Kokkos::sqrt(squares(0)) / scale;
+    const bool is_loss_finite = Kokkos::isfinite(sum / settings.weight);
+    const bool is_finite = is_loss_finite && Kokkos::isfinite(norm);
+    const bool can_recover = is_loss_finite && scale > settings.least_loss_scale;
+    const bool stopped = last.stopped != 0 || !(is_finite || can_recover);
     // The constant is from PyTorch's clip_grad_norm_.
     const double factor = settings.clip > 0.0 ? settings.clip / (norm + 1e-6) : 1.0;
     const double clip = factor < 1.0 ? factor : 1.0;
-    control(0) = {static_cast<double>(static_cast<float>(clip / settings.loss_scale)), is_finite ? 0 : 1};
+    control(0) = {static_cast<double>(static_cast<float>(clip / scale)), stopped || !is_finite ? 1 : 0, last.skips,
+                  stopped ? 1 : 0};
   }
 };
 
@@ -152,7 +169,7 @@ struct WithRounding {
 /// Updates n weights with `flops` operations each. `slots` are the arrays of the optimizer's state.
 template <class Update, class... Slots>
 void update_weights(const char* name, double flops, const ExecutionSpace& space,
-                    const ConstVector<UpdateControl>& control, std::size_t n, const Update& update,
+                    const ConstVector<UpdateControl>& control, std::size_t n, const Candidates<Update>& update,
                     const RoundedValues& rounded, const float* gradient, float* weights, Slots*... slots) {
   const double bytes = (3.0 + 2.0 * sizeof...(Slots)) * sizeof(float);
   if (rounded.values == nullptr) {
@@ -161,36 +178,49 @@ void update_weights(const char* name, double flops, const ExecutionSpace& space,
   }
   const auto round = [&]<class T>(T) {
     update_elements(with_work(name, work_of(n, flops, bytes + sizeof(T))), space, control, n,
-                    WithRounding<Update>{update}, written(static_cast<T*>(rounded.values)), gradient, weights,
-                    slots...);
+                    update.map([](const Update& each) { return WithRounding<Update>{each}; }),
+                    written(static_cast<T*>(rounded.values)), gradient, weights, slots...);
   };
   rounded.precision == Precision::bfloat16 ? round(bfloat16()) : round(half());
 }
 
 }  // namespace
 
-void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
-                   const ConstVector<double>& losses, const Vector<UpdateControl>& control) {
-  require(squares.size() == 1 && control.size() == 1,
-          fmt::format("decision on an update: {} sums of squares, room for {}", squares.size(), control.size()));
-  for_each_row(with_work("mylos::optimizer::decide", work_of(losses.size(), 1.0, sizeof(double))), space, 1,
-               Decision{settings, squares, losses, control}, {.threads = team_size_for(space, losses.size())});
+void select_loss_scale(const ExecutionSpace& space, const Candidates<float>& candidates,
+                       const ConstVector<UpdateControl>& control, const Vector<float>& loss_scale) {
+  require(control.size() == 1 && loss_scale.size() == 1,
+          fmt::format("loss scale: {} controls of an update, room for {}", control.size(), loss_scale.size()));
+  for_each_row(with_work("mylos::optimizer::select_loss_scale", work_of(1, 0.0, sizeof(float))), space, 1,
+               LossScaleSelection{candidates, control, loss_scale}, {.threads = team_size_for(space, 1)});
 }
 
-void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
-                  const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
-                  const Vector<float>& second_moment, const RoundedValues& rounded) {
+void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<float>& loss_scale,
+                   const ConstVector<double>& squares, const ConstVector<double>& losses,
+                   const Vector<UpdateControl>& control) {
+  require(loss_scale.size() == 1 && squares.size() == 1 && control.size() == 1,
+          fmt::format("decision on an update: {} loss scales, {} sums of squares, room for {}", loss_scale.size(),
+                      squares.size(), control.size()));
+  for_each_row(with_work("mylos::optimizer::decide", work_of(losses.size(), 1.0, sizeof(double))), space, 1,
+               Decision{settings, loss_scale, squares, losses, control},
+               {.threads = team_size_for(space, losses.size())});
+}
+
+void adamw_update(const ExecutionSpace& space, const Candidates<AdamWSettings>& settings,
+                  const ConstVector<UpdateControl>& control, const ConstVector<float>& gradient,
+                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment,
+                  const RoundedValues& rounded) {
   check_sizes("AdamW", gradient.size(), value.size(), first_moment.size());
   check_sizes("AdamW", gradient.size(), value.size(), second_moment.size());
-  const AdamWSettings& s = settings;
-  const AdamWElement update{.keep = 1.0f - s.learning_rate * s.weight_decay,
-                            .step = static_cast<float>(s.learning_rate / s.bias_correction1),
-                            .inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2)),
-                            .beta1 = static_cast<float>(s.beta1),
-                            .beta2 = static_cast<float>(s.beta2),
-                            .rest1 = static_cast<float>(1.0 - s.beta1),
-                            .rest2 = static_cast<float>(1.0 - s.beta2),
-                            .epsilon = s.epsilon};
+  const Candidates<AdamWElement> update = settings.map([](const AdamWSettings& s) {
+    return AdamWElement{.keep = 1.0f - s.learning_rate * s.weight_decay,
+                        .step = static_cast<float>(s.learning_rate / s.bias_correction1),
+                        .inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2)),
+                        .beta1 = static_cast<float>(s.beta1),
+                        .beta2 = static_cast<float>(s.beta2),
+                        .rest1 = static_cast<float>(1.0 - s.beta1),
+                        .rest2 = static_cast<float>(1.0 - s.beta2),
+                        .epsilon = s.epsilon};
+  });
   update_weights("mylos::optimizer::adamw", 15.0, space, control, value.size(), update, rounded, gradient.data(),
                  value.data(), first_moment.data(), second_moment.data());
 }
@@ -213,12 +243,13 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
       first, second, w);
 }
 
-void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
-                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum,
-                const RoundedValues& rounded) {
+void sgd_update(const ExecutionSpace& space, const Candidates<SgdSettings>& settings,
+                const ConstVector<UpdateControl>& control, const ConstVector<float>& gradient,
+                const Vector<float>& value, const Vector<float>& momentum, const RoundedValues& rounded) {
   check_sizes("SGD", gradient.size(), value.size(), momentum.size());
-  update_weights("mylos::optimizer::sgd", settings.nesterov ? 9.0 : 7.0, space, control, value.size(),
-                 SgdElement{settings}, rounded, gradient.data(), value.data(), momentum.data());
+  const Candidates<SgdElement> update = settings.map([](const SgdSettings& s) { return SgdElement{s}; });
+  update_weights("mylos::optimizer::sgd", settings.after_update.nesterov ? 9.0 : 7.0, space, control, value.size(),
+                 update, rounded, gradient.data(), value.data(), momentum.data());
 }
 
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,

@@ -15,17 +15,47 @@ namespace mylos {
 struct UpdateControl {
   double gradient_scale = 1.0;  ///< factor on the gradients, which clips and undoes the loss scale; a float value
   std::int64_t skips = 0;       ///< if not 0, the update changes nothing
+  std::int64_t after_skip = 0;  ///< if not 0, the update before was skipped
+  std::int64_t stopped = 0;     ///< if not 0, this update and all later ones are skipped
 };
 
-struct DecisionSettings {
-  double clip = 0.0;        ///< maximum gradient norm; 0: no clipping
-  double loss_scale = 1.0;  ///< factor by which the gradient is scaled
-  double weight = 1.0;      ///< divisor of the sum of losses
+/// A setting that depends on whether the last update was skipped. The host launches a step before it knows this, so the
+/// device selects one of two candidates.
+template <class T>
+struct Candidates {
+  /// The same value in both cases. Implicit, so that a setting which the host knows can be passed as it is.
+  Candidates(const T& known = {}) : after_update(known), after_skip(known) {}
+  Candidates(const T& updated, const T& skipped) : after_update(updated), after_skip(skipped) {}
+
+  /// Returns the candidates f(after_update) and f(after_skip).
+  template <class F>
+  auto map(const F& f) const {
+    return Candidates<decltype(f(after_update))>(f(after_update), f(after_skip));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION const T& select(bool is_after_skip) const {
+    return is_after_skip ? after_skip : after_update;
+  }
+
+  T after_update;
+  T after_skip;
 };
-/// Computes control (1) of an update from squares (1), the sum of the squares of the gradient, and from the losses.
-/// Skips the update if the gradient norm, or the sum of the losses divided by their weight, is not finite.
-void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<double>& squares,
-                   const ConstVector<double>& losses, const Vector<UpdateControl>& control);
+
+/// loss_scale (1) = the candidate that control (1) of the last update selects.
+void select_loss_scale(const ExecutionSpace& space, const Candidates<float>& candidates,
+                       const ConstVector<UpdateControl>& control, const Vector<float>& loss_scale);
+
+struct DecisionSettings {
+  double clip = 0.0;              ///< maximum gradient norm; 0: no clipping
+  double weight = 1.0;            ///< divisor of the sum of losses
+  double least_loss_scale = 1.0;  ///< a gradient that is not finite with this loss scale stops all later updates
+};
+/// Computes control (1) of an update from squares (1), the sum of the squares of the gradient multiplied by loss_scale
+/// (1), from the losses, and from the last update's control, which it replaces. Skips the update if the gradient norm,
+/// or the sum of the losses divided by their weight, is not finite. Stops it and all later ones unless a smaller loss
+/// scale can make it finite: the sum of the losses does not depend on the scale.
+void decide_update(const ExecutionSpace& space, const DecisionSettings& settings, const ConstVector<float>& loss_scale,
+                   const ConstVector<double>& squares, const ConstVector<double>& losses,
+                   const Vector<UpdateControl>& control);
 
 /// An array of 16-bit elements to which an update also writes the updated values; none if `values` is null.
 struct RoundedValues {
@@ -41,9 +71,10 @@ struct AdamWSettings {
   float weight_decay = 0.0f;
   double bias_correction1 = 1.0, bias_correction2 = 1.0;  ///< 1 - beta^step
 };
-void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<UpdateControl>& control,
-                  const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& first_moment,
-                  const Vector<float>& second_moment, const RoundedValues& rounded = {});
+void adamw_update(const ExecutionSpace& space, const Candidates<AdamWSettings>& settings,
+                  const ConstVector<UpdateControl>& control, const ConstVector<float>& gradient,
+                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment,
+                  const RoundedValues& rounded = {});
 
 /// Undoes the last update, which computed these moments. The error is at most the rounding error of the larger of the
 /// weights before and after the update. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not
@@ -58,9 +89,9 @@ struct SgdSettings {
   float momentum = 0.9f, weight_decay = 0.0f;
   bool nesterov = false;
 };
-void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<UpdateControl>& control,
-                const ConstVector<float>& gradient, const Vector<float>& value, const Vector<float>& momentum,
-                const RoundedValues& rounded = {});
+void sgd_update(const ExecutionSpace& space, const Candidates<SgdSettings>& settings,
+                const ConstVector<UpdateControl>& control, const ConstVector<float>& gradient,
+                const Vector<float>& value, const Vector<float>& momentum, const RoundedValues& rounded = {});
 
 /// Undoes the last update, which computed this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
 /// momentum. Its updates contain the gradient, which cannot be computed from the momentum alone.

@@ -155,7 +155,7 @@ void BertQuestionAnswering<T>::span_loss(const Pass& pass, const Batch& batch, f
                                          const Vector<float>& losses, const Matrix<T>& dlogits) const {
   namespace names = question_answering;
   span_cross_entropy<T>(pass.space, batch.sample_starts(), logits, batch.integers(names::start_labels),
-                        batch.integers(names::end_labels), scale, losses, dlogits);
+                        batch.integers(names::end_labels), scale, losses, dlogits, pass.loss_scale);
 }
 
 template <class T>

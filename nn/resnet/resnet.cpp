@@ -278,7 +278,7 @@ template <class T>
 void Resnet<T>::loss(const Pass& pass, const Batch& batch, float scale, const Memory& memory,
                      const Vector<float>& losses, const Matrix<T>& dlogits) const {
   cross_entropy<T>(pass.space, memory.logits, batch.integers(images::labels), scale, memory.image_losses, dlogits,
-                   shape_.label_smoothing);
+                   shape_.label_smoothing, pass.loss_scale);
   sum_sample_losses(pass.space, batch.sample_starts(), memory.image_losses, losses);
 }
 

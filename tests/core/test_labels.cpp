@@ -134,7 +134,9 @@ void run_losses_and_updates(const LabelArrays& a) {
   const Vector<double> blocks("test::blocks", 1);
   block_squared_sums(a.space, a.sums, 0, blocks);
   sum_in_order(a.space, blocks, Vector<double>("test::sum", 1));
-  decide_update(a.space, {}, blocks, blocks, control);
+  const Vector<float> loss_scale("test::loss_scale", 1);
+  select_loss_scale(a.space, {}, control, loss_scale);
+  decide_update(a.space, {}, loss_scale, blocks, blocks, control);
 }
 
 void run_images(const LabelArrays& a) {

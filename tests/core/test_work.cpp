@@ -286,8 +286,8 @@ TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
             (Work{7.0 * 1000, bytes_of_arrays(m, v, w, w)}));
   EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m); }),
             (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m)}));
-  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {.nesterov = true}, control, g, w, m); }).flops,
-            9000.0);
+  const SgdSettings nesterov{.nesterov = true};
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, nesterov, control, g, w, m); }).flops, 9000.0);
   EXPECT_EQ(reported("mylos::optimizer::sgd_revert", [&] { sgd_revert(space, {}, m, w); }),
             (Work{2.0 * 1000, bytes_of_arrays(m, w, w)}));
   const Vector<double> sums("sums", norm_blocks(0, 1000));

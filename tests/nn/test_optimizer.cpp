@@ -233,6 +233,27 @@ TEST(Optimizer, AnUpdateThatIsSkippedChangesNothing) {
   }
 }
 
+/// After a skipped update, the count of updates, the rate and AdamW's bias corrections are those of the update before.
+TEST(Optimizer, SettingsFollowTheUpdateBefore) {
+  const ParameterTable table = two_units();
+  for (const bool is_adamw : {false, true}) {
+    const auto updated = [&](const Candidates<UpdateSettings>& settings, bool is_after_skip) {
+      Slices slices(table, true);
+      const auto optimizer =
+          is_adamw ? make_adamw({.weight_decay = 0.1}, table, slices.slices) : make_sgd({}, table, slices.slices);
+      slices.set_gradients(0);
+      optimizer->update(ExecutionSpace(), settings, update_control(0.5, false, is_after_skip));
+      std::vector<Values> all;
+      for (const Vector<float>& master : slices.master_weights) all.push_back(host_values(master));
+      return all;
+    };
+    const UpdateSettings sixth = settings_of(5), seventh = settings_of(6);
+    EXPECT_EQ(updated({seventh, sixth}, false), updated(seventh, false));
+    EXPECT_EQ(updated({seventh, sixth}, true), updated(sixth, false));
+    EXPECT_NE(updated(seventh, false), updated(sixth, false));
+  }
+}
+
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
   const ParameterTable table = two_units();
   Slices slices(table, true);

@@ -220,7 +220,8 @@ void ConvolutionClassifier::forward(const Pass& pass, const Batch& batch, Purpos
 
 void ConvolutionClassifier::loss(const Pass& pass, const Batch& batch, float scale, const ClassifierActivations& saved,
                                  const Vector<float>& losses, const Matrix<float>& dlogits) const {
-  cross_entropy<float>(pass.space, saved.logits, batch.integers(images::classes), scale, saved.image_losses, dlogits);
+  cross_entropy<float>(pass.space, saved.logits, batch.integers(images::classes), scale, saved.image_losses, dlogits,
+                       0.0f, pass.loss_scale);
   count_images(pass.space, batch.sample_starts(), shape_.image.pixels(), saved.starts);
   nn::sum_sample_losses(pass.space, saved.starts, saved.image_losses, losses);
 }

@@ -41,7 +41,8 @@ inline auto members(RunOutcome& outcome) {
   return std::tie(outcome.losses, outcome.norms, outcome.scales, outcome.before, outcome.after, outcome.weights);
 }
 
-/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does.
+/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does: when the step
+/// before is reported, it has been launched. Neither may be followed by an evaluation or a checkpoint.
 class OutcomeRecorder final : public train::Reporter {
  public:
   OutcomeRecorder(RunOutcome& outcome, std::size_t last_step) : outcome_(outcome), last_step_(last_step) {}
@@ -49,7 +50,7 @@ class OutcomeRecorder final : public train::Reporter {
     outcome_.losses.push_back(report.loss);
     outcome_.norms.push_back(report.gradient_norm);
     outcome_.scales.push_back(report.loss_scale.value_or(1.0));
-    if (report.step == last_step_) std::raise(SIGUSR1);
+    if (report.step + 1 == last_step_) std::raise(SIGUSR1);
   }
 
  private:

@@ -149,10 +149,12 @@ struct ShapedRun {
     task.model().plan(measured, largest, ParameterStore::Purpose::training, nn::Recompute::none);
     return measured.peak();
   }
+  /// Launches a step and takes the results of the step before, as a run does; the first call has none.
   train::StepResult run(std::size_t index) {
-    const train::StepResult result = step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+    step.launch(space, {.step = index, .update = nn::UpdateSettings{.step = index, .learning_rate = 1e-4f}});
+    const train::StepResult before = step.outstanding() > 1 ? step.take(1.0) : train::StepResult{};
     step.sync_parameters(space);
-    return result;
+    return before;
   }
 
   static constexpr BatchShape largest{samples, samples* rows, rows};
@@ -174,15 +176,18 @@ void for_each_step(const std::function<void(const std::string& model, const Devi
       SCOPED_TRACE(shaped.name + " by " + provider);
       ShapedRun run(shaped, provider);
       const DeviceWork work;
-      const train::StepResult result = run.run(3);
+      const train::StepResult before = run.run(3);
       check(shaped.name, work);
-      EXPECT_TRUE(train::is_finite(result));
+      EXPECT_EQ(before.sequences, samples);
+      EXPECT_TRUE(train::is_finite(before));
+      EXPECT_EQ(run.step.outstanding(), 1u);
+      EXPECT_TRUE(train::is_finite(run.step.take(1.0)));
     }
   }
 }
 
-/// For losses and norm, after the update was launched: the device decides on it.
-TEST(DeviceWork, TheHostWaitsOnceAStepAndAfterTheUpdate) {
+/// For losses and norm of the step before, after a step and its update were launched: the device decides on it.
+TEST(DeviceWork, TheHostWaitsForTheStepBeforeAfterTheUpdate) {
   for_each_step([](const std::string& model, const DeviceWork& work) {
     EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::wait"));
     const std::size_t wait = work.find("mylos::TrainingStep::wait");

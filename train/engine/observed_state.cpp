@@ -100,7 +100,7 @@ Vector<T> ObservedState::upload(const ExecutionSpace& space, const std::string& 
     }
   }
   const auto range = Kokkos::make_pair(std::size_t{0}, values.size());
-  const PinnedVector<T> source = Kokkos::subview(to.staged[updates_ % 2], range);
+  const PinnedVector<T> source = Kokkos::subview(to.staged[updates_ % slots], range);
   std::ranges::copy(values, source.data());
   const Vector<T> copy = slice(to.values, 0, values.size());
   Kokkos::deep_copy(space, copy, source);

@@ -26,8 +26,8 @@ class ObservedState {
   Matrix<float> rows(std::size_t first, std::size_t count) const;
   /// Updates the state tensors by their rules, unless `control` (1) skips the update. `weights[i]` is the weight of
   /// sample i in the mean; this rank computed the samples at `positions` of the global batch, in this order. Does not
-  /// wait for a device, but the host must have waited for the update before the last one, whose host memory is used
-  /// again. Collective; afterwards all ranks hold the same bits.
+  /// wait for a device, but the host must have waited for the third-last update, whose host memory is used again.
+  /// Collective; afterwards all ranks hold the same bits.
   void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions,
               const ConstVector<UpdateControl>& control);
 
@@ -35,10 +35,14 @@ class ObservedState {
   static std::size_t bytes(const ParameterTable& table, std::size_t samples, std::size_t batch);
 
  private:
-  /// Host values that are copied to the device for each update. Consecutive updates use alternate host memory.
+  /// Arrays of host memory that updates use in turn. When a step is launched, the host has waited for the results of
+  /// the second-last step, and so for the update before these results, the third-last one.
+  static constexpr std::size_t slots = 3;
+
+  /// Host values that are copied to the device for each update.
   template <class T>
   struct Upload {
-    PinnedVector<T> staged[2];
+    PinnedVector<T> staged[slots];
     Vector<T> values;
   };
 

@@ -72,6 +72,8 @@ class Reporter {
  public:
   virtual ~Reporter() = default;
   virtual void start(const RunStart&) {}
+  /// Called before the work of a step, from 1, is launched. The report of the step before may still follow.
+  virtual void launch(std::size_t) {}
   virtual void step(const StepReport&) {}
   virtual void evaluation(const EvaluationReport&) {}
   virtual void checkpoint(const CheckpointReport&) {}

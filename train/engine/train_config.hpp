@@ -106,6 +106,8 @@ struct TrainConfig {
   bool evaluate_on_start = false;         ///< evaluate once before step 1, as a baseline
   std::string best_by = "loss";           ///< "loss" or a metric of the task
   std::size_t patience = 0;               ///< evaluations without improvement before stopping; 0 = never stop
+  /// Takes the results of each step before the next one is launched, for benchmarks that measure between steps.
+  bool waits_for_each_step = false;
 };
 
 /// Returns the learning-rate schedule of a run of `steps` steps. The warm-up takes `warmup_steps` steps if set, else

@@ -19,11 +19,32 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+nn::UpdateSettings update_settings(std::size_t update, const nn::LearningRateSchedule& schedule) {
+  return {.step = update, .learning_rate = static_cast<float>(schedule.at(update))};
+}
+
+/// Returns the settings of the update of the next step.
+nn::UpdateSettings next_update(const RunProgress& progress, const nn::LearningRateSchedule& schedule) {
+  return update_settings(progress.steps - progress.skipped, schedule);
+}
+
 /// Returns the last update before a start, if it is known: if no step was skipped, the last step made it.
 std::optional<LastUpdate> update_before(const RunProgress& start, const nn::LearningRateSchedule& schedule) {
   if (start.steps == 0 || start.skipped > 0) return std::nullopt;
   const std::size_t last = start.steps - 1;
-  return LastUpdate{last, {.step = last, .learning_rate = static_cast<float>(schedule.at(last))}};
+  return LastUpdate{last, update_settings(last, schedule)};
+}
+
+/// Returns steps, skipped steps and loss scale after a step that updated the parameters, or skipped its update.
+RunProgress after_step(RunProgress progress, bool updates) {
+  ++progress.steps;
+  if (updates) {
+    progress.loss_scale.note_finite();
+  } else {
+    ++progress.skipped;
+    progress.loss_scale.back_off();
+  }
+  return progress;
 }
 
 bool is_evaluated(const RunSetup& run, std::size_t step) {
@@ -101,68 +122,88 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
   return (index + 1) % 20 == 0 || index == first_step_ || index + 1 == run_.steps;
 }
 
-/// Runs one step and saves the checkpoint that is due after it.
+/// Launches a step, then finishes the previous one. If an evaluation, a checkpoint or the end follows, also finishes
+/// the launched step, and saves the checkpoint.
 void TrainingLoop::train() {
-  const Clock::time_point begin = Clock::now();
-  const std::size_t index = progress_.steps, update = index - progress_.skipped;
-  const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
-  const StepResult result = run_.step->run(run_.space, progress);
-  if (is_memory_read(index)) memory_ = peak_resident_memory();
-  const bool adapts = progress_.loss_scale.adapts(), taken = take(progress, result);
-  const StepReport report = {
-      .step = index + 1,
-      .epoch = static_cast<double>(index + 1) / static_cast<double>(run_.task.steps_per_epoch()),
-      .loss = result.loss,
-      .gradient_norm = result.gradient_norm,
-      .learning_rate = progress.learning_rate,
-      .sequences = result.sequences,
-      .tokens = result.tokens,
-      .seconds = seconds_after_report_ + seconds_since(begin),
-      .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
-      .memory = memory_,
-      .sent = state_.sent.since_last(),
-      .loss_scale = adapts ? std::optional(progress.loss_scale) : std::nullopt,
-      .skipped = !taken,
-      .parts = result.parts};
-  progress_.steps = report.step;
-  progress_.training_seconds += report.seconds;
-  progress_.evaluation_due = is_evaluated(run_, report.step);
-  reports_.tell([&](Reporter& reporter) { reporter.step(report); });
-  const Clock::time_point reported = Clock::now();
+  launch();
+  run_.step->outstanding() > 1 ? finish_step() : agree();
+  const std::size_t steps = progress_.steps + 1;
+  const bool is_saved = state_.checkpoints.due(steps);
+  if (is_saved || requested_ != 0 || steps == run_.steps || is_evaluated(run_, steps) ||
+      run_.config.waits_for_each_step) {
+    finish_step();
+  }
   // Ranks agree first: behind the gathers of sync_parameters, the agreement would keep the next step from beginning
-  // before all units are gathered.
-  agree();
-  const bool is_saved = state_.checkpoints.due(progress_.steps);
-  if (taken) run_.step->sync_parameters(run_.space);
-  seconds_after_report_ = seconds_since(reported);
-  if (is_saved) progress_.steps == run_.steps ? save_complete() : save();
+  // before all units are gathered. Whether the last step was skipped is not known yet, so values are gathered anyway.
+  run_.step->sync_parameters(run_.space);
+  if (is_saved) steps == run_.steps ? save_complete() : save();
 }
 
-/// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale
-/// does not affect the loss, so it is never the cause of a loss that is not finite.
-bool TrainingLoop::take(const StepProgress& progress, const StepResult& result) {
-  if (is_finite(result)) {
-    progress_.loss_scale.note_finite();
-    last_update_ = {.step = progress.step,
-                    .settings = {.step = progress.update, .learning_rate = static_cast<float>(progress.learning_rate)}};
-    return true;
-  }
-  if (!std::isfinite(result.loss) || !progress_.loss_scale.back_off()) stop_at_step(progress, result);
-  last_update_.reset();  // the loss after it is finite, so it did not spoil the weights
-  ++progress_.skipped;
-  return false;
+/// Launches the next step. If the results of the previous one are outstanding, gives candidates for both outcomes.
+void TrainingLoop::launch() {
+  const bool is_known = run_.step->outstanding() == 0;
+  const RunProgress updated = is_known ? progress_ : after_step(progress_, true);
+  const RunProgress skipped = is_known ? progress_ : after_step(progress_, false);
+  reports_.tell([&](Reporter& reporter) { reporter.launch(updated.steps + 1); });
+  run_.step->launch(run_.space, {.step = updated.steps,
+                                 .update = {next_update(updated, run_.schedule), next_update(skipped, run_.schedule)},
+                                 .loss_scale = {updated.loss_scale.value(), skipped.loss_scale.value()}});
+  sent_.push(state_.sent.since_last());
+}
+
+/// Takes the results of the oldest outstanding step and updates the progress. If the step did not update the
+/// parameters, the loss scale was too large, or the run stops; the device decided the same. The scale does not affect
+/// the loss, so it is never the cause of a loss that is not finite.
+StepReport TrainingLoop::take() {
+  const RunProgress before = progress_;
+  const nn::UpdateSettings update = next_update(before, run_.schedule);
+  const StepResult result = run_.step->take(before.loss_scale.value());
+  const bool updates = is_finite(result);
+  const RunProgress after = after_step(before, updates);
+  const bool has_backed_off = after.loss_scale.value() < before.loss_scale.value();
+  if (!updates && !(std::isfinite(result.loss) && has_backed_off)) stop_at_step(result);
+  progress_ = after;
+  progress_.training_seconds += result.seconds;
+  progress_.evaluation_due = is_evaluated(run_, progress_.steps);
+  // If the update was skipped, the loss after the one before is finite, so that did not spoil the weights.
+  last_update_ = updates ? std::optional(LastUpdate{before.steps, update}) : std::nullopt;
+  if (is_memory_read(before.steps)) memory_ = peak_resident_memory();
+  const StepReport report = {
+      .step = progress_.steps,
+      .epoch = static_cast<double>(progress_.steps) / static_cast<double>(run_.task.steps_per_epoch()),
+      .loss = result.loss,
+      .gradient_norm = result.gradient_norm,
+      .learning_rate = run_.schedule.at(update.step),
+      .sequences = result.sequences,
+      .tokens = result.tokens,
+      .seconds = result.seconds,
+      .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
+      .memory = memory_,
+      .sent = sent_.front(),
+      .loss_scale = before.loss_scale.adapts() ? std::optional(before.loss_scale.value()) : std::nullopt,
+      .skipped = !updates,
+      .parts = result.parts};
+  sent_.pop();
+  return report;
+}
+
+/// Takes and reports the results of the oldest outstanding step. Then the ranks agree on signals.
+void TrainingLoop::finish_step() {
+  const StepReport report = take();
+  reports_.tell([&](Reporter& reporter) { reporter.step(report); });
+  agree();
 }
 
 /// If the step's loss is not finite, the last good weights are those before the update that spoilt them. Every rank
-/// gets here, because all have the same result.
-void TrainingLoop::stop_at_step(const StepProgress& progress, const StepResult& result) {
+/// gets here, because all have the same result. A step that was launched after it changed nothing.
+void TrainingLoop::stop_at_step(const StepResult& result) {
   const LossScale& scale = progress_.loss_scale;
   const bool at_least = scale.adapts() && std::isfinite(result.loss);
   stop_diverged(run_,
-                {.what = fmt::format("step {}: loss {}, gradient norm {}{}", progress.step + 1, std::abs(result.loss),
+                {.what = fmt::format("step {}: loss {}, gradient norm {}{}", progress_.steps + 1, std::abs(result.loss),
                                      std::abs(result.gradient_norm),
                                      at_least ? fmt::format(" with loss scale {}, the smallest", scale.value()) : ""),
-                 .step = progress.step,
+                 .step = progress_.steps,
                  .spoilt = std::isfinite(result.loss) ? std::nullopt : last_update_});
 }
 
@@ -267,8 +308,9 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
     work();
     return;
   } catch (const parallel::SharedError& failure) {
-    const bool is_saved = progress_.steps == first_step_ || state_.checkpoints.holds(progress_.steps);
-    if (is_saved || !state_.checkpoints.enabled()) throw;
+    if (!state_.checkpoints.enabled()) throw;
+    while (run_.step->outstanding() > 0) take();  // the parameters are those after the last launched step
+    if (progress_.steps == first_step_ || state_.checkpoints.holds(progress_.steps)) throw;
     error = failure.what();
   }
   throw parallel::SharedError(fmt::format("{}; {}", error, saved_at_the_end()));

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <queue>
 #include <string>
 #include <utility>
 
@@ -39,10 +40,12 @@ struct RunState {
   SentBytes sent;  ///< counts across steps, because sends started by an update continue after it
 };
 
-/// Runs the steps, evaluations and checkpoints of a run until it is complete or a signal stops it. After each step the
-/// ranks first agree on signals, then save a checkpoint if one is due or the run must stop, and evaluate last: after a
-/// signal no evaluation or export starts before the checkpoint. A checkpoint records whether the evaluation of its step
-/// is still due. Every call is collective.
+/// Runs the steps, evaluations and checkpoints of a run until it is complete or a signal stops it. A step is launched
+/// before the results of the previous one are taken and reported. Before an evaluation, a checkpoint or the end, the
+/// results of all launched steps are taken. After each report the ranks first agree on signals, then save a checkpoint
+/// if one is due or the run must stop, and evaluate last: after a signal no step is launched, and no evaluation or
+/// export starts before the checkpoint. A checkpoint records whether the evaluation of its step is still due. Every
+/// call is collective.
 class TrainingLoop {
  public:
   /// The arguments must outlive this object. The progress in `state` gives the starting point.
@@ -62,30 +65,30 @@ class TrainingLoop {
   void agree();
   bool is_memory_read(std::size_t index) const;
   void train();
-  bool take(const StepProgress& progress, const StepResult& result);
+  void launch();
+  StepReport take();
+  void finish_step();
   void evaluate();
   void keep(EvaluationReport& report);
   void save();
   void save_complete();
   void stop();
   void save_before_failing(const std::function<void()>& work);
-  [[noreturn]] void stop_at_step(const StepProgress& progress, const StepResult& result);
+  [[noreturn]] void stop_at_step(const StepResult& result);
   [[noreturn]] void stop_at_evaluation();
   std::string withdraw_checkpoint();
   std::string saved_at_the_end();
 
   const RunSetup& run_;
   RunState& state_;
-  RunProgress& progress_;  ///< that of state_
+  RunProgress& progress_;  ///< that of state_, after the last step whose results were taken
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  /// Seconds of the previous step after its report, in which ranks agreed and parameters were synchronised. They count
-  /// as part of the next step.
-  double seconds_after_report_ = 0.0;
-  std::size_t memory_ = 0;  ///< the last reading of the resident memory
-  int requested_ = 0;       ///< the signal that all ranks agreed on, or 0
-  int stopped_by_ = 0;      ///< the signal that ended the loop, or 0
+  std::queue<std::uint64_t> sent_;  ///< for each outstanding step, the bytes that this rank sent
+  std::size_t memory_ = 0;          ///< the last reading of the resident memory
+  int requested_ = 0;               ///< the signal that all ranks agreed on, or 0
+  int stopped_by_ = 0;              ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;
 };

@@ -1,7 +1,9 @@
 #include "train/engine/training_step.hpp"
 
+#include "core/base/error.hpp"
 #include "core/kernels/team.hpp"
 #include "core/work.hpp"
+#include "train/engine/loss_scale.hpp"
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
@@ -32,39 +34,73 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
       losses_by_position_("mylos::TrainingStep::losses_by_position", settings.largest_batch + 1),
       squares_("mylos::TrainingStep::squares", 1),
-      control_("mylos::TrainingStep::control", 1),
-      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1),
-      host_squares_("mylos::TrainingStep::host_squares", 1) {}
+      loss_scale_("mylos::TrainingStep::loss_scale", 1),
+      control_("mylos::TrainingStep::control", 1) {
+  for (Results& results : results_) {
+    results.losses = PinnedVector<double>("mylos::TrainingStep::host_losses", settings.largest_batch + 1);
+    results.squares = PinnedVector<double>("mylos::TrainingStep::host_squares", 1);
+  }
+}
 
-StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& progress) {
-  StepResult result;
+void TrainingStep::launch(const ExecutionSpace& space, const StepProgress& progress) {
+  require(outstanding() < 2, "training step: the results of two steps are outstanding");
+  Results& results = results_[launched_ % 2];
+  StepResult& result = results.result;
+  result = {};
+  const SyncSeconds synced = std::exchange(synced_, {});
+  if (outstanding() == 0) {
+    since_end_ = {};
+    result.seconds = synced.update + synced.exchange;
+  }
   const double waited_before = parallel::waited_seconds();
   const GlobalBatch batch = take_batch(progress.step, result.parts);
   result.sequences = batch.samples.size();
   for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
+  results.weight = batch.weight;
   accumulate(space, progress, batch, result.parts);
   // A device runs the backward pass meanwhile, and ranks exchange its gradients.
   const Stopwatch making;
   if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
   if constexpr (runs_on_host) result.parts.data += making.seconds();
-  reduce(space, progress, batch);
+  reduce(space, batch, results);
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
   update(space, progress, batch);
   if constexpr (runs_on_host) {
-    const SyncSeconds synced = std::exchange(synced_, {});
     result.parts.update = synced.update + updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = synced.exchange + parallel::waited_seconds() - waited_before;
+    end_seconds(result);
   }
-  take_results(progress, batch, result);
+  ++launched_;
+}
+
+/// Losses are summed in batch order.
+StepResult TrainingStep::take(double loss_scale) {
+  require(outstanding() > 0, "training step: no results are outstanding");
+  Results& results = results_[taken_++ % 2];
+  {
+    const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
+    results.copied.wait();
+  }
+  StepResult& result = results.result;
+  const double* const losses = results.losses.data();
+  result.loss = std::accumulate(losses, losses + result.sequences, 0.0) / results.weight;
+  result.gradient_norm = std::sqrt(results.squares(0)) / loss_scale;
+  // On a host, the step ended when it was launched; the time since then belongs to the next step if there is one.
+  if (!runs_on_host || outstanding() == 0) end_seconds(result);
   return result;
 }
 
+/// Counts the time since the end of the previous step.
+void TrainingStep::end_seconds(StepResult& result) { result.seconds += std::exchange(since_end_, {}).seconds(); }
+
 void TrainingStep::sync_parameters(const ExecutionSpace& space) {
-  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::sync_parameters");
   const double waited = parallel::waited_seconds();
   const Stopwatch syncing;
-  context_.mode.sync_parameters(space);
+  {
+    const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::sync_parameters");
+    context_.mode.sync_parameters(space);
+  }
   synced_.exchange = parallel::waited_seconds() - waited;
   synced_.update = syncing.seconds() - synced_.exchange;
 }
@@ -121,9 +157,12 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
                               StepParts& parts) {
   nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.hooks(),
                 context_.arena, settings_.seed, progress.step,  context_.recompute};
-  const float scale = static_cast<float>(progress.loss_scale / batch.weight);
+  const auto scale = static_cast<float>(1.0 / batch.weight);
   const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
+  const auto as_float = [](double value) { return static_cast<float>(value); };
+  select_loss_scale(space, progress.loss_scale.map(as_float), control_, loss_scale_);
+  pass.loss_scale = loss_scale_;
   context_.mode.begin_step(space);
   std::size_t computed = 0, own_samples = 0;
   for (const Positions& positions : own) own_samples += positions.size();
@@ -164,25 +203,24 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
 
 /// Sums gradients, losses and the norm over the ranks, decides on the update, and copies the results to the host; all
 /// of it on the device. Each loss is added to zeros, so the bits do not depend on which rank computed it.
-void TrainingStep::reduce(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch) {
+void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, Results& results) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   const Vector<double> losses = slice(losses_by_position_, 0, batch.samples.size());
   context_.mode.finish_gradients(space);
   context_.mode.join_values(space, losses, "losses");
   context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
-  const DecisionSettings settings{.clip = settings_.clip, .loss_scale = progress.loss_scale, .weight = batch.weight};
-  decide_update(space, settings, squares_, losses, control_);
-  Kokkos::deep_copy(space, host_losses_, losses_by_position_);
-  Kokkos::deep_copy(space, host_squares_, squares_);
-  results_.set(space);
+  const DecisionSettings settings{.clip = settings_.clip, .weight = batch.weight, .least_loss_scale = LossScale::least};
+  decide_update(space, settings, loss_scale_, squares_, losses, control_);
+  Kokkos::deep_copy(space, results.losses, losses_by_position_);
+  Kokkos::deep_copy(space, results.squares, squares_);
+  results.copied.set(space);
 }
 
 /// State comes first, so that the exchanges of its observations do not wait for the optimizer.
 void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   update_state(space, batch);
-  context_.optimizer.update(
-      space, {.step = progress.update, .learning_rate = static_cast<float>(progress.learning_rate)}, control_);
+  context_.optimizer.update(space, progress.update, control_);
 }
 
 void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& batch) {
@@ -194,17 +232,6 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
     computed.insert(computed.end(), positions.begin(), positions.end());
   }
   observed_.update(space, rows, computed, control_);
-}
-
-/// Waits for the results of `reduce`, and not for the update. Losses are summed in batch order.
-void TrainingStep::take_results(const StepProgress& progress, const GlobalBatch& batch, StepResult& result) const {
-  {
-    const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
-    results_.wait();
-  }
-  const double* const losses = host_losses_.data();
-  result.loss = std::accumulate(losses, losses + batch.samples.size(), 0.0) / batch.weight;
-  result.gradient_norm = std::sqrt(host_squares_(0)) / progress.loss_scale;
 }
 
 bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }

@@ -22,15 +22,17 @@ struct StepResult {
   double gradient_norm = 0.0;  ///< before clipping
   std::size_t sequences = 0;   ///< samples of the global batch
   std::size_t tokens = 0;
+  /// Seconds from the end of the previous step to the end of this one. If the results of the previous step were taken
+  /// before, from the launch, and the synchronisation of parameters before it.
+  double seconds = 0.0;
   StepParts parts = {};
 };
 
-/// The position of a step in the run.
+/// The position of a step in the run, with candidates for what depends on the step before.
 struct StepProgress {
-  std::size_t step = 0;    ///< from 0: selects the batch and the dropout
-  std::size_t update = 0;  ///< updates before this step; less than `step` if steps were skipped
-  double learning_rate = 0.0;
-  double loss_scale = 1.0;  ///< a power of two by which the backward pass is scaled
+  std::size_t step = 0;  ///< from 0: selects the batch and the dropout
+  Candidates<nn::UpdateSettings> update = {};
+  Candidates<double> loss_scale = 1.0;  ///< a power of two by which the backward pass is scaled
 };
 
 /// The objects that a step works with. All must outlive it.
@@ -56,18 +58,25 @@ struct StepSettings {
   std::uint64_t seed = 42;
 };
 
+/// Launches steps, and returns their results later: a step may be launched before the results of the previous one are
+/// taken, so that a device does not wait for the host.
 class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs a step, and makes the first micro-batch of the next one while the backward pass runs. The device decides on
-  /// the update: if the loss or the gradient is not finite, parameters and state tensors are unchanged, and the result
-  /// says so. Returns when the results are known; a device may still run the update. Collective. All ranks get the same
-  /// result except for its parts. The loss has the same bits for any number of ranks if the losses of the samples do.
-  /// After a step that updated the parameters, call sync_parameters before using the model.
-  StepResult run(const ExecutionSpace& space, const StepProgress& progress);
-  /// Updates the model's values from the updated master weights. Separate from `run`, so that exchanges between the two
-  /// calls do not queue behind the gathers of values, which the next forward pass can hide. Collective.
+  /// Launches a step, and makes the first micro-batch of the next one while the backward pass runs. The results of at
+  /// most one earlier step may be outstanding. The device decides on the update: if the loss or the gradient is not
+  /// finite, parameters and state tensors are unchanged, and if a smaller loss scale cannot help, all later steps leave
+  /// them unchanged, too. Collective. Call sync_parameters afterwards, before using the model.
+  void launch(const ExecutionSpace& space, const StepProgress& progress);
+  /// Returns the number of launched steps whose results are not taken: 0, 1 or 2.
+  std::size_t outstanding() const { return launched_ - taken_; }
+  /// Waits for the results of the oldest outstanding step, and not for its update. `loss_scale` is the one that the
+  /// device selected. All ranks get the same result except for its seconds and parts. The loss has the same bits for
+  /// any number of ranks if the losses of the samples do.
+  StepResult take(double loss_scale);
+  /// Updates the model's values from the updated master weights. Separate from `launch`, so that exchanges between the
+  /// two calls do not queue behind the gathers of values, which the next forward pass can hide. Collective.
   void sync_parameters(const ExecutionSpace& space);
 
  private:
@@ -79,6 +88,14 @@ class TrainingStep {
     double weight = 0.0;
 
     std::span<const Positions> of_rank(std::size_t rank) const { return assignment.ranks[rank]; }
+  };
+  /// The results of a launched step. They are in host memory after `copied`.
+  struct Results {
+    StepResult result = {};
+    double weight = 0.0;           ///< that of the batch
+    PinnedVector<double> losses;   ///< (largest batch + 1)
+    PinnedVector<double> squares;  ///< (1)
+    LaunchMark copied;
   };
   /// Seconds of the host in the last sync_parameters, which count as parts of the next step.
   struct SyncSeconds {
@@ -92,10 +109,10 @@ class TrainingStep {
   void accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                   StepParts& parts);
   void assemble(const GlobalBatch& batch, const Positions& positions);
-  void reduce(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch);
+  void reduce(const ExecutionSpace& space, const GlobalBatch& batch, Results& results);
   void update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch);
   void update_state(const ExecutionSpace& space, const GlobalBatch& batch);
-  void take_results(const StepProgress& progress, const GlobalBatch& batch, StepResult& result) const;
+  void end_seconds(StepResult& result);
 
   StepContext context_;
   StepSettings settings_;
@@ -110,9 +127,11 @@ class TrainingStep {
   /// (largest batch + 1) Losses of all samples by their position in the global batch, and one for a dummy sample.
   Vector<double> losses_by_position_;
   Vector<double> squares_;         ///< (1) sum of the squares of the gradient
-  Vector<UpdateControl> control_;  ///< (1)
-  PinnedVector<double> host_losses_, host_squares_;
-  LaunchMark results_;  ///< event after both are copied to the host
+  Vector<float> loss_scale_;       ///< (1)
+  Vector<UpdateControl> control_;  ///< (1) of the last update
+  Results results_[2];             ///< steps alternate
+  std::size_t launched_ = 0, taken_ = 0;
+  Stopwatch since_end_;  ///< of the previous step, or since the launch if its results were taken before
   SyncSeconds synced_;
 };
 

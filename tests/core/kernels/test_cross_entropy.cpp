@@ -124,12 +124,13 @@ struct Spans {
   }
 
   template <class T>
-  std::pair<Values, Values> run(float scale, const ExecutionSpace& space = {}) const {
+  std::pair<Values, Values> run(float scale, const ExecutionSpace& space = {},
+                                const ConstVector<float>& loss_scale = {}) const {
     const Vector<float> out("test::losses", samples());
     const Matrix<T> dlogits("test::dlogits", starts.back(), 2);
     Kokkos::deep_copy(dlogits, T(9.0f));
     span_cross_entropy<T>(space, device_integers(starts), device_matrix<float>(logits, starts.back(), 2),
-                          device_integers(start_labels), device_integers(end_labels), scale, out, dlogits);
+                          device_integers(start_labels), device_integers(end_labels), scale, out, dlogits, loss_scale);
     return {host_values(out), host_values(dlogits)};
   }
 };
@@ -159,6 +160,28 @@ TYPED_TEST(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
   for (std::size_t row = 11; row < 18; ++row) EXPECT_EQ(dlogits[2 * row + 1], 0.0) << row;
   for (std::size_t row = 18; row < 26; ++row) EXPECT_EQ(dlogits[2 * row], 0.0) << row;
   EXPECT_NE(dlogits[2 * 11], 0.0);
+}
+
+/// A power of two multiplies without rounding, so the factor on the device gives the bits of the same factor from the
+/// host.
+TYPED_TEST(CrossEntropy, TheLossScaleOnTheDeviceMultipliesTheGradient) {
+  using T = TypeParam;
+  const Vector<float> loss_scale = device_vector<float>({64.0});
+  const Spans spans({1, 2, 17, 384, 33});
+  EXPECT_EQ(spans.run<T>(0.3f, {}, loss_scale), spans.run<T>(64.0f * 0.3f));
+  EXPECT_NE(spans.run<T>(0.3f, {}, loss_scale), spans.run<T>(0.3f));
+  EXPECT_EQ(spans.run<T>(0.0f, {}, loss_scale), spans.run<T>(0.0f));
+  const Values logits = random_values(2 * 5, 4);
+  const std::vector<std::int32_t> labels{4, 0};
+  const auto classes = [&](float scale, const ConstVector<float>& of_device) {
+    const Vector<float> losses("test::losses", 2);
+    const Matrix<T> dlogits("test::dlogits", 2, 5);
+    cross_entropy<T>({}, device_matrix<float>(logits, 2, 5), device_integers(labels), scale, losses, dlogits, 0.125f,
+                     of_device);
+    return std::pair(host_values(losses), host_values(dlogits));
+  };
+  EXPECT_EQ(classes(0.3f, loss_scale), classes(64.0f * 0.3f, {}));
+  EXPECT_NE(classes(0.3f, loss_scale), classes(0.3f, {}));
 }
 
 TYPED_TEST(CrossEntropy, ComputesLossesAloneWithoutAGradient) {

@@ -216,12 +216,22 @@ TEST(SumInOrder, IsTheSumOfTheValuesInOrder) {
   }
 }
 
-/// Returns what the device decides for a gradient with this sum of squares.
-UpdateControl decision(const DecisionSettings& settings, double squares, const Values& losses) {
-  const Vector<UpdateControl> control("test::control", 1);
-  decide_update(ExecutionSpace(), settings, device_vector<double>({squares}), device_vector<double>(losses), control);
-  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), control);
-  return host(0);
+/// Decides in turn on updates of gradients that are multiplied by a loss scale.
+struct Decisions {
+  UpdateControl decide(const DecisionSettings& settings, double loss_scale, double squares,
+                       const Values& losses) const {
+    decide_update(ExecutionSpace(), settings, device_vector<float>({loss_scale}), device_vector<double>({squares}),
+                  device_vector<double>(losses), control);
+    const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), control);
+    return host(0);
+  }
+  Vector<UpdateControl> control = Vector<UpdateControl>("test::control", 1);
+};
+
+/// Returns what the device decides for the first gradient.
+UpdateControl decision(const DecisionSettings& settings, double squares, const Values& losses,
+                       double loss_scale = 1.0) {
+  return Decisions().decide(settings, loss_scale, squares, losses);
 }
 
 TEST(UpdateDecision, ClipsAsPyTorch) {
@@ -229,7 +239,7 @@ TEST(UpdateDecision, ClipsAsPyTorch) {
   for (const double loss_scale : {1.0, 64.0}) {
     const double squares = 30.0 * loss_scale * loss_scale;
     const auto scale = [&](double clip) {
-      return decision({.clip = clip, .loss_scale = loss_scale}, squares, {1.0, 2.0}).gradient_scale;
+      return decision({.clip = clip}, squares, {1.0, 2.0}, loss_scale).gradient_scale;
     };
     EXPECT_EQ(scale(2.0), static_cast<float>(2.0 / (norm + 1e-6) / loss_scale));
     EXPECT_EQ(scale(6.0), 1.0 / loss_scale);
@@ -255,6 +265,71 @@ TEST(UpdateDecision, SkipsWhatIsNotFinite) {
   EXPECT_TRUE(skips(1.0, {1.0}, nan));
 }
 
+/// Only a gradient that is not finite, at a loss scale that can be halved, leaves later updates alone.
+TEST(UpdateDecision, StopsAllLaterUpdatesUnlessASmallerLossScaleMayHelp) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Values finite = {1.0}, infinite = {infinity};
+  struct Case {
+    double loss_scale, squares;
+    Values losses;
+    bool stops;
+  };
+  for (const Case& c : {Case{2.0, infinity, finite, false}, Case{1.0, infinity, finite, true},
+                        Case{2.0, 1.0, infinite, true}, Case{1.0, 1.0, infinite, true}}) {
+    SCOPED_TRACE(fmt::format("loss scale {}, squares {}, loss {}", c.loss_scale, c.squares, c.losses[0]));
+    const Decisions decisions;
+    const UpdateControl first = decisions.decide({}, c.loss_scale, c.squares, c.losses);
+    EXPECT_NE(first.skips, 0);
+    EXPECT_EQ(first.after_skip, 0);
+    EXPECT_EQ(first.stopped != 0, c.stops);
+    const UpdateControl second = decisions.decide({}, 1.0, 1.0, finite);
+    EXPECT_EQ(second.skips != 0, c.stops);
+    EXPECT_NE(second.after_skip, 0);
+    const UpdateControl third = decisions.decide({}, 1.0, 1.0, finite);
+    EXPECT_EQ(third.skips != 0, c.stops);
+    EXPECT_EQ(third.after_skip != 0, c.stops);
+  }
+}
+
+TEST(UpdateDecision, SelectsTheLossScaleByTheLastUpdate) {
+  const Vector<float> loss_scale("test::loss_scale", 1);
+  for (const bool skips : {false, true}) {
+    select_loss_scale(ExecutionSpace(), {8.0f, 4.0f}, update_control(1.0, skips), loss_scale);
+    EXPECT_EQ(host_values(loss_scale), Values{skips ? 4.0 : 8.0});
+  }
+}
+
+/// Settings are selected by the update before, and the update is skipped by its own decision.
+TEST(UpdateDecision, SelectsTheSettingsOfAnUpdate) {
+  const std::size_t n = 10007;
+  const Values gradient = random_values(n, 1);
+  const auto updated = [&](const auto& update, bool is_after_skip) {
+    const Vector<float> value = device_vector<float>(random_values(n, 2)), first("test::m", n), second("test::v", n);
+    update(update_control(0.5, false, is_after_skip), value, first, second);
+    return host_values(value);
+  };
+  const auto adamw = [&](const Candidates<AdamWSettings>& settings) {
+    return [&gradient, settings](const Vector<UpdateControl>& control, const Vector<float>& value,
+                                 const Vector<float>& first, const Vector<float>& second) {
+      adamw_update(ExecutionSpace(), settings, control, device_vector<float>(gradient), value, first, second);
+    };
+  };
+  const auto sgd = [&](const Candidates<SgdSettings>& settings) {
+    return [&gradient, settings](const Vector<UpdateControl>& control, const Vector<float>& value,
+                                 const Vector<float>& momentum, const Vector<float>&) {
+      sgd_update(ExecutionSpace(), settings, control, device_vector<float>(gradient), value, momentum);
+    };
+  };
+  const AdamWSettings second = adamw_settings(2), third = adamw_settings(3);
+  EXPECT_EQ(updated(adamw({third, second}), false), updated(adamw(third), false));
+  EXPECT_EQ(updated(adamw({third, second}), true), updated(adamw(second), false));
+  EXPECT_NE(updated(adamw(third), false), updated(adamw(second), false));
+  const SgdSettings fast{.learning_rate = 0.5f}, slow{.learning_rate = 0.25f};
+  EXPECT_EQ(updated(sgd({fast, slow}), false), updated(sgd(fast), false));
+  EXPECT_EQ(updated(sgd({fast, slow}), true), updated(sgd(slow), false));
+  EXPECT_NE(updated(sgd(fast), false), updated(sgd(slow), false));
+}
+
 TEST(OptimizerErrors, ShowBothSides) {
   const Vector<float> three("test::three", 3), four("test::four", 4);
   const Vector<double> sums("test::sums", 2);
@@ -269,6 +344,10 @@ TEST(OptimizerErrors, ShowBothSides) {
   EXPECT_THAT(error_of([&] { block_squared_sums({}, four, 0, sums); }),
               HasSubstr("squared sums of 4 elements: 1 blocks, room for 2"));
   EXPECT_THAT(error_of([&] { sum_in_order({}, sums, sums); }), HasSubstr("sum of 2 values: room for 2 sums"));
+  EXPECT_THAT(error_of([&] { select_loss_scale({}, 1.0f, update_control(), three); }),
+              HasSubstr("loss scale: 1 controls of an update, room for 3"));
+  EXPECT_THAT(error_of([&] { decide_update({}, {}, three, sums, sums, update_control()); }),
+              HasSubstr("decision on an update: 3 loss scales, 2 sums of squares, room for 1"));
 }
 
 }  // namespace

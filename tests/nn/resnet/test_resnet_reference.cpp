@@ -6,6 +6,7 @@
 #include "tests/nn/resnet/resnet_engine.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/single_step.hpp"
 #include "tests/support/worst.hpp"
 
 #include <fmt/format.h>
@@ -186,7 +187,7 @@ TEST_F(ResnetReference, RunningStatisticsAfterAPass) {
   for_each_resnet([&](const fs::path& folder, const std::string& provider) {
     ResnetEngine engine(recorded_task(folder), provider);
     train::TrainingStep step(engine.context(), {.largest_batch = 1, .limit = {.samples = 1}, .clip = 0.0});
-    step.run(engine.space, {.learning_rate = 0.0});
+    single_step(step, engine.space, 0, 0.0);
     compare_state(engine, folder / "after-1-pass.safetensors");
   });
 }
@@ -199,8 +200,7 @@ TEST_F(ResnetReference, SgdSteps) {
     const auto steps = nlohmann::json::parse(file);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double rate = steps[i]["learning_rate"].get<double>();
-      const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = rate});
-      step.sync_parameters(engine.space);
+      const train::StepResult result = single_step(step, engine.space, i, rate);
       compare({result.loss}, {steps[i]["loss"].get<double>()}, "loss");
       compare({result.gradient_norm}, {steps[i]["gradient_norm"].get<double>()}, "gradient norm");
     }
@@ -234,8 +234,7 @@ class RecordedDigits : public ResnetReference {
     std::vector<double> differences;
     for (std::size_t i = done; i < done + count; ++i) {
       const double rate = recorded_[i]["learning_rate"].get<double>(), loss = recorded_[i]["loss"].get<double>();
-      const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = rate});
-      step.sync_parameters(engine.space);
+      const train::StepResult result = single_step(step, engine.space, i, rate);
       differences.push_back(std::fabs(result.loss - loss) / loss);
     }
     return differences;

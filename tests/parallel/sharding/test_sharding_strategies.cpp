@@ -70,7 +70,8 @@ TEST(ShardingStrategies, UpdatesRoundTheirValues) {
       run.step(step);
       {
         const tests::KokkosRecorder recorder;
-        optimizer->update(ExecutionSpace(), {.step = step, .learning_rate = 0.37f}, tests::update_control());
+        const nn::UpdateSettings settings_of_step{.step = step, .learning_rate = 0.37f};
+        optimizer->update(ExecutionSpace(), settings_of_step, tests::update_control());
         run.mode().sync_parameters(ExecutionSpace());
         EXPECT_FALSE(keeps_copies && recorder.launched("mylos::activation::convert"));
       }

@@ -1,6 +1,7 @@
 #include "tests/tasks/language_modeling/llama_reference.hpp"
 
 #include "tests/support/paths.hpp"
+#include "tests/support/single_step.hpp"
 #include "tests/support/worst.hpp"
 
 #include <fmt/format.h>
@@ -97,8 +98,7 @@ void LlamaReference::compare_steps(LlamaEngine& engine, const fs::path& folder) 
   train::TrainingStep step(engine.context(), settings);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double learning_rate = steps[i]["learning_rate"].get<double>();
-    const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
-    step.sync_parameters(engine.space);
+    const train::StepResult result = single_step(step, engine.space, i, learning_rate);
     compare(Values{result.loss}, std::vector{steps[i]["loss"].get<float>()}, "loss");
     compare(Values{result.gradient_norm}, std::vector{steps[i]["gradient_norm"].get<float>()}, "gradient norm");
   }

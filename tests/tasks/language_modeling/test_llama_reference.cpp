@@ -2,6 +2,7 @@
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
 #include "tests/support/paths.hpp"
+#include "tests/support/single_step.hpp"
 #include "tests/tasks/language_modeling/llama_reference.hpp"
 
 #include <gtest/gtest.h>
@@ -100,10 +101,8 @@ TEST_F(LlamaReference, MicroBatchesGiveTheSameSteps) {
     train::TrainingStep whole(one.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const train::StepProgress progress{.step = i, .update = i, .learning_rate = 1e-3};
-      const train::StepResult a = whole.run(one.space, progress), b = split.run(other.space, progress);
-      whole.sync_parameters(one.space);
-      split.sync_parameters(other.space);
+      const train::StepResult a = single_step(whole, one.space, i, 1e-3);
+      const train::StepResult b = single_step(split, other.space, i, 1e-3);
       compare(Values{b.loss}, std::vector{static_cast<float>(a.loss)}, "loss");
       compare(Values{b.gradient_norm}, std::vector{static_cast<float>(a.gradient_norm)}, "gradient norm");
     }

@@ -9,6 +9,7 @@
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/single_step.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/training_step.hpp"
 
@@ -222,8 +223,7 @@ TEST(reference, AdamWSteps) {
     double learning_rates = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
-      const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
-      step.sync_parameters(engine.space);
+      const train::StepResult result = tests::single_step(step, engine.space, i, learning_rate);
       EXPECT_NEAR(result.loss, steps[i]["loss"].get<double>(), 1e-5) << "step " << i + 1;
       EXPECT_NEAR(result.gradient_norm, steps[i]["gradient_norm"].get<double>(), 1e-4) << "step " << i + 1;
       learning_rates += learning_rate;
@@ -254,10 +254,8 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
     train::TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const train::StepProgress progress{.step = i, .update = i, .learning_rate = 1e-3};
-      const train::StepResult a = whole.run(engine.space, progress), b = split.run(other.space, progress);
-      whole.sync_parameters(engine.space);
-      split.sync_parameters(other.space);
+      const train::StepResult a = tests::single_step(whole, engine.space, i, 1e-3);
+      const train::StepResult b = tests::single_step(split, other.space, i, 1e-3);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
     }

@@ -55,8 +55,10 @@ struct Training {
     return measured.peak();
   }
   BatchShape largest_micro_batch() const { return train::largest_micro_batch(*task, steps, {.samples = micro_batch}); }
+  /// Launches a step and takes the results of the step before, as a run does.
   void run(std::size_t index) {
-    step.run(space, {.step = index, .update = index, .learning_rate = 1e-4});
+    step.launch(space, {.step = index, .update = nn::UpdateSettings{.step = index, .learning_rate = 1e-4f}});
+    if (step.outstanding() > 1) step.take(1.0);
     step.sync_parameters(space);
   }
 

@@ -78,7 +78,7 @@ class Resume : public ::testing::Test {
     train::Trainer uninterrupted(config, task);
     uninterrupted.run({&whole});
     config.output = directory_ / "run";
-    first.at = stop;
+    first.at = stop - 1;  // when it is reported, the next step has been launched
     first.action = [] { std::raise(SIGUSR1); };
     {
       train::Trainer trainer(config, task);

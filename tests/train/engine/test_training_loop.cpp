@@ -19,10 +19,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace mylos::small_models {
@@ -31,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -152,7 +154,9 @@ TEST_F(TrainingLoop, AStopAtAnyMomentSavesTheStepAndLosesNothing) {
     const train::RunResult stopped = start(stopper.observer());
     ASSERT_EQ(stopped.signal, SIGTERM);
     EXPECT_LE(stopper.evaluated_after, 1u);
-    EXPECT_THAT(stopped.steps, AnyOf(stopper.steps_before, stopper.steps_before + 1));
+    // The step that ran had not been reported, nor the one before.
+    EXPECT_GE(stopped.steps, stopper.steps_before);
+    EXPECT_LE(stopped.steps, stopper.steps_before + 2);
     EXPECT_EQ(stopped.steps, last_step(config_.output));
     EXPECT_EQ(record().integer("step"), stopped.steps);
     EXPECT_FALSE(fs::exists(config_.output / "last"));
@@ -178,6 +182,17 @@ TEST_F(TrainingLoop, ASignalInAStepIsNotFollowedByItsEvaluation) {
   EXPECT_EQ(stopped.signal, SIGUSR1);
   EXPECT_EQ(evaluated, 0u);
   EXPECT_LE(stopped.steps, 3u);
+}
+
+TEST_F(TrainingLoop, ASignalInTheFirstStepIsFollowedByNoOther) {
+  config_.evaluate_on_start = false;
+  std::size_t batches = 0;
+  const train::RunResult stopped = start({.on_training_batch = [&] {
+    if (++batches == 1) std::raise(SIGUSR1);
+  }});
+  EXPECT_EQ(stopped.signal, SIGUSR1);
+  EXPECT_EQ(stopped.steps, 1u);
+  expect_resumed_as_whole();
 }
 
 TEST_F(TrainingLoop, AStopInAnEvaluationLeavesItDue) {
@@ -278,8 +293,10 @@ TEST_F(TrainingLoop, AReporterThatFailsEndsTheRunAfterACheckpoint) {
   } failing;
   SpanTask task(spans_);
   EXPECT_EQ(tests::error_of([&] { train::Trainer(config_, task).run({&failing}); }),
-            "nobody listens; the checkpoint after step 5 is saved");
-  EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000005.h5");
+            "nobody listens; the checkpoint after step 6 is saved")
+      << "step 6 was launched before step 5 was reported";
+  EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000006.h5");
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
 }
 
 TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
@@ -291,6 +308,65 @@ TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
   EXPECT_EQ(last_step(config_.output), 8u);
   EXPECT_EQ(rows_of(config_.output), whole_rows());
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+/// Records launches and reports in order.
+class Order final : public train::Reporter {
+ public:
+  void launch(std::size_t step) override { calls.push_back(fmt::format("launch {}", step)); }
+  void step(const train::StepReport& report) override { calls.push_back(fmt::format("step {}", report.step)); }
+  void evaluation(const train::EvaluationReport& report) override {
+    calls.push_back(fmt::format("evaluation {}", report.step));
+  }
+  void checkpoint(const train::CheckpointReport& report) override {
+    calls.push_back(fmt::format("checkpoint {}", report.step));
+  }
+  std::vector<std::string> calls;
+};
+
+TEST_F(TrainingLoop, AStepIsLaunchedBeforeTheOneBeforeIsReported) {
+  config_.steps = 5;
+  config_.evaluate_on_start = false;
+  config_.checkpoints.every_steps = 4;
+  const auto calls = [this] {
+    SpanTask task(spans_);
+    Order order;
+    train::Trainer(config_, task).run({&order});
+    return order.calls;
+  };
+  EXPECT_THAT(calls(),
+              ElementsAre("launch 1", "launch 2", "step 1", "launch 3", "step 2", "step 3", "evaluation 3", "launch 4",
+                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
+  config_.waits_for_each_step = true;
+  EXPECT_THAT(calls(),
+              ElementsAre("launch 1", "step 1", "launch 2", "step 2", "launch 3", "step 3", "evaluation 3", "launch 4",
+                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
+}
+
+/// A step makes the first batch of the next one.
+TEST_F(TrainingLoop, TheSecondsOfAStepAreThoseOfItsOwnWork) {
+  if (!runs_on_host) GTEST_SKIP() << "a device works on a step while the host makes batches";
+  static constexpr double pause = 0.02;
+  config_.evaluate_every = 100;
+  config_.evaluate_on_start = false;
+  for (const bool waits : {false, true}) {
+    config_.waits_for_each_step = waits;
+    config_.output = directory_ / (waits ? "waits" : "does not wait");
+    const auto begin = std::chrono::steady_clock::now();
+    start({.on_training_batch = [] { std::this_thread::sleep_for(std::chrono::duration<double>(pause)); }});
+    const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - begin;
+    std::vector<double> seconds;
+    train::MetricsReader(config_.output / "metrics.jsonl").read([&](json&& row) {
+      if (row["kind"] == "step") seconds.push_back(row["seconds"].get<double>());
+    });
+    ASSERT_EQ(seconds.size(), config_.steps);
+    double sum = 0.0;
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      EXPECT_GE(seconds[i], i + 1 < config_.steps ? pause : 0.0) << "step " << i + 1;
+      sum += seconds[i];
+    }
+    EXPECT_LE(sum, whole.count());
+  }
 }
 
 /// A batch takes memory for a moment, after the first reading.
