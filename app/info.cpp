@@ -4,6 +4,7 @@
 #include "core/base/standard_output.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,6 +49,7 @@ OrderedJson describe_build() {
                       {"cpu_features_present", present_cpu_feature_names()},
                       {"cpus", usable_cpus()},
                       {"threads", default_threads()}};
+  if (const std::string kernels = openblas_kernels(); !kernels.empty()) info["openblas_kernels"] = kernels;
   if (const OrderedJson missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
   return info;
 }

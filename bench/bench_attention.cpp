@@ -7,6 +7,7 @@
 #include "core/element_type.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 
 #include <fmt/format.h>
 
@@ -259,5 +260,6 @@ void run(int argc, char** argv) {
 }  // namespace mylos::bench
 
 int main(int argc, char** argv) {
+  mylos::restart_with_openblas_kernels(argv);
   return mylos::bench::run_program("bench_attention", [&] { mylos::bench::run(argc, argv); });
 }

@@ -3,6 +3,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 #include "nn/layers/convolution.hpp"
 
 #include <fmt/format.h>
@@ -165,5 +166,6 @@ void run(int argc, char** argv) {
 }  // namespace mylos::bench
 
 int main(int argc, char** argv) {
+  mylos::restart_with_openblas_kernels(argv);
   return mylos::bench::run_program("bench_convolution", [&] { mylos::bench::run(argc, argv); });
 }

@@ -4,6 +4,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 #include "nn/llama/llama.hpp"
 #include "nn/llama/llama_decoder.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
@@ -244,5 +245,6 @@ void run(int argc, char** argv) {
 }  // namespace mylos::bench
 
 int main(int argc, char** argv) {
+  mylos::restart_with_openblas_kernels(argv);
   return mylos::bench::run_program("bench_generate", [&] { mylos::bench::run(argc, argv); });
 }

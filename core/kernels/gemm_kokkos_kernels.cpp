@@ -1,9 +1,9 @@
 #include "core/kernels/float_convolution.hpp"
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 
 #include <KokkosKernels_config.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <KokkosBlas3_gemm.hpp>
 
@@ -15,12 +15,6 @@
 /// operands are converted, which takes one pass over each.
 namespace mylos {
 namespace {
-
-/// Asks OpenBLAS for its version, or the CPU whose kernels it uses; empty if another BLAS is linked.
-std::string ask_openblas(const char* function) {
-  const auto answer = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, function));
-  return answer == nullptr ? std::string() : answer();
-}
 
 ConstMatrix<float> operand(const void* data, std::size_t rows, std::size_t columns) {
   return ConstMatrix<float>(static_cast<const float*>(data), rows, columns);
@@ -85,8 +79,7 @@ std::size_t KokkosKernelsGemm::workspace_bytes(std::span<const GemmProduct> prod
 
 std::string KokkosKernelsGemm::version() const {
   return fmt::format("{}.{}.{}, {} {}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,
-                     KOKKOSKERNELS_VERSION_PATCH, ask_openblas("openblas_get_config"),
-                     ask_openblas("openblas_get_corename"));
+                     KOKKOSKERNELS_VERSION_PATCH, openblas_config(), openblas_kernels());
 }
 
 }  // namespace mylos

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 /// The program as seen by a user: exit codes, one-line errors, and only results on standard output.
 namespace mylos::tests {
 namespace {
@@ -63,6 +65,21 @@ TEST(Info, ThreadsAreThoseAskedFor) {
   const EnvironmentVariable threads("OMP_NUM_THREADS", "3");
   const json info = json::parse(run_mylos({"info", "--json"}).output);
   EXPECT_EQ(info.at("threads"), info.at("kokkos_backend") == "Serial" ? 1 : 3);
+}
+
+TEST(Info, OpenBlasHasKernelsForThisCpu) {
+  const json info = json::parse(run_mylos({"info", "--json"}).output);
+  if (!info.contains("openblas_kernels")) GTEST_SKIP() << "the build has another BLAS";
+  const auto features = info.at("cpu_features_present").get<Words>();
+  if (std::ranges::find(features, "avx2") == features.end()) GTEST_SKIP() << "this CPU has no AVX2";
+  EXPECT_NE(info.at("openblas_kernels"), "Prescott");
+}
+
+TEST(Info, TheKernelsThatAUserChoosesForOpenBlasStay) {
+  const EnvironmentVariable kernels("OPENBLAS_CORETYPE", "Prescott");
+  const json info = json::parse(run_mylos({"info", "--json"}).output);
+  if (!info.contains("openblas_kernels")) GTEST_SKIP() << "the build has another BLAS";
+  EXPECT_EQ(info.at("openblas_kernels"), "Prescott");
 }
 
 class Tokenize : public testing::Test {
