@@ -218,7 +218,8 @@ std::vector<AttentionKernel> kernels_of(const Options& options, Precision precis
         lacks_dropout ? "it has no dropout" : attention_obstacle(kernel, precision, head_size, capability);
     if (obstacle.empty()) kernels.push_back(kernel);
     if (obstacle.empty() || !options.has("kernel")) continue;
-    throw UsageError(fmt::format("--kernel {}: {}; leave it out", to_string(kernel), obstacle));
+    throw UsageError(fmt::format("--kernel {}: {}; {}", to_string(kernel), obstacle,
+                                 lacks_dropout ? "use --dropout 0" : "leave it out"));
   }
   return kernels;
 }

@@ -104,11 +104,9 @@ Option attention_option() {
   return enumeration_option(
       named(
           "attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
-          "attention kernel: portable; tensor-cores for bfloat16 or half on GPUs of compute capability 8.0 and later, "
-          "or for half on 7.0 (V100); cudnn for bfloat16 or half from 8.0 on by cuDNN 9, without dropout; auto: "
-          "tensor-cores on GPUs of compute capability 9.0, which passed validation, where they support the precision "
-          "and "
-          "the model's heads, else portable"),
+          "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later, half "
+          "on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: tensor-cores on GPUs of compute "
+          "capability 9.0, where they passed validation, else portable"),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}},
       [](auto& a) -> auto& { return a.run.task.attention; }, find_attention_kernel,
       [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });

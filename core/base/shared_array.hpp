@@ -16,7 +16,7 @@ namespace mylos {
 /// Values in memory that nobody changes any more, such as memory that processes share.
 struct SharedBytes {
   std::span<const std::byte> bytes = {};
-  std::shared_ptr<const void> memory = {};  ///< keeps `bytes`; null: there are none
+  std::shared_ptr<const void> memory = {};  ///< keeps `bytes`; null if there are none
 };
 
 /// A large array of a data set. It is filled as a vector, in memory of this process. Later it may move to memory that

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -23,8 +24,10 @@ namespace {
 /// system, which containers often limit to 64 MiB. Called directly because glibc before 2.27 has no function for it.
 int open_memory_file() {
 #ifdef SYS_memfd_create
-  constexpr unsigned close_on_exec = 1;  // MFD_CLOEXEC
-  return static_cast<int>(::syscall(SYS_memfd_create, "mylos-data", close_on_exec));
+  constexpr unsigned close_on_exec = 1, not_executable = 8;  // MFD_CLOEXEC, MFD_NOEXEC_SEAL (since Linux 6.3)
+  const auto create = [](unsigned flags) { return static_cast<int>(::syscall(SYS_memfd_create, "mylos-data", flags)); };
+  const int descriptor = create(close_on_exec | not_executable);
+  return descriptor < 0 && errno == EINVAL ? create(close_on_exec) : descriptor;
 #else
   errno = ENOSYS;
   return -1;
@@ -33,9 +36,14 @@ int open_memory_file() {
 
 /// Without this, the first write to a page that the system cannot provide would end the process with SIGBUS.
 void reserve_file(int descriptor, std::size_t bytes) {
-  int code = EINTR;
-  while (code == EINTR) code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  if (code != 0) fail_call(fmt::format("cannot reserve {} bytes", bytes), code);
+  // In pieces, because a signal undoes the whole of a call.
+  constexpr std::size_t piece = std::size_t{64} << 20;
+  for (std::size_t begin = 0; begin < bytes; begin += piece) {
+    const auto size = static_cast<off_t>(std::min(piece, bytes - begin));
+    int code = EINTR;
+    while (code == EINTR) code = ::posix_fallocate(descriptor, static_cast<off_t>(begin), size);
+    if (code != 0) fail_call(fmt::format("cannot reserve {} bytes", bytes), code);
+  }
 }
 
 std::byte* map_file(int descriptor, std::size_t bytes, int protection, int flags) {
@@ -79,13 +87,19 @@ SharedMemory::SharedMemory(std::size_t bytes) : size_(bytes) {
 
 SharedMemory::SharedMemory(const Location& location) : size_(static_cast<std::size_t>(location.bytes)) {
   const std::string path = fmt::format("/proc/{}/fd/{}", location.process, location.descriptor);
+  const auto check = [&](const struct stat& status) {
+    const bool is_same = status.st_dev == location.device && status.st_ino == location.file &&
+                         static_cast<std::uint64_t>(status.st_size) == location.bytes;
+    ensure(is_same, fmt::format("{} is of another process: the ranks of the node do not see each other", path));
+  };
+  // In another PID namespace this is an unrelated file, such as a pipe, which opening could wait for or change.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail_call(fmt::format("cannot open {}", path), errno);
+  check(status);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail_call(fmt::format("cannot open {}", path), errno);
   const Closing closing(descriptor);
-  const struct stat status = status_of(descriptor);
-  const bool is_same = status.st_dev == location.device && status.st_ino == location.file &&
-                       static_cast<std::uint64_t>(status.st_size) == location.bytes;
-  ensure(is_same, fmt::format("{} is of another process: the ranks of the node do not see each other", path));
+  check(status_of(descriptor));
   data_ = map_file(descriptor, size_, PROT_READ, MAP_SHARED | MAP_POPULATE);
 }
 

@@ -1,6 +1,7 @@
 #include "core/kernels/openblas_kernels.hpp"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +12,8 @@ namespace mylos {
 namespace {
 
 constexpr const char* variable = "OPENBLAS_CORETYPE";
+/// Set while the program starts for the second time.
+constexpr const char* restarted = "MYLOS_RESTARTED";
 
 std::string ask(const char* function) {
   const auto answer = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, function));
@@ -41,14 +44,22 @@ std::string_view better_openblas_kernels(std::string_view chosen, const VectorIn
 }
 
 void restart_with_openblas_kernels(char* const* argv) {
+  if (std::getenv(restarted) != nullptr) {
+    // OpenBLAS has read its variable. Programs that this one starts may run on other CPUs.
+    ::unsetenv(restarted);
+    ::unsetenv(variable);
+    return;
+  }
   if (std::getenv(variable) != nullptr) return;
   const std::string_view kernels = better_openblas_kernels(openblas_kernels(), instructions_of_cpu());
-  if (kernels.empty()) return;
-  // The path instead of /proc/self/exe, from whose last part the system would name the process.
+  // Without an interpreter, the loader was started by its name, and /proc/self/exe is the loader.
+  if (kernels.empty() || ::getauxval(AT_BASE) == 0) return;
+  // Executes the resolved path: with /proc/self/exe the process would be named "exe".
   std::error_code unknown;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  if (unknown || ::setenv(variable, kernels.data(), 1) != 0) return;
-  ::execv(program.c_str(), argv);
+  if (unknown || ::setenv(restarted, "1", 1) != 0) return;
+  if (::setenv(variable, kernels.data(), 1) == 0) ::execv(program.c_str(), argv);
+  ::unsetenv(restarted);
   ::unsetenv(variable);
 }
 

@@ -23,8 +23,8 @@ struct VectorInstructions {
 std::string_view better_openblas_kernels(std::string_view chosen, const VectorInstructions& cpu);
 
 /// Starts this program again with the variable OPENBLAS_CORETYPE if OpenBLAS does not recognise the CPU. OpenBLAS reads
-/// the variable only when it is loaded, before main. Does nothing if the variable is set, or if the system cannot start
-/// the program again. Call it first in main; `argv` is that of main.
+/// the variable only when it is loaded, before main; afterwards the variable is removed again. Does nothing if the
+/// variable is set, or if the system cannot start the program again. Call it first in main; `argv` is that of main.
 void restart_with_openblas_kernels(char* const* argv);
 
 }  // namespace mylos

@@ -66,6 +66,13 @@ Converter<std::int64_t> integer_converter(std::string_view type) {
   return nullptr;
 }
 
+std::uint64_t file_size(int descriptor, const std::string& file) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
+  ensure(S_ISREG(status.st_mode), fmt::format("{} is not a file", file));
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 }  // namespace
 
 std::optional<Precision> safetensors_precision(std::string_view type) {
@@ -78,7 +85,7 @@ std::optional<Precision> safetensors_precision(std::string_view type) {
 SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
   try {
     read_once(
-        path_, [this] { read_header(); }, header_, data_start_);
+        path_, [this] { read_header(); }, header_, data_start_, file_bytes_);
   } catch (...) {
     close();
     throw;
@@ -88,9 +95,29 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(p
 SafetensorsFile::~SafetensorsFile() { close(); }
 
 int SafetensorsFile::descriptor() const {
-  if (descriptor_ < 0) descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ >= 0) return descriptor_;
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
+  try {
+    if (file_bytes_ > 0) check_copied_header();
+  } catch (...) {
+    close();
+    throw;
+  }
   return descriptor_;
+}
+
+/// Another version of the file has its values elsewhere, and they would be read as those of other tensors.
+void SafetensorsFile::check_copied_header() const {
+  const std::uint64_t bytes = file_size(descriptor_, path_.string());
+  ensure(bytes == file_bytes_,
+         fmt::format("{} has {} bytes here, but {} where its header was read: all ranks need the same file",
+                     path_.string(), bytes, file_bytes_));
+  std::uint64_t header_bytes = 0;
+  read_at(descriptor_, 0, std::as_writable_bytes(std::span(&header_bytes, 1)), path_.string());
+  ensure(length_bytes + header_bytes == data_start_,
+         fmt::format("{} has a header of {} bytes here, but one of {} where it was read: all ranks need the same file",
+                     path_.string(), header_bytes, data_start_ - length_bytes));
 }
 
 void SafetensorsFile::close() const {
@@ -100,10 +127,7 @@ void SafetensorsFile::close() const {
 
 void SafetensorsFile::read_header() {
   const auto file = path_.string();
-  struct stat status {};
-  if (::fstat(descriptor(), &status) != 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
-  ensure(S_ISREG(status.st_mode), fmt::format("{} is not a file", file));
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t size = file_size(descriptor(), file);
   ensure(size >= length_bytes,
          fmt::format("{}: {} bytes are too few for a safetensors file; fetch it again", file, size));
   std::uint64_t header_bytes = 0;
@@ -116,6 +140,7 @@ void SafetensorsFile::read_header() {
   std::string json(header_bytes, '\0');
   read_at(descriptor(), length_bytes, std::as_writable_bytes(std::span(json)), file);
   data_start_ = length_bytes + header_bytes;
+  file_bytes_ = size;
   header_ = parse_safetensors_header(json, size - data_start_, file);
 }
 

@@ -64,8 +64,9 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 /// A safetensors file. The constructor checks the whole header; values are read on demand, by one thread at a time.
 class SafetensorsFile {
  public:
-  /// If a copy of the header is in use (read_once), the file is opened when its first value is read. Throws
-  /// std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
+  /// If a copy of the header is in use (read_once), the file is opened when its first value is read, and must then have
+  /// the size and the length of header of the file whose header was copied. Throws std::runtime_error with the file if
+  /// it cannot be read, is not a complete safetensors file, or is another one.
   explicit SafetensorsFile(std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
@@ -94,11 +95,12 @@ class SafetensorsFile {
   void read_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> bytes) const;
   /// Opens the file if it is not open.
   int descriptor() const;
+  void check_copied_header() const;
   void close() const;
 
   std::filesystem::path path_;
   SafetensorsHeader header_;
-  std::uint64_t data_start_ = 0;
+  std::uint64_t data_start_ = 0, file_bytes_ = 0;
   mutable int descriptor_ = -1;
 };
 

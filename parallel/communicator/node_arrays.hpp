@@ -19,8 +19,8 @@ class NodeArrays {
   NodeArrays(Communicator& ranks, std::size_t piece) : ranks_(ranks), piece_(piece) {}
 
   /// Returns the array of `bytes` bytes, at least one, in memory of this node. The first rank passes it as `array`; the
-  /// other ranks pass an empty one. The result has no memory where `array` stays the array: on a first rank that shares
-  /// no memory. Collective. Errors: those of the operations; too little memory for a copy, on that rank only.
+  /// other ranks pass an empty one. Returns an empty result on a first rank that shares no memory; its `array` stays in
+  /// use. Collective. Errors: those of the operations; too little memory for a copy, on that rank only.
   SharedBytes pass_on(std::span<const std::byte> array, std::size_t bytes);
 
   /// Returns one line that says where ranks have copies and why, the same on all ranks; empty if none have. Collective.

@@ -17,7 +17,7 @@ void check_chosen(AttentionKernel kernel, const AttentionUse& use, int capabilit
   }
   if (use.dropout > 0.0 && !has_dropout(kernel)) {
     fail(fmt::format(
-        "--attention {}: it has no dropout, and that of this run is {:.2g}; use --dropout 0, or leave --attention out",
+        "--attention {}: it has no dropout, and that of this run is {:g}; use --dropout 0, or leave --attention out",
         to_string(kernel), use.dropout));
   }
 }

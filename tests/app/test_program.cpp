@@ -2,6 +2,7 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -67,12 +68,31 @@ TEST(Info, ThreadsAreThoseAskedFor) {
   EXPECT_EQ(info.at("threads"), info.at("kokkos_backend") == "Serial" ? 1 : 3);
 }
 
+bool has_avx2() {
+  const auto features = json::parse(run_mylos({"info", "--json"}).output).at("cpu_features_present").get<Words>();
+  return std::ranges::find(features, "avx2") != features.end();
+}
+
 TEST(Info, OpenBlasHasKernelsForThisCpu) {
+  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
   const json info = json::parse(run_mylos({"info", "--json"}).output);
   if (!info.contains("openblas_kernels")) GTEST_SKIP() << "the build has another BLAS";
-  const auto features = info.at("cpu_features_present").get<Words>();
-  if (std::ranges::find(features, "avx2") == features.end()) GTEST_SKIP() << "this CPU has no AVX2";
   EXPECT_NE(info.at("openblas_kernels"), "Prescott");
+}
+
+/// The program starts again, with the same words and the same input.
+TEST(Program, StartsAgainIfOpenBlasDoesNotRecogniseTheCpu) {
+  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  const EnvironmentVariable unknown("LD_PRELOAD", MYLOS_UNKNOWN_CPU);
+  const json info = json::parse(run_mylos({"info", "--json"}).output);
+  EXPECT_THAT(info.at("openblas_kernels").get<std::string>(), testing::AnyOf("SkylakeX", "Haswell"));
+  const TemporaryDirectory directory;
+  const std::string vocabulary = (directory / "a vocabulary.txt").string();
+  write_file(vocabulary, "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\n");
+  const ProgramRun run = run_mylos({"tokenize", "--vocab", vocabulary}, "hello\n");
+  EXPECT_EQ(run.output, "[4]\n");
+  EXPECT_EQ(run.errors, "");
+  expect_error({"frobnicate"}, 2, "no command \"frobnicate\" (mylos --help lists them)");
 }
 
 TEST(Info, TheKernelsThatAUserChoosesForOpenBlasStay) {

@@ -41,8 +41,9 @@ inline auto members(RunOutcome& outcome) {
   return std::tie(outcome.losses, outcome.norms, outcome.scales, outcome.before, outcome.after, outcome.weights);
 }
 
-/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does: when the step
-/// before is reported, it has been launched. Neither may be followed by an evaluation or a checkpoint.
+/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does: it asks for
+/// the end in the report of the step before, when the last step has been launched. No evaluation and no checkpoint may
+/// follow either of the two.
 class OutcomeRecorder final : public train::Reporter {
  public:
   OutcomeRecorder(RunOutcome& outcome, std::size_t last_step) : outcome_(outcome), last_step_(last_step) {}

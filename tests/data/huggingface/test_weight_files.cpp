@@ -1,5 +1,6 @@
 #include "data/huggingface/weight_files.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,6 +138,31 @@ TEST(WeightFiles, AShardCutShortIsNamedWithItsTensor) {
       HasSubstr("s.safetensors: tensor \"a\" ends at byte 4, but the file has 3 bytes of data: it was cut short"));
   std::filesystem::resize_file(directory / "s.safetensors", 20);
   EXPECT_THAT(message_for(directory), HasSubstr("s.safetensors: its header claims"));
+}
+
+/// As on a rank whose node has another version of the model.
+TEST(WeightFiles, OfACopiedHeaderMustBeTheFileThatHasIt) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path path = directory / "model.safetensors";
+  write_one(path, "a");
+  FileCopies copies;
+  {
+    const KeepCopies keep(copies, 1000);
+    const WeightFiles files(directory.path());
+  }
+  const auto message_of_file = [&](const std::string& content) {
+    write_file(path, content);
+    const UseCopies use(copies);
+    const WeightFiles files(directory.path());
+    return error_of([&] { files.entries().at("a").file->read_float("a"); });
+  };
+  const std::string content = tests::read_file(path);
+  EXPECT_EQ(message_of_file(content + "1234"),
+            fmt::format("{} has {} bytes here, but {} where its header was read: all ranks need the same file",
+                        path.string(), content.size() + 4, content.size()));
+  std::string longer_header = content;
+  ++longer_header[0];
+  EXPECT_THAT(message_of_file(longer_header), HasSubstr("bytes here, but one of "));
 }
 
 /// The hub's cache stores files elsewhere and links to them.
