@@ -131,7 +131,8 @@ class TrainingStep {
   Vector<UpdateControl> control_;  ///< (1) of the last update
   Results results_[2];             ///< steps alternate
   std::size_t launched_ = 0, taken_ = 0;
-  Stopwatch since_end_;  ///< since the end of the last step, or since the launch of this one if no results were outstanding then
+  Stopwatch since_end_;  ///< since the end of the last step, or since the launch of this one if no results were
+                         ///< outstanding then
   SyncSeconds synced_;
 };
 
