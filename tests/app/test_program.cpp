@@ -1,5 +1,6 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -82,6 +83,7 @@ TEST(Info, OpenBlasHasKernelsForThisCpu) {
 
 /// The program starts again, with the same words and the same input.
 TEST(Program, StartsAgainIfOpenBlasDoesNotRecogniseTheCpu) {
+  if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
   if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
   const EnvironmentVariable unknown("LD_PRELOAD", MYLOS_UNKNOWN_CPU);
   const json info = json::parse(run_mylos({"info", "--json"}).output);
