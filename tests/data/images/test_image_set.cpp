@@ -62,13 +62,18 @@ class CopiedImages : public ImageSetTest {
   /// Opens the training images again after the content of `files` has gone.
   std::unique_ptr<ImageSet> open_copies(const std::vector<std::string>& files) const {
     FileCopies copies;
+    ByteWriter arrays;
     {
       const KeepCopies keep(copies, 0);
-      open();
+      open()->write_arrays(arrays);
     }
     for (const std::string& file : files) put(file, "");
     const UseCopies use(copies);
-    return open();
+    std::unique_ptr<ImageSet> set = open();
+    const std::string bytes = arrays.take();
+    ByteReader reader(bytes);
+    set->read_arrays(reader);
+    return set;
   }
 };
 
