@@ -19,7 +19,7 @@ struct VectorInstructions {
 
 /// Returns the kernels that OpenBLAS should use instead of `chosen`, named as in OPENBLAS_CORETYPE; empty if it should
 /// keep them. An OpenBLAS that is older than the CPU falls back to kernels for "Prescott", a CPU of 2004 without AVX,
-/// which multiply at a seventh of the rate. `chosen` is that of openblas_kernels.
+/// which multiply at a fifth of the rate. `chosen` is that of openblas_kernels.
 std::string_view better_openblas_kernels(std::string_view chosen, const VectorInstructions& cpu);
 
 /// Starts this program again with the variable OPENBLAS_CORETYPE if OpenBLAS does not recognise the CPU. OpenBLAS reads
