@@ -10,7 +10,7 @@ namespace mylos {
 /// last of these processes drops it or ends, however that process ends.
 class SharedMemory {
  public:
-  /// What another process needs to find the memory. Sent as raw bytes between processes of one architecture.
+  /// Identifies the memory to another process. Sent as raw bytes between processes of one architecture.
   struct Location {
     std::int64_t process = 0, descriptor = -1;  ///< -1: there is no memory
     std::uint64_t device = 0, file = 0;         ///< distinguish it from a file of a process in another PID namespace

@@ -7,7 +7,7 @@
 namespace mylos::attention {
 namespace {
 
-/// What cuDNN needs besides the arrays that grow with the batch.
+/// Memory that cuDNN needs besides the arrays that grow with the batch.
 constexpr std::size_t least_workspace = std::size_t{1} << 20;
 
 std::size_t rounded_up(std::size_t size, std::size_t multiple) { return (size + multiple - 1) / multiple * multiple; }

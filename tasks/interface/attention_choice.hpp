@@ -6,7 +6,7 @@
 
 namespace mylos::tasks {
 
-/// What a run asks of attention.
+/// The requirements of a run on attention.
 struct AttentionUse {
   Precision precision = Precision::float32;
   std::size_t head_size = 0;

@@ -146,10 +146,10 @@ class CudnnPass {
         sequences_(sequences),
         key_(key_of(space, shape, sequences, pass, precision)),
         bounds_{key_.sequences, key_.longest},
-        places_(cudnn_scratch(bounds_, shape.heads, key_.has_packed_statistics)),
+        positions_(cudnn_scratch(bounds_, shape.heads, key_.has_packed_statistics)),
         graph_(graphs().get(key_)) {
     const auto memory = reinterpret_cast<std::uintptr_t>(
-        cuda::scratch_of(space, places_.workspace + graph_.workspace_bytes() + cudnn_alignment));
+        cuda::scratch_of(space, positions_.workspace + graph_.workspace_bytes() + cudnn_alignment));
     scratch_ = reinterpret_cast<std::byte*>((memory + cudnn_alignment - 1) / cudnn_alignment * cudnn_alignment);
   }
 
@@ -158,7 +158,7 @@ class CudnnPass {
 
  private:
   template <class Number>
-  Number* place(std::size_t at) const {
+  Number* array_at(std::size_t at) const {
     return reinterpret_cast<Number*>(scratch_ + at);
   }
   void describe(cudnn::AttentionArrays& arrays) const;
@@ -168,7 +168,7 @@ class CudnnPass {
   const PackedSequences& sequences_;
   cudnn::AttentionKey key_;
   CudnnBounds bounds_;
-  CudnnScratch places_;
+  CudnnScratch positions_;
   cudnn::AttentionGraph& graph_;
   std::byte* scratch_ = nullptr;
 };
@@ -180,10 +180,10 @@ void CudnnPass::describe(cudnn::AttentionArrays& arrays) const {
                                   .qkv_columns = key_.columns(),
                                   .out_columns = key_.heads * key_.head_size,
                                   .heads = key_.heads,
-                                  .qkv_offsets = place<std::int64_t>(places_.qkv_offsets),
-                                  .out_offsets = place<std::int64_t>(places_.out_offsets),
-                                  .statistics_offsets = place<std::int64_t>(places_.statistics_offsets),
-                                  .lengths = place<std::int32_t>(places_.lengths)};
+                                  .qkv_offsets = array_at<std::int64_t>(positions_.qkv_offsets),
+                                  .out_offsets = array_at<std::int64_t>(positions_.out_offsets),
+                                  .statistics_offsets = array_at<std::int64_t>(positions_.statistics_offsets),
+                                  .lengths = array_at<std::int32_t>(positions_.lengths)};
   launch_over("mylos::Attention::describe_sequences", space_, bounds_.sequences + 1, 4 * sizeof(std::int64_t), functor);
   arrays.qkv_offsets = functor.qkv_offsets;
   arrays.out_offsets = functor.out_offsets;
@@ -196,7 +196,7 @@ void CudnnPass::copy_statistics(float* packed, bool packs) const {
                                .samples = sequences_.sample_ids.size(),
                                .heads = key_.heads,
                                .longest = key_.longest,
-                               .padded = place<float>(places_.statistics),
+                               .padded = array_at<float>(positions_.statistics),
                                .packed = packed,
                                .packs = packs};
   launch_over("mylos::Attention::copy_statistics", space_, key_.sequences * key_.heads * key_.longest,
@@ -208,12 +208,12 @@ void CudnnPass::run(const char* label, const std::optional<Work>& work, cudnn::A
   const bool copies = !key_.has_packed_statistics, is_forward = key_.pass == cudnn::AttentionPass::forward;
   describe(arrays);
   if (copies && !is_forward) copy_statistics(statistics, false);
-  arrays.statistics = copies ? place<float>(places_.statistics) : statistics;
+  arrays.statistics = copies ? array_at<float>(positions_.statistics) : statistics;
   Graphs& all = graphs();
   cudnn::check(all.library, all.library.set_stream(all.handle, cuda::stream_of(space_)), "choosing a stream");
   std::uint64_t id = 0;
   Kokkos::Profiling::beginParallelFor(with_work(label, work), Kokkos::Tools::Experimental::device_id(space_), &id);
-  explained(key_, [&] { graph_.run(all.handle, arrays, place<void>(places_.workspace)); });
+  explained(key_, [&] { graph_.run(all.handle, arrays, array_at<void>(positions_.workspace)); });
   Kokkos::Profiling::endParallelFor(id);
   if (copies && is_forward) copy_statistics(statistics, true);
 }

@@ -179,13 +179,13 @@ struct HeadDraws {
     using Mma = typename Block::Mma;
     constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
     static_assert(all == 8 || all == 4);
-    constexpr bool shares = all == 4;  // two threads per tile: one draws for the first query, the other for the second
+    constexpr bool splits = all == 4;  // two threads per tile: one draws for the first query, the other for the second
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
     const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
     const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
-    const int first = shares ? query + g / all : query;
+    const int first = splits ? query + g / all : query;
     std::uint32_t own = kept(first, group) | kept(first, group + 1) << 16;
-    if (!shares) own |= kept(query + 1, group) << 8 | kept(query + 1, group + 1) << 24;
+    if (!splits) own |= kept(query + 1, group) << 8 | kept(query + 1, group + 1) << 24;
     kept_scores.fill(false);
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
@@ -193,7 +193,7 @@ struct HeadDraws {
       for (int j = 0; j < tiles; ++j) {
         const int from = f * tiles + j;
         std::uint32_t theirs = block.shuffle(own, Mma::lane(from, t));
-        if (shares) theirs |= block.shuffle(own, Mma::lane(from + all, t)) << 8;
+        if (splits) theirs |= block.shuffle(own, Mma::lane(from + all, t)) << 8;
         kept_scores.add(f, j, Mma::own_bits(theirs, g));
       }
     }

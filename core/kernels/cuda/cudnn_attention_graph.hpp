@@ -13,7 +13,7 @@ namespace mylos::cudnn {
 
 enum class AttentionPass { forward, backward };
 
-/// What a graph is made for. Dims as in core/kernels/attention.hpp.
+/// Identifies a graph. Dims as in core/kernels/attention.hpp.
 struct AttentionKey {
   AttentionPass pass = AttentionPass::forward;
   DataType type = DataType::bfloat16;

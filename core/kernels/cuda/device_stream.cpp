@@ -12,7 +12,7 @@ int capability_of(const ExecutionSpace& space) {
 }
 
 void* scratch_of(const ExecutionSpace& space, std::size_t bytes) {
-  // What Kokkos' launches of teams do. Kokkos has no public function for memory that its kernels and others share.
+  // Does what Kokkos' launches of teams do. Kokkos has no public function for memory that its kernels and others share.
   auto& instance = *space.impl_internal_space_instance();
   const int pool = instance.acquire_team_scratch_space();
   void* const scratch = instance.resize_team_scratch_space(pool, static_cast<std::int64_t>(bytes));

@@ -56,7 +56,7 @@ const std::vector<AttentionCase> cases = {{"Plain", 2, 2, 32, false, 0.0f, {7, 4
                                           {"Causal", 1, 1, 16, true, 0.0f, {1, 70, 32}},
                                           {"GroupedCausal", 4, 2, 8, true, 0.0f, {50, 17, 3, 9, 20}}};
 
-/// Of GPUs of compute capability 9.0, and of 8.0, where statistics are copied.
+/// On GPUs of compute capability 9.0, and of 8.0, where statistics are copied.
 TEST_F(CudnnAttention, EqualsNaiveTwin) {
   for (const int capability : {90, 80}) {
     attention_state().capability = capability;
@@ -114,7 +114,7 @@ TEST_F(CudnnAttention, NeedsNoMoreScratchThanPlanned) {
   attention_state().capability = 80;
   AttentionProblem<half> problem({"", 3, 1, 40, false, 0.0f, {70, 5, 5}});
   problem.shape.kernel = AttentionKernel::cudnn;
-  // What cudnn-frontend adds to cuDNN's workspace: sums of dout * out, and dquery in float.
+  // cudnn-frontend adds to cuDNN's workspace: sums of dout * out, and dquery in float.
   attention_state().workspace = 3 * 128 * 3 * (1 + 40) * sizeof(float);
   run(problem);
   EXPECT_GT(attention_state().scratch, attention_state().workspace);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-/// What a test chooses and sees of the stand-in for cuDNN's graphs of attention.
+/// Settings and observations of the stand-in for cuDNN's graphs of attention.
 namespace mylos::stand_in {
 
 struct AttentionState {
