@@ -60,7 +60,7 @@ struct GradientFactor {
   ConstVector<float> loss_scale;  ///< (1), or empty
 
   KOKKOS_FORCEINLINE_FUNCTION float operator()() const {
-    return loss_scale.size() == 0 ? scale : scale * loss_scale(0);
+    return loss_scale.extent(0) == 0 ? scale : scale * loss_scale(0);
   }
 };
 
