@@ -251,7 +251,9 @@ void check_arguments(const DropoutKey& dropout, std::initializer_list<ConstMatri
   }
 }
 
-bool is_empty(const PackedSequences& sequences) { return sequences.sample_ids.size() == 0 || sequences.longest == 0; }
+bool is_empty(const PackedSequences& sequences) {
+  return sequences.sample_ids.extent(0) == 0 || sequences.longest == 0;
+}
 
 }  // namespace
 
