@@ -148,9 +148,10 @@ class CudnnPass {
         bounds_{key_.sequences, key_.longest},
         positions_(cudnn_scratch(bounds_, shape.heads, key_.has_packed_statistics)),
         graph_(graphs().get(key_)) {
-    const auto memory = reinterpret_cast<std::uintptr_t>(
+    auto* const memory = static_cast<std::byte*>(
         cuda::scratch_of(space, positions_.workspace + graph_.workspace_bytes() + cudnn_alignment));
-    scratch_ = reinterpret_cast<std::byte*>((memory + cudnn_alignment - 1) / cudnn_alignment * cudnn_alignment);
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % cudnn_alignment;
+    scratch_ = beyond == 0 ? memory : memory + (cudnn_alignment - beyond);
   }
 
   /// Launches the pass, called `label` in profiles. `statistics` is log_sum_exp (T, A).
