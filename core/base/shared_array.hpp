@@ -13,7 +13,7 @@
 
 namespace mylos {
 
-/// Values in memory that nobody changes any more, such as memory that processes share.
+/// Constant values and the memory that holds them, such as memory that several processes share.
 struct SharedBytes {
   std::span<const std::byte> bytes = {};
   std::shared_ptr<const void> memory = {};  ///< keeps `bytes`; null if there are none

@@ -33,11 +33,6 @@ std::vector<T> gather_all(Communicator& ranks, T* mine, std::size_t count) {
   return all;
 }
 
-void broadcast_in_place(Communicator& ranks, const Buffer& data) {
-  const ExecutionSpace space;
-  ranks.broadcast(space, data, 0, "agreement").wait(space);
-}
-
 /// Returns the message of the exception that `work` throws; empty if it throws none.
 template <class Work>
 std::string error_of(const Work& work) {
@@ -112,12 +107,17 @@ void gather_in_pieces(Communicator& ranks, std::string_view text, const std::fun
   if (!error.empty()) throw SharedError(error);
 }
 
+void broadcast_in_place(Communicator& ranks, std::span<std::byte> data, const std::string& what) {
+  const ExecutionSpace space;
+  ranks.broadcast(space, host_buffer(data.data(), data.size()), 0, what).wait(space);
+}
+
 std::string broadcast(Communicator& ranks, const std::string& text) {
   auto size = static_cast<std::int64_t>(text.size());
-  broadcast_in_place(ranks, host_buffer(&size, 1));
+  broadcast_in_place(ranks, std::as_writable_bytes(std::span(&size, 1)), "agreement");
   std::string given = text;
   given.resize(static_cast<std::size_t>(size));
-  broadcast_in_place(ranks, host_buffer(given.data(), given.size()));
+  broadcast_in_place(ranks, std::as_writable_bytes(std::span(given)), "agreement");
   return given;
 }
 

@@ -40,6 +40,8 @@ std::vector<double> gather(Communicator& ranks, std::span<const double> values);
 void gather_in_pieces(Communicator& ranks, std::string_view text, const std::function<void(std::string_view)>& take,
                       std::size_t most = std::size_t{1} << 20);
 
+/// Replaces `data` with rank 0's, which has the same size. `what` names it in messages.
+void broadcast_in_place(Communicator& ranks, std::span<std::byte> data, const std::string& what);
 /// Returns rank 0's text.
 std::string broadcast(Communicator& ranks, const std::string& text);
 

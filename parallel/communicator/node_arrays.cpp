@@ -14,12 +14,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Replaces `data` with that of the group's rank 0.
-void broadcast_bytes(Communicator& group, std::span<std::byte> data) {
-  const ExecutionSpace space;
-  const Buffer buffer{data.data(), data.size(), ElementType::byte, MemoryKind::host};
-  group.broadcast(space, buffer, 0, "data of the first rank").wait(space);
-}
+constexpr const char* what = "data of the first rank";
 
 /// Makes shared memory from a size or a location. Returns null and sets `error` if that fails.
 template <class From>
@@ -51,7 +46,7 @@ std::shared_ptr<SharedMemory> NodeArrays::share(std::size_t bytes) {
   std::string error;
   if (is_leader()) memory = try_sharing(bytes, error);
   if (memory) location = memory->location();
-  broadcast_bytes(*node_, std::as_writable_bytes(std::span(&location, 1)));
+  broadcast_in_place(*node_, std::as_writable_bytes(std::span(&location, 1)), what);
   if (!is_leader() && location.descriptor >= 0) memory = try_sharing(location, error);
   if (maximum(*node_, error.empty() ? 0 : 1) == 0) return memory;
   const std::vector<std::string> errors = gather(*node_, error);
@@ -75,12 +70,12 @@ SharedBytes NodeArrays::pass_on(std::span<const std::byte> array, std::size_t by
     if (is_leader()) {
       const std::span<std::byte> piece = target.subspan(begin, size);
       if (is_first && shared) std::ranges::copy(array.subspan(begin, size), piece.begin());
-      broadcast_bytes(*leaders_, piece);
+      broadcast_in_place(*leaders_, piece, what);
     }
     if (shared) {
       node_->barrier("data in shared memory");  // a rank never waits for more than a piece
     } else {
-      broadcast_bytes(*node_, target.subspan(begin, size));
+      broadcast_in_place(*node_, target.subspan(begin, size), what);
     }
   }
   if (shared && is_leader()) shared->seal();

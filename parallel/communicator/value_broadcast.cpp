@@ -1,6 +1,7 @@
 #include "parallel/communicator/value_broadcast.hpp"
 
 #include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/node_arrays.hpp"
 
 #include <cstdint>
@@ -17,21 +18,21 @@ struct Announcement {
   std::uint64_t is_array = 0;
 };
 
-void broadcast_bytes(Communicator& ranks, void* data, std::size_t bytes) {
-  const ExecutionSpace space;
-  const Buffer buffer{data, bytes, ElementType::byte, MemoryKind::host};
-  ranks.broadcast(space, buffer, 0, "values of the first rank").wait(space);
+/// Replaces `values` with those of the first rank.
+template <class Value>
+void broadcast_values_in_place(Communicator& ranks, std::span<Value> values) {
+  broadcast_in_place(ranks, std::as_writable_bytes(values), "values of the first rank");
 }
 
 void announce(Communicator& ranks, Announcement announcement) {
-  broadcast_bytes(ranks, &announcement, sizeof announcement);
+  broadcast_values_in_place(ranks, std::span(&announcement, 1));
 }
 
 void write_values(Communicator& ranks, const std::function<void(ByteWriter&)>& write, NodeArrays& arrays,
                   std::size_t piece) {
   const auto send = [&](std::string& bytes) {
     announce(ranks, {.bytes = bytes.size()});
-    broadcast_bytes(ranks, bytes.data(), bytes.size());
+    broadcast_values_in_place(ranks, std::span(bytes));
   };
   const auto send_array = [&](std::span<const std::byte> array) {
     announce(ranks, {.bytes = array.size(), .is_array = 1});
@@ -53,7 +54,7 @@ class Receiver {
     look_ahead();
     if (next_.bytes == 0 || next_.is_array != 0) return {};
     piece_.resize(next_.bytes);
-    broadcast_bytes(ranks_, piece_.data(), piece_.size());
+    broadcast_values_in_place(ranks_, std::span(piece_));
     is_ahead_ = false;
     return piece_;
   }
@@ -83,7 +84,7 @@ class Receiver {
   /// Receives the next announcement, unless it is known. The end stays the next one.
   void look_ahead() {
     if (is_ahead_) return;
-    broadcast_bytes(ranks_, &next_, sizeof next_);
+    broadcast_values_in_place(ranks_, std::span(&next_, 1));
     is_ahead_ = true;
   }
 

@@ -28,7 +28,7 @@ struct Peaks {
   double float32, bfloat16, half;
 };
 
-/// What kinds of the same architecture have in common.
+/// Properties that all kinds of GPUs of one architecture share.
 struct Architecture {
   int capability;
   std::size_t multiprocessors;

@@ -11,7 +11,7 @@
 #if defined(MYLOS_DEVICE_BUILD)
 namespace mylos::matrix {
 
-/// What blocks have on all devices.
+/// The operations of a block that are the same on all devices.
 struct CudaBlock {
   Octet* first;  ///< start of shared memory, aligned to tile_alignment octets
 

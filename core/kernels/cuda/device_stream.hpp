@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-/// What libraries that are loaded at run time need of an execution space.
+/// Properties of an execution space for libraries that are loaded at run time.
 namespace mylos::cuda {
 
 /// Returns the cudaStream_t of `space`.

@@ -45,13 +45,13 @@ struct M8n8k4 {
   }
 
   /// Return the address from which a thread loads, in the tile at octet `tile`, for the products below.
-  /// This one is for left operands: rows [row, row + 16), of which each thread has one.
+  /// This function is for left operands: rows [row, row + 16). Each thread loads one row.
   template <int size, class Block>
   static MYLOS_BLOCK_FUNCTION std::uint32_t left_address(const Block& block, int tile, int row) {
     const int lane = block.lane();
     return block.address(tile + position<size>(row + (lane & 7) + (lane & 16) / 2, 0));
   }
-  /// For right operands of X Y^T: rows [row, row + 16) of Y, of which each thread has one.
+  /// This function is for right operands of X Y^T: rows [row, row + 16) of Y. Each thread loads one row.
   template <int size, class Block>
   static MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
     const int lane = block.lane();
