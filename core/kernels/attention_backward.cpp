@@ -277,27 +277,27 @@ struct Backward {
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const BackwardPosition& position,
                                             const DropoutPosition& block, int rows, int keys) const {
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
-    const int key = block.first_key - position.first_key, stride = position.stride;
+    const int key = block.first_key - position.first_key;
     const Block<float> scores{scratch.scores, padded}, dscores{scratch.dscores, padded};
     team.team_barrier();
     DropoutBlock draws{};
     if (dropout.active()) draws = draw_block(team, dropout, block, rows, keys, scratch.draws);
     product<Operand>(team, rows, keys, size, {scratch.query_columns, depth / inner, 1},
-                     {scratch.keys_transposed + key, stride}, false, scores);
+                     panels_of(scratch.keys_transposed, size, key), false, scores);
     product<Operand>(team, rows, keys, size, {scratch.dout_columns, depth / inner, 1},
-                     {scratch.values_transposed + key, stride}, false, dscores);
+                     panels_of(scratch.values_transposed, size, key), false, dscores);
     team.team_barrier();
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, operands_of<Operand>(rows)), [&](int index) {
       if (dropout.active()) return differentiate_scores<true>(scratch, position, block, draws, index, rows, keys);
       differentiate_scores<false>(scratch, position, block, draws, index, rows, keys);
     });
     team.team_barrier();
-    product<Operand>(team, keys, depth, rows, {scratch.probabilities, 1, padded}, {scratch.dout, depth}, true,
+    product<Operand>(team, keys, depth, rows, {scratch.probabilities, 1, padded}, rows_of(scratch.dout, depth), true,
                      {scratch.dvalues + key * depth, depth});
-    product<Operand>(team, keys, depth, rows, {scratch.gradients, 1, padded}, {scratch.query, depth}, true,
+    product<Operand>(team, keys, depth, rows, {scratch.gradients, 1, padded}, rows_of(scratch.query, depth), true,
                      {scratch.dkeys + key * depth, depth});
     product<Operand>(team, rows, depth, keys, {scratch.gradients_columns, padded / inner, 1},
-                     {scratch.keys + key / inner * depth, depth}, block.first_key > 0, {scratch.dquery, depth});
+                     rows_of(scratch.keys + key / inner * depth, depth), block.first_key > 0, {scratch.dquery, depth});
   }
 
   /// Differentiates one row, or two if operands are pairs.

@@ -213,7 +213,7 @@ struct Forward {
     team.team_barrier();
     DropoutBlock draws{};
     if (dropout.active()) draws = draw_block(team, dropout, block, rows, keys, scratch.draws);
-    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, {scratch.keys + key, position.stride},
+    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, panels_of(scratch.keys, size, key),
                      false, scores);
     team.team_barrier();
     const bool first = block.first_key == 0;
@@ -236,7 +236,7 @@ struct Forward {
     });
     team.team_barrier();
     product<Operand>(team, rows, depth, keys, {scratch.probabilities, padded / inner, 1},
-                     {scratch.values + key / inner * depth, depth}, !first, sums);
+                     rows_of(scratch.values + key / inner * depth, depth), !first, sums);
   }
 };
 

@@ -120,6 +120,10 @@ KOKKOS_FORCEINLINE_FUNCTION Operand operand_within(const T* row, int index, int 
 /// Side of the squares in `load_transposed`, and the number of operands per load loop.
 inline constexpr int square = 16;
 
+/// Columns per panel of a transposed array. The columns that a register tile reads are contiguous over the inner index:
+/// with a row for all columns, rows of 1 KiB and more would share few sets of the L1 cache.
+inline constexpr int panel = tile_columns > square ? tile_columns : square;
+
 /// to (padded_rows, depth operands) = from (rows, head size), zero beyond, for products along the columns.
 template <class Operand, class T>
 KOKKOS_INLINE_FUNCTION void load_columns(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
@@ -200,15 +204,16 @@ KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size
 }
 
 /// to (operands of the head size, padded_rows) = transpose of from (rows, head size), zero beyond, for products along
-/// the columns. `padded_rows` must be a multiple of `square`.
+/// the columns, in panels (`panels_of`). `padded_rows` must be a multiple of `panel`.
 template <class Operand, class T>
 KOKKOS_INLINE_FUNCTION void load_transposed(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
                                             Operand* to) {
-  const int across = (operands_of<Operand>(from.head_size) + square - 1) / square;
+  const int operands = operands_of<Operand>(from.head_size), across = (operands + square - 1) / square;
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows / square * across), [&](int index) {
     const int row = index / across * square, operand = index % across * square, column = operand * inner_of<Operand>;
     load_square(from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride + column, from.stride,
-                rows - row, from.head_size - column, to + operand * padded_rows + row, padded_rows);
+                rows - row, from.head_size - column, to + (row / panel * operands + operand) * panel + row % panel,
+                panel);
   });
 }
 
@@ -232,43 +237,88 @@ struct Left {
   int inner_stride;
 };
 
-/// A row-major operand or result.
+/// The right operand of a product, in panels of columns; element (k, j) is at
+/// j / panel * panel_stride + k * stride + j % panel.
+template <class Operand>
+struct Right {
+  const Operand* data;
+  int stride;
+  int panel_stride;
+};
+
+/// A row-major array as the right operand.
+template <class Operand>
+KOKKOS_FORCEINLINE_FUNCTION Right<Operand> rows_of(const Operand* data, int stride) {
+  return {data, stride, panel};
+}
+
+/// The columns from `first` of an array that `load_transposed` wrote; `first` must be a multiple of `panel`.
+template <class Operand>
+KOKKOS_FORCEINLINE_FUNCTION Right<Operand> panels_of(const Operand* data, int head_size, int first) {
+  const int stride = operands_of<Operand>(head_size) * panel;
+  return {data + first / panel * stride, panel, stride};
+}
+
+/// A row-major operand or result of a tile.
 template <class Element>
 struct Block {
   Element* data;
   int stride;
 };
 
-/// Calls f(j) for the columns of a tile, one vector at a time.
-template <int columns, class Function>
-KOKKOS_FORCEINLINE_FUNCTION void for_columns(const Function& f) {
-  for (int v = 0; v < columns; v += vector) {
-    MYLOS_ROLLED
-    for (int j = 0; j < vector; ++j) f(v + j);
-  }
-}
-
+#if defined(MYLOS_DEVICE_BUILD)
 /// Computes one register tile of `product`, for inner > 0 operands.
 template <int columns>
 KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate,
                                          Block<float> c) {
-  float sum[tile_rows][columns];  // starts with a product: zeroing would call memset
-  for (int i = 0; i < tile_rows; ++i) {
-    for_columns<columns>([&](int j) { sum[i][j] = a.data[i * a.row_stride] * b.data[j]; });
-  }
-  for (int k = 1; k < inner; ++k) {
+  float sum[tile_rows][columns] = {};
+  for (int k = 0; k < inner; ++k) {
     const float* left = a.data + k * a.inner_stride;
     const float* right = b.data + k * b.stride;
     for (int i = 0; i < tile_rows; ++i) {
       const float x = left[i * a.row_stride];
-      for_columns<columns>([&](int j) { sum[i][j] += x * right[j]; });
+      for (int j = 0; j < columns; ++j) sum[i][j] += x * right[j];
     }
   }
   for (int i = 0; i < tile_rows; ++i) {
     float* KOKKOS_RESTRICT result = c.data + i * c.stride;
-    for_columns<columns>([&](int j) { result[j] = (accumulate ? result[j] : 0.0f) + sum[i][j]; });
+    for (int j = 0; j < columns; ++j) result[j] = (accumulate ? result[j] : 0.0f) + sum[i][j];
   }
 }
+#else
+/// A vector register. Arrays of registers stay in registers; arrays of floats are written to memory around the loop.
+using Register = float __attribute__((vector_size(vector * sizeof(float))));
+
+KOKKOS_FORCEINLINE_FUNCTION Register load(const float* from) {
+  Register x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+
+/// Computes one register tile of `product`.
+template <int columns>
+inline void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate, Block<float> c) {
+  constexpr int vectors = columns / vector;
+  Register sum[tile_rows][vectors] = {};
+  for (int k = 0; k < inner; ++k) {
+    const float* left = a.data + k * a.inner_stride;
+    const float* right = b.data + k * b.stride;
+    Register of_b[vectors];
+    for (int v = 0; v < vectors; ++v) of_b[v] = load(right + v * vector);
+    for (int i = 0; i < tile_rows; ++i) {
+      const float x = left[i * a.row_stride];
+      for (int v = 0; v < vectors; ++v) sum[i][v] += x * of_b[v];
+    }
+  }
+  for (int i = 0; i < tile_rows; ++i) {
+    for (int v = 0; v < vectors; ++v) {
+      float* const result = c.data + i * c.stride + v * vector;
+      if (accumulate) sum[i][v] += load(result);
+      std::memcpy(result, &sum[i][v], sizeof sum[i][v]);
+    }
+  }
+}
+#endif
 
 #if defined(MYLOS_MULTIPLIES_PAIRS)
 /// The same for pairs. Compilers do not generate this instruction from a loop.
@@ -301,14 +351,14 @@ inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accu
 /// columns to half of `tile_columns`, so the arrays must extend that far. Sums run in the order of `inner`.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left<Operand>& a,
-                                    const Block<const Operand>& b, bool accumulate, const Block<float>& c) {
+                                    const Right<Operand>& b, bool accumulate, const Block<float>& c) {
   const int row_tiles = (rows + tile_rows - 1) / tile_rows, column_tiles = (columns + tile_columns - 1) / tile_columns;
   const int operands = operands_of<Operand>(inner);
   // Row tiles vary fastest, so that the columns of b that a tile needs stay in the L1 cache.
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, row_tiles * column_tiles), [&](int tile) {
     const int row = tile % row_tiles * tile_rows, column = tile / row_tiles * tile_columns;
     const Left<Operand> left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};
-    const Block<const Operand> right{b.data + column, b.stride};
+    const Block<const Operand> right{b.data + column / panel * b.panel_stride + column % panel, b.stride};
     const Block<float> result{c.data + row * c.stride + column, c.stride};
     if (columns - column > tile_columns / 2) {
       return tile_product<tile_columns>(operands, left, right, accumulate, result);

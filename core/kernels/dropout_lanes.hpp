@@ -6,14 +6,18 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#if defined(__AVX512F__) && !defined(MYLOS_DEVICE_BUILD)
+#define MYLOS_DRAWS_IN_REGISTERS
+#include <immintrin.h>
+#endif
 
 /// Many draws of `dropout_draw` at once, in loops that vectorise: made one at a time, draws would cost more than the
 /// dropout itself.
 namespace mylos {
 
-/// Storage for a 32-bit word of Philox, of the type in which multiplications vectorise best: AVX-512 multiplies whole
-/// 64-bit elements, AVX2 has only widening products.
-#if defined(__AVX512DQ__) && !defined(MYLOS_DEVICE_BUILD)
+/// Storage for a 32-bit word of Philox. With AVX-512, the lower half of a 64-bit element, which is what its widening
+/// product reads; compilers generate that instruction only from intrinsics.
+#if defined(MYLOS_DRAWS_IN_REGISTERS)
 using DrawWord = std::uint64_t;
 #else
 using DrawWord = std::uint32_t;
@@ -33,6 +37,48 @@ struct DrawLanes {
     word[3][i] = (key.site << 16) | (lane & 0xffffu);
   }
 
+#if defined(MYLOS_DRAWS_IN_REGISTERS)
+  /// Applies `philox` to all draws. The upper halves of words are not used.
+  KOKKOS_FORCEINLINE_FUNCTION void draw(std::uint64_t key) {
+    using Register = std::uint64_t __attribute__((vector_size(64)));
+    constexpr int width = 8, registers = count / width;
+    static_assert(count % width == 0);
+    Register x[4][registers];
+    std::memcpy(x, word, sizeof x);
+    Register k0 = key - (key >> 32 << 32) + Register{}, k1 = (key >> 32) + Register{};
+    const auto product = [](std::uint64_t factor, const Register& of) {  // of the lower halves
+      const __m512i factors = _mm512_set1_epi64(static_cast<std::int64_t>(factor));
+      return (Register)_mm512_maskz_mul_epu32(0xff, factors, (__m512i)of);
+    };
+    for (int round = 0; round < 10; ++round) {
+      for (int r = 0; r < registers; ++r) {
+        const Register p0 = product(0xD2511F53u, x[0][r]), p1 = product(0xCD9E8D57u, x[2][r]);
+        x[0][r] = (p1 >> 32) ^ x[1][r] ^ k0;
+        x[2][r] = (p0 >> 32) ^ x[3][r] ^ k1;
+        x[1][r] = p1;
+        x[3][r] = p0;
+      }
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    std::memcpy(word, x, sizeof x);
+  }
+
+  /// Stores the four words of each draw consecutively: to (count, 4).
+  KOKKOS_FORCEINLINE_FUNCTION void store(std::uint32_t* KOKKOS_RESTRICT to) const {
+    const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
+                  high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+    for (int i = 0; i < count; i += 8) {
+      const auto pairs = [&](int w) {  // words w and w + 1 of each draw
+        return _mm512_mask_shuffle_epi32(_mm512_loadu_si512(word[w] + i), 0xaaaa, _mm512_loadu_si512(word[w + 1] + i),
+                                         _MM_PERM_CCAA);
+      };
+      const __m512i first = pairs(0), second = pairs(2);
+      _mm512_storeu_si512(to + 4 * i, _mm512_permutex2var_epi64(first, low, second));
+      _mm512_storeu_si512(to + 4 * i + 16, _mm512_permutex2var_epi64(first, high, second));
+    }
+  }
+#else
   /// Applies `philox` to all draws. The loop over rounds is outside, so that the loop over lanes vectorises.
   KOKKOS_FORCEINLINE_FUNCTION void draw(std::uint64_t key) {
     auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
@@ -57,6 +103,7 @@ struct DrawLanes {
       for (int w = 0; w < 4; ++w) to[4 * i + w] = static_cast<std::uint32_t>(word[w][i]);
     }
   }
+#endif
 };
 
 /// Returns the 16-bit draw of column `i`, counted from the first stored one. It is a 16-bit load, because halves of
