@@ -162,7 +162,7 @@ KOKKOS_INLINE_FUNCTION void differentiate_rows(const ScoreRule& rule, const Scor
   }
 }
 
-template <class T>
+template <class T, class Operand>
 struct Backward {
   AttentionShape shape;
   PackedSequences sequences;
@@ -173,7 +173,6 @@ struct Backward {
   ConstMatrix<float> row_sums;
   Matrix<T> dqkv;
   Matrix<float> partial_sums;  ///< sums between the tiles of a sequence; like `dqkv` but unscaled
-  using Operand = OperandOf<T>;
   using Scratch = BackwardScratch<Operand>;
   static constexpr int inner = inner_of<Operand>;
   BackwardSizes<Operand> sizes;
@@ -191,6 +190,7 @@ struct Backward {
     const BackwardPosition position{
         sequence, first, head_index % shape.key_value_heads, length, first_key, keys, round_up(keys, lanes)};
     const Scratch scratch = sizes.take_from(team);
+    [[maybe_unused]] const std::conditional_t<(inner > 1), PairTileScope, int> tiles{};
     begin(team, scratch, position, tile);
     const int end = at_most(length, tile.first_query + wave.side);
     for (int head = tile.head; head < tile.head + tile.heads; ++head) {
@@ -245,7 +245,7 @@ struct Backward {
                                               const BackwardPosition& position, const Tile& tile, std::size_t head,
                                               int query) const {
     const std::size_t size = shape.head_size, first = position.first + query;
-    const int rows = at_most(position.length - query, query_block), padded = round_up(rows, tile_rows);
+    const int rows = at_most(position.length - query, query_block), padded = round_up(rows, query_padding<Operand>);
     const int depth = sizes.depth, end = position.first_key + position.keys;
     const int visible = shape.causal ? at_most(query + rows, end) : end;
     const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
@@ -291,6 +291,7 @@ struct Backward {
       if (dropout.active()) return differentiate_scores<true>(scratch, position, block, draws, index, rows, keys);
       differentiate_scores<false>(scratch, position, block, draws, index, rows, keys);
     });
+    if constexpr (inner > 1) clear_pairs(team, scratch, rows, padded);
     team.team_barrier();
     product<Operand>(team, keys, depth, rows, {scratch.probabilities, 1, padded}, rows_of(scratch.dout, depth), true,
                      {scratch.dvalues + key * depth, depth});
@@ -298,6 +299,16 @@ struct Backward {
                      {scratch.dkeys + key * depth, depth});
     product<Operand>(team, rows, depth, keys, {scratch.gradients_columns, padded / inner, 1},
                      rows_of(scratch.keys + key / inner * depth, depth), block.first_key > 0, {scratch.dquery, depth});
+  }
+
+  /// Clears the pairs of rows beyond `rows`, which a product over rows may read.
+  KOKKOS_INLINE_FUNCTION void clear_pairs(const Team& team, const Scratch& scratch, int rows, int padded_keys) const {
+    const int first = operands_of<Operand>(rows);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, query_padding<Operand> / inner - first), [&](int index) {
+      Operand* const probabilities = scratch.probabilities + (first + index) * padded_keys;
+      Operand* const gradients = scratch.gradients + (first + index) * padded_keys;
+      for (int k = 0; k < padded_keys; ++k) probabilities[k] = gradients[k] = 0;
+    });
   }
 
   /// Differentiates one row, or two if operands are pairs.
@@ -334,9 +345,9 @@ struct Backward {
 };
 
 /// Launches the waves of tiles in sequence: each continues the sums of the previous wave.
-template <class T>
-void launch_backward(const ExecutionSpace& space, Backward<T> backward, std::size_t samples,
-                     const std::optional<Work>& work) {
+template <class T, class Operand>
+void launch_waves(const ExecutionSpace& space, Backward<T, Operand> backward, std::size_t samples,
+                  const std::optional<Work>& work) {
   const AttentionShape& shape = backward.shape;
   const int waves = backward.wave.count(static_cast<int>(shape.heads / shape.key_value_heads));
   std::optional<Work> of_wave = work;
@@ -356,6 +367,18 @@ Matrix<float> sums_between_tiles(const Matrix<T>& dqkv, const Matrix<float>& giv
           fmt::format("attention: partial sums are {} x {}, the gradient {} x {}", given.extent(0), given.extent(1),
                       dqkv.extent(0), dqkv.extent(1)));
   return given;
+}
+
+template <class T, class Operand>
+void launch_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                     const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<float>& log_sum_exp,
+                     const ConstMatrix<T>& dout, const ConstMatrix<float>& row_sums, const Matrix<T>& dqkv,
+                     const Matrix<float>& sums) {
+  const Wave wave = first_wave(sequences.longest, sums.extent(0) > 0);
+  const BackwardSizes<Operand> sizes(wave.side, static_cast<int>(shape.head_size));
+  launch_waves(
+      space, Backward<T, Operand>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums, sizes, wave},
+      sequences.sample_ids.size(), backward_work(shape, sequences, sizeof(T)));
 }
 
 }  // namespace
@@ -383,12 +406,13 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
       Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
       attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
   const Matrix<float> sums = attention::sums_between_tiles(dqkv, partial_sums);
-  const attention::Wave wave = attention::first_wave(sequences.longest, sums.extent(0) > 0);
-  const attention::BackwardSizes<attention::OperandOf<T>> sizes(wave.side, static_cast<int>(shape.head_size));
-  attention::launch_backward(
-      space,
-      attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums, sizes, wave},
-      sequences.sample_ids.size(), attention::backward_work(shape, sequences, sizeof(T)));
+  if constexpr (std::is_same_v<T, bfloat16> && attention::multiplies_pairs) {
+    if (attention::multiplies_pairs_fast()) {
+      return attention::launch_backward<T, attention::Pair>(space, shape, sequences, dropout, qkv, log_sum_exp, dout,
+                                                            row_sums, dqkv, sums);
+    }
+  }
+  attention::launch_backward<T, float>(space, shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums);
 }
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,

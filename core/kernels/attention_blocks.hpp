@@ -20,6 +20,11 @@ inline constexpr int key_block = kernels_in_teams ? 64 : 256;
 static_assert(query_block % tile_rows == 0 && query_block % 2 == 0 && key_block % query_block == 0 &&
               key_block % lanes == 0);
 
+/// The multiple to which the rows of a block of queries are padded with zeros: a product over pairs of rows may read
+/// all of them.
+template <class Operand>
+inline constexpr int query_padding = inner_of<Operand> > 1 ? query_block : tile_rows;
+
 /// The block sizes for one launch.
 struct BlockSizes {
   int padded_keys, depth, block_keys;  ///< for the longest sequence; multiples of `lanes`

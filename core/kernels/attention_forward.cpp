@@ -116,7 +116,7 @@ struct ForwardPosition {
   int first_key, keys, stride;  ///< stride: padded number of keys
 };
 
-template <class T>
+template <class T, class Operand>
 struct Forward {
   AttentionShape shape;
   PackedSequences sequences;
@@ -124,7 +124,6 @@ struct Forward {
   ConstMatrix<T> qkv;
   Matrix<T> out;
   Matrix<float> log_sum_exp;
-  using Operand = OperandOf<T>;
   QueryParts parts;
   ForwardSizes<Operand> sizes;
 
@@ -137,6 +136,7 @@ struct Forward {
     if (begin >= length) return;
     const int end = at_most(length, begin + parts.side), visible = shape.causal ? end : length;
     const ForwardScratch<Operand> scratch = sizes.take_from(team);
+    [[maybe_unused]] const std::conditional_t<(inner_of<Operand> > 1), PairTileScope, int> tiles{};
     for (int key = 0; key < visible; key += parts.side) {
       const int keys = at_most(visible - key, parts.side);
       const ForwardPosition position{sequence, index % shape.heads,  first, length, begin, end, key,
@@ -164,7 +164,7 @@ struct Forward {
     const int rows = at_most(position.end - query, query_block), depth = sizes.depth;
     const int visible = shape.causal ? query + rows : position.length, end = position.first_key + position.keys;
     team.team_barrier();  // the previous block has been stored
-    load_columns(team, head_rows(qkv, first, position.head, size), rows, round_up(rows, tile_rows),
+    load_columns(team, head_rows(qkv, first, position.head, size), rows, round_up(rows, query_padding<Operand>),
                  depth / inner_of<Operand>, scratch.query);
     if (position.first_key > 0) restore(team, scratch, query - position.begin, rows);
     for (int key = position.first_key; key < at_most(visible, end); key += key_block) {
@@ -240,6 +240,19 @@ struct Forward {
   }
 };
 
+template <class T, class Operand>
+void launch_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                    const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                    const Matrix<float>& log_sum_exp) {
+  const QueryParts parts = query_parts(sequences.longest);
+  ForwardSizes<Operand> sizes(parts, static_cast<int>(shape.head_size));
+  Policy policy = make_policy(space, sequences.sample_ids.size() * shape.heads * static_cast<std::size_t>(parts.parts));
+  set_scratch(policy, sizes);
+  Kokkos::parallel_for(with_work("mylos::Attention::forward", forward_work(shape, sequences, sizeof(T))),
+                       with_functor_as_argument(policy),
+                       Forward<T, Operand>{shape, sequences, dropout, qkv, out, log_sum_exp, parts, sizes});
+}
+
 }  // namespace
 }  // namespace attention
 
@@ -258,14 +271,12 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
       return attention::cudnn_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
-  const attention::QueryParts parts = attention::query_parts(sequences.longest);
-  attention::ForwardSizes<attention::OperandOf<T>> sizes(parts, static_cast<int>(shape.head_size));
-  attention::Policy policy =
-      attention::make_policy(space, sequences.sample_ids.size() * shape.heads * static_cast<std::size_t>(parts.parts));
-  attention::set_scratch(policy, sizes);
-  Kokkos::parallel_for(with_work("mylos::Attention::forward", attention::forward_work(shape, sequences, sizeof(T))),
-                       with_functor_as_argument(policy),
-                       attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, parts, sizes});
+  if constexpr (std::is_same_v<T, bfloat16> && attention::multiplies_pairs) {
+    if (attention::multiplies_pairs_fast()) {
+      return attention::launch_forward<T, attention::Pair>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
+    }
+  }
+  attention::launch_forward<T, float>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
 }
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
