@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <stdexcept>
 #include <utility>
 
@@ -16,40 +17,70 @@ namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
 /// Interval between two calls of the watch.
 constexpr milliseconds look_interval{100};
 
+/// Returns the processor time that this thread has used.
+nanoseconds processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
 /// Controls how the thread gives up its core between polls: at first not at all, for operations that end at once; then
-/// it yields; then it sleeps for a fraction of the time already waited.
+/// it yields; then it sleeps for a fraction of the time already waited. Ranks that share a processor sleep longer, in
+/// proportion to their number and to the cost of a poll. The polls of all ranks that have waited for long then take at
+/// most a tenth of the processor.
 class Pause {
  public:
   explicit Pause(std::size_t ranks_a_processor)
-      : yields_(ranks_a_processor == 1),
-        shortest_(10 * static_cast<microseconds::rep>(ranks_a_processor)),
-        longest_(10 * shortest_) {}
+      : ranks_(static_cast<nanoseconds::rep>(ranks_a_processor)), eager_(microseconds(10) / ranks_) {}
 
-  void again() { begin_ = Clock::now(); }
+  void again() {
+    begin_ = Clock::now();
+    if (ranks_ > 1) begin_polls();
+  }
 
   /// `rest(time)` sleeps for `time`, or until there is more to do.
   template <class Rest>
-  void pause(const Rest& rest) const {
+  void pause(const Rest& rest) {
+    ++polls_;
     const auto waited = Clock::now() - begin_;
-    if (waited < microseconds(10)) return;
-    if (yields_ && waited < microseconds(100)) {
+    if (waited < eager_) return;
+    if (ranks_ == 1 && waited < microseconds(100)) {
       ::sched_yield();
       return;
     }
-    const auto asleep = std::chrono::duration_cast<microseconds>(waited) / 16;
-    rest(std::clamp(asleep, shortest_, longest_));
+    if (ranks_ > 1) end_polls();
+    const auto shortest = ranks_ * std::max<nanoseconds>(microseconds(10), poll_);
+    const auto longest = std::min<nanoseconds>(10 * shortest, look_interval / 2);
+    const auto asleep = std::clamp<nanoseconds>(waited / 16, std::min(shortest, longest), longest);
+    rest(std::chrono::duration_cast<microseconds>(asleep));
   }
 
  private:
-  bool yields_;
-  microseconds shortest_, longest_;
+  void begin_polls() {
+    used_ = processor_time();
+    polls_ = 0;
+  }
+  /// Measures the polls since the last sleep, in processor time: other ranks may have interrupted them.
+  void end_polls() {
+    const nanoseconds before = used_;
+    const auto polls = polls_;
+    begin_polls();
+    poll_ += ((used_ - before) / polls - poll_) / 8;
+  }
+
+  nanoseconds::rep ranks_;
+  nanoseconds eager_;  ///< polls continuously for so long
   Clock::time_point begin_ = Clock::now();
+  nanoseconds used_ = processor_time();
+  nanoseconds::rep polls_ = 0;  ///< since the last sleep
+  nanoseconds poll_{0};         ///< average cost of a poll
 };
 
 /// Blocks all signals in this thread: the compute thread handles them.

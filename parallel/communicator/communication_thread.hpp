@@ -106,8 +106,8 @@ class CommunicationThread {
   std::uint64_t submitted() const { return submitted_; }
 
   /// Sets the number of ranks that share a processor. They then poll less often, so that they do not keep each other
-  /// from computing: ranks that have waited for long together poll once per 100 us and processor. Call it before the
-  /// first operation.
+  /// from computing: ranks that have waited for long together poll once per 100 us and processor, or less often if
+  /// their polls would take more than a tenth of it. Call it before the first operation.
   void set_ranks_a_processor(std::size_t ranks) { ranks_a_processor_ = ranks; }
 
   /// Sets the watch, which must outlive the thread; null for none.

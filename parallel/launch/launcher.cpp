@@ -83,6 +83,13 @@ std::size_t launched_ranks(const Environment& environment) {
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
 }
 
+std::size_t launched_ranks_of_node(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    if (const auto ranks = number_in(environment, name)) return *ranks;
+  }
+  return 1;
+}
+
 bool is_launched(const Environment& environment) {
   constexpr std::array names = {
       "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD"};

@@ -22,6 +22,8 @@ std::size_t launched_rank(const Environment& environment);
 /// Returns the number of ranks according to the launcher; 1 if it gives none. Cray PALS does not give the number of
 /// ranks; returns rank + 1 as a lower bound.
 std::size_t launched_ranks(const Environment& environment);
+/// Returns the number of ranks on this node according to the launcher, before MPI is initialised; 1 if it gives none.
+std::size_t launched_ranks_of_node(const Environment& environment);
 
 /// Returns true if a launcher or a process manager started this process, even one that is not known here.
 bool is_launched(const Environment& environment);

@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/base/processors.hpp"
 #include "parallel/communicator/mpi_check.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_operations.hpp"
@@ -8,6 +9,7 @@
 #include "parallel/launch/rank_runtime.hpp"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -70,6 +72,29 @@ class PassingVariable {
   bool is_ours_;
 };
 
+/// Lets this thread's sleeps last longer during MPI_Init and MPI_Finalize if the ranks of the node share processors.
+/// Open MPI waits there for other processes by polling every 100 us. With many ranks on a processor, their polls would
+/// take all its time, also from the launcher that they wait for. With the longer sleeps, the ranks of a processor
+/// together poll once per 100 us.
+class RareWaking {
+ public:
+  RareWaking() : usual_(::prctl(PR_GET_TIMERSLACK)) {
+    const std::size_t ranks = launched_ranks_of_node(process_environment), processors = available_processors().count();
+    if (usual_ > 0 && processors > 0 && ranks > processors) {
+      ::prctl(PR_SET_TIMERSLACK, poll_interval * ranks / processors);
+    }
+  }
+  ~RareWaking() {
+    if (usual_ > 0) ::prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(usual_));
+  }
+  RareWaking(const RareWaking&) = delete;
+  RareWaking& operator=(const RareWaking&) = delete;
+
+ private:
+  static constexpr unsigned long poll_interval = 100'000;  ///< ns
+  int usual_;                                              ///< ns
+};
+
 class MpiRuntime final : public RankRuntime {
  public:
   MpiRuntime() {
@@ -79,6 +104,7 @@ class MpiRuntime final : public RankRuntime {
     // another creates its own in it, whose MPI_Init then aborts.
     std::optional<PassingVariable> no_directories;
     if (!is_launched(process_environment)) no_directories.emplace("OMPI_MCA_orte_create_session_dirs", "0");
+    const RareWaking rare;
     // Files may be written through MPI while the communication thread calls it. The minimum requirement is that a
     // thread other than the first may call MPI.
     MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));
@@ -229,6 +255,7 @@ class MpiRuntime final : public RankRuntime {
     if (watch_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&watch_ranks_);
     if (farewell_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&farewell_ranks_);
     MPI_Comm_free(&ranks_);
+    const RareWaking rare;
     MPI_Finalize();
   }
 

@@ -101,6 +101,18 @@ TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
   EXPECT_EQ(reported({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), Told(0, 1)) << "an allocation, not a step";
 }
 
+TEST(Launcher, TellsTheRanksOfThisNodeBeforeMpiBegins) {
+  const auto reported = [](const Variables& variables) {
+    return launched_ranks_of_node([&](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  EXPECT_EQ(reported({}), 1u);
+  EXPECT_EQ(reported({{"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}), 4u);
+  EXPECT_EQ(reported({{"PMI_SIZE", "8"}, {"MPI_LOCALNRANKS", "2"}}), 2u);
+}
+
 TEST(Launcher, SaysHowARunIsMadeToSaveAndEnd) {
   struct {
     Variables variables;
