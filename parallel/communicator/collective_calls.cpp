@@ -42,11 +42,15 @@ class RecordedGroup final : public Communicator {
   }
   Event reduce_scatter(const ExecutionSpace&, const Buffer& all, const Buffer& mine, const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
-    return record({.kind = Kind::reduce_scatter, .count = all.count, .type = all.type, .sum_type = mine.type});
+    return record({.kind = Kind::reduce_scatter,
+                   .count = all.count,
+                   .part = mine.count,
+                   .type = all.type,
+                   .sum_type = mine.type});
   }
   Event all_gather(const ExecutionSpace&, const Buffer& mine, const Buffer& all, const std::string& what) override {
     check_all_gather(mine, all, rank(), size(), what);
-    return record({.kind = Kind::all_gather, .count = all.count, .type = all.type});
+    return record({.kind = Kind::all_gather, .count = all.count, .part = mine.count, .type = all.type});
   }
   Event broadcast(const ExecutionSpace&, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
@@ -97,7 +101,7 @@ CallRecorder::CallRecorder(std::size_t rank, std::size_t ranks, const std::vecto
 
 std::unique_ptr<Exchange> make_exchange(const CollectiveCall& call, Transport& transport, const RankGroup& group,
                                         const ExchangeRules& rules, std::byte* array) {
-  const Parts parts = divide(call.count, group.size());
+  const Parts parts = call.part > 0 ? Parts{call.count, call.part} : divide(call.count, group.size());
   const std::size_t part_bytes = parts.part * bytes_of(call.type);
   std::byte* const mine = array + group.rank * part_bytes;
   switch (call.kind) {
@@ -106,7 +110,7 @@ std::unique_ptr<Exchange> make_exchange(const CollectiveCall& call, Transport& t
     case Kind::reduce_scatter:
       return make_reduce_scatter(transport, group, rules, {call.type, array, parts, call.sum_type, mine});
     case Kind::all_gather:
-      return make_all_gather(transport, group, rules, part_bytes, mine, array);
+      return make_all_gather(transport, group, rules, {call.count * bytes_of(call.type), part_bytes}, mine, array);
     case Kind::broadcast:
       return make_broadcast(transport, group, rules, call.root, call.count * bytes_of(call.type), array);
     default:

@@ -16,6 +16,7 @@ struct CollectiveCall {
   enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast, gather };
   Kind kind = Kind::all_reduce;
   std::size_t count = 0;  ///< elements of the whole array
+  std::size_t part = 0;   ///< elements of a rank's part; 0 if the array is divided evenly
   ElementType type = ElementType::float32;
   ElementType sum_type = ElementType::float32;  ///< of the result of a reduce_scatter
   std::size_t root = 0;                         ///< of a broadcast or a gather

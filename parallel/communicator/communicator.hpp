@@ -107,12 +107,14 @@ class Communicator {
 
   /// Replaces `data` with its sum over ranks, with the same bits on each. bfloat16 is summed in float and rounded once.
   virtual Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) = 0;
-  /// Sums part rank() of `all` over ranks into `mine`. `all` has size() parts of mine.count elements. `mine` may alias
-  /// its part of `all`; the other parts are then left undefined. If `all` is bfloat16, `mine` may be float32, as the
-  /// partial sums are.
+  /// Sums part rank() of `all` over ranks into `mine`. `all` has size() parts of mine.count elements. Its memory has
+  /// all of them, but all.count may be smaller if the array ends in padding: what follows need not be exchanged, and is
+  /// left as it is if it is zero on every rank. `mine` may alias its part of `all`; the other parts are then left
+  /// undefined. If `all` is bfloat16, `mine` may be float32, as the partial sums are.
   virtual Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                                const std::string& what) = 0;
-  /// Copies rank r's `mine` to part r of `all`, on all ranks. `mine` may alias its part of `all`.
+  /// Copies rank r's `mine` to part r of `all`, on all ranks. `mine` may alias its part of `all`. As in reduce_scatter,
+  /// all.count may leave out padding, which need not be copied.
   virtual Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                            const std::string& what) = 0;
   virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,

@@ -24,8 +24,8 @@ static_assert(few_ranks <= most_parts);
 constexpr std::size_t gathered_piece = std::size_t{4} << 20;
 
 bool goes_along_tree(std::size_t ranks, std::size_t bytes) { return ranks > few_ranks && bytes <= short_bytes; }
-bool gathers_along_tree(std::size_t ranks, std::size_t part_bytes) {
-  return ranks > few_ranks && (part_bytes * ranks <= short_bytes || part_bytes <= short_part_bytes);
+bool gathers_along_tree(std::size_t ranks, const Parts& bytes) {
+  return ranks > few_ranks && (bytes.count <= short_bytes || bytes.part <= short_part_bytes);
 }
 
 Parts in_bytes(const Parts& elements, ElementType type) {
@@ -179,12 +179,13 @@ std::unique_ptr<Exchange> make_short_reduce_scatter(Transport& transport, const 
   };
   const auto down = [=, &transport, &group] {
     return std::make_unique<TreePartsExchange>(transport, group.rank, group.size(), 0,
-                                               TreePartsExchange::Direction::down,
-                                               arrays.parts.part * bytes_of(partial), *sums);
+                                               TreePartsExchange::Direction::down, in_bytes(arrays.parts, partial),
+                                               *sums);
   };
-  const auto keep = [=, &transport]() -> std::unique_ptr<Exchange> {
+  const auto keep = [=, &transport, &group]() -> std::unique_ptr<Exchange> {
     const std::array<const void*, 1> sum{*sums};
-    transport.sum(partial, sum, arrays.parts.part, arrays.sum_type, arrays.mine);
+    const std::size_t own = arrays.parts.piece(group.rank, 0, arrays.parts.part).size;
+    transport.sum(partial, sum, own, arrays.sum_type, arrays.mine);
     return nullptr;
   };
   return std::make_unique<Sequence>(std::vector<Sequence::Make>{up, down, keep});
@@ -198,7 +199,7 @@ std::unique_ptr<Exchange> make_tree_gather(Transport& transport, const RankGroup
     *parts = transport.reserve((tree_position(position, ranks).end - position) * part_bytes);
     transport.copy(*parts, mine, part_bytes);
     return std::make_unique<TreePartsExchange>(transport, group.rank, ranks, root, TreePartsExchange::Direction::up,
-                                               part_bytes, *parts);
+                                               Parts{ranks * part_bytes, part_bytes}, *parts);
   };
   const auto put = [=, &transport]() -> std::unique_ptr<Exchange> {
     if (position != 0) return nullptr;
@@ -241,24 +242,21 @@ std::unique_ptr<Exchange> make_reduce_scatter(Transport& transport, const RankGr
 }
 
 std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
-                                          std::size_t part_bytes, const std::byte* mine, std::byte* all) {
+                                          const Parts& bytes, const std::byte* mine, std::byte* all) {
   const std::size_t ranks = group.size();
-  if (part_bytes == 0) return nothing();
-  if (!gathers_along_tree(ranks, part_bytes)) {
-    const NodeMap& map = part_bytes * ranks <= short_bytes ? *group.flat : levels_of_copy(group);
-    return std::make_unique<AllGatherExchange>(transport, group.rank, map, rules.bucket,
-                                               Parts{part_bytes * ranks, part_bytes}, mine, all);
+  if (bytes.count == 0) return nothing();
+  if (!gathers_along_tree(ranks, bytes)) {
+    const NodeMap& map = bytes.count <= short_bytes ? *group.flat : levels_of_copy(group);
+    return std::make_unique<AllGatherExchange>(transport, group.rank, map, rules.bucket, bytes, mine, all);
   }
   // Each rank gathers the parts of its subtree at their final position.
-  std::byte* const own = all + group.rank * part_bytes;
+  std::byte* const own = all + group.rank * bytes.part;
   const auto up = [=, &transport, &group] {
-    if (own != mine) transport.copy(own, mine, part_bytes);
-    return std::make_unique<TreePartsExchange>(transport, group.rank, ranks, 0, TreePartsExchange::Direction::up,
-                                               part_bytes, own);
+    if (own != mine) transport.copy(own, mine, bytes.piece(group.rank, 0, bytes.part).size);
+    return std::make_unique<TreePartsExchange>(transport, group.rank, ranks, 0, TreePartsExchange::Direction::up, bytes,
+                                               own);
   };
-  const auto down = [=, &transport, &group] {
-    return make_broadcast(transport, group, rules, 0, part_bytes * ranks, all);
-  };
+  const auto down = [=, &transport, &group] { return make_broadcast(transport, group, rules, 0, bytes.count, all); };
   return std::make_unique<Sequence>(std::vector<Sequence::Make>{up, down});
 }
 
@@ -271,7 +269,7 @@ std::unique_ptr<Exchange> make_broadcast(Transport& transport, const RankGroup& 
 std::unique_ptr<Exchange> make_gather(Transport& transport, const RankGroup& group, std::size_t root,
                                       std::size_t part_bytes, const std::byte* mine, std::byte* all) {
   if (part_bytes == 0) return nothing();
-  if (gathers_along_tree(group.size(), part_bytes)) {
+  if (gathers_along_tree(group.size(), {group.size() * part_bytes, part_bytes})) {
     return make_tree_gather(transport, group, root, part_bytes, mine, all);
   }
   return std::make_unique<DirectGather>(transport, group, root, part_bytes, mine, all);

@@ -8,7 +8,8 @@
 #include <memory>
 
 /// The algorithm of each operation, chosen by array size and node layout, the same on every rank. Arrays are on the
-/// host. The arrays and `group` must outlive the exchange. See Communicator for what each operation does.
+/// host. The arrays and `group` must outlive the exchange. See Communicator for what each operation does. The last
+/// parts of an array may be short or empty.
 namespace mylos::parallel {
 
 /// Settings that all operations share.
@@ -22,7 +23,7 @@ std::unique_ptr<Exchange> make_all_reduce(Transport& transport, const RankGroup&
 std::unique_ptr<Exchange> make_reduce_scatter(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
                                               const SumArrays& arrays);
 std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
-                                          std::size_t part_bytes, const std::byte* mine, std::byte* all);
+                                          const Parts& bytes, const std::byte* mine, std::byte* all);
 std::unique_ptr<Exchange> make_broadcast(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
                                          std::size_t root, std::size_t bytes, std::byte* data);
 /// `all` is written only on the root.

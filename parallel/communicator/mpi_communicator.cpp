@@ -59,12 +59,12 @@ class MpiCommunicator final : public MpiRanks {
       return alone(space, all, mine, [&](Communicator& self) { return self.reduce_scatter(space, all, mine, what); });
     }
     HostImage whole = image_of(space, all);
-    const auto make = [rules = context_.rules, type = all.type, parts = divide(all.count, size()),
+    const auto make = [rules = context_.rules, type = all.type, parts = Parts{all.count, mine.count},
                        sum_type = mine.type](Transport& transport, const RankGroup& group, std::byte* input,
                                              std::byte* result) {
       return make_reduce_scatter(transport, group, rules, {type, input, parts, sum_type, result});
     };
-    return submit(std::move(operation), std::move(whole), result_image(space, mine), make);
+    return submit(std::move(operation), std::move(whole), result_image(space, own_part(mine, all)), make);
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
@@ -74,9 +74,9 @@ class MpiCommunicator final : public MpiRanks {
     if (is_alone()) {
       return alone(space, mine, all, [&](Communicator& self) { return self.all_gather(space, mine, all, what); });
     }
-    HostImage part = image_of(space, mine);
-    const auto make = [rules = context_.rules, bytes = bytes_of(mine)](Transport& transport, const RankGroup& group,
-                                                                       std::byte* input, std::byte* result) {
+    HostImage part = image_of(space, own_part(mine, all));
+    const auto make = [rules = context_.rules, bytes = Parts{bytes_of(all), bytes_of(mine)}](
+                          Transport& transport, const RankGroup& group, std::byte* input, std::byte* result) {
       return make_all_gather(transport, group, rules, bytes, input, result);
     };
     return submit(std::move(operation), std::move(part), result_image(space, all), make);
@@ -157,6 +157,11 @@ class MpiCommunicator final : public MpiRanks {
   }
 
   bool is_alone() const { return size() == 1; }
+  /// Returns `mine` without the padding that follows the elements of `all`.
+  Buffer own_part(Buffer mine, const Buffer& all) const {
+    mine.count = Parts{all.count, mine.count}.piece(rank(), 0, mine.count).size;
+    return mine;
+  }
   /// Runs an operation of a group of one, which copies `from` to `to`.
   template <class Copy>
   Event alone(const ExecutionSpace& space, const Buffer& from, const Buffer& to, const Copy& copy) {

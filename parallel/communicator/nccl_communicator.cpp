@@ -158,7 +158,10 @@ class NcclCommunicator final : public Communicator {
     const std::shared_ptr<NcclLink> link = connected(space);
     OperationName operation_name = name("reduce-scatter of", what, all);
     if (in_order(all.type)) {
-      const SumArrays arrays{all.type, static_cast<const std::byte*>(all.data), divide(all.count, size()), mine.type,
+      const SumArrays arrays{all.type,
+                             static_cast<const std::byte*>(all.data),
+                             {all.count, mine.count},
+                             mine.type,
                              static_cast<std::byte*>(mine.data)};
       return submit_exchange(space, link, std::move(operation_name),
                              [=](Transport& transport, const RankGroup& group, const ExchangeRules& rules) {

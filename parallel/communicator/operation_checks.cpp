@@ -18,10 +18,14 @@ void check_sum(ElementType type, const std::string& what) {
   require(type != ElementType::byte, fmt::format("{}: bytes have no sum", what));
 }
 
-void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, const std::string& what) {
+/// Whether an array may end in padding, which it leaves out. A group of one has none.
+enum class Padding { none, at_end };
+
+void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, Padding padding, const std::string& what) {
   check_memory(all, what);
   check_memory(mine, what);
-  require(all.count == mine.count * ranks,
+  const std::size_t most = mine.count * ranks;
+  require(all.count == most || (padding == Padding::at_end && ranks > 1 && all.count < most),
           fmt::format("{}: {} elements for {} parts of {}", what, all.count, ranks, mine.count));
   require(all.memory == mine.memory, fmt::format("{}: a part is on the host and the whole on the device", what));
 }
@@ -37,6 +41,13 @@ void check_overlap(const Buffer& all, const Buffer& mine, std::size_t rank, cons
           fmt::format("{}: what rank {} has overlaps the array of all, but is not its part {}", what, rank, rank));
 }
 
+void check_gathered(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t ranks, Padding padding,
+                    const std::string& what) {
+  check_parts(all, mine, ranks, padding, what);
+  require(all.type == mine.type, fmt::format("{}: a part has another type than the whole", what));
+  check_overlap(all, mine, rank, what);
+}
+
 }  // namespace
 
 std::size_t bytes_of(const Buffer& buffer) { return buffer.count * bytes_of(buffer.type); }
@@ -48,7 +59,7 @@ void check_all_reduce(const Buffer& data, const std::string& what) {
 
 void check_reduce_scatter(const Buffer& all, const Buffer& mine, std::size_t rank, std::size_t ranks,
                           const std::string& what) {
-  check_parts(all, mine, ranks, what);
+  check_parts(all, mine, ranks, Padding::at_end, what);
   check_sum(all.type, what);
   const bool widened = all.type == ElementType::bfloat16 && mine.type == ElementType::float32;
   require(all.type == mine.type || widened, fmt::format("{}: sums have another type than what is summed", what));
@@ -57,9 +68,7 @@ void check_reduce_scatter(const Buffer& all, const Buffer& mine, std::size_t ran
 
 void check_all_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t ranks,
                       const std::string& what) {
-  check_parts(all, mine, ranks, what);
-  require(all.type == mine.type, fmt::format("{}: a part has another type than the whole", what));
-  check_overlap(all, mine, rank, what);
+  check_gathered(mine, all, rank, ranks, Padding::at_end, what);
 }
 
 void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, const std::string& what) {
@@ -70,7 +79,7 @@ void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, co
 void check_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t root, std::size_t ranks,
                   const std::string& what) {
   require(root < ranks, fmt::format("{}: to rank {} of {}", what, root, ranks));
-  if (rank == root) return check_all_gather(mine, all, rank, ranks, what);
+  if (rank == root) return check_gathered(mine, all, rank, ranks, Padding::none, what);
   check_memory(mine, what);
 }
 

@@ -110,22 +110,26 @@ Exchange::Progress TreeSumExchange::advance() {
 }
 
 TreePartsExchange::TreePartsExchange(Transport& transport, std::size_t rank, std::size_t ranks, std::size_t root,
-                                     Direction direction, std::size_t part_bytes, std::byte* parts)
+                                     Direction direction, const Parts& bytes, std::byte* array)
     : transport_(transport),
       ranks_(ranks),
       root_(root),
       number_(position_of(rank, root, ranks)),
       position_(tree_position(number_, ranks)),
       direction_(direction),
-      part_bytes_(part_bytes),
-      parts_(parts),
+      bytes_(bytes),
+      array_(array),
       messages_(transport.make_messages()) {}
+
+std::size_t TreePartsExchange::size_of(std::size_t first, std::size_t end) const {
+  return std::min(bytes_.count, end * bytes_.part) - std::min(bytes_.count, first * bytes_.part);
+}
 
 void TreePartsExchange::begin_children(Messages& messages) {
   for (const std::size_t child : position_.children) {
     const std::size_t rank = member_at(child, root_, ranks_);
-    std::byte* const data = parts_ + (child - number_) * part_bytes_;
-    const std::size_t bytes = (tree_position(child, ranks_).end - child) * part_bytes_;
+    std::byte* const data = array_ + (child - number_) * bytes_.part;
+    const std::size_t bytes = size_of(child, tree_position(child, ranks_).end);
     if (direction_ == Direction::up) {
       messages.receive(rank, data, bytes);
     } else {
@@ -136,11 +140,11 @@ void TreePartsExchange::begin_children(Messages& messages) {
 
 void TreePartsExchange::begin_parent(Messages& messages) {
   if (!position_.parent) return;
-  const std::size_t rank = member_at(*position_.parent, root_, ranks_), bytes = (position_.end - number_) * part_bytes_;
+  const std::size_t rank = member_at(*position_.parent, root_, ranks_), bytes = size_of(number_, position_.end);
   if (direction_ == Direction::up) {
-    messages.send(rank, parts_, bytes);
+    messages.send(rank, array_, bytes);
   } else {
-    messages.receive(rank, parts_, bytes);
+    messages.receive(rank, array_, bytes);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "parallel/communicator/exchange_size.hpp"
+#include "parallel/communicator/parts.hpp"
 #include "parallel/communicator/transport.hpp"
 #include "parallel/communicator/tree_accumulator.hpp"
 
@@ -68,25 +69,27 @@ class TreeSumExchange final : public Exchange {
   std::unique_ptr<Messages> sum_;
 };
 
-/// A gather (up) or scatter (down) along the tree over ranks, numbered from a root. `parts` holds the parts of the
-/// rank's subtree, its own first.
+/// A gather (up) or scatter (down) along the tree over ranks, numbered from a root. `array` holds the parts of the
+/// rank's subtree, its own first. `bytes`: the parts of ranks in the order of the tree; the last ones may be short.
 class TreePartsExchange final : public Exchange {
  public:
   enum class Direction { up, down };
   TreePartsExchange(Transport& transport, std::size_t rank, std::size_t ranks, std::size_t root, Direction direction,
-                    std::size_t part_bytes, std::byte* parts);
+                    const Parts& bytes, std::byte* array);
   Progress advance() override;
 
  private:
   void begin_children(Messages& messages);
   void begin_parent(Messages& messages);
+  /// Bytes of the parts of the ranks [first, end) of the tree.
+  std::size_t size_of(std::size_t first, std::size_t end) const;
 
   Transport& transport_;
   std::size_t ranks_, root_, number_;  ///< number of this rank in the tree, whose root is 0
   TreePosition position_;
   Direction direction_;
-  std::size_t part_bytes_;
-  std::byte* parts_;
+  Parts bytes_;
+  std::byte* array_;
   int stage_ = 0;
   std::unique_ptr<Messages> messages_;
 };

@@ -2,6 +2,7 @@
 
 #include "core/kernels/activation.hpp"
 #include "core/trace.hpp"
+#include "parallel/sharding/unit_buffer.hpp"
 
 #include <fmt/format.h>
 
@@ -71,7 +72,7 @@ Event AllReducedGradients::reduce(std::span<const Sent> units) {
   for (const Sent& each : units) {
     std::string label = fmt::format("gradients of {}", store_.table().units()[each.unit].name);
     if (splits_) {
-      parts.push_back({buffer_of(part_of(each.unit)), each.all, std::move(label)});
+      parts.push_back({buffer_of(part_of(each.unit)), without_padding(each.all, store_, each.unit), std::move(label)});
     } else {
       wholes.push_back({each.all, std::move(label)});
     }

@@ -2,6 +2,7 @@
 
 #include "core/element_type.hpp"
 #include "core/kernels/activation.hpp"
+#include "parallel/sharding/unit_buffer.hpp"
 
 #include <fmt/format.h>
 
@@ -73,7 +74,7 @@ void ParameterGatherer::gather(const ExecutionSpace& space, std::span<const std:
   for (const std::size_t slot : slots) {
     const std::size_t unit = slots_.unit_in(slot);
     const Vector<std::byte> all = whole(slot);
-    arrays.push_back({buffer_of(own_slice(space, unit, all)), buffer_of(all),
+    arrays.push_back({buffer_of(own_slice(space, unit, all)), without_padding(buffer_of(all), store_, unit),
                       fmt::format("gather {}", store_.table().units()[unit].name)});
   }
   const Event gathered = ranks_.all_gather_coalesced(space, arrays);

@@ -4,6 +4,7 @@
 #include "core/kernels/activation.hpp"
 #include "core/kernels/elementwise.hpp"
 #include "core/trace.hpp"
+#include "parallel/sharding/unit_buffer.hpp"
 
 #include <fmt/format.h>
 
@@ -83,12 +84,12 @@ void ShardedGradients::reduce(std::size_t unit) {
 Buffer ShardedGradients::rounded_if_exchanged(Slot& slot) {
   const std::size_t capacity = store_.capacity(slot.unit);
   const Vector<float> gradients = slice(slot.memory, 0, capacity);
-  if (slot.rounded.extent(0) == 0) return buffer_of(gradients);
+  if (slot.rounded.extent(0) == 0) return without_padding(buffer_of(gradients), store_, slot.unit);
   if (slot.lent != no_unit) replicas_.finish(space_, slot.lent);
   slot.lent = no_unit;
   const Vector<bfloat16> rounded = slice(slot.rounded, 0, capacity);
   convert<float, bfloat16>(space_, gradients, rounded);
-  return buffer_of(rounded);
+  return without_padding(buffer_of(rounded), store_, slot.unit);
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "parallel/sharding/sharded_gradients.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "parallel/sharding/unit_batch.hpp"
+#include "parallel/sharding/unit_buffer.hpp"
 
 #include <fmt/format.h>
 
@@ -251,7 +252,8 @@ class WholeValuesStrategy : public SlicedStrategy {
       if (rounded != nullptr && !std::exchange(rounded->is_current, false)) {
         round_master_weights(space, slices_[unit].master, store_.precision(), mine);
       }
-      arrays.push_back({buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit))});
+      arrays.push_back({buffer_of(mine), without_padding(buffer_of(values), store_, unit),
+                        fmt::format("values of {}", unit_name(unit))});
     }
     const Event gathered = ranks_.all_gather_coalesced(space, arrays);
     for (const std::size_t unit : units) gathered_[unit] = gathered;

@@ -107,6 +107,35 @@ TEST_P(CommunicatorContract, AllGatherGivesAllPartsToAll) {
   check_all_gather<std::int64_t>(space, ranks, Mine::apart);
 }
 
+TEST_P(CommunicatorContract, PaddingAtTheEndNeedNotBeExchanged) {
+  for (const std::size_t size : {1u, 2u, 1000u, 40001u}) {
+    // Two ranks have elements; a group of one has no padding.
+    const std::size_t part = ranks.size() == 1 ? size : (2 * size + 2) / 3, capacity = part * ranks.size();
+    const auto padded = [&](std::vector<float> values) {
+      values.resize(size);
+      values.resize(capacity);
+      return values;
+    };
+    const auto own = [&](const std::vector<float>& values) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(ranks.rank() * part);
+      return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(part));
+    };
+    const Vector<float> all = on_device(padded(values_of<float>(ranks.rank(), size, 2)));
+    const Vector<float> mine("test::part", part);
+    Buffer used = whole(all);
+    used.count = size;
+    ranks.reduce_scatter(space, used, whole(mine), "test").wait(space);
+    const std::vector<float> sum = padded(converted<float>(tree_sum<float>(ranks.size(), size, 2)));
+    EXPECT_TRUE(same_sums(on_host(mine), own(sum), ranks.size(), order)) << size << " elements";
+    const std::vector<float> values = padded(values_of<float>(0, size, 3));
+    const Vector<float> gathered("test::all", capacity);
+    used = whole(gathered);
+    used.count = size;
+    ranks.all_gather(space, whole(on_device(own(values))), used, "test").wait(space);
+    EXPECT_TRUE(same_bytes(on_host(gathered), values)) << size << " elements";
+  }
+}
+
 TEST_P(CommunicatorContract, BroadcastGivesTheRootsArrayToAll) {
   for (const std::size_t size : sizes) {
     for (const std::size_t root : {std::size_t{0}, ranks.size() - 1}) {
@@ -244,6 +273,11 @@ TEST_P(CommunicatorContract, SizesAndTypesThatDoNotFitAreTheCallersFault) {
   const Vector<std::int64_t> integers("test::integers", 3);
   EXPECT_THAT(tests::error_of([&] { ranks.all_gather(space, whole(two), whole(three), "units"); }),
               HasSubstr("units: " + std::to_string(3 * ranks.size()) + " elements for"));
+  if (ranks.rank() == 0) {
+    const Vector<float> one("test::one", 1);
+    EXPECT_THAT(tests::error_of([&] { ranks.gather(space, whole(two), whole(one), 0, "units"); }),
+                HasSubstr("units: 1 elements for"));
+  }
   EXPECT_THAT(tests::error_of([&] { ranks.reduce_scatter(space, whole(three), whole(integers), "units"); }),
               HasSubstr("units: sums have another type"));
   EXPECT_THAT(tests::error_of([&] { ranks.broadcast(space, whole(two), ranks.size(), "units"); }),

@@ -86,8 +86,8 @@ TEST(Exchanges, GathersBringEveryPartToItsPlace) {
       Values all(size, size * part), gathered(size, size * part);
       CountingRanks ranks(nodes, CountingRanks::Data::moved);
       ranks.run([&](Transport& transport, const RankGroup& group) {
-        return make_all_gather(transport, group, {.bucket = 1}, part * sizeof(float), mine.bytes(group.rank),
-                               all.bytes(group.rank));
+        return make_all_gather(transport, group, {.bucket = 1}, {size * part * sizeof(float), part * sizeof(float)},
+                               mine.bytes(group.rank), all.bytes(group.rank));
       });
       ranks.run([&](Transport& transport, const RankGroup& group) {
         return make_gather(transport, group, root, part * sizeof(float), mine.bytes(group.rank),
@@ -103,6 +103,62 @@ TEST(Exchanges, GathersBringEveryPartToItsPlace) {
   }
 }
 
+TEST(Exchanges, LeavePaddingAtTheEndAsItIs) {
+  const std::vector<std::size_t> uneven{0, 0, 0, 1, 1, 2, 2, 2, 2, 2};
+  for (const std::vector<std::size_t>& nodes : {nodes_of(5, 1), nodes_of(12, 4), nodes_of(33, 8), uneven}) {
+    for (const Parts& parts : {Parts{3, 2}, Parts{1, 1024}, Parts{5000, 1024}, Parts{40001, 20000}}) {
+      SCOPED_TRACE(testing::Message() << nodes.size() << " ranks, " << parts.count << " in parts of " << parts.part);
+      const std::size_t size = nodes.size(), whole = size * parts.part;
+      const Parts bytes{parts.count * sizeof(float), parts.part * sizeof(float)};
+      Values mine(size, parts.part), all(size, whole), sums(size, whole);
+      const std::vector<float> expected = sums.tree_sum();
+      const auto original = sums.of;  // also of `all`
+      CountingRanks ranks(nodes, CountingRanks::Data::moved);
+      ranks.run([&](Transport& transport, const RankGroup& group) {
+        return make_all_gather(transport, group, {.bucket = 1}, bytes, mine.bytes(group.rank), all.bytes(group.rank));
+      });
+      ranks.run([&](Transport& transport, const RankGroup& group) {
+        std::byte* const array = sums.bytes(group.rank);
+        return make_reduce_scatter(
+            transport, group, {.bucket = 1},
+            {ElementType::float32, array, parts, ElementType::float32, array + group.rank * bytes.part});
+      });
+      for (std::size_t rank = 0; rank < size; ++rank) {
+        for (std::size_t i = 0; i < whole; ++i) {
+          const float gathered = mine.of[i / parts.part][i % parts.part];
+          ASSERT_EQ(all.of[rank][i], i < parts.count ? gathered : original[rank][i]) << i;
+        }
+        for (std::size_t i = rank * parts.part; i < (rank + 1) * parts.part; ++i) {
+          ASSERT_NEAR(sums.of[rank][i], i < parts.count ? expected[i] : original[rank][i], 0.01f) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Exchanges, PaddingTakesNoMessages) {
+  constexpr std::size_t part = 4096, count = 3 * part + 8;  // bytes
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(4096 * part);
+  for (const std::size_t ranks : {9u, 64u, 256u, 4096u}) {
+    const Parts parts{count / sizeof(float), part / sizeof(float)};
+    for (const bool sums : {false, true}) {
+      CountingRanks all(nodes_of(ranks, 8), CountingRanks::Data::counted);
+      std::size_t messages = 0, bytes = 0;
+      for (const ExchangeCount& each : all.run([&](Transport&transport, const RankGroup&group) {
+             std::byte* const mine = memory.get() + group.rank * part;
+             return sums ? make_reduce_scatter(transport, group, {},
+                                               {ElementType::float32, memory.get(), parts, ElementType::float32, mine})
+                         : make_all_gather(transport, group, {}, {count, part}, mine, memory.get());
+           })) {
+        messages += each.messages;
+        bytes += each.bytes;
+      }
+      EXPECT_LE(messages, 2 * ranks) << ranks << " ranks";
+      EXPECT_LE(bytes, 2 * ranks * count) << ranks << " ranks";
+    }
+  }
+}
+
 /// An operation on a float array of `bytes`, in memory that is never accessed.
 struct Operation {
   enum class Kind { all_reduce, reduce_scatter, all_gather } kind;
@@ -114,7 +170,8 @@ struct Operation {
       std::byte* const mine = array + group.rank * part * bytes_of(type);
       if (kind == Kind::all_reduce) return make_all_reduce(transport, group, rules, type, count, array);
       if (kind == Kind::all_gather) {
-        return make_all_gather(transport, group, rules, part * bytes_of(type), mine, array);
+        const std::size_t part_bytes = part * bytes_of(type);
+        return make_all_gather(transport, group, rules, {group.size() * part_bytes, part_bytes}, mine, array);
       }
       return make_reduce_scatter(transport, group, rules,
                                  {type, array, divide(part * group.size(), group.size()), type, mine});

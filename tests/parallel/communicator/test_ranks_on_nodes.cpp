@@ -80,7 +80,8 @@ TEST(RanksOnNodes, SumAndGatherAsPromisedAndSendWhatIsCounted) {
             on_nodes, "all-gather",
             [&] { ranks.all_gather(space, on_host(mine), on_host(gathered), "test").wait(space); },
             [&](Transport& transport, const RankGroup& group) {
-              return make_all_gather(transport, group, rules, part * 4, all + group.rank * part * 4, all);
+              return make_all_gather(transport, group, rules, {part * 4 * group.size(), part * 4},
+                                     all + group.rank * part * 4, all);
             });
         expect_counts(
             on_nodes, "all-reduce", [&] { ranks.all_reduce(space, on_host(data), "test").wait(space); },

@@ -70,7 +70,10 @@ class CountedGathers : public ::testing::Test {
   /// Returns the bytes that a rank sends to the others when these units are gathered.
   std::uint64_t bytes_of(const UnitList& list) const {
     std::uint64_t bytes = 0;
-    for (const std::size_t unit : list) bytes += model.store.capacity(unit) / ranks.size() * (ranks.size() - 1) * 4;
+    for (const std::size_t unit : list) {
+      const Parts parts{model.table.units()[unit].size, model.store.capacity(unit) / ranks.size()};
+      bytes += parts.piece(ranks.rank(), 0, parts.part).size * (ranks.size() - 1) * 4;
+    }
     return bytes;
   }
   std::uint64_t bytes_of(const PassGathers& gathers) const {

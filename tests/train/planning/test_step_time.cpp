@@ -92,7 +92,7 @@ TEST(ExchangeCost, ByNodeSendsWhatExchangesOverMpiSend) {
         };
         expect(all_gather_cost(by_node, ranks, bytes), [=](Transport& transport, const RankGroup& group) {
           const std::size_t part = count * bytes_of(type) / ranks;
-          return make_all_gather(transport, group, {}, part, array + group.rank * part, array);
+          return make_all_gather(transport, group, {}, {ranks * part, part}, array + group.rank * part, array);
         });
         expect(reduce_scatter_cost(by_node, ranks, bytes, partial), [=](Transport& transport, const RankGroup& group) {
           return make_reduce_scatter(transport, group, {}, {type, array, divide(count, ranks), type, array});
