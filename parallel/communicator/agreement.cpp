@@ -25,11 +25,18 @@ Buffer host_buffer(T* data, std::size_t count) {
   return {data, count, element_type<T>, MemoryKind::host};
 }
 
+/// Submits the exchange that gathers `count` elements of each rank in `all`.
+template <class T>
+Event begin_gather(Communicator& ranks, T* mine, std::size_t count, std::vector<T>& all) {
+  const ExecutionSpace space;
+  all.resize(count * ranks.size());
+  return ranks.all_gather(space, host_buffer(mine, count), host_buffer(all.data(), all.size()), "agreement");
+}
+
 template <class T>
 std::vector<T> gather_all(Communicator& ranks, T* mine, std::size_t count) {
-  const ExecutionSpace space;
-  std::vector<T> all(count * ranks.size());
-  ranks.all_gather(space, host_buffer(mine, count), host_buffer(all.data(), all.size()), "agreement").wait(space);
+  std::vector<T> all;
+  begin_gather(ranks, mine, count, all).wait(ExecutionSpace());
   return all;
 }
 
@@ -55,11 +62,22 @@ double sum(Communicator& ranks, double value) {
 }
 
 std::int64_t maximum(Communicator& ranks, std::int64_t value) {
-  const std::vector<std::int64_t> all = gather(ranks, value);
-  return *std::max_element(all.begin(), all.end());
+  return PendingMaximum(ranks, {&value, 1}).wait().front();
 }
 
 std::int64_t minimum(Communicator& ranks, std::int64_t value) { return -maximum(ranks, -value); }
+
+PendingMaximum::PendingMaximum(Communicator& ranks, std::span<const std::int64_t> values)
+    : mine_(values.begin(), values.end()), exchange_(begin_gather(ranks, mine_.data(), mine_.size(), all_)) {}
+
+PendingMaximum::~PendingMaximum() { exchange_.wait_for_its_end(); }
+
+std::vector<std::int64_t> PendingMaximum::wait() const {
+  exchange_.wait(ExecutionSpace());
+  std::vector<std::int64_t> most = mine_;
+  for (std::size_t i = 0; i < all_.size(); ++i) most[i % most.size()] = std::max(most[i % most.size()], all_[i]);
+  return most;
+}
 
 void sum_in_place(Communicator& ranks, std::span<double> values) {
   const ExecutionSpace space;

@@ -4,6 +4,7 @@
 #include "parallel/communicator/communicator.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <stdexcept>
@@ -26,6 +27,26 @@ class SharedError : public std::runtime_error {
 double sum(Communicator& ranks, double value);
 std::int64_t maximum(Communicator& ranks, std::int64_t value);
 std::int64_t minimum(Communicator& ranks, std::int64_t value);
+
+/// The maximum of values over ranks, whose exchange runs while the caller does other work. The exchange comes before
+/// all operations that are submitted later, so waiting for it does not wait for them.
+class PendingMaximum {
+ public:
+  /// Submits the exchange. All ranks must pass the same number of values.
+  PendingMaximum(Communicator& ranks, std::span<const std::int64_t> values);
+  /// Returns when the exchange has ended, even if it failed.
+  ~PendingMaximum();
+  PendingMaximum(const PendingMaximum&) = delete;
+  PendingMaximum& operator=(const PendingMaximum&) = delete;
+
+  /// Waits for the exchange. Returns the maximum of each value.
+  std::vector<std::int64_t> wait() const;
+
+ private:
+  std::vector<std::int64_t> mine_, all_;
+  Event exchange_;
+};
+
 /// Replaces `values` with their sum over ranks, element by element.
 void sum_in_place(Communicator& ranks, std::span<double> values);
 

@@ -1,6 +1,7 @@
 #include "parallel/communicator/agreement.hpp"
 
 #include "tests/support/launch.hpp"
+#include "tests/support/shared_directory.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -9,10 +10,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,6 +57,44 @@ TEST(Agreement, NumbersAreSummedComparedAndGathered) {
   const std::vector<double> two = gather(world(), std::vector<double>{0.5, static_cast<double>(rank())});
   ASSERT_EQ(two.size(), 2 * world().size());
   EXPECT_EQ(two.back(), static_cast<double>(ranks() - 1));
+}
+
+/// The other ranks join the later operation when the first rank has the maximum.
+TEST(Agreement, APendingMaximumDoesNotWaitForLaterOperations) {
+  const tests::SharedDirectory directory;
+  const std::filesystem::path known = directory / "known";
+  const ExecutionSpace space;
+  const PendingMaximum pending(world(), std::array{rank(), -rank()});
+  double value = 1.0;
+  const auto submit = [&] {
+    return world().all_reduce(space, {&value, 1, ElementType::float64, MemoryKind::host}, "");
+  };
+  Event later;
+  if (rank() == 0) later = submit();
+  EXPECT_EQ(pending.wait(), (std::vector{ranks() - 1, std::int64_t{0}}));
+  if (rank() == 0) {
+    tests::write_file(known, "");
+  } else {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!std::filesystem::exists(known) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_TRUE(std::filesystem::exists(known)) << "the first rank waits for the later operation";
+    later = submit();
+  }
+  later.wait(space);
+  EXPECT_EQ(value, static_cast<double>(ranks()));
+}
+
+/// An exception may come before the maximum is waited for. The last rank joins late.
+TEST(Agreement, APendingMaximumKeepsItsMemoryUntilTheExchangeEnds) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  const tests::SharedDirectory directory;
+  const std::filesystem::path ended = directory / "ended";
+  if (rank() == ranks() - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_FALSE(std::filesystem::exists(ended)) << "the first rank has left its exchange behind";
+  }
+  { const PendingMaximum unread(world(), std::array{rank()}); }
+  if (rank() == 0) tests::write_file(ended, "");
 }
 
 TEST(Agreement, TextsOfOtherLengthsComeWhole) {
