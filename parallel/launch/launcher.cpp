@@ -128,9 +128,8 @@ std::string stop_advice(const Environment& environment) {
 std::string termination_notice(const Environment& environment) {
   if (launcher_kind(environment) != LauncherKind::open_mpi) return "";
   return fmt::format(
-      "signalled to end: saves at the end of this step, but mpirun kills its ranks {:g} s after SIGTERM or Ctrl-C, "
-      "whether "
-      "they have saved or not; next time send SIGUSR1 to mpirun, which lets them save",
+      "signalled to end: saves at the end of a step, but mpirun kills its ranks {:g} s after SIGTERM or Ctrl-C, "
+      "whether they have saved or not; next time send SIGUSR1 to mpirun, which lets them save",
       kill_delay(environment));
 }
 

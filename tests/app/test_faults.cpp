@@ -295,7 +295,7 @@ TEST_F(Faults, WhatMpirunKillsInASaveSaysSoAndLeavesEarlierCheckpoints) {
     const ProgramRun run = run_and_signal(run_words, signal);
     EXPECT_NE(run.exit_code, 0);
     EXPECT_EQ(count(run.errors,
-                    "mylos: signalled to end: saves at the end of this step, but mpirun kills its ranks 1 s after "
+                    "mylos: signalled to end: saves at the end of a step, but mpirun kills its ranks 1 s after "
                     "SIGTERM or Ctrl-C"),
               1u)
         << run.errors;
