@@ -41,17 +41,18 @@ inline auto members(RunOutcome& outcome) {
   return std::tie(outcome.losses, outcome.norms, outcome.scales, outcome.before, outcome.after, outcome.weights);
 }
 
-/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does: it asks for
-/// the end in the report of the step before, when the last step has been launched. No evaluation and no checkpoint may
-/// follow either of the two.
+/// Records the reports of a run. If `last_step` is not 0, ends the run after that step as a signal does, which comes
+/// when the step is launched.
 class OutcomeRecorder final : public train::Reporter {
  public:
   OutcomeRecorder(RunOutcome& outcome, std::size_t last_step) : outcome_(outcome), last_step_(last_step) {}
+  void launch(std::size_t step) override {
+    if (step == last_step_) std::raise(SIGUSR1);
+  }
   void step(const train::StepReport& report) override {
     outcome_.losses.push_back(report.loss);
     outcome_.norms.push_back(report.gradient_norm);
     outcome_.scales.push_back(report.loss_scale.value_or(1.0));
-    if (report.step + 1 == last_step_) std::raise(SIGUSR1);
   }
 
  private:

@@ -1,7 +1,9 @@
 #include "train/engine/agreed_reports.hpp"
 
-#include "parallel/communicator/agreement.hpp"
+#include "core/base/error.hpp"
 #include "parallel/communicator/file_work.hpp"
+
+#include <array>
 
 namespace mylos::train {
 namespace {
@@ -20,14 +22,30 @@ void AgreedReports::tell(const std::function<void(Reporter&)>& tell) {
   }
 }
 
-int AgreedReports::agree(int signal) {
-  const std::int64_t most = parallel::maximum(ranks_, failure_ ? failed : signal);
-  if (most == failed) {
+RankRequests AgreedReports::agree(const RankRequests& own) {
+  begin_agreement(own);
+  return end_agreement(own);
+}
+
+void AgreedReports::begin_agreement(const RankRequests& own) {
+  require(!pending_, "agreed reports: the last agreement has not ended");
+  pending_.emplace(ranks_, std::array{failure_ ? failed : std::int64_t{own.signal}, std::int64_t{own.checkpoint}});
+}
+
+RankRequests AgreedReports::end_agreement(const RankRequests& own) {
+  require(pending_.has_value(), "agreed reports: no agreement has begun");
+  if (ranks_.size() == 1) {
+    pending_.reset();
+    begin_agreement(own);
+  }
+  const std::vector<std::int64_t> most = pending_->wait();
+  pending_.reset();
+  if (most[0] == failed) {
     parallel::on_every_rank(ranks_, [this] {
       if (failure_) std::rethrow_exception(failure_);
     });
   }
-  return static_cast<int>(most);
+  return {.signal = static_cast<int>(most[0]), .checkpoint = most[1] != 0};
 }
 
 }  // namespace mylos::train

@@ -1,13 +1,20 @@
 #pragma once
 
-#include "parallel/communicator/communicator.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "train/engine/report.hpp"
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace mylos::train {
+
+/// Requests of a rank that all ranks follow.
+struct RankRequests {
+  int signal = 0;           ///< the signal to stop for, or 0
+  bool checkpoint = false;  ///< whether to save a checkpoint
+};
 
 /// Calls the reporters of this rank, if it has any. An exception from a reporter is kept until all ranks agree on it,
 /// so that other ranks do not wait in a collective for a failed rank.
@@ -19,14 +26,21 @@ class AgreedReports {
 
   /// Calls `tell` with each reporter of this rank. Does nothing after an error.
   void tell(const std::function<void(Reporter&)>& tell);
-  /// Returns the largest signal received by any rank, or 0 if there is none. Collective. Errors: rethrows a reporter's
-  /// error on every rank.
-  int agree(int signal);
+  /// Returns the largest signal of any rank, and whether any rank requests a checkpoint. Collective. Errors: rethrows a
+  /// reporter's error on every rank.
+  RankRequests agree(const RankRequests& own);
+  /// Submits the exchange of an agreement on `own` and on reporters' errors so far. end_agreement does not wait for
+  /// operations that are submitted in between. Collective.
+  void begin_agreement(const RankRequests& own);
+  /// Waits for the exchange, and returns or throws what `agree` does. A rank alone agrees on `own`, its latest
+  /// requests. Several ranks agree on what has changed since begin_agreement next time. Collective.
+  RankRequests end_agreement(const RankRequests& own);
 
  private:
   parallel::Communicator& ranks_;
   const std::vector<Reporter*>& reporters_;
   std::exception_ptr failure_;
+  std::optional<parallel::PendingMaximum> pending_;  ///< of the signal, or `failed`, and of the checkpoint
 };
 
 }  // namespace mylos::train

@@ -130,17 +130,20 @@ void RunCheckpoints::prepare(std::string description) {
                                 parallel::checkpoint_bytes(arrays()), kept);
 }
 
-bool RunCheckpoints::due(std::size_t steps) {
+bool RunCheckpoints::due(std::size_t steps) const {
   const CheckpointConfig& checkpoints = config_.checkpoints;
   if (!enabled()) return false;
   if (checkpoints.regular() && steps == length_.steps) return true;  // --extend resumes from it
   if (checkpoints.every_steps > 0) return steps % checkpoints.every_steps == 0;
-  if (checkpoints.every_epoch) return steps % length_.steps_per_epoch == 0;
-  if (checkpoints.every_seconds <= 0.0) return false;
-  // The first rank's clock decides, because the clocks of ranks differ.
+  return checkpoints.every_epoch && steps % length_.steps_per_epoch == 0;
+}
+
+bool RunCheckpoints::due_by_time() const {
+  const CheckpointConfig& checkpoints = config_.checkpoints;
+  const bool has_other_interval = checkpoints.every_steps > 0 || checkpoints.every_epoch;
+  if (!enabled() || has_other_interval || checkpoints.every_seconds <= 0.0) return false;
   const std::chrono::duration<double> passed = Clock::now() - last_;
-  const bool is_time = parts_.ranks.rank() == 0 && passed.count() >= checkpoints.every_seconds;
-  return parallel::maximum(parts_.ranks, is_time ? 1 : 0) != 0;
+  return parts_.ranks.rank() == 0 && passed.count() >= checkpoints.every_seconds;
 }
 
 CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestModel& best) {

@@ -39,7 +39,8 @@ struct SavedParts {
   std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own
 };
 
-/// Saves and restores checkpoints. Every call but `enabled` is collective, and an error of one rank is thrown on all.
+/// Saves and restores checkpoints. Every call but `enabled`, `due`, `due_by_time` and `holds` is collective, and an
+/// error of one rank is thrown on all.
 class RunCheckpoints {
  public:
   RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length);
@@ -50,8 +51,12 @@ class RunCheckpoints {
   /// run's configuration as JSON, stored in each checkpoint.
   void prepare(std::string description);
 
-  /// Returns whether a checkpoint is due after `steps` steps. With an interval, one is due after the last step, too.
-  bool due(std::size_t steps);
+  /// Returns whether a checkpoint is due after `steps` steps by their number. With an interval of any kind, one is due
+  /// after the last step, too.
+  bool due(std::size_t steps) const;
+  /// Returns whether a checkpoint is due by the time since the last one. The first rank's clock decides, because the
+  /// clocks of ranks differ; other ranks return false.
+  bool due_by_time() const;
   /// Writes a checkpoint. With on_save_error continue a failure is returned in `error` of the report, else it is
   /// thrown.
   CheckpointReport save(const RunProgress& progress, const BestModel& best);

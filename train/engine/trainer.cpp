@@ -114,7 +114,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
     if (setup.task.evaluation() == nullptr) setup.export_model("best");
   }
   reports.tell([](Reporter& reporter) { reporter.finish(); });
-  reports.agree(0);
+  reports.agree({});
   if (!loop.unsaved().empty()) throw parallel::SharedError(loop.unsaved());
   return result;
 }

@@ -81,7 +81,7 @@ RunResult TrainingLoop::run() {
   const double earlier_seconds = progress_.training_seconds;
   agree();
   while (!is_complete() && stopped_by_ == 0) {
-    if (requested_ != 0) {
+    if (requested_.signal != 0) {
       stop();
     } else if (progress_.evaluation_due) {
       evaluate();
@@ -112,8 +112,16 @@ int TrainingLoop::own_signal() const {
   return signal == 0 && is_out_of_time() ? SIGUSR1 : signal;
 }
 
+RankRequests TrainingLoop::own_requests() const {
+  return {.signal = own_signal(), .checkpoint = state_.checkpoints.due_by_time()};
+}
+
 void TrainingLoop::agree() {
-  save_before_failing([this] { requested_ = reports_.agree(own_signal()); });
+  save_before_failing([this] { requested_ = reports_.agree(own_requests()); });
+}
+
+void TrainingLoop::end_agreement() {
+  save_before_failing([this] { requested_ = reports_.end_agreement(own_requests()); });
 }
 
 /// Returns whether the memory is read after a step: every 20 steps, because the driver of a device takes long to
@@ -122,21 +130,31 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
   return (index + 1) % 20 == 0 || index == first_step_ || index + 1 == run_.steps;
 }
 
-/// Launches a step, then finishes the previous one. If an evaluation, a checkpoint or the end follows, also finishes
-/// the launched step, and saves the checkpoint.
+/// Launches a step, then takes and reports the results of the previous one. If an evaluation, a checkpoint or the end
+/// follows, does the same with the launched step, and saves the checkpoint. Otherwise the exchange of the agreement
+/// precedes the step, so the host waits for exchanges of earlier steps only. It also precedes the gathers of values,
+/// which the forward pass hides.
 void TrainingLoop::train() {
+  const std::size_t steps = progress_.steps + run_.step->outstanding() + 1;
+  bool is_saved = state_.checkpoints.due(steps);
+  bool is_awaited = is_saved || steps == run_.steps || is_evaluated(run_, steps) || run_.config.waits_for_each_step;
+  const bool agrees_ahead = !is_awaited;
+  reports_.tell([&](Reporter& reporter) { reporter.launch(steps); });
+  if (agrees_ahead) reports_.begin_agreement(own_requests());
+  // Whether the previous step was skipped is not known yet, so values are gathered anyway.
+  if (run_.step->outstanding() > 0) run_.step->sync_parameters(run_.space);
   launch();
-  run_.step->outstanding() > 1 ? finish_step() : agree();
-  const std::size_t steps = progress_.steps + 1;
-  const bool is_saved = state_.checkpoints.due(steps);
-  if (is_saved || requested_ != 0 || steps == run_.steps || is_evaluated(run_, steps) ||
-      run_.config.waits_for_each_step) {
-    finish_step();
+  if (run_.step->outstanding() > 1) report_step();
+  if (agrees_ahead) {
+    end_agreement();
+    is_saved = requested_.checkpoint;
+    is_awaited = is_saved || requested_.signal != 0;
   }
-  // Ranks agree first: behind the gathers of sync_parameters, the agreement would keep the next step from beginning
-  // before all units are gathered. Whether the last step was skipped is not known yet, so values are gathered anyway.
+  if (!is_awaited) return;
+  report_step();
+  agree();
   run_.step->sync_parameters(run_.space);
-  if (is_saved) steps == run_.steps ? save_complete() : save();
+  if (is_saved || requested_.checkpoint) steps == run_.steps ? save_complete() : save();
 }
 
 /// Launches the next step. If the results of the previous one are outstanding, gives candidates for both outcomes.
@@ -144,7 +162,6 @@ void TrainingLoop::launch() {
   const bool is_known = run_.step->outstanding() == 0;
   const RunProgress updated = is_known ? progress_ : after_step(progress_, true);
   const RunProgress skipped = is_known ? progress_ : after_step(progress_, false);
-  reports_.tell([&](Reporter& reporter) { reporter.launch(updated.steps + 1); });
   run_.step->launch(run_.space, {.step = updated.steps,
                                  .update = {next_update(updated, run_.schedule), next_update(skipped, run_.schedule)},
                                  .loss_scale = {updated.loss_scale.value(), skipped.loss_scale.value()}});
@@ -187,11 +204,10 @@ StepReport TrainingLoop::take() {
   return report;
 }
 
-/// Takes and reports the results of the oldest outstanding step. Then the ranks agree on signals.
-void TrainingLoop::finish_step() {
+/// Takes and reports the results of the oldest outstanding step.
+void TrainingLoop::report_step() {
   const StepReport report = take();
   reports_.tell([&](Reporter& reporter) { reporter.step(report); });
-  agree();
 }
 
 /// If the step's loss is not finite, the last good weights are those before the update that spoilt them. Every rank
@@ -247,12 +263,12 @@ void TrainingLoop::evaluate() {
     end = run_.predictor->predict(evaluation, [this] { return own_signal(); });
     if (end.complete()) report.metrics = run_.predictor->score(evaluation);
   });
-  requested_ = end.signal;
-  if (requested_ != 0) return;
+  requested_.signal = end.signal;
+  if (requested_.signal != 0) return;
   if (!end.finite) stop_at_evaluation();
   report.seconds = seconds_since(begin);
   agree();  // before writing files, which may take long
-  if (requested_ != 0) return;
+  if (requested_.signal != 0) return;
   keep(report);
   state_.sent.since_last();
   progress_.evaluation_due = false;
@@ -282,7 +298,7 @@ void TrainingLoop::save() {
   const CheckpointReport report = state_.checkpoints.save(progress_, state_.best);
   state_.sent.since_last();
   // The exit codes for signals promise a checkpoint.
-  if (requested_ != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
+  if (requested_.signal != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
   reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
 }
 
@@ -298,7 +314,7 @@ void TrainingLoop::save_complete() {
 /// Ends the loop, with a checkpoint of the last step if the run can write one.
 void TrainingLoop::stop() {
   if (state_.checkpoints.enabled() && !state_.checkpoints.holds(progress_.steps)) save();
-  stopped_by_ = requested_;
+  stopped_by_ = requested_.signal;
 }
 
 /// Does work whose error, the same on every rank, ends the run. If it fails, first saves the progress of this start.

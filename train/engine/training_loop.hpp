@@ -42,10 +42,11 @@ struct RunState {
 
 /// Runs the steps, evaluations and checkpoints of a run until it is complete or a signal stops it. A step is launched
 /// before the results of the previous one are taken and reported. Before an evaluation, a checkpoint or the end, the
-/// results of all launched steps are taken. After each report the ranks first agree on signals, then save a checkpoint
-/// if one is due or the run must stop, and evaluate last: after a signal no step is launched, and no evaluation or
-/// export starts before the checkpoint. A checkpoint records whether the evaluation of its step is still due. Every
-/// call is collective.
+/// results of all launched steps are taken. Several ranks agree on signals and errors of reporters before a step is
+/// launched, and learn of the outcome after it; a rank alone agrees after the launch. If no step is outstanding, ranks
+/// first agree, then save a checkpoint if one is due or the run must stop, and evaluate last: after an agreed signal no
+/// step is launched, and no evaluation or export starts before the checkpoint. A checkpoint records whether the
+/// evaluation of its step is still due. Every call is collective.
 class TrainingLoop {
  public:
   /// The arguments must outlive this object. The progress in `state` gives the starting point.
@@ -62,12 +63,14 @@ class TrainingLoop {
   bool is_complete() const;
   bool is_out_of_time() const;
   int own_signal() const;
+  RankRequests own_requests() const;
   void agree();
+  void end_agreement();
   bool is_memory_read(std::size_t index) const;
   void train();
   void launch();
   StepReport take();
-  void finish_step();
+  void report_step();
   void evaluate();
   void keep(EvaluationReport& report);
   void save();
@@ -87,7 +90,7 @@ class TrainingLoop {
   std::size_t first_step_;
   std::queue<std::uint64_t> sent_;  ///< for each outstanding step, the bytes that this rank sent
   std::size_t memory_ = 0;          ///< the last reading of the resident memory
-  int requested_ = 0;               ///< the signal that all ranks agreed on, or 0
+  RankRequests requested_;          ///< what all ranks agreed on
   int stopped_by_ = 0;              ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;

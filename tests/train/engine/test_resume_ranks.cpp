@@ -21,6 +21,7 @@
 #include <csignal>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 
 namespace mylos::small_models {
 namespace {
@@ -209,6 +210,89 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
         EXPECT_NEAR(losses[i], one_mode[i], 1e-5 * one_mode[i]);
       }
     }
+  }
+}
+
+/// Receives a signal, or fails, when the last rank reports step 3.
+class LastRankReporter final : public train::Reporter {
+ public:
+  explicit LastRankReporter(int signal) : signal_(signal) {}
+  void step(const train::StepReport& report) override {
+    if (report.step != 3 || world().rank() + 1 < world().size()) return;
+    if (signal_ == 0) throw std::runtime_error("the disk is full");
+    std::raise(signal_);
+  }
+
+ private:
+  int signal_;
+};
+
+/// Returns a short run that evaluates every `evaluated` steps, and saves when it ends.
+TrainConfig short_run(ModeKind mode, std::size_t evaluated, const fs::path& output) {
+  TrainConfig config = in_mode(common(2e-4), mode);
+  config.steps = 8;
+  config.evaluate_every = evaluated;
+  config.checkpoints.every_steps = 0;
+  config.output = output;
+  return config;
+}
+
+/// Step 4 is launched when step 3 is reported. A rank alone stops after it. Several ranks have agreed for step 4 by
+/// then, unless it is evaluated, and stop after step 5.
+std::size_t stop_after_step_3(std::size_t evaluated) { return world().size() == 1 || evaluated == 4 ? 4 : 5; }
+
+TEST_F(ResumeOnRanks, ASignalInAStepStopsAllAfterTheSameStep) {
+  SpanTask spans(uneven_spans());
+  const train::Ranks all = train::ranks_of(tests::launch());
+  for (const ModeKind mode : modes) {
+    const std::vector<double> whole = losses_of(short_run(mode, 100, {}), spans, all);
+    for (const std::size_t evaluated : {4, 5, 100}) {
+      SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
+      TrainConfig config = short_run(mode, evaluated, path_ / fmt::format("stop-{}-{}", to_string(mode), evaluated));
+      std::size_t evaluations = 0;
+      const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluations; }};
+      ObservedTask task(spans, observer);
+      LastRankReporter stopper(SIGTERM);
+      Log log;
+      const train::RunResult stopped = train::Trainer(config, task, all).run({&log, &stopper});
+      EXPECT_EQ(stopped.signal, SIGTERM);
+      EXPECT_EQ(stopped.steps, stop_after_step_3(evaluated));
+      EXPECT_EQ(log.losses.size(), stopped.steps);
+      EXPECT_EQ(evaluations, 0u);
+      config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+      EXPECT_EQ(config.checkpoints.resume.filename(), parallel::checkpoint_file_name(stopped.steps));
+      const std::vector<double> rest = losses_of(config, task, all);
+      log.losses.insert(log.losses.end(), rest.begin(), rest.end());
+      EXPECT_EQ(log.losses, whole);
+    }
+  }
+}
+
+TEST_F(ResumeOnRanks, AReporterThatFailsOnOneRankEndsAllAfterACheckpoint) {
+  SpanTask task(uneven_spans());
+  const std::string rank = world().size() == 1 ? "" : fmt::format("rank {}: ", world().size() - 1);
+  for (const ModeKind mode : modes) {
+    for (const std::size_t evaluated : {4, 100}) {
+      SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
+      const fs::path output = path_ / fmt::format("failure-{}-{}", to_string(mode), evaluated);
+      train::Trainer trainer(short_run(mode, evaluated, output), task, train::ranks_of(tests::launch()));
+      LastRankReporter failing(0);
+      const std::size_t step = stop_after_step_3(evaluated);
+      EXPECT_EQ(tests::error_of([&] { trainer.run({&failing}); }),
+                fmt::format("{}the disk is full; the checkpoint after step {} is saved", rank, step));
+      EXPECT_EQ(parallel::resolve_checkpoint(output).filename(), parallel::checkpoint_file_name(step));
+    }
+  }
+}
+
+TEST_F(ResumeOnRanks, TheClockOfTheFirstRankDecidesWhenCheckpointsAreDue) {
+  SpanTask task(uneven_spans());
+  for (const bool is_due : {true, false}) {
+    TrainConfig config = short_run(ModeKind::replicated, 100, path_ / (is_due ? "due" : "not due"));
+    config.steps = 6;
+    config.checkpoints.every_seconds = (world().rank() == 0) == is_due ? 1e-9 : 1e6;
+    train::Trainer(config, task, train::ranks_of(tests::launch())).run({});
+    EXPECT_EQ(parallel::list_checkpoints(config.output / "checkpoints").size(), is_due ? config.steps : 1);
   }
 }
 
