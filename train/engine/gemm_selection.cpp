@@ -1,11 +1,8 @@
 #include "train/engine/gemm_selection.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
-#include "core/base/processors.hpp"
-#include "core/base/stable_hash.hpp"
 #include "core/kernels/gemm_measure.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <thread>
+#include <optional>
 
 namespace mylos::train {
 namespace {
@@ -118,17 +115,6 @@ bool is_narrow(const GemmKey& key) { return std::min(key.n, key.k) < narrowest; 
 /// Returns whether several providers of this build are fast enough for such products to be timed.
 bool is_timed(const GemmProduct& product) { return timed_gemm_providers(product.convolution.has_value()).size() > 1; }
 
-/// Describes everything queryable that timings depend on.
-std::string machine() {
-  std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
-                                 ExecutionSpace::name(), ExecutionSpace().concurrency());
-  if (const auto device = device_in_use()) text += "; " + device->name;
-  for (const std::string& name : gemm_providers()) {
-    text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());
-  }
-  return text;
-}
-
 }  // namespace
 
 bool is_built(const GemmChoice& choice) {
@@ -171,36 +157,22 @@ std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShap
   return all;
 }
 
-GemmCache::GemmCache(const std::filesystem::path& directory) {
-  if (directory.empty()) return;
-  machine_ = machine();
-  file_ = directory / fmt::format("gemm-{:016x}.json", stable_hash(machine_));
-}
+GemmCache::GemmCache(const std::filesystem::path& directory)
+    : cache_(directory, "gemm", directory.empty() ? std::string() : timed_machine()) {}
 
 GemmChoice GemmCache::read() const {
   const GemmChoice nothing{default_gemm_provider(), {}};
-  std::error_code absent;
-  if (file_.empty() || !std::filesystem::exists(file_, absent)) return nothing;
+  const std::optional<Json> saved = cache_.read();
+  if (!saved) return nothing;
   try {
-    const Json file = read_json(file_);
-    const JsonLocation location("cache");
-    if (string_member(file, "machine", location) != machine_) return nothing;
-    GemmChoice choice = parse_gemm_choice(member(file, "choice", location), "cache");
+    GemmChoice choice = parse_gemm_choice(*saved, "cache");
     return is_built(choice) ? choice : nothing;
   } catch (const std::runtime_error&) {
     return nothing;  // only a cache: measured again and rewritten
   }
 }
 
-void GemmCache::write(const GemmChoice& choice) const {
-  if (file_.empty()) return;
-  try {
-    std::filesystem::create_directories(file_.parent_path());
-    write_text(file_, OrderedJson{{"machine", machine_}, {"choice", to_json(choice)}}.dump(1) + "\n");
-  } catch (const std::runtime_error&) {
-    // If the cache cannot be written (read-only or full home directory), the next start only loses a second.
-  }
-}
+void GemmCache::write(const GemmChoice& choice) const { cache_.write(to_json(choice)); }
 
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
                        const std::vector<GemmProduct>& products) {

@@ -2,6 +2,7 @@
 
 #include "core/kernels/gemm.hpp"
 #include "train/engine/task.hpp"
+#include "train/engine/timing_cache.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <nlohmann/json.hpp>
@@ -30,20 +31,19 @@ bool is_built(const GemmChoice& choice);
 std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
                                          const BatchShape& evaluation);
 
-/// Caches provider timings between runs, in one file for each kind of machine and build. A file that cannot be read, or
-/// that comes from another machine, counts as empty and is rewritten. Write errors are ignored.
+/// Caches choices of providers between runs (timing_cache.hpp).
 class GemmCache {
  public:
   /// Uses a file in `directory`; an empty path disables the cache.
   explicit GemmCache(const std::filesystem::path& directory);
 
-  const std::filesystem::path& file() const { return file_; }
+  const std::filesystem::path& file() const { return cache_.file(); }
+  /// Returns the choice; the default provider for everything if there is none, or if this build lacks a provider.
   GemmChoice read() const;
   void write(const GemmChoice& choice) const;
 
  private:
-  std::filesystem::path file_;
-  std::string machine_;  ///< CPU, threads, providers and their versions
+  TimingCache cache_;
 };
 
 /// Selects the providers for `products`. With `tf32`, the provider that rounds floats to TF32 computes everything. With
