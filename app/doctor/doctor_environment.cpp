@@ -51,6 +51,7 @@ EnvironmentFindings check_environment(LimitedChecks& checks, const std::filesyst
   Findings findings = {
       {Level::ok, "program", fmt::format("mylos {} ({}), {}", build.version, build.commit, build.compiler)}};
   append(findings, instruction_findings(built_cpu_feature_names(), present_cpu_feature_names()));
+  append(findings, openblas_findings(openblas_choice()));
   append(findings, limit_findings(limit_facts()));
   const char* const locking = std::getenv("HDF5_USE_FILE_LOCKING");
   append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel,

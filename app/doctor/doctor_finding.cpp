@@ -14,9 +14,9 @@ namespace mylos::app {
 namespace {
 
 /// Names in the order of the report.
-constexpr std::array<std::string_view, 19> names = {
-    "program", "launch", "signals", "MPI",    "job",    "processors",  "threads", "GPU",   "providers", "NCCL",
-    "HDF5",    "memory", "limits",  "output", "shared", "environment", "clock",   "cache", "model"};
+constexpr std::array<std::string_view, 20> names = {
+    "program", "launch", "signals", "MPI",    "job",    "processors", "threads",     "GPU",   "providers", "OpenBLAS",
+    "NCCL",    "HDF5",   "memory",  "limits", "output", "shared",     "environment", "clock", "cache",     "model"};
 
 constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
 

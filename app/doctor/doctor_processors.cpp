@@ -1,6 +1,7 @@
 #include "app/doctor/doctor_processors.hpp"
 
 #include "core/base/control_group.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "core/device.hpp"
 
@@ -166,6 +167,28 @@ Findings instruction_findings(std::span<const std::string> built, std::span<cons
              "build on a node of that kind with -DMYLOS_ENABLE_NATIVE=ON, or with Spack's target= for it"}};
   }
   return {};
+}
+
+Findings openblas_findings(const OpenBlasChoice& choice) {
+  if (choice.kernels.empty()) return {};
+  const std::string use = fmt::format("uses its kernels for {}", choice.kernels);
+  const std::string slow = fmt::format("{}, a CPU without AVX", use);
+  const bool is_slow = !choice.better.empty();
+  if (!choice.of_user.empty()) {
+    const std::string user = "OPENBLAS_CORETYPE=" + printable(choice.of_user);
+    if (!is_slow) return {{Level::ok, "OpenBLAS", fmt::format("{}, because {} is set", use, user)}};
+    return {{Level::warning, "OpenBLAS", fmt::format("{}, because {} is set", slow, user),
+             fmt::format("unset it, or set it to {}", choice.better)}};
+  }
+  if (!choice.of_program.empty()) {
+    const std::string told =
+        fmt::format("does not recognise this CPU, and was told to use its kernels for {}", choice.of_program);
+    if (!is_slow) return {{Level::ok, "OpenBLAS", told}};
+    return {{Level::warning, "OpenBLAS", fmt::format("{}, but {}", told, slow), "install a newer OpenBLAS"}};
+  }
+  if (!is_slow) return {{Level::ok, "OpenBLAS", use}};
+  return {{Level::warning, "OpenBLAS", "does not recognise this CPU, and " + slow,
+           fmt::format("set OPENBLAS_CORETYPE={}", choice.better)}};
 }
 
 nlohmann::json to_json(const ProcessorFacts& facts) {

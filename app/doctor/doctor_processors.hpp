@@ -2,6 +2,7 @@
 
 #include "app/doctor/doctor_finding.hpp"
 #include "core/base/processors.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 
 #include <optional>
 #include <span>
@@ -29,6 +30,9 @@ Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const 
 
 /// Compares the instruction sets of the CPU with those of the build. `built` and `present` are names of CPU features.
 Findings instruction_findings(std::span<const std::string> built, std::span<const std::string> present);
+
+/// Reports which kernels OpenBLAS uses, and who chose them if it was not OpenBLAS. No finding with another BLAS.
+Findings openblas_findings(const OpenBlasChoice& choice);
 
 nlohmann::json to_json(const ProcessorFacts& facts);
 ProcessorFacts processor_facts_of(const nlohmann::json& value);

@@ -20,6 +20,17 @@ std::string ask(const char* function) {
   return answer == nullptr ? std::string() : answer();
 }
 
+/// The kernels with which this program was started again; empty if it was not.
+std::string& kernels_of_restart() {
+  static std::string kernels;
+  return kernels;
+}
+
+std::string value_of_variable() {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string() : value;
+}
+
 VectorInstructions instructions_of_cpu() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -43,8 +54,16 @@ std::string_view better_openblas_kernels(std::string_view chosen, const VectorIn
   return cpu.avx2 ? "Haswell" : "";
 }
 
+OpenBlasChoice openblas_choice() {
+  OpenBlasChoice choice{
+      .kernels = openblas_kernels(), .of_program = kernels_of_restart(), .of_user = value_of_variable()};
+  choice.better = better_openblas_kernels(choice.kernels, instructions_of_cpu());
+  return choice;
+}
+
 void restart_with_openblas_kernels(char* const* argv) {
   if (std::getenv(restarted) != nullptr) {
+    kernels_of_restart() = value_of_variable();
     // OpenBLAS has read its variable. Programs that this one starts may run on other CPUs.
     ::unsetenv(restarted);
     ::unsetenv(variable);

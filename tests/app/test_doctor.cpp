@@ -232,6 +232,37 @@ TEST(DoctorProcessors, CompareInstructions) {
   EXPECT_EQ(instruction_findings({}, {}).size(), 0u);
 }
 
+TEST(DoctorProcessors, SayWhoChoseTheKernelsOfOpenBlas) {
+  EXPECT_EQ(openblas_findings({}).size(), 0u) << "another BLAS";
+  EXPECT_THAT(reported(openblas_findings({.kernels = "Zen"})),
+              HasSubstr("ok       OpenBLAS    uses its kernels for Zen\n"));
+  OpenBlasChoice told{.kernels = "SkylakeX", .of_program = "SkylakeX"};
+  EXPECT_THAT(reported(openblas_findings(told)),
+              HasSubstr("ok       OpenBLAS    does not recognise this CPU, and was told to use its kernels for "
+                        "SkylakeX\n"));
+  told.kernels = "Prescott";
+  told.better = "SkylakeX";
+  EXPECT_THAT(
+      reported(openblas_findings(told)),
+      HasSubstr("warning  OpenBLAS    does not recognise this CPU, and was told to use its kernels for SkylakeX, "
+                "but uses its kernels for Prescott, a CPU without AVX; install a newer OpenBLAS\n"));
+  const OpenBlasChoice untold{.kernels = "Prescott", .better = "Haswell"};
+  EXPECT_THAT(reported(openblas_findings(untold)),
+              HasSubstr("warning  OpenBLAS    does not recognise this CPU, and uses its kernels for Prescott, a CPU "
+                        "without AVX; set OPENBLAS_CORETYPE=Haswell\n"));
+}
+
+TEST(DoctorProcessors, SayThatTheUserChoseTheKernelsOfOpenBlas) {
+  const OpenBlasChoice fast{.kernels = "Haswell", .of_user = "HASWELL"};
+  EXPECT_THAT(
+      reported(openblas_findings(fast)),
+      HasSubstr("ok       OpenBLAS    uses its kernels for Haswell, because OPENBLAS_CORETYPE=HASWELL is set\n"));
+  const OpenBlasChoice slow{.kernels = "Prescott", .of_user = "Pre\nscott", .better = "SkylakeX"};
+  EXPECT_THAT(reported(openblas_findings(slow)),
+              HasSubstr("warning  OpenBLAS    uses its kernels for Prescott, a CPU without AVX, because "
+                        "OPENBLAS_CORETYPE=Pre\\x0ascott is set; unset it, or set it to SkylakeX\n"));
+}
+
 TEST(DoctorGpus, TellsWhatABuildFinds) {
   EXPECT_THAT(reported(gpu_findings({.is_needed = false})), HasSubstr("none needed"));
   EXPECT_THAT(reported(gpu_findings({.is_needed = false, .driver = "535.1"})),

@@ -104,6 +104,35 @@ TEST(Info, TheKernelsThatAUserChoosesForOpenBlasStay) {
   EXPECT_EQ(info.at("openblas_kernels"), "Prescott");
 }
 
+/// Returns the line of mylos doctor that contains " OpenBLAS ".
+std::string doctor_on_openblas() {
+  const TemporaryDirectory directory;
+  const std::string report = run_mylos({"doctor", "--output", directory.path().string()}).output;
+  const std::size_t name = report.find(" OpenBLAS ");
+  if (name == std::string::npos) return {};
+  const std::size_t begin = report.rfind('\n', name) + 1;
+  return report.substr(begin, report.find('\n', name) - begin);
+}
+
+TEST(Program, DoctorSaysWhichKernelsOpenBlasWasToldToUse) {
+  if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  const EnvironmentVariable unknown("LD_PRELOAD", MYLOS_UNKNOWN_CPU);
+  EXPECT_THAT(doctor_on_openblas(), testing::MatchesRegex("ok +OpenBLAS +does not recognise this CPU, and was told to "
+                                                          "use its kernels for (SkylakeX|Haswell)"));
+}
+
+TEST(Program, DoctorSaysThatTheUserChoseOpenBlassKernels) {
+  if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  const EnvironmentVariable kernels("OPENBLAS_CORETYPE", "Prescott");
+  const std::string line = doctor_on_openblas();
+  if (line.empty()) GTEST_SKIP() << "the build has another BLAS";
+  EXPECT_THAT(line,
+              testing::MatchesRegex("warning +OpenBLAS +uses its kernels for Prescott, a CPU without AVX, because "
+                                    "OPENBLAS_CORETYPE=Prescott is set; unset it, or set it to "
+                                    "(SkylakeX|Haswell)"));
+}
+
 class Tokenize : public testing::Test {
  protected:
   void SetUp() override { write_file(vocabulary(), "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\nHello\n!\n"); }
