@@ -5,11 +5,13 @@
 #include "app/bench/memory_bandwidth.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
+#include "app/program/task_on_ranks.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/winograd_sizes.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/planning/run_plan.hpp"
 
@@ -265,6 +267,8 @@ int bench_step(const Arguments& configured) {
   const ComputeScope compute;  // before the task, whose model depends on the device
   const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_once);
   check_precision(engine.precision, engine.gemm.tf32);
+  const std::unique_ptr<parallel::Communicator> self = parallel::make_self_communicator();
+  choose_attention(*self, arguments.run, *task, log_once);
   validate(engine, *task);
   StepBench bench(arguments, *task);
   bench.run();

@@ -99,6 +99,12 @@ void read_gemm(const OrderedJson& resolved, const std::filesystem::path& file, A
       train::parse_gemm_choice(resolved["gemm"], fmt::format("{}: {}.gemm", file.string(), resolved_key));
 }
 
+/// Reads the attention kernel that the recorded run chose. One that this version does not have is not repeated.
+void read_attention(const OrderedJson& resolved, Arguments& arguments) {
+  if (!resolved.is_object() || !resolved.contains("attention") || !resolved["attention"].is_string()) return;
+  arguments.run.task.recorded_attention = find_attention_kernel(resolved["attention"].get<std::string>());
+}
+
 /// Reads the recorded run's layout, if it ran in the same execution space as this build.
 void read_layout(const OrderedJson& resolved, const std::filesystem::path& file, Arguments& arguments) {
   const auto has = [&](const char* key) { return resolved.contains(key); };
@@ -171,6 +177,7 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
   for (const auto& [key, value] : config.items()) {
     if (key == resolved_key) {
       read_gemm(value, file, arguments);
+      read_attention(value, arguments);
       read_layout(value, file, arguments);
     }
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
@@ -210,6 +217,7 @@ void take_recorded_choices(const OrderedJson& saved, const std::filesystem::path
     // A run that continues in another build, such as one for the CPU after one for GPUs, chooses again.
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
   }
+  if (!arguments.sources.was_given("attention")) read_attention(resolved, arguments);
   arguments.run.engine.recorded_layout.reset();
   const OrderedJson settings = settings_json(*find_command("train"), arguments);
   const auto is_as_saved = [&](const char* name) {

@@ -75,6 +75,7 @@ void drop_what_was_overridden(Arguments& arguments) {
     if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
   }
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
+  if (was_given(arguments, "attention")) arguments.run.task.recorded_attention.reset();
 }
 
 /// A setting that applies only to one choice of another option.

@@ -147,10 +147,10 @@ void check_recordable(const Command& command, const Occurrence& occurrence) {
                                occurrence.read.typed, *wrong));
 }
 
-/// Returns the directory for timings of matrix products; empty if there is no home directory.
-std::filesystem::path gemm_cache() {
+/// Returns a directory for timings; empty if there is no home directory.
+std::filesystem::path timings_directory(const char* name) {
   try {
-    return data::cache_directory() / "gemm";
+    return data::cache_directory() / name;
   } catch (const std::runtime_error&) {
     return {};
   }
@@ -162,7 +162,8 @@ Arguments default_arguments(const Command& command, const tasks::TaskKind& task)
   Arguments arguments;
   arguments.task = &task;
   arguments.run = tasks::default_run(task, command.bit);
-  arguments.run.engine.gemm.cache = gemm_cache();
+  arguments.run.engine.gemm.cache = timings_directory("gemm");
+  arguments.run.task.attention_cache = timings_directory("attention");
   if (command.bit == doctor_command) arguments.collective_timeout = 60.0;
   return arguments;
 }

@@ -4,7 +4,9 @@
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/communicator/value_broadcast.hpp"
+#include "tasks/interface/attention_choice.hpp"
 
+#include <optional>
 #include <string>
 
 namespace mylos::app {
@@ -21,7 +23,17 @@ std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const task
       ranks, [&](ByteWriter& bytes) { task->write_data(bytes); },
       [&](ByteReader& bytes) { task->receive_data(bytes); });
   if (!remark.empty()) notice(remark);
+  choose_attention(ranks, run, *task, notice);
   return task;
+}
+
+void choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run, tasks::Task& task,
+                      const Notice& notice) {
+  const std::optional<train::AttentionRequest> request = tasks::attention_request(run, task, ranks.size());
+  if (!request) return;
+  const train::AttentionSelection selection = train::select_attention(ranks, *request, notice);
+  if (selection.kernel != task.attention()->shape.kernel) task.set_attention(selection.kernel);
+  if (const std::string line = tasks::attention_line(selection); !line.empty()) notice(line);
 }
 
 }  // namespace mylos::app

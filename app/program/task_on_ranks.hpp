@@ -11,9 +11,15 @@ namespace mylos::app {
 /// files, and sends the samples to the other ranks, which hold large arrays once a node (parallel::broadcast_values);
 /// tasks that read data during training open the files on every rank. The first rank also reads small files of the
 /// model, directories of data and indexes for all ranks. `notice` also gets a line about nodes whose ranks cannot share
-/// memory. Collective. Errors: those of TaskKind::make, thrown by every rank (see on_all_ranks_with_copies). Messages
-/// about data that the first rank reads name no rank.
+/// memory, and about the attention kernel (choose_attention). Collective. Errors: those of TaskKind::make, thrown by
+/// every rank (see on_all_ranks_with_copies). Messages about data that the first rank reads name no rank.
 std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
                                        const tasks::RunConfig& run, const Notice& notice);
+
+/// Chooses the attention kernel of a run that trains, the same on all ranks (tasks::attention_request), and makes the
+/// model of `task` with it. The task must have its data. `notice` gets a line that names the kernel, unless it is
+/// portable. Collective. Errors: those of train::select_attention.
+void choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run, tasks::Task& task,
+                      const Notice& notice);
 
 }  // namespace mylos::app

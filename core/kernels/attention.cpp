@@ -7,11 +7,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 namespace mylos {
 namespace {
+
+std::string cudnn_precision_obstacle(Precision precision) {
+  return precision == Precision::float32 ? "attention by cuDNN takes bfloat16 and half, not float" : "";
+}
 
 std::string build_obstacle(AttentionKernel kernel, Precision precision) {
   if (kernel == AttentionKernel::tensor_cores) {
@@ -20,7 +21,7 @@ std::string build_obstacle(AttentionKernel kernel, Precision precision) {
   if (!attention::has_cudnn_attention) {
     return "this build has no attention by cuDNN; it needs a build for GPUs with MYLOS_ENABLE_CUDNN";
   }
-  return precision == Precision::float32 ? "attention by cuDNN takes bfloat16 and half, not float" : "";
+  return cudnn_precision_obstacle(precision);
 }
 
 std::string head_size_obstacle(AttentionKernel kernel, std::size_t head_size) {
@@ -71,28 +72,26 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
   return attention::cudnn_attention_obstacle(capability);
 }
 
-AttentionKernel planned_attention_kernel(Precision precision, std::size_t head_size, int capability) {
-  // The compute capabilities of GPUs in bench/results on which losses with this kernel agreed with those of a CPU.
-  constexpr std::array tensor_cores_validated = {90};
-  constexpr std::array<int, 0> cudnn_validated = {};
-  static_assert(cudnn_validated.empty(), "measure both kernels, and consider dropout and determinism");
-  const bool is_validated = std::ranges::find(tensor_cores_validated, capability) != tensor_cores_validated.end();
-  const AttentionKernel fastest = AttentionKernel::tensor_cores;
-  const bool is_supported = precision != Precision::float32 && head_size_obstacle(fastest, head_size).empty();
-  return is_validated && is_supported ? fastest : AttentionKernel::portable;
-}
-
-AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability) {
-  const AttentionKernel fastest = planned_attention_kernel(precision, head_size, capability);
-  // A build for 7.0 runs on later GPUs, but with other instructions than those that were validated there.
-  const bool has_instructions_of_device = attention::tensor_core_capability == (capability < 80 ? 70 : 80);
-  const bool can_run = has_instructions_of_device && attention_obstacle(fastest, precision, head_size).empty();
-  return can_run ? fastest : AttentionKernel::portable;
+std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
+                                       int capability) {
+  if (kernel == AttentionKernel::portable) return {};
+  if (capability == 0) return "it needs a GPU";
+  std::string obstacle = kernel == AttentionKernel::cudnn ? cudnn_precision_obstacle(precision)
+                                                          : attention::tensor_core_obstacle(capability, precision);
+  if (obstacle.empty()) obstacle = head_size_obstacle(kernel, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_device_obstacle(capability);
 }
 
 }  // namespace mylos
 
 namespace mylos::attention {
+
+std::string cudnn_device_obstacle(int capability) {
+  if (capability >= 80) return {};
+  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has {}.{}",
+                     capability / 10, capability % 10);
+}
 
 std::string tensor_core_obstacle(int capability, Precision precision) {
   if (capability == 0) {

@@ -39,18 +39,14 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision);
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
 /// The same on a device of compute capability `capability` (90 is 9.0; 0 on a host).
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability);
+/// The same in any build, with every library: for plans, which need no device.
+std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
+                                       int capability);
 
 /// Returns whether the kernel supports dropout. That of cuDNN would draw other bits than the other kernels.
 constexpr bool has_dropout(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
 /// Returns whether the kernel gives the same bits in each run.
 constexpr bool is_deterministic(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
-
-/// Returns the fastest kernel for this element type and head size on a device of compute capability `capability` (90 is
-/// 9.0; 0 on a host): tensor cores on GPUs on which scripts/validate-gpu has passed with them, otherwise portable. That
-/// of cuDNN has passed on none.
-AttentionKernel fastest_attention(Precision precision, std::size_t head_size, int capability);
-/// The same in a build for that device, whatever this build is for.
-AttentionKernel planned_attention_kernel(Precision precision, std::size_t head_size, int capability);
 
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads

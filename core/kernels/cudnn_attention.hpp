@@ -9,7 +9,7 @@
 /// The backward pass adds to the gradient of queries in any order, so its bits differ from run to run.
 namespace mylos::attention {
 
-/// True if this build includes cuDNN's passes; otherwise the functions below fail.
+/// True if this build includes cuDNN's passes; otherwise the passes fail.
 extern const bool has_cudnn_attention;
 
 /// Returns the reason why cuDNN cannot be used on this machine, in one line that says what to change; empty if it can.
@@ -17,6 +17,10 @@ extern const bool has_cudnn_attention;
 std::string cudnn_attention_obstacle();
 /// The same on a device of compute capability `capability`, for which it may be too old.
 std::string cudnn_attention_obstacle(int capability);
+
+/// Returns the reason why no version of cuDNN can be used on a device of compute capability `capability`; empty if one
+/// can. In every build.
+std::string cudnn_device_obstacle(int capability);
 
 template <class T>
 void cudnn_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

@@ -14,16 +14,16 @@ namespace {
 enum Site : std::uint32_t { attention_probabilities = 1, attention_result = 2, feed_forward_result = 3 };
 constexpr std::uint32_t sites_per_layer = 3;
 
-AttentionShape attention_shape(const BertShape& shape) {
-  const std::size_t head_size = shape.hidden / shape.heads;
-  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false, shape.attention};
-}
-
 PackedSequences sequences(const Batch& batch) {
   return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest, batch.host_sample_starts()};
 }
 
 }  // namespace
+
+AttentionShape attention_shape(const BertShape& shape) {
+  const std::size_t head_size = shape.hidden / shape.heads;
+  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false, shape.attention};
+}
 
 void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
   builder.tensor(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});

@@ -29,6 +29,9 @@ struct BertShape {
   std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even if a text contains it
 };
 
+/// Returns the shape of the encoder's attention.
+AttentionShape attention_shape(const BertShape& shape);
+
 /// Indices of a LayerNorm's tensors in the parameter table.
 struct LayerNormTensors {
   std::size_t weight = 0;

@@ -5,12 +5,13 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 namespace mylos::tasks {
 namespace {
 
-/// Fails if the run cannot use the kernel that it asks for.
-void check_chosen(AttentionKernel kernel, const AttentionUse& use, int capability) {
-  const std::string obstacle = attention_obstacle(kernel, use.precision, use.head_size, capability);
+/// Fails if the run cannot use the kernel that it asks for: because of `obstacle` unless that is empty, or dropout.
+void check_chosen(AttentionKernel kernel, const AttentionUse& use, const std::string& obstacle) {
   if (!obstacle.empty()) {
     fail(fmt::format("--attention {}: {}; use --attention {}", to_string(kernel), obstacle,
                      to_string(AttentionKernel::portable)));
@@ -22,25 +23,61 @@ void check_chosen(AttentionKernel kernel, const AttentionUse& use, int capabilit
   }
 }
 
+int capability_in_use() {
+  const std::optional<DeviceInfo> device = device_in_use();
+  return device ? device->capability : 0;
+}
+
 }  // namespace
 
 AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use, const Notice& notice) {
   if (configured.attention == AttentionKernel::portable) return AttentionKernel::portable;
-  const std::optional<DeviceInfo> device = device_in_use();
-  const int capability = device ? device->capability : 0;
+  const int capability = capability_in_use();
   if (configured.attention) {
-    check_chosen(*configured.attention, use, capability);
+    check_chosen(*configured.attention, use,
+                 attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability));
     return *configured.attention;
   }
-  const AttentionKernel fastest = fastest_attention(use.precision, use.head_size, capability);
-  if (notice && fastest != AttentionKernel::portable) {
-    notice(fmt::format("attention: {}, the fastest on this GPU; --attention selects another", to_string(fastest)));
-  }
-  return fastest;
+  const AttentionKernel first = attention_candidates(use, capability).front();
+  const std::string line = attention_line({first});
+  if (notice && configured.train.empty() && !line.empty()) notice(line);
+  return first;
 }
 
-AttentionKernel planned_attention(const TaskConfig& configured, Precision precision, std::size_t head_size) {
-  return configured.attention.value_or(planned_attention_kernel(precision, head_size, configured.planned_capability));
+std::optional<train::AttentionRequest> attention_request(const RunConfig& run, const Task& task, std::size_t ranks) {
+  const std::optional<AttentionUse> use = task.attention();
+  if (!use || run.task.attention || run.task.train.empty()) return std::nullopt;
+  return train::AttentionRequest{
+      .candidates = attention_candidates(*use, capability_in_use()),
+      .recorded = run.task.recorded_attention,
+      .deterministic = use->deterministic,
+      .timed =
+          [use, ranks, &run, &task] {
+            return TimedAttention{use->shape, use->precision, train::first_lengths(task, run.engine, ranks)};
+          },
+      .cache = run.task.attention_cache};
+}
+
+std::string attention_line(const train::AttentionSelection& selection) {
+  if (selection.kernel == AttentionKernel::portable) return {};
+  std::string times;
+  for (const auto& [kernel, seconds] : selection.seconds) {
+    times += fmt::format("{} {} {:.3g} ms", times.empty() ? " (forward and backward pass of a layer:" : ",",
+                         to_string(kernel), 1e3 * seconds);
+  }
+  return fmt::format("attention: {}{}; --attention selects another", to_string(selection.kernel),
+                     times.empty() ? "" : times + ")");
+}
+
+AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use) {
+  const int capability = configured.planned_capability;
+  if (configured.attention) {
+    check_chosen(*configured.attention, use,
+                 planned_attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability));
+    return *configured.attention;
+  }
+  // Kernels with more memory come later.
+  return fast_attention(planned_attention_candidates(use, capability)).back();
 }
 
 }  // namespace mylos::tasks

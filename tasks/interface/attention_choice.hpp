@@ -1,24 +1,36 @@
 #pragma once
 
 #include "core/base/notice.hpp"
-#include "core/kernels/attention.hpp"
+#include "core/kernels/attention_candidates.hpp"
 #include "tasks/interface/run_config.hpp"
+#include "tasks/interface/task.hpp"
+#include "train/engine/attention_selection.hpp"
 
+#include <cstddef>
+#include <optional>
+#include <string>
+
+/// The attention kernel of a run: the one of --attention, otherwise one of the candidates of the device in use.
 namespace mylos::tasks {
 
-/// The requirements of a run on attention.
-struct AttentionUse {
-  Precision precision = Precision::float32;
-  std::size_t head_size = 0;
-  double dropout = 0.0;  ///< probability in training; 0 if the run does not train
-};
-
-/// Returns the attention kernel of a run: the one of --attention, otherwise the fastest on the device in use, which a
-/// notice names if it is not portable. Kokkos must be initialized. Errors: std::runtime_error if the build, the device
-/// or the model's heads do not support the kernel, or the kernel has no dropout.
+/// Returns the kernel that a task's model is made with: the one of --attention, otherwise the first candidate, without
+/// timing. If the run does not train, a notice names it unless it is portable; one that trains may take another kernel
+/// (attention_request). Kokkos must be initialized. Errors: std::runtime_error if the build, the device or the model's
+/// heads do not support the kernel, or the kernel has no dropout.
 AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use, const Notice& notice);
 
-/// Returns the kernel that a run on the planned GPU (TaskConfig::planned_capability) would choose, in a build for it.
-AttentionKernel planned_attention(const TaskConfig& configured, Precision precision, std::size_t head_size);
+/// Returns what the kernel of a run on so many ranks is selected from (train::select_attention), for calling
+/// Task::set_attention; nullopt if the run does not train, if --attention names a kernel, or if the model has no
+/// attention. `run` and `task` must outlive it.
+std::optional<train::AttentionRequest> attention_request(const RunConfig& run, const Task& task, std::size_t ranks);
+
+/// Returns the line that names a kernel that no option asked for, with the times that it was selected by; empty for the
+/// portable one.
+std::string attention_line(const train::AttentionSelection& selection);
+
+/// Returns the kernel to plan with on the planned GPU (TaskConfig::planned_capability): the one of --attention,
+/// otherwise, among the candidates of a run there, the one that needs the most memory, because their times are not
+/// known. Errors: std::runtime_error if no build can run the requested kernel there, or it has no dropout.
+AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use);
 
 }  // namespace mylos::tasks

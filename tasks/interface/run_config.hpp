@@ -22,6 +22,8 @@ struct TaskConfig {
   std::optional<std::size_t> train_limit, dev_limit;  ///< first N entries of the file
   std::optional<double> dropout;                      ///< probability; nullopt = the model's
   std::optional<AttentionKernel> attention;           ///< nullopt = the fastest on the device (attention_choice.hpp)
+  std::optional<AttentionKernel> recorded_attention;  ///< the kernel in the run that this one repeats
+  std::filesystem::path attention_cache;              ///< directory of cached timings; empty = no cache
   int planned_capability = 0;                         ///< of the GPU that a plan is for: 90 is 9.0; 0 = none
   std::optional<Precision> export_precision;  ///< type of weights in best/ and last/; nullopt = export_precision()
   bool do_train = false;                      ///< switch of transformers' scripts; with do_eval,

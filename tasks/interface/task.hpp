@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/base/value_bytes.hpp"
+#include "core/kernels/attention_candidates.hpp"
 #include "train/engine/task.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +50,11 @@ class Task : public train::Task {
   virtual std::vector<DataChecksum> data_checksums() const = 0;
   /// Returns the defaults that the task chose, as members of `resolved` in run.json.
   virtual nlohmann::ordered_json resolved() const { return nlohmann::ordered_json::object(); }
+
+  /// Returns the attention of the model, with the kernel in use, and its requirements; nullopt if it has none.
+  virtual std::optional<AttentionUse> attention() const { return {}; }
+  /// Makes the model again, with this attention kernel. Call it before model() is used. The model must have attention.
+  virtual void set_attention(AttentionKernel) {}
 
   /// Returns the model's sizes: "12 layers, hidden 768, 12 heads".
   virtual std::string model_text() const = 0;

@@ -18,11 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the model's shape with the attention kernel of the run.
+/// Returns the model's shape with the attention kernel that it is made with.
 nn::LlamaShape shape_of(const RunConfig& run, const data::LlamaConfig& config, const Notice& notice) {
   nn::LlamaShape shape = llama_shape_of(config);
-  const AttentionUse use{.precision = run.engine.precision, .head_size = shape.head_size};
-  shape.attention = attention_kernel(run.task, use, notice);
+  shape.attention = attention_kernel(run.task, llama_attention(shape, run.engine), notice);
   return shape;
 }
 
@@ -52,6 +51,7 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
       shape_(shape_of(run, llama_, notice_)),
+      attention_(llama_attention(shape_, run.engine)),
       model_(nn::make_llama(shape_, run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
@@ -151,6 +151,11 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
   if (evaluation_) checksums.push_back({"dev", configured_.dev, checksum_of(evaluation_->samples())});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
+}
+
+void LanguageTask::set_attention(AttentionKernel kernel) {
+  shape_.attention = attention_.shape.kernel = kernel;
+  model_ = nn::make_llama(shape_, attention_.precision);
 }
 
 std::string LanguageTask::model_text() const {

@@ -53,6 +53,8 @@ class LanguageTask final : public Task {
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override { return {{"attention", to_string(shape_.attention)}}; }
+  std::optional<AttentionUse> attention() const override { return attention_; }
+  void set_attention(AttentionKernel kernel) override;
   std::string model_text() const override;
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
@@ -79,6 +81,7 @@ class LanguageTask final : public Task {
   data::LlamaConfig llama_;
   std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
   nn::LlamaShape shape_;
+  AttentionUse attention_;
   std::unique_ptr<nn::LlamaModel> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;

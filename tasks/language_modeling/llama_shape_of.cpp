@@ -35,4 +35,10 @@ nn::LlamaShape llama_shape_of(const data::LlamaConfig& config) {
           .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
+AttentionUse llama_attention(const nn::LlamaShape& shape, const train::TrainConfig& engine) {
+  return {.shape = nn::attention_shape(shape),
+          .precision = engine.precision,
+          .deterministic = engine.parallel.deterministic};
+}
+
 }  // namespace mylos::tasks

@@ -1,11 +1,16 @@
 #pragma once
 
+#include "core/kernels/attention_candidates.hpp"
 #include "data/huggingface/llama_config.hpp"
 #include "nn/llama/llama_shape.hpp"
+#include "train/engine/train_config.hpp"
 
 /// Converts config.json to the model's shape; the two may not depend on each other.
 namespace mylos::tasks {
 
 nn::LlamaShape llama_shape_of(const data::LlamaConfig& config);
+
+/// Returns the model's attention, and the requirements of a run on it.
+AttentionUse llama_attention(const nn::LlamaShape& shape, const train::TrainConfig& engine);
 
 }  // namespace mylos::tasks

@@ -58,7 +58,7 @@ PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, cons
 /// Returns a network with the attention kernel of the planned GPU.
 std::unique_ptr<nn::Model> planned_network(const data::LlamaConfig& sizes, const RunConfig& run) {
   nn::LlamaShape shape = llama_shape_of(sizes);
-  shape.attention = planned_attention(run.task, run.engine.precision, shape.head_size);
+  shape.attention = planned_attention(run.task, llama_attention(shape, run.engine));
   return nn::make_llama(shape, run.engine.precision);
 }
 

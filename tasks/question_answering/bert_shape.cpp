@@ -17,4 +17,11 @@ nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> d
           .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
+AttentionUse bert_attention(const nn::BertShape& shape, const train::TrainConfig& engine, bool trains) {
+  return {.shape = nn::attention_shape(shape),
+          .precision = engine.precision,
+          .dropout = trains ? static_cast<double>(shape.attention_dropout) : 0.0,
+          .deterministic = engine.parallel.deterministic};
+}
+
 }  // namespace mylos::tasks

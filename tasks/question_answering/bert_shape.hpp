@@ -1,7 +1,9 @@
 #pragma once
 
+#include "core/kernels/attention_candidates.hpp"
 #include "data/huggingface/bert_config.hpp"
 #include "nn/bert/bert_layer.hpp"
+#include "train/engine/train_config.hpp"
 
 #include <optional>
 
@@ -10,5 +12,8 @@ namespace mylos::tasks {
 
 /// Returns the model's sizes from its configuration. `dropout`, if given, replaces both of its probabilities.
 nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout = {});
+
+/// Returns the model's attention, and the requirements of a run on it. `trains` says whether there is dropout.
+AttentionUse bert_attention(const nn::BertShape& shape, const train::TrainConfig& engine, bool trains);
 
 }  // namespace mylos::tasks

@@ -55,8 +55,8 @@ data::NamedBert find_planned_sizes(const std::string& name, const std::filesyste
 
 /// Returns a network with the attention kernel of the planned GPU.
 std::unique_ptr<nn::Model> planned_network(const data::BertConfig& sizes, const RunConfig& run) {
-  nn::BertShape shape = bert_shape(sizes);
-  shape.attention = planned_attention(run.task, run.engine.precision, shape.hidden / shape.heads);
+  nn::BertShape shape = bert_shape(sizes, run.task.dropout);
+  shape.attention = planned_attention(run.task, bert_attention(shape, run.engine, true));
   return nn::make_bert_question_answering(shape, run.engine.precision);
 }
 

@@ -28,13 +28,14 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-/// Returns the model's shape with the attention kernel of the run.
+AttentionUse attention_of(const RunConfig& run, const nn::BertShape& shape) {
+  return bert_attention(shape, run.engine, !run.task.train.empty());
+}
+
+/// Returns the model's shape with the attention kernel that it is made with.
 nn::BertShape shape_of(const RunConfig& run, const data::BertConfig& bert, const Notice& notice) {
   nn::BertShape shape = bert_shape(bert, run.task.dropout);
-  const AttentionUse use{.precision = run.engine.precision,
-                         .head_size = shape.hidden / shape.heads,
-                         .dropout = run.task.train.empty() ? 0.0 : static_cast<double>(shape.attention_dropout)};
-  shape.attention = attention_kernel(run.task, use, notice);
+  shape.attention = attention_kernel(run.task, attention_of(run, shape), notice);
   return shape;
 }
 
@@ -58,6 +59,7 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       switches_(data::read_tokenizer_options(configured_.model)),
       tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
       shape_(shape_of(run, bert_, notice_)),
+      attention_(attention_of(run, shape_)),
       model_(nn::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, bert_);
   if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
@@ -185,6 +187,11 @@ nlohmann::ordered_json SquadTask::resolved() const {
   return {{"squad", is_v2 ? "2.0" : "1.1"},
           {"dropout", configured_.dropout.value_or(bert_.hidden_dropout_prob)},
           {"attention", to_string(shape_.attention)}};
+}
+
+void SquadTask::set_attention(AttentionKernel kernel) {
+  shape_.attention = attention_.shape.kernel = kernel;
+  model_ = nn::make_bert_question_answering(shape_, attention_.precision);
 }
 
 std::string SquadTask::model_text() const {

@@ -51,6 +51,8 @@ class SquadTask final : public Task {
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
+  std::optional<AttentionUse> attention() const override { return attention_; }
+  void set_attention(AttentionKernel kernel) override;
   std::string model_text() const override;
   std::string train_text() const override;
   std::string dev_text() const override;
@@ -76,6 +78,7 @@ class SquadTask final : public Task {
   data::TokenizerOptions switches_;
   data::WordPieceTokenizer tokenizer_;
   nn::BertShape shape_;
+  AttentionUse attention_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<SquadWindows> train_;

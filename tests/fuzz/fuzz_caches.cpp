@@ -1,4 +1,5 @@
-// Reads the files that one start saves for the next: choices of GEMM providers, calibrations, fetch records.
+// Reads the files that one start saves for the next: choices of GEMM providers, timings of attention, calibrations,
+// fetch records.
 
 #include <stdexcept>
 
@@ -6,6 +7,7 @@
 #include "core/base/json.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "tests/fuzz/inputs.hpp"
+#include "train/engine/attention_selection.hpp"
 #include "train/engine/gemm_selection.hpp"
 
 namespace {
@@ -15,6 +17,13 @@ void read_choice(std::string_view text) {
   const std::string written = mylos::train::to_json(choice).dump();
   const auto again = mylos::train::parse_gemm_choice(mylos::parse_json(written, "written"), "written");
   mylos::tests::expect(again == choice, "a choice survives writing and reading");
+}
+
+void read_timings(std::string_view text) {
+  const auto timings = mylos::train::parse_attention_timings(mylos::parse_json(text, "input"), "input");
+  const std::string written = mylos::train::to_json(timings).dump();
+  const auto again = mylos::train::parse_attention_timings(mylos::parse_json(written, "written"), "written");
+  mylos::tests::expect(again == timings, "timings survive writing and reading");
 }
 
 void read_calibration(std::string_view text) {
@@ -35,7 +44,7 @@ void check_record(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  for (const auto read : {read_choice, read_calibration, check_record}) {
+  for (const auto read : {read_choice, read_timings, read_calibration, check_record}) {
     try {
       read(mylos::tests::as_text(bytes, size));
     } catch (const std::runtime_error&) {  // how bad input is rejected

@@ -267,9 +267,8 @@ std::string cudnn_attention_obstacle() {
 
 std::string cudnn_attention_obstacle(int capability) {
   if (std::string obstacle = cudnn_attention_obstacle(); !obstacle.empty()) return obstacle;
-  if (capability > 0 && capability < 80) {
-    return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has {}.{}",
-                       capability / 10, capability % 10);
+  if (capability > 0) {
+    if (std::string obstacle = cudnn_device_obstacle(capability); !obstacle.empty()) return obstacle;
   }
   const bool is_on_8 = capability / 10 == 8;
   if (!is_on_8 || cudnn::library().number >= first_version_on_8) return {};

@@ -189,6 +189,30 @@ TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
   EXPECT_EQ(taken("of-another-build", false, {}), std::nullopt);
 }
 
+TEST_F(ConfigFile, TheAttentionOfARunIsRepeatedUnlessToldOtherwise) {
+  const auto kernel = [&](const std::string& recorded, const std::vector<std::string>& words = {}) {
+    return parse("{" + base_ + R"(, "attention": "auto", "resolved": {"attention": )" + recorded + "}}", words)
+        .run.task.recorded_attention;
+  };
+  EXPECT_EQ(kernel(R"("cudnn")"), AttentionKernel::cudnn);
+  EXPECT_EQ(kernel(R"("cudnn")", {"--attention=auto"}), std::nullopt);
+  EXPECT_EQ(kernel(R"("of-another-version")"), std::nullopt);
+  EXPECT_EQ(kernel("7"), std::nullopt);
+  EXPECT_EQ(parse("{" + base_ + "}").run.task.recorded_attention, std::nullopt);
+}
+
+TEST_F(ConfigFile, AResumedRunKeepsItsAttention) {
+  const auto taken = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"--model=m", "--train=t", "--output=o"};
+    all.insert(all.end(), words.begin(), words.end());
+    Arguments arguments = parse_arguments(train_, all);
+    take_recorded_choices({{"resolved", {{"attention", "tensor-cores"}}}}, "run.json", arguments);
+    return arguments.run.task.recorded_attention;
+  };
+  EXPECT_EQ(taken({}), AttentionKernel::tensor_cores);
+  EXPECT_EQ(taken({"--attention=auto"}), std::nullopt);
+}
+
 /// Returns a layout as resolved on this build's devices.
 nlohmann::ordered_json resolved_layout() {
   return {{"micro-batch", 3u},

@@ -1,5 +1,7 @@
 #include "core/kernels/cudnn_attention.hpp"
 
+#include "core/kernels/attention_candidates.hpp"
+#include "core/kernels/attention_measure.hpp"
 #include "core/kernels/cuda/cudnn_library.hpp"
 #include "core/kernels/cudnn_attention_sizes.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
@@ -8,7 +10,10 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 /// Tests attention by cuDNN with a stand-in for its graphs, which computes naively from the arrays that it is given.
 namespace mylos::attention {
@@ -174,7 +179,47 @@ TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
   }
   EXPECT_EQ(attention_obstacle(kernel, Precision::bfloat16, 64, 70),
             "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
-  EXPECT_NE(fastest_attention(Precision::bfloat16, 64, 90), kernel) << "no validation with it is recorded";
+}
+
+/// On a GPU with a validation it would be timed as here, on which the stand-in computes on the CPU.
+TEST_F(CudnnAttention, IsTimedBesideTheOthers) {
+  const std::vector<AttentionKernel> kernels = {AttentionKernel::portable, AttentionKernel::cudnn};
+  const TimedAttention attention{
+      .shape = {.heads = 2, .key_value_heads = 1, .head_size = 16, .scale = 0.25f, .causal = true},
+      .precision = Precision::bfloat16,
+      .lengths = {9, 33}};
+  std::vector<std::string> notices;
+  const auto measure = [&] {
+    return measure_attention(ExecutionSpace(), kernels, attention, [&](const auto& line) { notices.push_back(line); });
+  };
+  const AttentionSeconds seconds = measure();
+  EXPECT_GT(seconds.at(AttentionKernel::portable), 0.0);
+  EXPECT_GT(seconds.at(AttentionKernel::cudnn), 0.0);
+  EXPECT_EQ(attention_state().forward, attention_state().backward);
+  EXPECT_GE(attention_state().forward, 4u) << "a warm-up and a few passes";
+  EXPECT_THAT(notices, testing::IsEmpty());
+  attention_state().failure = "execution\nfailed";
+  const AttentionSeconds without = measure();
+  EXPECT_EQ(without.size(), 1u);
+  EXPECT_EQ(fastest_attention(kernels, without), AttentionKernel::portable);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices.front(), AllOf(testing::StartsWith("attention: cudnn is left out: "),
+                                     HasSubstr("execution failed"), Not(HasSubstr("\n"))));
+}
+
+/// As soon as a validation on 9.0 is in the table, and unless the run has dropout or is deterministic.
+TEST_F(CudnnAttention, IsACandidateWhereItHasBeenValidated) {
+  constexpr std::array validated = {ValidatedAttention{AttentionKernel::cudnn, 90}};
+  AttentionUse use{.shape = {.head_size = 64}, .precision = Precision::bfloat16};
+  EXPECT_THAT(attention_candidates(use, 90, validated),
+              testing::ElementsAre(AttentionKernel::cudnn, AttentionKernel::portable));
+  use.dropout = 0.1;
+  EXPECT_THAT(attention_candidates(use, 90, validated), testing::ElementsAre(AttentionKernel::portable));
+  use.dropout = 0.0;
+  use.deterministic = true;
+  EXPECT_THAT(attention_candidates(use, 90, validated), testing::ElementsAre(AttentionKernel::portable));
+  use.deterministic = false;
+  EXPECT_THAT(attention_candidates(use, 80, validated), testing::ElementsAre(AttentionKernel::portable));
 }
 
 /// Runs with CUDNN_STAND_IN_VERSION=90500 and 91600.

@@ -272,19 +272,6 @@ TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
 }
 #endif
 
-TEST(TensorCoreAttentionChoice, IsForSixteenBitsOnValidatedDevices) {
-  const bool has_kernel = attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16).empty();
-  const AttentionKernel fastest = has_kernel ? AttentionKernel::tensor_cores : AttentionKernel::portable;
-  EXPECT_EQ(fastest_attention(Precision::bfloat16, 64, 90), fastest);
-  EXPECT_EQ(fastest_attention(Precision::float16, 128, 90), fastest);
-  EXPECT_EQ(fastest_attention(Precision::float32, 64, 90), AttentionKernel::portable);
-  EXPECT_EQ(fastest_attention(Precision::bfloat16, 48, 90), AttentionKernel::portable);
-  for (const int capability : {0, 70, 80}) {
-    EXPECT_EQ(fastest_attention(Precision::bfloat16, 64, capability), AttentionKernel::portable) << capability;
-    EXPECT_EQ(fastest_attention(Precision::float16, 64, capability), AttentionKernel::portable) << capability;
-  }
-}
-
 TEST(TensorCoreAttentionChoice, TypesAreThoseOfTheInstructions) {
   EXPECT_EQ(tensor_core_obstacle(70, Precision::float16), "");
   EXPECT_EQ(tensor_core_obstacle(80, Precision::float16), "");

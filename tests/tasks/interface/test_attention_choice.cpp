@@ -1,40 +1,53 @@
 #include "tasks/interface/attention_choice.hpp"
 
 #include "tests/support/temporary.hpp"
+#include "tests/tasks/recorded_runs.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace mylos::tasks {
 namespace {
 
+AttentionUse use_of(Precision precision, std::size_t head_size = 64, double dropout = 0.0) {
+  return {.shape = {.head_size = head_size}, .precision = precision, .dropout = dropout};
+}
+
 TEST(AttentionChoice, IsThatOfTheDeviceIfNoneIsAskedFor) {
   const std::optional<DeviceInfo> device = device_in_use();
   std::vector<std::string> said;
   const Notice notice = [&](const std::string& line) { said.push_back(line); };
-  const AttentionKernel kernel = attention_kernel({}, {.precision = Precision::bfloat16, .head_size = 64}, notice);
-  EXPECT_EQ(kernel, fastest_attention(Precision::bfloat16, 64, device ? device->capability : 0));
+  const AttentionUse use = use_of(Precision::bfloat16);
+  const AttentionKernel kernel = attention_kernel({}, use, notice);
+  EXPECT_EQ(kernel, attention_candidates(use, device ? device->capability : 0).front());
   EXPECT_EQ(said.size(), kernel == AttentionKernel::portable ? 0u : 1u);
-  EXPECT_EQ(attention_kernel({}, {.precision = Precision::float32, .head_size = 64}, {}), AttentionKernel::portable);
+  TaskConfig trains;
+  trains.train = "questions.json";
+  said.clear();
+  EXPECT_EQ(attention_kernel(trains, use, notice), kernel);
+  EXPECT_THAT(said, testing::IsEmpty()) << "it may be another one after timing";
+  EXPECT_EQ(attention_kernel({}, use_of(Precision::float32), {}), AttentionKernel::portable);
 }
 
 TEST(AttentionChoice, IsTheKernelThatIsAskedForOrAnError) {
   TaskConfig configured;
   configured.attention = AttentionKernel::portable;
-  const AttentionUse with_dropout{.precision = Precision::bfloat16, .head_size = 64, .dropout = 0.1};
-  EXPECT_EQ(attention_kernel(configured, with_dropout, {}), AttentionKernel::portable);
+  EXPECT_EQ(attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1), {}), AttentionKernel::portable);
   for (const AttentionKernel kernel : {AttentionKernel::tensor_cores, AttentionKernel::cudnn}) {
     configured.attention = kernel;
-    const AttentionUse in_float{.precision = Precision::float32, .head_size = 64};
-    EXPECT_THAT(tests::error_of([&] { attention_kernel(configured, in_float, {}); }),
+    EXPECT_THAT(tests::error_of([&] { attention_kernel(configured, use_of(Precision::float32), {}); }),
                 testing::AllOf(testing::StartsWith(fmt::format("--attention {}: ", to_string(kernel))),
                                testing::EndsWith("; use --attention portable")));
   }
 }
+
+constexpr const char* dropout_is_missing =
+    "--attention cudnn: it has no dropout, and that of this run is 0.1; use --dropout 0, or leave --attention out";
 
 /// With the library, dropout is what is refused; without it, the library is missing.
 TEST(AttentionChoice, OfCudnnIsWithoutDropout) {
@@ -43,30 +56,112 @@ TEST(AttentionChoice, OfCudnnIsWithoutDropout) {
   const std::optional<DeviceInfo> device = device_in_use();
   const std::string obstacle =
       attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, device ? device->capability : 0);
-  const AttentionUse use{.precision = Precision::bfloat16, .head_size = 64, .dropout = 0.1};
-  EXPECT_EQ(tests::error_of([&] { attention_kernel(configured, use, {}); }),
-            obstacle.empty()
-                ? "--attention cudnn: it has no dropout, and that of this run is 0.1; use --dropout 0, or leave "
-                  "--attention out"
-                : "--attention cudnn: " + obstacle + "; use --attention portable");
+  EXPECT_EQ(tests::error_of([&] { attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1), {}); }),
+            obstacle.empty() ? dropout_is_missing : "--attention cudnn: " + obstacle + "; use --attention portable");
 }
 
-TEST(AttentionChoice, OfAPlanIsThatOfTheGpu) {
-  const auto planned = [](int capability, Precision precision, std::size_t head_size) {
+TEST(AttentionChoice, IsDescribedWithTheTimesThatItWasMadeBy) {
+  EXPECT_EQ(attention_line({AttentionKernel::portable}), "");
+  EXPECT_EQ(attention_line({AttentionKernel::tensor_cores}), "attention: tensor-cores; --attention selects another");
+  EXPECT_EQ(attention_line({AttentionKernel::cudnn,
+                            {{AttentionKernel::tensor_cores, 1.5e-4}, {AttentionKernel::cudnn, 1.2346e-4}}}),
+            "attention: cudnn (forward and backward pass of a layer: tensor-cores 0.15 ms, cudnn 0.123 ms); "
+            "--attention selects another");
+}
+
+TEST(AttentionPlan, IsThatOfTheGpu) {
+  const auto planned = [](int capability, const AttentionUse& use) {
     TaskConfig configured;
     configured.planned_capability = capability;
-    return planned_attention(configured, precision, head_size);
+    return planned_attention(configured, use);
   };
-  EXPECT_EQ(planned(90, Precision::bfloat16, 64), AttentionKernel::tensor_cores);
-  EXPECT_EQ(planned(90, Precision::float32, 64), AttentionKernel::portable);
-  EXPECT_EQ(planned(90, Precision::float16, 48), AttentionKernel::portable);
-  EXPECT_EQ(planned(80, Precision::bfloat16, 64), AttentionKernel::portable) << "not validated on it";
-  EXPECT_EQ(planned(0, Precision::bfloat16, 64), AttentionKernel::portable);
-  TaskConfig chosen;
-  chosen.attention = AttentionKernel::portable;
-  chosen.planned_capability = 90;
-  EXPECT_EQ(planned_attention(chosen, Precision::bfloat16, 64), AttentionKernel::portable);
+  EXPECT_EQ(planned(90, use_of(Precision::bfloat16)), AttentionKernel::tensor_cores);
+  EXPECT_EQ(planned(90, use_of(Precision::float32)), AttentionKernel::portable);
+  EXPECT_EQ(planned(90, use_of(Precision::float16, 48)), AttentionKernel::portable);
+  EXPECT_EQ(planned(80, use_of(Precision::bfloat16)), AttentionKernel::portable) << "not validated on it";
+  EXPECT_EQ(planned(0, use_of(Precision::bfloat16)), AttentionKernel::portable);
 }
+
+TEST(AttentionPlan, HasTheKernelThatIsAskedForOrIsAnError) {
+  const auto planned = [](AttentionKernel kernel, int capability, const AttentionUse& use) {
+    TaskConfig chosen;
+    chosen.attention = kernel;
+    chosen.planned_capability = capability;
+    return planned_attention(chosen, use);
+  };
+  const AttentionUse use = use_of(Precision::float16);
+  EXPECT_EQ(planned(AttentionKernel::portable, 90, use), AttentionKernel::portable);
+  EXPECT_EQ(planned(AttentionKernel::cudnn, 90, use), AttentionKernel::cudnn);
+  EXPECT_EQ(planned(AttentionKernel::tensor_cores, 70, use), AttentionKernel::tensor_cores);
+  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, 70, use); }),
+            "--attention cudnn: attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has "
+            "7.0; use --attention portable");
+  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::cudnn, 90, use_of(Precision::float16, 64, 0.1)); }),
+            dropout_is_missing);
+  EXPECT_EQ(tests::error_of([&] { planned(AttentionKernel::tensor_cores, 0, use); }),
+            "--attention tensor-cores: it needs a GPU; use --attention portable");
+}
+
+/// What the kernel of a recorded run is selected from.
+class AttentionOfATask : public testing::TestWithParam<tests::RecordedRun (*)()> {
+ protected:
+  void SetUp() override {
+    if (!recorded_.obstacle.empty()) GTEST_SKIP() << recorded_.obstacle;
+  }
+  tests::RecordedRun recorded_ = GetParam()();
+};
+
+TEST_P(AttentionOfATask, IsSelectedForTrainingUnlessOneIsAskedFor) {
+  const auto task = recorded_.task();
+  RunConfig run = recorded_.run;
+  run.task.recorded_attention = AttentionKernel::cudnn;
+  run.task.attention_cache = "/cache";
+  const std::optional<train::AttentionRequest> request = attention_request(run, *task, 1);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->candidates.back(), AttentionKernel::portable);
+  EXPECT_EQ(request->recorded, AttentionKernel::cudnn);
+  EXPECT_EQ(request->cache, "/cache");
+  EXPECT_FALSE(request->deterministic);
+  const TimedAttention timed = request->timed();
+  EXPECT_EQ(timed.shape.columns(), task->attention()->shape.columns());
+  EXPECT_EQ(timed.precision, run.engine.precision);
+  EXPECT_EQ(timed.lengths, train::first_lengths(*task, run.engine, 1));
+  EXPECT_FALSE(timed.lengths.empty());
+  run.task.attention = AttentionKernel::portable;
+  EXPECT_FALSE(attention_request(run, *task, 1).has_value());
+  run.task.attention.reset();
+  run.task.train.clear();
+  EXPECT_FALSE(attention_request(run, *task, 1).has_value());
+}
+
+TEST_P(AttentionOfATask, HasTheRequirementsOfTheRun) {
+  RunConfig run = recorded_.run;
+  run.engine.parallel.deterministic = true;
+  const auto task = recorded_.kind.make(run, [](const std::string&) {});
+  EXPECT_TRUE(attention_request(run, *task, 1)->deterministic);
+  EXPECT_EQ(task->attention()->precision, run.engine.precision);
+  EXPECT_EQ(task->attention()->shape.kernel, AttentionKernel::portable);
+}
+
+/// On a host no other kernel could compute, but the model is made and its kernel recorded.
+TEST_P(AttentionOfATask, IsThatOfTheModelAfterItIsSet) {
+  const auto task = recorded_.task();
+  const std::size_t size = task->model().table().size();
+  task->set_attention(AttentionKernel::cudnn);
+  EXPECT_EQ(task->model().table().size(), size);
+  EXPECT_EQ(task->attention()->shape.kernel, AttentionKernel::cudnn);
+  EXPECT_EQ(task->resolved()["attention"], "cudnn");
+  const BatchShape shape{.samples = 8, .rows = 800, .longest = 384};
+  const auto scratch = [&] {
+    return task->model().scratch_bytes(shape, ParameterStore::Purpose::training, {.threads = 4});
+  };
+  const std::size_t of_cudnn = scratch();
+  task->set_attention(AttentionKernel::tensor_cores);
+  EXPECT_LT(scratch(), of_cudnn) << "the model has the kernel";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AttentionOfATask, testing::Values(tests::recorded_examples, tests::recorded_chess),
+                         [](const auto& info) { return info.param().name; });
 
 }  // namespace
 }  // namespace mylos::tasks
