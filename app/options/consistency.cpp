@@ -415,10 +415,17 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
   }
 }
 
-void check_attention(const Arguments& arguments) {
+/// Returns whether the command only predicts, so that this build need not be able to compute the run.
+bool only_plans(const Command& command, const Arguments& arguments) {
+  return command.bit == plan_command || (command.bit == bench_command && arguments.bench.predicts);
+}
+
+/// A plan is checked for the planned GPU (tasks::planned_attention).
+void check_attention(const Command& command, const Arguments& arguments) {
   const std::optional<AttentionKernel> kernel = arguments.run.task.attention;
   if (!kernel) return;
-  const std::string obstacle = attention_obstacle(*kernel, arguments.run.engine.precision);
+  const std::string obstacle =
+      only_plans(command, arguments) ? std::string() : attention_obstacle(*kernel, arguments.run.engine.precision);
   if (!obstacle.empty())
     throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(*kernel), obstacle));
   if (arguments.run.engine.parallel.deterministic && !is_deterministic(*kernel)) {
@@ -440,7 +447,7 @@ void resolve(const Command& command, Arguments& arguments) {
   if (!asks) arguments.task->check(arguments.run);  // the others may take missing values from a run
   check_loss_scale(arguments);
   check_tf32(arguments);
-  check_attention(arguments);
+  check_attention(command, arguments);
   const bool trains = (command.bit & train_command) != 0;
   if (trains) check_doings(arguments);
   arguments.task->resolve(arguments.run, arguments.sources, command.bit);

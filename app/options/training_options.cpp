@@ -102,7 +102,8 @@ Option gemm_option() {
 
 Option attention_option() {
   return enumeration_option(
-      named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
+      named("attention", {}, "KERNEL", computing,
+            train_command | plan_command | eval_command | ask_command | bench_command,
             "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later, "
             "half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those that "
             "passed validation on this kind of GPU (tensor-cores on 9.0), measured when a run starts if there are "
@@ -345,7 +346,8 @@ std::vector<Option> optimizer_options() {
                 "largest global norm of gradients; 0 disables clipping"),
           {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
-          named("dropout", {}, "P", optimizer, train_command, "dropout probability; default: the model's"),
+          named("dropout", {}, "P", optimizer, train_command | plan_command,
+                "dropout probability; default: the model's"),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
           with_help(named("seed", {}, "N", optimizer, train_command | generate_command,

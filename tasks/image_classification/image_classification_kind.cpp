@@ -109,6 +109,10 @@ class ImageClassificationKind final : public TaskKind {
     if (run.task.dropout.value_or(0.0) != 0.0) {
       throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
     }
+    if (run.task.attention.value_or(AttentionKernel::portable) != AttentionKernel::portable) {
+      throw UsageError(
+          fmt::format("--attention {}: these models have no attention; leave it out", to_string(*run.task.attention)));
+    }
     if (run.engine.micro_tokens > 0) {
       throw UsageError(fmt::format("--micro-tokens {}: images have no tokens; use --micro-batch, in images",
                                    run.engine.micro_tokens));

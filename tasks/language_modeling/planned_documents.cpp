@@ -45,6 +45,10 @@ PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, cons
     throw UsageError(
         fmt::format("--data {}: {} is for plans only and has no tokenizer; leave --data out", file.string(), gpt.name));
   }
+  if (run.task.attention.value_or(AttentionKernel::portable) != AttentionKernel::portable) {
+    throw UsageError(fmt::format("--attention {}: {} is for plans only, with the portable kernel; leave it out",
+                                 to_string(*run.task.attention), gpt.name));
+  }
   PlannedRun planned{.config = run,
                      .name = gpt.name,
                      .model = gpt.name,

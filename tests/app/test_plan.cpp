@@ -83,17 +83,6 @@ TEST_F(Plan, SaysThatAKindWasNeverCompared) {
   EXPECT_THAT(machine("a100_40gb"), testing::Not(HasSubstr("never compared")));
 }
 
-/// Attention on tensor cores, which is the default on the second kind, needs no scratch.
-TEST_F(Plan, CountsTheScratchOfTheAttentionThatTheGpuWouldUse) {
-  const auto workspace = [](const char* kind, const char* precision) {
-    const json plan = planned({"--model", "bert-base", "--gpu", kind, "--precision", precision, "--batch", "8",
-                               "--micro-batch", "8", "--mode", "replicated"});
-    return plan["modes"][0]["memory"]["workspace"].get<std::size_t>();
-  };
-  EXPECT_GT(workspace("a100-40", "bfloat16"), workspace("h100", "bfloat16"));
-  EXPECT_GT(workspace("h100", "float"), workspace("h100", "bfloat16"));
-}
-
 TEST_F(Plan, OneModeOnly) {
   const json plan = planned({"--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--mode", "zero3"});
   ASSERT_EQ(plan["modes"].size(), 1u);
