@@ -143,6 +143,19 @@ TEST_P(AttentionOfATask, HasTheRequirementsOfTheRun) {
   EXPECT_EQ(task->attention()->shape.kernel, AttentionKernel::portable);
 }
 
+TEST(AttentionOfBert, HasItsDropoutInTraining) {
+  const tests::RecordedRun recorded = tests::recorded_examples();
+  if (!recorded.obstacle.empty()) GTEST_SKIP() << recorded.obstacle;
+  const auto dropout = [&](const RunConfig& run) {
+    return recorded.kind.make_without_data(run, [](const std::string&) {})->attention()->dropout;
+  };
+  RunConfig run = recorded.run;
+  run.task.dropout = 0.25;
+  EXPECT_EQ(dropout(run), 0.25);
+  run.task.train.clear();
+  EXPECT_EQ(dropout(run), 0.0);
+}
+
 /// On a host no other kernel could compute, but the model is made and its kernel recorded.
 TEST_P(AttentionOfATask, IsThatOfTheModelAfterItIsSet) {
   const auto task = recorded_.task();
