@@ -235,6 +235,8 @@ TEST(FirstLengths, AreThoseOfAMicroBatchOfTheFirstRank) {
   EXPECT_THAT(first_lengths(task, by_parts, 1), ElementsAre(30, 10));
   const ListedTask large({{10'000, 6'000, 6'000}});
   EXPECT_THAT(first_lengths(large, {}, 1), ElementsAre(10'000, 6'000)) << "at most 16,384 rows";
+  by_parts.accumulation = 1;
+  EXPECT_THAT(first_lengths(large, by_parts, 1), ElementsAre(10'000, 6'000));
   const ListedTask longest({{20'000, 10}});
   EXPECT_THAT(first_lengths(longest, {}, 1), ElementsAre(20'000)) << "at least one sample";
 }
