@@ -24,7 +24,7 @@ namespace {
 /// operands, both are the same array, and gradients overwrite scores.
 template <class Operand>
 struct BackwardScratch {
-  Operand *keys, *keys_transposed, *values_transposed;     ///< (keys padded, depth), (D, keys padded) twice
+  Operand *keys, *keys_transposed, *values_transposed;     ///< (keys padded, depth); panels
   float *dkeys, *dvalues;                                  ///< (keys padded, depth)
   Operand *query, *query_columns, *dout, *dout_columns;    ///< (query block, depth)
   float* dquery;                                           ///< (query block, depth)
@@ -420,6 +420,7 @@ std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t 
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
+  // Pairs need no more: keys and values shrink by more than the additional blocks take.
   const attention::BackwardSizes<float> sizes(wave.side, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles),
                                       processor);

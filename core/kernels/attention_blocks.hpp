@@ -19,6 +19,8 @@ inline constexpr int query_block = 32;
 inline constexpr int key_block = kernels_in_teams ? 64 : 256;
 static_assert(query_block % tile_rows == 0 && query_block % 2 == 0 && key_block % query_block == 0 &&
               key_block % lanes == 0);
+static_assert(lanes % panel == 0 && panel % tile_columns == 0 && panel % square == 0 && key_block % panel == 0);
+static_assert(lanes == 2 * tile_register_side && query_block / 2 <= square, "a product in tile registers reads these");
 
 /// The multiple to which the rows of a block of queries are padded with zeros: a product over pairs of rows may read
 /// all of them.

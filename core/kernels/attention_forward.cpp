@@ -23,7 +23,7 @@ struct RunningRow {
 /// The scratch of a team. Pairs are along columns in `keys`, `query` and `probabilities`, along rows in `values`.
 template <class Operand>
 struct ForwardScratch {
-  Operand *keys, *values;          ///< (D, keys padded), (keys padded, depth)
+  Operand *keys, *values;          ///< panels of transposed keys; (keys padded, depth)
   Operand *query, *probabilities;  ///< (query block, depth), (query block, key block); if float, `probabilities` is
                                    ///< `scores`
   float *scores, *sums;            ///< (query block, key block), (query block, depth)
@@ -113,7 +113,7 @@ KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded
 struct ForwardPosition {
   std::size_t sequence, head, first;  ///< first: row in the batch
   int length, begin, end;
-  int first_key, keys, stride;  ///< stride: padded number of keys
+  int first_key, keys, stride;  ///< stride: keys, padded
 };
 
 template <class T, class Operand>
@@ -284,6 +284,7 @@ std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t s
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
+  // Pairs need no more: keys and values shrink by more than the additional blocks take.
   const attention::ForwardSizes<float> sizes(parts, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.heads * static_cast<std::size_t>(parts.parts), processor);
 }

@@ -15,7 +15,7 @@
 namespace mylos::attention {
 
 #if defined(MYLOS_DEVICE_BUILD)
-/// Computes one register tile of `product`, for inner > 0 operands.
+/// Computes one register tile of `product`.
 template <int columns>
 KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate,
                                          Block<float> c) {
@@ -109,6 +109,7 @@ inline void transpose_square(const Pair* from, int stride, Pair* to) {
 
 /// Rows per block of `product_in_tiles`.
 inline constexpr int tile_block_rows = 2 * tile_register_side;
+static_assert(tile_register_side == square && (panel == 2 * square || panel == square));
 
 /// Tiles of an operand: where they begin, and the pairs from one row of a tile to the next.
 struct OperandTiles {
@@ -145,10 +146,10 @@ inline void multiply_tiles(const Tiles& tiles, int inner, const OperandTiles& le
   });
 }
 
-/// Computes the rows [row, row + `tile_block_rows`) of `product` in tile registers, or those that exist. Rows are
-/// rounded up to `tile_register_side`, columns to twice as many, and `inner` to as many pairs, so arrays must extend
-/// that far; the pairs beyond must be finite, and zero in one operand. A left operand with inner_stride > 1 must have
-/// row_stride 1 and at most `square` inner pairs.
+/// Computes the rows [row, row + `tile_block_rows`) of `product` in tile registers, or those that exist. Reads and
+/// writes whole blocks of 16 rows and 32 columns, and reads 16 pairs at a time. Pairs beyond `inner` must be finite in
+/// both operands and zero in one. Left rows beyond `rows` may hold anything: they affect only result rows beyond
+/// `rows`. A left operand with inner_stride > 1 must have row_stride 1 and at most `square` inner pairs.
 template <class Tiles>
 inline void product_in_tiles(const Tiles& tiles, int row, int rows, int columns, int inner, const Left<Pair>& a,
                              const Right<Pair>& b, bool accumulate, const Block<float>& c) {
@@ -177,12 +178,14 @@ inline void product_in_tiles(const Tiles& tiles, int row, int rows, int columns,
 #endif
 
 /// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows` and
-/// columns to half of `tile_columns`, so the arrays must extend that far. Sums run in the order of `inner`.
+/// columns to half of `tile_columns`, so the arrays must extend that far. Sums run in the order of `inner`. With pairs,
+/// a PairTileScope must exist; with tile registers, `product_in_tiles` says what is read and written, and the CPU
+/// defines the order of the sums of 32 products.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left<Operand>& a,
                                     const Right<Operand>& b, bool accumulate, const Block<float>& c) {
 #if defined(MYLOS_MULTIPLIES_TILES)
-  if constexpr (inner_of < Operand >> 1) {
+  if constexpr (std::is_same_v<Operand, Pair>) {
     if (has_pair_tiles()) {
       const int blocks = (rows + tile_block_rows - 1) / tile_block_rows;
       return Kokkos::parallel_for(Kokkos::TeamThreadRange(team, blocks), [&](int block) {

@@ -11,10 +11,10 @@ namespace mylos::attention {
 #if defined(MYLOS_MULTIPLIES_TILES)
 namespace {
 
-/// Linux saves the registers of a process only after it has asked for them; the value is of the kernel's interface.
+/// Linux (5.16 or later) lets a process use tile registers only after it has requested them.
 bool system_permits_tiles() {
-  constexpr long request_permission = 0x1023, tile_data = 18;
-  return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  constexpr long arch_req_xcomp_perm = 0x1023, xfeature_xtiledata = 18;  // of Linux's asm/prctl.h
+  return ::syscall(SYS_arch_prctl, arch_req_xcomp_perm, xfeature_xtiledata) == 0;
 }
 
 bool processor_has_tiles() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/device.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -12,7 +14,7 @@ inline constexpr int tile_register_side = 16;
 /// Returns whether this CPU has tile registers for bfloat16, and the system lets this process use them.
 bool has_pair_tiles();
 
-#if defined(__x86_64__) && defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
+#if defined(__x86_64__) && defined(__linux__) && defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_MULTIPLIES_TILES
 
 /// Shapes the tile registers of this thread, from construction to destruction, if `has_pair_tiles`.

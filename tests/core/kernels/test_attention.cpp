@@ -63,9 +63,10 @@ TEST_P(Attention, EqualsNaiveTwinInFloat) { compare_with_naive<float>(GetParam()
 TEST_P(Attention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam(), 1.2e-2); }
 TEST_P(Attention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam(), 1.5e-3); }
 
-TEST_P(Attention, SecondRunIsBitwiseEqual) {
-  const AttentionProblem<float> a(GetParam()), b(GetParam());
-  for (const AttentionProblem<float>* problem : {&a, &b}) {
+template <class T>
+void expect_the_same_bits_twice(const AttentionCase& c) {
+  const AttentionProblem<T> a(c), b(c);
+  for (const AttentionProblem<T>* problem : {&a, &b}) {
     problem->forward();
     problem->backward();
   }
@@ -74,24 +75,31 @@ TEST_P(Attention, SecondRunIsBitwiseEqual) {
   EXPECT_EQ(to_host(a.dqkv), to_host(b.dqkv));
 }
 
+TEST_P(Attention, SecondRunIsBitwiseEqual) {
+  expect_the_same_bits_twice<float>(GetParam());
+  expect_the_same_bits_twice<bfloat16>(GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(attention_cases),
                          [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });
 
 /// Returns rows [begin, end) of a matrix on the host.
-std::vector<double> rows_of(const Matrix<float>& matrix, std::size_t begin, std::size_t end) {
-  return to_host(Matrix<float>(Kokkos::subview(matrix, Kokkos::make_pair(begin, end), Kokkos::ALL)));
+template <class T>
+std::vector<double> rows_of(const Matrix<T>& matrix, std::size_t begin, std::size_t end) {
+  return to_host(Matrix<T>(Kokkos::subview(matrix, Kokkos::make_pair(begin, end), Kokkos::ALL)));
 }
 
-TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
+template <class T>
+void expect_the_same_bits_alone() {
   for (const bool causal : {false, true}) {
     const AttentionCase packed{"", 3, 1, 20, causal, 0.1f, {40, 77, 300, 1}};
-    const AttentionProblem<float> together(packed);
+    const AttentionProblem<T> together(packed);
     together.forward();
     together.backward();
     for (std::size_t s = 0; s < packed.lengths.size(); ++s) {
       AttentionCase single = packed;
       single.lengths = {packed.lengths[s]};
-      AttentionProblem<float> alone(single);
+      AttentionProblem<T> alone(single);
       alone.ids = {together.ids[s]};
       alone.pack();
       const auto rows = Kokkos::make_pair(together.starts[s], together.starts[s + 1]);
@@ -103,6 +111,11 @@ TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
       EXPECT_EQ(to_host(alone.dqkv), rows_of(together.dqkv, rows.first, rows.second)) << "sequence " << s;
     }
   }
+}
+
+TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
+  expect_the_same_bits_alone<float>();
+  expect_the_same_bits_alone<bfloat16>();
 }
 
 /// Without an array for sums between tiles, a sequence in bfloat16 or half is a single tile.

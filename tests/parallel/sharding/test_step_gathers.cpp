@@ -1,5 +1,6 @@
 #include "parallel/sharding/step_gathers.hpp"
 
+#include "parallel/communicator/parts.hpp"
 #include "parallel/sharding/parameter_gatherer.hpp"
 #include "tests/parallel/sharding/five_units.hpp"
 #include "tests/support/launch.hpp"
