@@ -65,19 +65,20 @@ def check_counts(build):
                 sys.exit(f"bench_scale counts {counted / (64 << 20):.4f} array sizes for {operation}, not {expected:.4f}")
 
 
-def units(slices):
-    """Bytes of each unit of the model, padded to whole blocks in each slice."""
+def units(slices=0):
+    """Bytes of each unit of the model: padded to whole blocks in each of `slices` slices, or without padding."""
     hidden, inner = SHAPE["hidden_size"], SHAPE["intermediate_size"]
     layer = 4 * hidden * (hidden + 1) + hidden * (inner + 1) + inner * (hidden + 1) + 4 * hidden
     sizes = [(WORDS + POSITIONS + 4) * hidden, *[layer] * SHAPE["num_hidden_layers"], 2 * hidden + 2]
-    return [-(-size // (slices * BLOCK)) * slices * BLOCK * FLOAT for size in sizes]
+    block = slices * BLOCK or 1
+    return [-(-size // block) * block * FLOAT for size in sizes]
 
 
 def node_sends(case):
     """Bytes that a node sends in a step. A node that knows its ranks sends each array (nodes - 1) / nodes times."""
-    if case.mode == "hybrid":  # gradients, once a step
+    if case.mode == "hybrid":  # gradients, once a step: whole slices, with their padding
         return 2 * sum(units(OF_NODE)) * (NODES - 1) / NODES
-    whole, count = units(1 if case.mode == "replicated" else RANKS), case.micro_batches
+    whole, count = units(), case.micro_batches
     moved = 2 * sum(whole)
     if case.mode == "sharded":
         # The backward pass has the last two units from the forward pass, and the next forward pass has the first two.
@@ -119,7 +120,7 @@ def lanes(trace):
 
 def exchange_seconds(trace, name):
     """Seconds in which exchanges of this name are under way in a step: the median of steps and ranks."""
-    count = len(units(1))
+    count = len(units())
     sums = []
     for events in lanes(trace).values():
         seconds = [duration for each, duration in events if each.startswith(f"exchange {name}")]

@@ -26,7 +26,22 @@ NEAR = 1e-5
 # Factor by which N log N may be exceeded, because CPU time varies between runs.
 NOISE = 1.25
 
-HEAD = f"{'launcher':10} {'mode':18} {'ranks':>5} {'wall s':>7} {'CPU s':>8} {'CPU s a rank':>12} {'own MiB a rank':>14} {'resident MiB':>12}  losses"
+# Only starts and ends MPI, with the timers of Mylos (RareWaking in parallel/launch/rank_runtime_mpi.cpp). What this costs is
+# the MPI library's own.
+START = """
+#include <mpi.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+int main(int count, char** words) {
+  int provided;
+  if (count > 1) prctl(PR_SET_TIMERSLACK, strtoul(words[1], NULL, 10));
+  MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+HEAD = f"{'launcher':10} {'mode':18} {'ranks':>5} {'wall s':>7} {'CPU s':>8} {'MPI start CPU s':>15} {'CPU s a rank':>12} {'own MiB a rank':>14} {'resident MiB':>12}  losses"
 
 
 @dataclasses.dataclass
@@ -34,16 +49,18 @@ class Launcher:
     name: str
     program: str
     mylos: str
+    compiler: str
 
     @staticmethod
     def of_build(build):
         cache = pathlib.Path(build, "CMakeCache.txt").read_text()
         program = re.search(r"^MPIEXEC_EXECUTABLE:\w+=(.+)$", cache, re.MULTILINE)
-        if not program:
+        compiler = re.search(r"^MPI_C(?:XX)?_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
+        if not program or not compiler:
             sys.exit(f"{build} is a build without MPI")
         version = subprocess.run([program[1], "--version"], capture_output=True, text=True, check=True).stdout
         name = "Open MPI" if re.search(r"Open ?MPI|OpenRTE", version) else "MPICH"
-        return Launcher(name, program[1], str(pathlib.Path(build, "mylos").resolve()))
+        return Launcher(name, program[1], str(pathlib.Path(build, "mylos").resolve()), compiler[1])
 
 
 @dataclasses.dataclass
@@ -78,7 +95,7 @@ class OwnMemory(threading.Thread):
     def run(self):
         pause = 0.1
         while not self.ended.wait(pause):
-            begin = time.monotonic()
+            begin = time.thread_time()
             for process in descendants(self.process):
                 try:
                     if os.readlink(f"/proc/{process}/exe") != self.mylos:
@@ -88,13 +105,35 @@ class OwnMemory(threading.Thread):
                     continue
                 if found := re.search(r"^RssAnon:\s+(\d+)", status, re.MULTILINE):
                     self.most = max(self.most, int(found[1]) / 1024)
-            # Keeps the cost of sampling below 5 % of the time.
-            pause = max(0.1, 20 * (time.monotonic() - begin))
+            # Keeps the CPU time of sampling below 5 %. Its wall time is long if many ranks share the processors.
+            pause = max(0.1, 20 * (time.thread_time() - begin))
 
 
 def losses_of(output):
     rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return {row["step"]: row["loss"] for row in rows if "loss" in row}
+
+
+def environment_of(data):
+    return dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false", XDG_CACHE_HOME=str(data / "cache"),
+                OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+                OMPI_MCA_hwloc_base_binding_policy="none")
+
+
+def start_time(launcher, data, ranks):
+    """Returns the CPU time of ranks that only start and end MPI."""
+    program = data / "start"
+    if not program.exists():
+        (data / "start.c").write_text(START)
+        subprocess.run([launcher.compiler, "-x", "c", str(data / "start.c"), "-o", str(program)], check=True)
+    sharing = ranks // len(os.sched_getaffinity(0))
+    words = [launcher.program, "-n", str(ranks), str(program)] + ([str(100_000 * sharing)] if sharing > 1 else [])
+    process = subprocess.Popen(words, env=environment_of(data), stdin=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(words)}: exit code {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
 
 
 def train(launcher, data, ranks, mode, output, *more):
@@ -103,12 +142,9 @@ def train(launcher, data, ranks, mode, output, *more):
              "--steps", str(STEPS), "--gemm", "onednn", "--checkpoint-every", str(STEPS // 2), "--mode", mode, *more]
     if mode == "hybrid":
         words += ["--shard-size", str(2 ** (int(math.log2(ranks)) // 2))]
-    environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false", XDG_CACHE_HOME=str(data / "cache"),
-                       OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                       OMPI_MCA_hwloc_base_binding_policy="none")
     begin = time.monotonic()
     with open(data / "log", "w+") as log:
-        process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(words, env=environment_of(data), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         memory = OwnMemory(process.pid, launcher.mylos)
         memory.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -140,10 +176,13 @@ class Trial:
 
     def __init__(self, launcher, most, data):
         self.launcher, self.most, self.data, self.wrong, self.runs = launcher, most, data, [], {}
+        self.starts = {}  # CPU time of ranks that only start and end MPI
         self.reference = None
 
     def run(self, ranks, mode, first, *more):
         output = self.data / f"{self.launcher.name}-{ranks}-{mode}-{first}"
+        if ranks not in self.starts:
+            self.starts[ranks] = start_time(self.launcher, self.data, ranks)
         what = f"{self.launcher.name}, {mode}, {ranks} ranks" + (f" from step {first}" if first > 1 else "")
         run = train(self.launcher, self.data, ranks, mode, output, *more)
         if run is None:
@@ -161,8 +200,8 @@ class Trial:
         if first == 1:
             self.runs[mode, ranks] = run
         name = mode if first == 1 else f"{mode}, resumed"
-        print(f"{self.launcher.name:10} {name:18} {ranks:5} {run.wall:7.1f} {run.processor:8.2f} {run.processor / ranks:12.2f} "
-              f"{run.own:14.1f} {run.resident:12.1f}  within {difference:.0e}", flush=True)
+        print(f"{self.launcher.name:10} {name:18} {ranks:5} {run.wall:7.1f} {run.processor:8.2f} {self.starts[ranks]:15.2f} "
+              f"{run.processor / ranks:12.2f} {run.own:14.1f} {run.resident:12.1f}  within {difference:.0e}", flush=True)
         return output
 
     def compare(self, modes, counts):
@@ -172,7 +211,8 @@ class Trial:
                 if (mode, few) not in self.runs or (mode, many) not in self.runs:
                     continue
                 allowed = many * math.log(many) / (few * math.log(few)) * NOISE
-                for what, of in (("CPU time", lambda run, ranks: run.processor), ("memory", lambda run, ranks: run.own * ranks)):
+                for what, of in (("CPU time after MPI's start", lambda run, ranks: run.processor - self.starts[ranks]),
+                                 ("memory", lambda run, ranks: run.own * ranks)):
                     grown = of(self.runs[mode, many], many) / of(self.runs[mode, few], few)
                     if grown > allowed:
                         self.wrong.append(f"{self.launcher.name}, {mode}: {what} of all grows {grown:.1f} times from {few} to {many} "

@@ -5,6 +5,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,6 +16,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+/// Timer slack of the main thread before MPI starts, in ns.
+const int slack_at_start = ::prctl(PR_GET_TIMERSLACK);
 
 TEST(Launch, KnowsWhereEachRankIs) {
   const Launch& launch = tests::launch();
@@ -39,6 +43,12 @@ TEST(Launch, ThreadsAreThoseOfTheEnvironment) {
   const char* const reported = std::getenv("OMP_NUM_THREADS");  // set by the test's registration, or by the user
   ASSERT_NE(reported, nullptr);
   EXPECT_EQ(tests::launch().threads(), std::stoul(reported));
+}
+
+/// While MPI starts, ranks that share a processor make their timers less precise.
+TEST(Launch, TimersAreAsPreciseAsBefore) {
+  tests::launch();
+  EXPECT_EQ(::prctl(PR_GET_TIMERSLACK), slack_at_start);
 }
 
 TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
