@@ -1,6 +1,7 @@
 #include "parallel/sharding/mode_images.hpp"
 
 #include "parallel/communicator/image_memory.hpp"
+#include "parallel/communicator/parts.hpp"
 #include "parallel/sharding/all_reduced_gradients.hpp"
 #include "parallel/sharding/exact_sum.hpp"
 #include "parallel/sharding/unit_pass.hpp"
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -54,11 +56,16 @@ using Operation = ReplayedOperations::Operation;
 struct Replay {
   const ImageSettings& settings;
   const ParameterTable& table;
+  std::size_t rank = 0;  ///< among those that split a unit
   ReplayedOperations operations = {};
 
   std::size_t units() const { return table.units().size(); }
-  std::size_t part(std::size_t unit) const { return shard_size(table.units()[unit].size, settings.shards); }
-  std::size_t whole(std::size_t unit) const { return part(unit) * settings.shards; }
+  std::size_t whole(std::size_t unit) const { return table.units()[unit].size; }
+  std::size_t part(std::size_t unit) const { return shard_size(whole(unit), settings.shards); }
+  /// Elements of this rank's part of a unit, without padding.
+  std::size_t own_part(std::size_t unit) const {
+    return Parts{whole(unit), part(unit)}.piece(rank, 0, part(unit)).size;
+  }
   std::size_t gradient_bytes() const { return settings.mode.bfloat16_gradients ? sizeof(bfloat16) : sizeof(float); }
 
   /// A unit and the units whose tensors it reads, which come first.
@@ -73,10 +80,10 @@ struct Replay {
   }
   Operation gather_values(std::size_t unit) {
     const std::size_t element = bytes_of(settings.precision);
-    return submit(settings.shards, {part(unit) * element, whole(unit) * element});
+    return submit(settings.shards, {own_part(unit) * element, whole(unit) * element});
   }
   Operation scatter_gradients(std::size_t unit) {
-    return submit(settings.shards, {whole(unit) * gradient_bytes(), part(unit) * sizeof(float)});
+    return submit(settings.shards, {whole(unit) * gradient_bytes(), own_part(unit) * sizeof(float)});
   }
   Operation sum_over_replicas(std::size_t elements) { return submit(settings.replicas, {elements * gradient_bytes()}); }
   /// SlicedStrategy::join_values and sum_of_blocks, with the losses of a step and the squares of its gradients.
@@ -269,9 +276,9 @@ class ReplayedRun : private UnitHooks {
     if (!shards_gradients(kind)) gradients_ = std::make_unique<ReplayedWholeGradients>(replay);
   }
 
-  /// Returns the bytes of all images. `rank`: this rank among those that split a unit.
-  std::size_t run(std::size_t rank) {
-    load(rank);
+  /// Returns the bytes of all images.
+  std::size_t run() {
+    load();
     values_->sync();
     constexpr std::size_t steps = 6, between_evaluations = 3;  // later steps find all the blocks that they need
     for (std::size_t step = 0; step < steps; ++step) {
@@ -289,10 +296,11 @@ class ReplayedRun : private UnitHooks {
 
  private:
   /// Passes tensors on to the ranks that hold the same slices.
-  void load(std::size_t rank) {
+  void load() {
     if (replay_.settings.replicas == 1 || replay_.settings.loaded_piece == 0) return;
     for (const ParameterTensor& tensor : replay_.table.tensors()) {
       const std::size_t part = replay_.part(tensor.unit), begin = tensor.offset, end = begin + tensor.size;
+      const std::size_t rank = replay_.rank;
       const std::size_t first = std::clamp(rank * part, begin, end), last = std::clamp((rank + 1) * part, begin, end);
       for (std::size_t at = first; at < last; at += replay_.settings.loaded_piece) {
         const std::size_t count = std::min(replay_.settings.loaded_piece, last - at);
@@ -336,14 +344,28 @@ class ReplayedRun : private UnitHooks {
   std::unique_ptr<ReplayedGradients> gradients_;
 };
 
+/// Returns ranks among those that split a unit of which each other one exchanges as much as one of them. Parts of a
+/// unit are full up to the rank that holds its end, and empty after it.
+std::set<std::size_t> ranks_that_differ(const ImageSettings& settings, const ParameterTable& table) {
+  const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // pieces end differently on each rank
+  std::set<std::size_t> ranks = {0};
+  for (std::size_t rank = 1; loads && rank < settings.shards; ++rank) ranks.insert(rank);
+  for (const ParameterUnit& unit : table.units()) {
+    const std::size_t full_parts = unit.size / shard_size(unit.size, settings.shards);
+    for (const std::size_t rank : {full_parts, full_parts + 1}) {
+      if (rank < settings.shards) ranks.insert(rank);
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
 
 std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table) {
-  const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // otherwise all ranks take the same
   std::size_t most = 0;
-  for (std::size_t rank = 0; rank < (loads ? settings.shards : 1); ++rank) {
-    Replay replay{.settings = settings, .table = table};
-    most = std::max(most, ReplayedRun(replay).run(rank));
+  for (const std::size_t rank : ranks_that_differ(settings, table)) {
+    Replay replay{.settings = settings, .table = table, .rank = rank};
+    most = std::max(most, ReplayedRun(replay).run());
   }
   return most;
 }
