@@ -3,6 +3,7 @@
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/device.hpp"
+#include "core/kernels/bfloat16_operands.hpp"
 #include "core/kernels/gemm.hpp"
 #include "core/kernels/openblas_kernels.hpp"
 
@@ -50,6 +51,7 @@ OrderedJson describe_build() {
                       {"cpus", usable_cpus()},
                       {"threads", default_threads()}};
   if (const std::string kernels = openblas_kernels(); !kernels.empty()) info["openblas_kernels"] = kernels;
+  if (runs_on_host) info["attention_bfloat16"] = attention::to_string(attention::bfloat16_operands());
   if (const OrderedJson missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
   return info;
 }

@@ -407,7 +407,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
       attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
   const Matrix<float> sums = attention::sums_between_tiles(dqkv, partial_sums);
   if constexpr (std::is_same_v<T, bfloat16> && attention::multiplies_pairs) {
-    if (attention::multiplies_pairs_fast()) {
+    if (attention::bfloat16_operands() != attention::Bfloat16Operands::floats) {
       return attention::launch_backward<T, attention::Pair>(space, shape, sequences, dropout, qkv, log_sum_exp, dout,
                                                             row_sums, dqkv, sums);
     }

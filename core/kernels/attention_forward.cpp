@@ -272,7 +272,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
     }
   }
   if constexpr (std::is_same_v<T, bfloat16> && attention::multiplies_pairs) {
-    if (attention::multiplies_pairs_fast()) {
+    if (attention::bfloat16_operands() != attention::Bfloat16Operands::floats) {
       return attention::launch_forward<T, attention::Pair>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/bfloat16_operands.hpp"
 #include "core/kernels/pair_tiles.hpp"
 #include "core/kernels/team.hpp"
 #include "core/numeric.hpp"
@@ -7,9 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
-#define MYLOS_MULTIPLIES_PAIRS
-#endif
 
 /// Operands of attention's products: blocks of a head in team scratch, as floats or, if the CPU can multiply those
 /// fast, pairs of bfloat16.
@@ -50,16 +48,6 @@ inline constexpr bool multiplies_pairs = !kernels_in_teams;
 #else
 inline constexpr bool multiplies_pairs = false;
 #endif
-
-/// Returns whether this CPU multiplies pairs faster than floats, including the conversions to pairs. With tile
-/// registers it does. Without them, AMD's CPUs multiply as many pairs as floats per cycle, others half as many.
-inline bool multiplies_pairs_fast() {
-#if defined(MYLOS_MULTIPLIES_PAIRS)
-  return has_pair_tiles() || __builtin_cpu_is("amd");
-#else
-  return false;
-#endif
-}
 
 /// Inner indices per operand.
 template <class Operand>

@@ -179,14 +179,14 @@ inline void product_in_tiles(const Tiles& tiles, int row, int rows, int columns,
 
 /// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows` and
 /// columns to half of `tile_columns`, so the arrays must extend that far. Sums run in the order of `inner`. With pairs,
-/// a PairTileScope must exist; with tile registers, `product_in_tiles` says what is read and written, and the CPU
+/// a PairTileScope must exist; in tile registers, `product_in_tiles` says what is read and written, and the CPU
 /// defines the order of the sums of 32 products.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left<Operand>& a,
                                     const Right<Operand>& b, bool accumulate, const Block<float>& c) {
 #if defined(MYLOS_MULTIPLIES_TILES)
   if constexpr (std::is_same_v<Operand, Pair>) {
-    if (has_pair_tiles()) {
+    if (bfloat16_operands() == Bfloat16Operands::tiles) {
       const int blocks = (rows + tile_block_rows - 1) / tile_block_rows;
       return Kokkos::parallel_for(Kokkos::TeamThreadRange(team, blocks), [&](int block) {
         const PairTiles tiles;

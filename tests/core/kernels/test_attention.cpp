@@ -1,6 +1,7 @@
 #include "core/kernels/attention.hpp"
 
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/bfloat16_operands.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -82,6 +84,25 @@ TEST_P(Attention, SecondRunIsBitwiseEqual) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(attention_cases),
                          [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });
+
+/// Each CPU uses one kind of operands. This test also runs those that it supports and other CPUs use.
+TEST(AttentionOperands, OfEveryKindEqualNaiveTwin) {
+  const AttentionCase grouped{"", 4, 2, 20, true, 0.1f, {520, 33, 1}}, plain{"", 2, 2, 32, false, 0.0f, {7, 100}};
+  std::map<attention::Bfloat16Operands, std::vector<double>> results;
+  for (const attention::Bfloat16Operands operands : attention::supported_bfloat16_operands()) {
+    SCOPED_TRACE(attention::to_string(operands));
+    const attention::ScopedBfloat16Operands scope(operands);
+    for (const AttentionCase& c : {grouped, plain}) compare_with_naive<bfloat16>(c, 1.2e-2);
+    const AttentionProblem<bfloat16> problem(plain);
+    problem.forward();
+    problem.backward();
+    results[operands] = to_host(problem.dqkv);
+  }
+  for (const auto& [operands, gradients] : results) {
+    if (operands == attention::Bfloat16Operands::floats) continue;
+    EXPECT_NE(gradients, results.at(attention::Bfloat16Operands::floats)) << to_string(operands) << " are not used";
+  }
+}
 
 /// Returns rows [begin, end) of a matrix on the host.
 template <class T>

@@ -1,0 +1,59 @@
+#include "core/kernels/bfloat16_operands.hpp"
+
+#include "core/base/error.hpp"
+#include "core/kernels/pair_tiles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mylos::attention {
+namespace {
+
+std::optional<Bfloat16Operands>& replacement() {
+  static std::optional<Bfloat16Operands> operands;
+  return operands;
+}
+
+}  // namespace
+
+std::string_view to_string(Bfloat16Operands operands) {
+  switch (operands) {
+    case Bfloat16Operands::floats:
+      return "floats";
+    case Bfloat16Operands::pairs:
+      return "pairs";
+    case Bfloat16Operands::tiles:
+      return "tiles";
+  }
+  return "";
+}
+
+std::vector<Bfloat16Operands> supported_bfloat16_operands() {
+#if defined(MYLOS_MULTIPLIES_PAIRS)
+  if constexpr (!kernels_in_teams) {
+    using enum Bfloat16Operands;
+    if (has_pair_tiles()) return {tiles, pairs, floats};
+    if (__builtin_cpu_is("amd")) return {pairs, floats};
+    return {floats, pairs};
+  }
+#endif
+  return {Bfloat16Operands::floats};
+}
+
+Bfloat16Operands bfloat16_operands() {
+  static const Bfloat16Operands fastest = supported_bfloat16_operands().front();
+  return replacement().value_or(fastest);
+}
+
+ScopedBfloat16Operands::ScopedBfloat16Operands(Bfloat16Operands operands) {
+  const std::vector<Bfloat16Operands> supported = supported_bfloat16_operands();
+  require(std::ranges::find(supported, operands) != supported.end(),
+          fmt::format("attention: this build has no {} of bfloat16 on this CPU", to_string(operands)));
+  before_ = std::exchange(replacement(), operands);
+}
+
+ScopedBfloat16Operands::~ScopedBfloat16Operands() { replacement() = before_; }
+
+}  // namespace mylos::attention

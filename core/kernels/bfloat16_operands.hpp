@@ -1,0 +1,46 @@
+#pragma once
+
+#include "core/device.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+/// What attention on a host multiplies if its arrays are bfloat16.
+#if defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
+#define MYLOS_MULTIPLIES_PAIRS
+#endif
+
+namespace mylos::attention {
+
+enum class Bfloat16Operands {
+  floats,  ///< converted to float
+  pairs,   ///< pairs of bfloat16 in vector registers (AVX512-BF16)
+  tiles,   ///< pairs of bfloat16 in tile registers (AMX)
+};
+
+/// Returns "floats", "pairs" or "tiles".
+std::string_view to_string(Bfloat16Operands operands);
+
+/// Returns those that this build supports on this CPU, the fastest first. With tile registers, pairs are faster than
+/// floats, including the conversions. Without them, AMD's CPUs multiply as many pairs as floats per cycle, others half
+/// as many.
+std::vector<Bfloat16Operands> supported_bfloat16_operands();
+
+/// Returns those in use: the fastest, unless a ScopedBfloat16Operands exists.
+Bfloat16Operands bfloat16_operands();
+
+/// Makes kernels use `operands`, which must be supported, while it exists. For tests; kernels must not run when it is
+/// created or destroyed.
+class ScopedBfloat16Operands {
+ public:
+  explicit ScopedBfloat16Operands(Bfloat16Operands operands);
+  ScopedBfloat16Operands(const ScopedBfloat16Operands&) = delete;
+  ScopedBfloat16Operands& operator=(const ScopedBfloat16Operands&) = delete;
+  ~ScopedBfloat16Operands();
+
+ private:
+  std::optional<Bfloat16Operands> before_;
+};
+
+}  // namespace mylos::attention
