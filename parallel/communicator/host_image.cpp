@@ -21,8 +21,8 @@ PinnedVector<std::byte> bytes_of_image(const ImageMemory::Block& image, const Bu
 }
 
 /// In tests: overwrites an image with values that no array has, as if it were uninitialised.
-void spoil([[maybe_unused]] const PinnedVector<std::byte>& image) {
-  if constexpr (is_apart && runs_on_host) Kokkos::deep_copy(image, std::byte{0xff});
+void spoil([[maybe_unused]] const ExecutionSpace& space, [[maybe_unused]] const PinnedVector<std::byte>& image) {
+  if constexpr (is_apart && runs_on_host) Kokkos::deep_copy(space, image, std::byte{0xff});
 }
 
 }  // namespace
@@ -34,10 +34,10 @@ HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content 
   if constexpr (is_apart) {
     copy_ = memory.take(bytes_of(buffer));
     data_ = copy_.get();
-    spoil(bytes_of_image(copy_, buffer));
+    spoil(space, bytes_of_image(copy_, buffer));
     if (content == Content::copied) Kokkos::deep_copy(space, bytes_of_image(copy_, buffer), bytes_in(buffer));
   }
-  if constexpr (launches_asynchronously) space.fence("mylos::communicator::begin");
+  if constexpr (is_apart || launches_asynchronously) space.fence("mylos::communicator::begin");
 }
 
 void HostImage::write_back(const ExecutionSpace& space) const {

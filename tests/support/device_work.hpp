@@ -8,13 +8,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace mylos::tests {
 
-/// Records what the host asks of a device during its lifetime, with Kokkos Tools callbacks: launches, copies, and waits
-/// of the host. Only one at a time. Device work inside a product or a copy belongs to it and is not recorded.
+namespace tools = Kokkos::Tools::Experimental;
+
+/// Records what this thread asks of a device during its lifetime, with Kokkos Tools callbacks: launches, copies, and
+/// waits of the host. Only one at a time. Device work inside a product or a copy belongs to it and is not recorded.
+/// Callbacks that were set before are still called, and are the only ones again afterwards.
 class DeviceWork {
  public:
   enum class Kind {
@@ -33,10 +38,19 @@ class DeviceWork {
 
   DeviceWork() {
     current() = this;
-    set_callbacks({begin_kernel, begin_fence, begin_copy, end_copy, push_region, pop_region});
+    tools::EventSet callbacks = before_;
+    callbacks.begin_parallel_for = begin_kernel<&tools::EventSet::begin_parallel_for>;
+    callbacks.begin_parallel_reduce = begin_kernel<&tools::EventSet::begin_parallel_reduce>;
+    callbacks.begin_parallel_scan = begin_kernel<&tools::EventSet::begin_parallel_scan>;
+    callbacks.begin_fence = begin_fence;
+    callbacks.begin_deep_copy = begin_copy;
+    callbacks.end_deep_copy = end_copy;
+    callbacks.push_region = push_region;
+    callbacks.pop_region = pop_region;
+    tools::set_callbacks(callbacks);
   }
   ~DeviceWork() {
-    set_callbacks({});
+    tools::set_callbacks(before_);
     current() = nullptr;
   }
   DeviceWork(const DeviceWork&) = delete;
@@ -61,29 +75,17 @@ class DeviceWork {
   }
 
  private:
-  struct Callbacks {
-    Kokkos_Profiling_beginFunction kernel = nullptr;
-    Kokkos_Profiling_beginFenceFunction fence = nullptr;
-    Kokkos_Profiling_beginDeepCopyFunction copy = nullptr;
-    Kokkos_Profiling_endDeepCopyFunction copied = nullptr;
-    Kokkos_Profiling_pushFunction push = nullptr;
-    Kokkos_Profiling_popFunction pop = nullptr;
-  };
-  static void set_callbacks(const Callbacks& callbacks) {
-    namespace tools = Kokkos::Tools::Experimental;
-    tools::set_begin_parallel_for_callback(callbacks.kernel);
-    tools::set_begin_parallel_reduce_callback(callbacks.kernel);
-    tools::set_begin_parallel_scan_callback(callbacks.kernel);
-    tools::set_begin_fence_callback(callbacks.fence);
-    tools::set_begin_deep_copy_callback(callbacks.copy);
-    tools::set_end_deep_copy_callback(callbacks.copied);
-    tools::set_push_region_callback(callbacks.push);
-    tools::set_pop_region_callback(callbacks.pop);
-  }
   static DeviceWork*& current() {
     static DeviceWork* recorder = nullptr;
     return recorder;
   }
+  /// Calls a callback that was set before this object, if there is one.
+  template <class... Arguments>
+  static void pass_on(void (*callback)(Arguments...), std::type_identity_t<Arguments>... arguments) {
+    if (callback != nullptr) callback(arguments...);
+  }
+  /// Other threads, such as the one that communicates, are not recorded.
+  static bool is_recorded() { return std::this_thread::get_id() == current()->thread_; }
   /// Adds an entry, unless it belongs to a product or a copy under way. A wait in a product is the host's all the same.
   static void add(Kind kind, std::string label, std::uint64_t bytes = 0) {
     DeviceWork& work = *current();
@@ -91,42 +93,62 @@ class DeviceWork {
     if (!is_part) work.entries_.push_back({kind, std::move(label), bytes});
   }
 
-  static void begin_kernel(const char* label, std::uint32_t, std::uint64_t* kernel) {
+  template <Kokkos_Profiling_beginFunction tools::EventSet::*before>
+  static void begin_kernel(const char* label, std::uint32_t device, std::uint64_t* kernel) {
     *kernel = 0;
-    add(Kind::kernel, label);
+    if (is_recorded()) add(Kind::kernel, label);
+    pass_on(current()->before_.*before, label, device, kernel);
   }
-  static void begin_fence(const char* label, std::uint32_t, std::uint64_t* fence) {
+  static void begin_fence(const char* label, std::uint32_t device, std::uint64_t* fence) {
     *fence = 0;
-    if (std::string_view(label).starts_with("Kokkos::Tools::")) return;  // Kokkos' own, because a tool listens
-    if (current()->copies_) current()->copy_fences_ = true;
-    add(Kind::wait, label);
+    if (is_recorded()) add_fence(label);
+    pass_on(current()->before_.begin_fence, label, device, fence);
   }
-  static void begin_copy(Kokkos_Profiling_SpaceHandle, const char* to, const void*, Kokkos_Profiling_SpaceHandle,
-                         const char* from, const void*, std::uint64_t bytes) {
-    const bool is_value = std::string_view(from) == "(none)" || std::string_view(from) == "Scalar";
-    add(is_value ? Kind::fill : Kind::copy, to, bytes);
-    current()->copies_ = true;
-    current()->copy_label_ = to;
+  static void add_fence(std::string_view label) {
+    if (label.starts_with("Kokkos::Tools::")) return;  // Kokkos' own, because a tool listens
+    if (current()->copies_) current()->copy_fences_ = true;
+    add(Kind::wait, std::string(label));
+  }
+  static void begin_copy(Kokkos_Profiling_SpaceHandle to_space, const char* to, const void* to_data,
+                         Kokkos_Profiling_SpaceHandle from_space, const char* from, const void* from_data,
+                         std::uint64_t bytes) {
+    if (is_recorded()) {
+      const bool is_value = std::string_view(from) == "(none)" || std::string_view(from) == "Scalar";
+      add(is_value ? Kind::fill : Kind::copy, to, bytes);
+      current()->copies_ = true;
+      current()->copy_label_ = to;
+    }
+    pass_on(current()->before_.begin_deep_copy, to_space, to, to_data, from_space, from, from_data, bytes);
   }
   static void end_copy() {
     DeviceWork& work = *current();
-    work.copies_ = false;
-    if (std::exchange(work.copy_fences_, false)) add(Kind::wait, "copy to " + work.copy_label_);
+    if (is_recorded()) {
+      work.copies_ = false;
+      if (std::exchange(work.copy_fences_, false)) add(Kind::wait, "copy to " + work.copy_label_);
+    }
+    pass_on(work.before_.end_deep_copy);
   }
   static void push_region(const char* name) {
-    const bool is_product = parse_gemm_label(name).has_value();
-    const bool waits = std::string_view(name).ends_with("::wait");
-    add(is_product ? Kind::product : waits ? Kind::wait : Kind::region, name);
-    current()->regions_.push_back(is_product);
-    if (is_product) ++current()->products_;
+    if (is_recorded()) {
+      const bool is_product = parse_gemm_label(name).has_value();
+      const bool waits = std::string_view(name).ends_with("::wait");
+      add(is_product ? Kind::product : waits ? Kind::wait : Kind::region, name);
+      current()->regions_.push_back(is_product);
+      if (is_product) ++current()->products_;
+    }
+    pass_on(current()->before_.push_region, name);
   }
   static void pop_region() {
     DeviceWork& work = *current();
-    if (work.regions_.empty()) return;  // begun before this object
-    if (work.regions_.back()) --work.products_;
-    work.regions_.pop_back();
+    if (is_recorded() && !work.regions_.empty()) {  // it is empty if the region began before this object
+      if (work.regions_.back()) --work.products_;
+      work.regions_.pop_back();
+    }
+    pass_on(work.before_.pop_region);
   }
 
+  const std::thread::id thread_ = std::this_thread::get_id();
+  const tools::EventSet before_ = tools::get_callbacks();
   std::vector<Entry> entries_;
   std::vector<bool> regions_;  ///< of each open region: whether it is a product
   std::size_t products_ = 0;   ///< open regions that are products

@@ -3,7 +3,10 @@
 #include "core/base/error.hpp"
 #include "parallel/communicator/file_work.hpp"
 
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
 #include <array>
+#include <optional>
 
 namespace mylos::train {
 namespace {
@@ -38,7 +41,10 @@ RankRequests AgreedReports::end_agreement(const RankRequests& own) {
     pending_.reset();
     begin_agreement(own);
   }
+  std::optional<Kokkos::Profiling::ScopedRegion> waiting;
+  if (ranks_.size() > 1) waiting.emplace("mylos::AgreedReports::wait");
   const std::vector<std::int64_t> most = pending_->wait();
+  waiting.reset();
   pending_.reset();
   if (most[0] == failed) {
     parallel::on_every_rank(ranks_, [this] {

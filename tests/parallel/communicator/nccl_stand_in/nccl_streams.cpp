@@ -1,5 +1,7 @@
 #include "parallel/communicator/nccl_streams.hpp"
 
+#include "core/kernels/gemm_label.hpp"
+
 #include <Kokkos_Core.hpp>
 
 #include <chrono>
@@ -8,8 +10,8 @@
 #include <thread>
 
 /// Replaces parallel/communicator/nccl_streams.cpp. Here Kokkos computes on the host, on the launching thread, and all
-/// execution spaces use one stream. Each Kokkos launch, copy or fence first waits for that stream, to which it would be
-/// ordered on a device.
+/// execution spaces use one stream. Each Kokkos launch, copy, fence and matrix product (which a library may compute
+/// without a launch) first waits for that stream, to which it would be ordered on a device.
 namespace mylos::parallel {
 namespace {
 
@@ -47,6 +49,10 @@ void before_copy(Kokkos::Tools::SpaceHandle, const char*, const void*, Kokkos::T
   catch_up();
 }
 
+void before_region(const char* name) {
+  if (parse_gemm_label(name)) catch_up();
+}
+
 struct Sum {
   ElementType type;
   DeviceParts parts;
@@ -71,6 +77,7 @@ cudaStream_t stream_of(const ExecutionSpace&) {
     tools::set_begin_parallel_reduce_callback(before_launch);
     tools::set_begin_fence_callback(before_launch);
     tools::set_begin_deep_copy_callback(before_copy);
+    tools::set_push_region_callback(before_region);
     return true;
   }();
   return compute_stream();
