@@ -369,6 +369,28 @@ TEST_F(TrainingLoop, TheSecondsOfAStepAreThoseOfItsOwnWork) {
   }
 }
 
+/// A step lasts until the next one, so that time between steps counts.
+TEST_F(TrainingLoop, TheSecondsOfStepsIncludeReports) {
+  static constexpr double pause = 0.3;  // far longer than a step
+  struct SlowReporter final : train::Reporter {
+    void step(const train::StepReport& report) override {
+      seconds.push_back(report.seconds);
+      std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    }
+    std::vector<double> seconds;
+  };
+  config_.steps = 4;
+  config_.evaluate_every = 100;
+  config_.evaluate_on_start = false;
+  config_.checkpoints.every_steps = 0;
+  SpanTask task(spans_);
+  SlowReporter reporter;
+  train::Trainer(config_, task).run({&reporter});
+  ASSERT_EQ(reporter.seconds.size(), config_.steps);
+  // The first report follows the launch of step 2, which ends on a host when it is launched.
+  for (std::size_t i = 2; i < reporter.seconds.size(); ++i) EXPECT_GE(reporter.seconds[i], pause) << "step " << i + 1;
+}
+
 /// A batch takes memory for a moment, after the first reading.
 TEST_F(TrainingLoop, MemoryIsReadEvery20Steps) {
   if (!runs_on_host) GTEST_SKIP() << "the memory of the host is not that of the run";
