@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
+#include "core/kernels/cuda/device_stream.hpp"
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
@@ -232,7 +233,7 @@ class CublasLtGemm : public GemmProvider {
     void* const c = product_target(call);
     return cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
                           c, plan.c.get(), c, plan.c.get(), &*plan.algorithm, workspace(), workspace_size,
-                          space.cuda_stream());
+                          static_cast<cudaStream_t>(cuda::stream_of(space)));
   }
 
   /// Launches a product with its fusion, which reads or writes `bias`. Returns false if cuBLASLt refuses.

@@ -1,0 +1,140 @@
+#include "core/kernels/gemm.hpp"
+#include "core/kernels/layer_norm.hpp"
+#include "tests/core/kernels/cublaslt_stand_in/cublaslt_stand_in.hpp"
+#include "tests/core/kernels/gelu_twin.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Products by cuBLASLt whose epilogues fail, with a stand-in for the library. test_gemm.cpp, in the same program,
+/// compares its results with naive ones.
+namespace mylos {
+namespace {
+
+using namespace tests;
+using stand_in::CublasLtState;
+using ::testing::HasSubstr;
+
+constexpr std::size_t m = 33, n = 64, k = 24;
+
+/// A way in which cuBLASLt may fail with an epilogue.
+struct Fault {
+  std::string name;
+  std::function<void(CublasLtState&)> inject;
+  std::size_t tried = 0;  ///< products that are launched with the epilogue all the same
+};
+
+std::vector<Fault> faults() {
+  return {
+      {"no algorithm is found", [](CublasLtState& state) { state.has_fused_algorithms = false; }},
+      {"the choice is not supported", [](CublasLtState& state) { state.fused_choice = CUBLAS_STATUS_NOT_SUPPORTED; }},
+      {"the choice is an error", [](CublasLtState& state) { state.fused_choice = CUBLAS_STATUS_INVALID_VALUE; }},
+      {"the launch fails", [](CublasLtState& state) { state.fused_launch = CUBLAS_STATUS_EXECUTION_FAILED; }, 1}};
+}
+
+class CublasLt : public ::testing::Test {
+ protected:
+  void SetUp() override { state_ = {}; }
+  void TearDown() override {
+    EXPECT_EQ(state_.mistake, "");
+    EXPECT_EQ(state_.objects, 0u);
+  }
+
+  CublasLtState& state_ = stand_in::cublaslt_state();
+  ExecutionSpace space_;
+};
+
+/// A product with an epilogue: of a forward pass, and of a weight gradient.
+struct Products {
+  Values a = random_values(m * k, 1), b = random_values(n * k, 2), bias = random_values(n, 3);
+  Matrix<float> left = device_matrix<float>(a, m, k), right = device_matrix<float>(b, n, k);
+  Vector<float> added = device_vector<float>(bias);
+
+  /// Returns c (M, N) = a b^T + bias, and its GELU if `kind` is bias_gelu.
+  Values forward(const ExecutionSpace& space, const Gemm& gemm, EpilogueKind kind) const {
+    const Matrix<float> pre("test::pre", m, n), c("test::c", m, n);
+    gemm.operator()<float, float>(space, Transpose::no, left, Transpose::yes, right, 0.0f, c,
+                                  Epilogue<float>{kind, added, pre});
+    return host_values(c);
+  }
+  Values expected(EpilogueKind kind) const {
+    Values all(m * n);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      double sum = bias[i % n];
+      for (std::size_t p = 0; p < k; ++p) sum += a[i / n * k + p] * b[i % n * k + p];
+      all[i] = kind == EpilogueKind::bias_gelu ? gelu_twin(sum) : sum;
+    }
+    return all;
+  }
+
+  /// Returns the column sums of b, which the gradient of a weight from b and b sums too.
+  Values column_sums(const ExecutionSpace& space, const Gemm& gemm) const {
+    const Matrix<float> c("test::c", k, k);
+    const Vector<float> sums("test::sums", k), workspace("test::workspace", column_sum_workspace(n, k));
+    gemm.multiply_and_sum<float>(space, right, right, 0.0f, c, sums, workspace);
+    return host_values(sums);
+  }
+  Values expected_sums() const {
+    Values sums(k, 0.0);
+    for (std::size_t i = 0; i < b.size(); ++i) sums[i % k] += b[i];
+    return sums;
+  }
+};
+
+TEST_F(CublasLt, EpiloguesAreFused) {
+  const Products products;
+  const Gemm gemm("cublaslt");
+  for (const EpilogueKind kind : {EpilogueKind::bias, EpilogueKind::bias_gelu}) {
+    expect_near(products.forward(space_, gemm, kind), products.expected(kind), 1e-5, "forward");
+  }
+  expect_near(products.column_sums(space_, gemm), products.expected_sums(), 1e-5, "column sums");
+  EXPECT_EQ(state_.fused, 3u);
+  EXPECT_EQ(state_.plain, 0u);
+}
+
+TEST_F(CublasLt, AnEpilogueThatFailsIsLeftToAKernelAndNotTriedAgain) {
+  const Products products;
+  for (const Fault& fault : faults()) {
+    SCOPED_TRACE(fault.name);
+    state_ = {};
+    const Gemm gemm("cublaslt");
+    fault.inject(state_);
+    for (std::size_t time = 1; time <= 2; ++time) {
+      expect_near(products.forward(space_, gemm, EpilogueKind::bias), products.expected(EpilogueKind::bias), 1e-5,
+                  "bias");
+      expect_near(products.column_sums(space_, gemm), products.expected_sums(), 1e-5, "column sums");
+      EXPECT_EQ(state_.plain, 2 * time);
+      EXPECT_EQ(state_.fused, 2 * fault.tried);
+    }
+    expect_near(products.forward(space_, gemm, EpilogueKind::bias_gelu), products.expected(EpilogueKind::bias_gelu),
+                1e-5, "bias and GELU");
+  }
+}
+
+TEST_F(CublasLt, AProductThatFailsWithoutAnEpilogueIsAnError) {
+  const Products products;
+  const Gemm gemm("cublaslt");
+  state_.fused_launch = state_.plain_launch = CUBLAS_STATUS_EXECUTION_FAILED;
+  EXPECT_THAT(error_of([&] { products.forward(space_, gemm, EpilogueKind::bias); }),
+              HasSubstr("cuBLASLt: a product: an error of the stand-in"));
+}
+
+TEST_F(CublasLt, ABiasThatIsNotAlignedIsAddedByAKernel) {
+  Products products;
+  const Vector<float> shifted("test::shifted", n + 1);
+  products.added = slice(shifted, 1, n + 1);
+  Kokkos::deep_copy(products.added, device_vector<float>(products.bias));
+  expect_near(products.forward(space_, Gemm("cublaslt"), EpilogueKind::bias), products.expected(EpilogueKind::bias),
+              1e-5, "bias");
+  EXPECT_EQ(state_.fused, 0u);
+  EXPECT_EQ(state_.plain, 1u);
+}
+
+}  // namespace
+}  // namespace mylos
