@@ -62,7 +62,7 @@ struct Benchmark {
   int (*run)(const Arguments&);
   bool runs_on_ranks = false;
 };
-// Not std::to_array: nvcc of CUDA 12.4 finds it no constant where a member is a function.
+// Not std::to_array: nvcc of CUDA 12.4 does not accept a constexpr array of structs with function pointers from it.
 constexpr Benchmark benchmarks[] = {{"gemm", of_gemm, bench_gemm},
                                     {"step", of_step, bench_step},
                                     {"batch", of_batch, bench_batch, true},

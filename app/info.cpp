@@ -3,7 +3,7 @@
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/device.hpp"
-#include "core/kernels/bfloat16_operands.hpp"
+#include "core/kernels/attention_bfloat16.hpp"
 #include "core/kernels/gemm.hpp"
 #include "core/kernels/openblas_kernels.hpp"
 

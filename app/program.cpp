@@ -35,7 +35,7 @@ struct CommandFunction {
   std::string_view name;
   int (*run)(const Arguments&);
 };
-// Not std::to_array: nvcc of CUDA 12.4 finds it no constant where a member is a function.
+// Not std::to_array: nvcc of CUDA 12.4 does not accept a constexpr array of structs with function pointers from it.
 constexpr CommandFunction functions[] = {
     {"train", run_train},          {"eval", run_eval},   {"ask", run_ask},           {"generate", run_generate},
     {"classify", run_classify},    {"score", run_score}, {"tokenize", run_tokenize}, {"prepare", run_prepare},

@@ -169,8 +169,9 @@ def train(nodes, data, mbit, case, found):
         if mode == case.mode:
             found.add((name, case.knows), mbit, exchange_seconds(trace, name))
     check_run(case, mbit, steps, json.loads((output / "run.json").read_text()), found)
-    moved = [(after - before) / (len(counts.counts) - WARM_UP)
-             for first, last in zip(counts.counts[WARM_UP - 1], counts.counts[-1]) for before, after in zip(first, last)]
+    # A step is reported after the exchanges of the next one, so the last report but one has seen all exchanges.
+    moved = [(after - before) / (len(counts.counts) - 1 - WARM_UP)
+             for first, last in zip(counts.counts[WARM_UP - 1], counts.counts[-2]) for before, after in zip(first, last)]
     found.add(("bytes", case), mbit, statistics.mean(moved))
     expected = node_sends(case)
     found.check(all(1 - CARRIED <= count / expected <= 1 + CARRIED for count in moved),

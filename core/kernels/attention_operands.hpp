@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/bfloat16_operands.hpp"
+#include "core/kernels/attention_bfloat16.hpp"
 #include "core/kernels/pair_tiles.hpp"
 #include "core/kernels/team.hpp"
 #include "core/numeric.hpp"
@@ -41,13 +41,6 @@ KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
 
 /// Two bfloat16 that are adjacent along the inner index of a product, the earlier one in the lower half.
 using Pair = std::uint32_t;
-
-/// Whether this build can multiply pairs.
-#if defined(MYLOS_MULTIPLIES_PAIRS)
-inline constexpr bool multiplies_pairs = !kernels_in_teams;
-#else
-inline constexpr bool multiplies_pairs = false;
-#endif
 
 /// Inner indices per operand.
 template <class Operand>

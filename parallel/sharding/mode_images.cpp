@@ -344,13 +344,14 @@ class ReplayedRun : private UnitHooks {
   std::unique_ptr<ReplayedGradients> gradients_;
 };
 
-/// Returns ranks among those that split a unit of which each other one exchanges as much as one of them. Parts of a
-/// unit are full up to the rank that holds its end, and empty after it.
+/// Returns one rank of each class of ranks whose parts have the same sizes in every unit. Parts of a unit are full up
+/// to the rank that holds its end, and empty after it.
 std::set<std::size_t> ranks_that_differ(const ImageSettings& settings, const ParameterTable& table) {
   const bool loads = settings.replicas > 1 && settings.loaded_piece > 0;  // pieces end differently on each rank
   std::set<std::size_t> ranks = {0};
   for (std::size_t rank = 1; loads && rank < settings.shards; ++rank) ranks.insert(rank);
   for (const ParameterUnit& unit : table.units()) {
+    if (unit.size == 0) continue;
     const std::size_t full_parts = unit.size / shard_size(unit.size, settings.shards);
     for (const std::size_t rank : {full_parts, full_parts + 1}) {
       if (rank < settings.shards) ranks.insert(rank);
@@ -361,11 +362,15 @@ std::set<std::size_t> ranks_that_differ(const ImageSettings& settings, const Par
 
 }  // namespace
 
+std::size_t image_bytes_of_rank(const ImageSettings& settings, const ParameterTable& table, std::size_t rank) {
+  Replay replay{.settings = settings, .table = table, .rank = rank};
+  return ReplayedRun(replay).run();
+}
+
 std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table) {
   std::size_t most = 0;
   for (const std::size_t rank : ranks_that_differ(settings, table)) {
-    Replay replay{.settings = settings, .table = table, .rank = rank};
-    most = std::max(most, ReplayedRun(replay).run());
+    most = std::max(most, image_bytes_of_rank(settings, table, rank));
   }
   return most;
 }

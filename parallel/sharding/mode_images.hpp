@@ -17,8 +17,11 @@ struct ImageSettings {
   std::size_t samples = 1;       ///< samples of a step, whose losses and observations are exchanged
 };
 
-/// Returns the most bytes that a rank's ImageMemory takes in a run from its beginning, by replaying the exchanges of a
-/// few steps of a model that uses its units in order. 0 if a rank is alone.
+/// Returns the most bytes that any rank's ImageMemory takes in a run from its beginning, by replaying the exchanges of
+/// a few steps of a model that uses its units in order. 0 if a rank is alone.
 std::size_t image_bytes(const ImageSettings& settings, const ParameterTable& table);
+
+/// The same for one rank: `rank` is its position among those that split a unit.
+std::size_t image_bytes_of_rank(const ImageSettings& settings, const ParameterTable& table, std::size_t rank);
 
 }  // namespace mylos::parallel

@@ -116,6 +116,23 @@ TEST(ModeImages, TakeWhatTheReplaySays) {
   }
 }
 
+/// The last ranks have smaller parts or none, where blocks may serve less well.
+TEST(ModeImages, AreThoseOfTheRankThatNeedsMost) {
+  ParameterTable::Builder builder;
+  for (const std::size_t size : {100, 1500, 40 * 1024, 65 * 1024, 70000, 9, 300000}) {
+    builder.unit(fmt::format("{}", size)).tensor(fmt::format("weight.{}", size), {size}, {});
+  }
+  const ParameterTable table = builder.build();
+  constexpr std::size_t ranks = 64;
+  for (const ModeKind kind : {ModeKind::sharded_optimizer, ModeKind::sharded_gradients, ModeKind::sharded}) {
+    const ImageSettings settings{.mode = {.kind = kind, .micro_batches = 2}, .shards = ranks};
+    std::vector<std::size_t> of_ranks;
+    for (std::size_t rank = 0; rank < ranks; ++rank) of_ranks.push_back(image_bytes_of_rank(settings, table, rank));
+    EXPECT_EQ(image_bytes(settings, table), std::ranges::max(of_ranks)) << to_string(kind);
+    EXPECT_LT(std::ranges::min(of_ranks), std::ranges::max(of_ranks)) << to_string(kind);
+  }
+}
+
 /// Returns a table of `units` units of `size` elements.
 ParameterTable equal_units(std::size_t units, std::size_t size) {
   ParameterTable::Builder builder;

@@ -1,4 +1,4 @@
-#include "core/kernels/bfloat16_operands.hpp"
+#include "core/kernels/attention_bfloat16.hpp"
 
 #include "core/base/error.hpp"
 #include "core/kernels/pair_tiles.hpp"
@@ -32,7 +32,7 @@ std::string_view to_string(Bfloat16Operands operands) {
 
 std::vector<Bfloat16Operands> supported_bfloat16_operands() {
 #if defined(MYLOS_MULTIPLIES_PAIRS)
-  if constexpr (!kernels_in_teams) {
+  if constexpr (multiplies_pairs) {
     using enum Bfloat16Operands;
     if (has_pair_tiles()) return {tiles, pairs, floats};
     if (__builtin_cpu_is("amd")) return {pairs, floats};

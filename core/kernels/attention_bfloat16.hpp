@@ -6,12 +6,19 @@
 #include <string_view>
 #include <vector>
 
-/// What attention on a host multiplies if its arrays are bfloat16.
 #if defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_MULTIPLIES_PAIRS
 #endif
 
+/// What attention on a host multiplies if its arrays are bfloat16.
 namespace mylos::attention {
+
+/// Whether this build can multiply pairs of bfloat16.
+#if defined(MYLOS_MULTIPLIES_PAIRS)
+inline constexpr bool multiplies_pairs = !kernels_in_teams;
+#else
+inline constexpr bool multiplies_pairs = false;
+#endif
 
 enum class Bfloat16Operands {
   floats,  ///< converted to float
@@ -22,12 +29,12 @@ enum class Bfloat16Operands {
 /// Returns "floats", "pairs" or "tiles".
 std::string_view to_string(Bfloat16Operands operands);
 
-/// Returns those that this build supports on this CPU, the fastest first. With tile registers, pairs are faster than
-/// floats, including the conversions. Without them, AMD's CPUs multiply as many pairs as floats per cycle, others half
-/// as many.
+/// Returns the kinds of operands that this build supports on this CPU, the fastest first. With tile registers, pairs
+/// are faster than floats, including the conversions. Without them, AMD's CPUs multiply as many pairs as floats per
+/// cycle, others half as many.
 std::vector<Bfloat16Operands> supported_bfloat16_operands();
 
-/// Returns those in use: the fastest, unless a ScopedBfloat16Operands exists.
+/// Returns the kind in use: the fastest, unless a ScopedBfloat16Operands exists.
 Bfloat16Operands bfloat16_operands();
 
 /// Makes kernels use `operands`, which must be supported, while it exists. For tests; kernels must not run when it is
