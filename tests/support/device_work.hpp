@@ -19,8 +19,8 @@ namespace tools = Kokkos::Tools::Experimental;
 
 /// Records what this thread asks of a device during its lifetime, with Kokkos Tools callbacks: launches, copies, and
 /// waits of the host. Only one at a time. Device work inside a product or a copy belongs to it and is not recorded.
-/// Callbacks that were set before are still called, and are the only ones again afterwards. Other threads must not launch
-/// work while it is created or destroyed.
+/// Callbacks that were set before are still called, and are the only ones again afterwards. Other threads must not
+/// launch work while it is created or destroyed.
 class DeviceWork {
  public:
   enum class Kind {
