@@ -71,7 +71,8 @@ Layout make_layout(Precision precision, std::size_t rows, std::size_t columns) {
 
 template <class Value>
 void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-  check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
+  check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, static_cast<const void*>(&value), sizeof value),
+        "describing a product");
 }
 
 /// The work of an epilogue of cuBLASLt besides the product.
@@ -291,6 +292,7 @@ class CublasLtGemm : public GemmProvider {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(fusion));
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
       // A placeholder address, never read: algorithms are chosen for biases with exactly this alignment.
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no array
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(bias_alignment));
     }
     const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
