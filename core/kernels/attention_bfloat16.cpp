@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace mylos::attention {
 namespace {
 
-std::optional<Bfloat16Operands>& replacement() {
-  static std::optional<Bfloat16Operands> operands;
+Bfloat16Operands& chosen() {
+  static Bfloat16Operands operands = supported_bfloat16_operands().front();
   return operands;
 }
 
@@ -42,18 +41,15 @@ std::vector<Bfloat16Operands> supported_bfloat16_operands() {
   return {Bfloat16Operands::floats};
 }
 
-Bfloat16Operands bfloat16_operands() {
-  static const Bfloat16Operands fastest = supported_bfloat16_operands().front();
-  return replacement().value_or(fastest);
-}
+Bfloat16Operands bfloat16_operands() { return chosen(); }
 
-ScopedBfloat16Operands::ScopedBfloat16Operands(Bfloat16Operands operands) {
+ScopedBfloat16Operands::ScopedBfloat16Operands(Bfloat16Operands operands) : before_(chosen()) {
   const std::vector<Bfloat16Operands> supported = supported_bfloat16_operands();
   require(std::ranges::find(supported, operands) != supported.end(),
           fmt::format("attention: this build has no {} of bfloat16 on this CPU", to_string(operands)));
-  before_ = std::exchange(replacement(), operands);
+  chosen() = operands;
 }
 
-ScopedBfloat16Operands::~ScopedBfloat16Operands() { replacement() = before_; }
+ScopedBfloat16Operands::~ScopedBfloat16Operands() { chosen() = before_; }
 
 }  // namespace mylos::attention

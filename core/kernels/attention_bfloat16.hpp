@@ -2,7 +2,6 @@
 
 #include "core/device.hpp"
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +9,7 @@
 #define MYLOS_MULTIPLIES_PAIRS
 #endif
 
-/// What attention on a host multiplies if its arrays are bfloat16.
+/// The elements that attention multiplies on a host when its arrays are in bfloat16. It may convert them first.
 namespace mylos::attention {
 
 /// Whether this build can multiply pairs of bfloat16.
@@ -47,7 +46,7 @@ class ScopedBfloat16Operands {
   ~ScopedBfloat16Operands();
 
  private:
-  std::optional<Bfloat16Operands> before_;
+  Bfloat16Operands before_;
 };
 
 }  // namespace mylos::attention

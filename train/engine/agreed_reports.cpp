@@ -6,7 +6,6 @@
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <array>
-#include <optional>
 
 namespace mylos::train {
 namespace {
@@ -41,10 +40,11 @@ RankRequests AgreedReports::end_agreement(const RankRequests& own) {
     pending_.reset();
     begin_agreement(own);
   }
-  std::optional<Kokkos::Profiling::ScopedRegion> waiting;
-  if (ranks_.size() > 1) waiting.emplace("mylos::AgreedReports::wait");
-  const std::vector<std::int64_t> most = pending_->wait();
-  waiting.reset();
+  const auto wait_for_ranks = [this] {
+    const Kokkos::Profiling::ScopedRegion waiting("mylos::AgreedReports::wait");
+    return pending_->wait();
+  };
+  const std::vector<std::int64_t> most = ranks_.size() > 1 ? wait_for_ranks() : pending_->wait();
   pending_.reset();
   if (most[0] == failed) {
     parallel::on_every_rank(ranks_, [this] {
