@@ -7,6 +7,7 @@
 namespace mylos::tests {
 
 /// Records the GEMMs computed during its lifetime, from the profiling regions. Only one at a time.
+/// Callbacks that were set before are those again afterwards.
 class ProductRecorder {
  public:
   ProductRecorder() {
@@ -15,7 +16,7 @@ class ProductRecorder {
       if (const auto product = parse_gemm_label(name)) recorded().push_back(*product);
     });
   }
-  ~ProductRecorder() { Kokkos::Tools::Experimental::set_push_region_callback(nullptr); }
+  ~ProductRecorder() { Kokkos::Tools::Experimental::set_callbacks(before_); }
   ProductRecorder(const ProductRecorder&) = delete;
   ProductRecorder& operator=(const ProductRecorder&) = delete;
 
@@ -26,6 +27,8 @@ class ProductRecorder {
     static std::vector<GemmLabel> all;
     return all;
   }
+
+  const Kokkos::Tools::Experimental::EventSet before_ = Kokkos::Tools::Experimental::get_callbacks();
 };
 
 }  // namespace mylos::tests

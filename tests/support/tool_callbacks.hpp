@@ -9,6 +9,7 @@
 namespace mylos::tests {
 
 /// Records Kokkos kernels and allocations during its lifetime, with Kokkos Tools callbacks. Only one at a time.
+/// Callbacks that were set before are those again afterwards.
 class KokkosRecorder {
  public:
   struct Allocation {
@@ -25,11 +26,7 @@ class KokkosRecorder {
     tools::set_allocate_data_callback(&KokkosRecorder::allocate);
   }
   ~KokkosRecorder() {
-    namespace tools = Kokkos::Tools::Experimental;
-    tools::set_begin_parallel_for_callback(nullptr);
-    tools::set_begin_parallel_reduce_callback(nullptr);
-    tools::set_begin_parallel_scan_callback(nullptr);
-    tools::set_allocate_data_callback(nullptr);
+    Kokkos::Tools::Experimental::set_callbacks(before_);
     current() = nullptr;
   }
   KokkosRecorder(const KokkosRecorder&) = delete;
@@ -70,6 +67,7 @@ class KokkosRecorder {
     current()->allocations_.push_back({label, static_cast<std::size_t>(bytes)});
   }
 
+  const Kokkos::Tools::Experimental::EventSet before_ = Kokkos::Tools::Experimental::get_callbacks();
   std::vector<std::string> launches_;
   std::vector<Allocation> allocations_;
 };
