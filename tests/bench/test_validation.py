@@ -141,17 +141,17 @@ class Attentions(unittest.TestCase):
             timed.append(attention)
             if attention in errors:
                 raise errors[attention]
-            return [{"tokens": 10, "seconds": 2, "memory": 5}] * 3
+            return [{"tokens": 10, "seconds": 2 if attention == "works" else 4, "memory": 5}] * 3
 
         errors, timed = {"broken": commands.Failed("wrong"), "late": commands.OutOfTime("no time was left")}, []
-        kinds = ["broken", "works", "slower"]
+        kinds = ["broken", "slower", "works", "portable"]
         ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: kinds), name="m",
                                      subject=beside.Questions.__new__(beside.Questions), data=types.SimpleNamespace(counts="tokens"),
                                      timed_steps_of_ours=steps)
         ours.figure = lambda precision, who, rates, **more: ours.session.record.figure("beside", who=who)
         self.assertEqual(beside.Beside.timed_of_ours(ours, "half"), ("works", [5, 5, 5], 5))
-        self.assertEqual(timed, ["broken", "works"])
-        self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention works"])
+        self.assertEqual(timed, ["broken", "slower", "works"])
+        self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slower", "Mylos, attention works"])
         self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
         kinds[:] = ["late", "works"]
         with self.assertRaises(commands.OutOfTime):
