@@ -221,7 +221,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const Team& team, std::size_t n, c
   const auto stride = static_cast<std::size_t>(team.team_size()), mine = static_cast<std::size_t>(team.team_rank());
   const bool aligned = are_aligned(array);
   const std::size_t whole = n / width;
-  Real sum = 0;
+  Real sums[1] = {};
   for (std::size_t first = mine; first < whole; first += ahead * stride) {
     Chunk<T, width> read[ahead] = {};
     MYLOS_UNROLLED
@@ -231,12 +231,12 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const Team& team, std::size_t n, c
     MYLOS_UNROLLED
     for (std::size_t k = 0; k < ahead; ++k) {
       MYLOS_UNROLLED
-      for (unsigned j = 0; j < width; ++j) sum += first + k * stride < whole ? term(read[k][j]) : Real(0);
+      for (unsigned j = 0; j < width; ++j) sums[0] += first + k * stride < whole ? term(read[k][j]) : Real(0);
     }
   }
-  for (std::size_t i = whole * width + mine; i < n; i += stride) sum += term(array[i]);
-  team.team_reduce(Kokkos::Sum<Real>(sum));
-  return sum;
+  for (std::size_t i = whole * width + mine; i < n; i += stride) sums[0] += term(array[i]);
+  add_over_team(team, sums);
+  return sums[0];
 }
 
 /// A list of arrays as a member of a functor.

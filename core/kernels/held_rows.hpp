@@ -56,43 +56,6 @@ KOKKOS_FORCEINLINE_FUNCTION void for_held_elements(const Team& team, std::size_t
   });
 }
 
-/// A Kokkos reducer that sums several numbers element by element.
-template <int count>
-struct FloatSums {
-  using reducer = FloatSums;
-  struct Values {
-    float value[count];
-  };
-  using value_type = Values;
-  using result_view_type = Kokkos::View<Values, HostSpace, Kokkos::MemoryUnmanaged>;
-
-  KOKKOS_FUNCTION explicit FloatSums(Values& result) : result_(result) {}
-  KOKKOS_FUNCTION void init(Values& sum) const {
-    for (int i = 0; i < count; ++i) sum.value[i] = 0.0f;
-  }
-  KOKKOS_FUNCTION void join(Values& sum, const Values& other) const {
-    MYLOS_UNROLLED
-    for (int i = 0; i < count; ++i) sum.value[i] += other.value[i];
-  }
-  KOKKOS_FUNCTION Values& reference() const { return result_; }
-  KOKKOS_FUNCTION result_view_type view() const { return result_view_type(&result_); }
-  KOKKOS_FUNCTION bool references_scalar() const { return true; }
-
- private:
-  Values& result_;
-};
-
-/// Replaces each of `sums` by its sum over the team's threads, on all threads.
-template <int count, class Team>
-KOKKOS_FORCEINLINE_FUNCTION void add_over_team(const Team& team, float (&sums)[count]) {
-  typename FloatSums<count>::value_type all;
-  MYLOS_UNROLLED
-  for (int i = 0; i < count; ++i) all.value[i] = sums[i];
-  team.team_reduce(FloatSums<count>(all));
-  MYLOS_UNROLLED
-  for (int i = 0; i < count; ++i) sums[i] = all.value[i];
-}
-
 /// Launches the Held kernel if teams can hold the rows. Returns whether they can.
 template <class Held, class Arrays>
 bool launch_held(const std::string& label, const ExecutionSpace& space, std::size_t tasks, std::size_t columns,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/kernels/team_combine.hpp"
 
 #include <algorithm>
 #include <string>
@@ -75,11 +76,11 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const 
 
 template <class Real = float, class Team, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const Team& team, std::size_t n, const Term& term) {
-  Real sum = 0;
-  Kokkos::parallel_reduce(
-      Kokkos::TeamVectorRange(team, n), [&](std::size_t i, Real& partial) { partial += term(i); }, sum);
+  Real sums[1] = {};
+  for_own(team, n, [&](std::size_t i) { sums[0] += term(i); });
+  add_over_team(team, sums);
   team.team_barrier();
-  return sum;
+  return sums[0];
 }
 
 /// Computes two sums in one pass over memory: term(i, a, b) sets the contributions of i.
@@ -105,16 +106,17 @@ KOKKOS_FORCEINLINE_FUNCTION void team_sums(const HostTeam&, std::size_t n, const
 template <class Team, class Term>
 KOKKOS_FORCEINLINE_FUNCTION void team_sums(const Team& team, std::size_t n, const Term& term, float& first,
                                            float& second) {
-  first = team_sum(team, n, [=](std::size_t i) {
+  float sums[2] = {};
+  for_own(team, n, [&](std::size_t i) {
     float a, b;
     term(i, a, b);
-    return a;
+    sums[0] += a;
+    sums[1] += b;
   });
-  second = team_sum(team, n, [=](std::size_t i) {
-    float a, b;
-    term(i, a, b);
-    return b;
-  });
+  add_over_team(team, sums);
+  team.team_barrier();
+  first = sums[0];
+  second = sums[1];
 }
 
 /// Returns the largest value(i) for i in [0, n), on all threads of the team; -infinity if n is 0.
@@ -125,32 +127,13 @@ KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const
   return largest;
 }
 
-/// A maximum reducer that starts at -infinity. Kokkos::Max starts at the lowest finite float, which would be the result
-/// for an empty range or if all values are -infinity.
-struct LargestFloat {
-  using reducer = LargestFloat;
-  using value_type = float;
-  using result_view_type = Kokkos::View<float, HostSpace, Kokkos::MemoryUnmanaged>;
-
-  KOKKOS_FUNCTION explicit LargestFloat(float& result) : result_(result) {}
-  KOKKOS_FUNCTION void init(float& value) const { value = -Kokkos::Experimental::infinity_v<float>; }
-  KOKKOS_FUNCTION void join(float& value, const float& other) const { value = value < other ? other : value; }
-  KOKKOS_FUNCTION float& reference() const { return result_; }
-  KOKKOS_FUNCTION result_view_type view() const { return result_view_type(&result_); }
-  KOKKOS_FUNCTION bool references_scalar() const { return true; }
-
- private:
-  float& result_;
-};
-
 template <class Team, class Value>
 KOKKOS_FORCEINLINE_FUNCTION float team_max(const Team& team, std::size_t n, const Value& value) {
-  float largest = -Kokkos::Experimental::infinity_v<float>;
-  Kokkos::parallel_reduce(
-      Kokkos::TeamVectorRange(team, n),
-      [&](std::size_t i, float& partial) { partial = partial < value(i) ? value(i) : partial; }, LargestFloat(largest));
+  float largest[1] = {-Kokkos::Experimental::infinity_v<float>};
+  for_own(team, n, [&](std::size_t i) { largest[0] = larger(largest[0], value(i)); });
+  combine_over_team<&larger>(team, largest, -Kokkos::Experimental::infinity_v<float>);
   team.team_barrier();
-  return largest;
+  return largest[0];
 }
 
 /// Makes the writes of each thread visible to the rest of the team.
