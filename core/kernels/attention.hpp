@@ -55,6 +55,7 @@ struct AttentionShape {
   float scale = 1.0f;               ///< factor of the scores, 1/sqrt(D)
   bool causal = false;              ///< a row attends only to itself and earlier rows
   AttentionKernel kernel = AttentionKernel::portable;
+  bool drops = false;  ///< whether scratch has room for dropout
 
   std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
 };

@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_dropout.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/cudnn_attention.hpp"
@@ -417,7 +418,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                        const TeamProcessor& processor, bool has_partial_sums) {
-  if (shape.kernel == AttentionKernel::tensor_cores) return 0;
+  if (shape.kernel == AttentionKernel::tensor_cores) return attention::kept_pairs_scratch(shape, samples, longest);
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
   // Pairs need no more: keys and values shrink by more than the additional blocks take.

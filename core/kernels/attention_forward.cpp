@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_dropout.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/cudnn_attention.hpp"
@@ -281,7 +282,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor) {
-  if (shape.kernel == AttentionKernel::tensor_cores) return 0;
+  if (shape.kernel == AttentionKernel::tensor_cores) return attention::kept_pairs_scratch(shape, samples, longest);
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
   // Pairs need no more: keys and values shrink by more than the additional blocks take.

@@ -65,4 +65,9 @@ std::optional<Work> key_pass_work(const AttentionShape& shape, const PackedSeque
   return pass_work(shape, sequences, element, {4.0, exp2_flops + 5.0, heads, 2});
 }
 
+std::optional<Work> kept_pairs_work(const AttentionShape& shape, const PackedSequences& sequences) {
+  if (sequences.host_starts.empty()) return std::nullopt;
+  return work_of(shape.heads * visible_pairs(shape, sequences.host_starts), 0.0, 1.0 / 8.0);
+}
+
 }  // namespace mylos::attention

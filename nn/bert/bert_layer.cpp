@@ -22,7 +22,12 @@ PackedSequences sequences(const Batch& batch) {
 
 AttentionShape attention_shape(const BertShape& shape) {
   const std::size_t head_size = shape.hidden / shape.heads;
-  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false, shape.attention};
+  return {.heads = shape.heads,
+          .key_value_heads = shape.heads,
+          .head_size = head_size,
+          .scale = 1.0f / std::sqrt(static_cast<float>(head_size)),
+          .kernel = shape.attention,
+          .drops = shape.attention_dropout > 0.0f};
 }
 
 void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
@@ -114,7 +119,8 @@ BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape
 template <class T>
 std::size_t BertLayer<T>::scratch_bytes(const BertShape& shape, const BatchShape& batch,
                                         ParameterStore::Purpose purpose, const TeamProcessor& processor) {
-  const AttentionShape attention = attention_shape(shape);
+  AttentionShape attention = attention_shape(shape);
+  attention.drops = attention.drops && purpose == ParameterStore::Purpose::training;
   const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, processor);
   if (purpose == ParameterStore::Purpose::inference) return forward;
   return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor,

@@ -5,6 +5,7 @@
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/cuda/attention_tile_passes.hpp"
 #include "core/kernels/cuda/cuda_block.hpp"
+#include "core/kernels/cuda/device_stream.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@
 namespace mylos::attention {
 
 template <class Block, class Pass>
-__global__ void __launch_bounds__(matrix::threads) pass_kernel(const __grid_constant__ typename Pass::Arguments all) {
+__global__ void __launch_bounds__(matrix::threads, Block::limits_registers ? Pass::blocks : 1)
+    pass_kernel(const __grid_constant__ typename Pass::Arguments all) {
   extern __shared__ __align__(matrix::tile_alignment * sizeof(Octet)) Octet shared[];
   Pass::run(Block{{shared}}, all);
 }
@@ -65,11 +67,25 @@ void with_head_size(std::size_t size, const Body& body) {
   }
 }
 
+/// Draws the dropout of a batch, if there is any, to kernel scratch. It is valid until the next launch that uses
+/// scratch.
+inline KeptPairs drawn_pairs(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                             const DropoutKey& dropout, std::size_t rows) {
+  if (!dropout.active() || sequences.longest == 0) return {};
+  const std::size_t bytes = kept_pairs_bytes(shape.heads, rows, sequences.longest);
+  const KeptPairs kept{.words = static_cast<std::uint32_t*>(cuda::scratch_of(space, bytes)),
+                       .rows = rows,
+                       .words_of_query = kept_words_of_query(sequences.longest)};
+  draw_kept_pairs(space, shape, sequences, dropout, kept);
+  return kept;
+}
+
 template <class Block, class T>
 void launch_forward_pass(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                          const Matrix<float>& log_sum_exp) {
-  const auto all = forward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp);
+  const KeptPairs kept = drawn_pairs(space, shape, sequences, dropout, qkv.extent(0));
+  const auto all = forward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp);
   with_head_size(shape.head_size, [&](auto size) {
     launch<Block, ForwardPass<T, size>>("mylos::Attention::tensor_core_forward",
                                         forward_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
@@ -82,7 +98,8 @@ void launch_backward_passes(const ExecutionSpace& space, const AttentionShape& s
                             const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                             const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                             const Matrix<float>& row_sums) {
-  const auto all = backward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
+  const KeptPairs kept = drawn_pairs(space, shape, sequences, dropout, qkv.extent(0));
+  const auto all = backward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp, dout, dqkv, row_sums);
   with_head_size(shape.head_size, [&](auto size) {
     launch<Block, QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries",
                                       query_pass_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),

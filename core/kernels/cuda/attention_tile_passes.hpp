@@ -12,11 +12,13 @@ namespace mylos::attention {
 /// The forward pass, of queries over keys and values: computes the output and the log-sum-exps.
 template <class T, int size>
 struct ForwardPass {
-  using C = ForwardCut<size>;
+  using C = PassCut<size>;
   using Arguments = ForwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, C::own_tile>;
   static constexpr int octets = Buffer::end;
+  /// Blocks at once on a multiprocessor for which the compiler leaves registers.
+  static constexpr int blocks = size == 128 ? 3 : 5;
 
   /// A thread's state for its rows: the maxima of unscaled scores, and its part of the sums.
   struct Running {
@@ -66,6 +68,8 @@ struct ForwardPass {
     using Mma = typename Block::Mma;
     const int query = position.own + row, key = turn * C::buffered + column;
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
+    KeptQueries<C::fragments, C::columns> kept;
+    kept.load(block, all, position, query, key);  // before the product, during which it arrives
     Scores scores;
     Mma::template multiply_transposed<T, size>(
         block, queries, Mma::template transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
@@ -78,8 +82,6 @@ struct ForwardPass {
     }
     exponentiate(block, all.scale * log2_of_e, scores, running, sums);
     if (all.dropout.active()) {
-      KeptScores<C::fragments, C::columns> kept;
-      head_draws(all, position, position.head).of_queries(block, query, key, kept);
       Scores::for_each([&](int f, int j, int i) {
         if (!kept(f, j, i)) scores.c[f][j][i] = 0.0f;
       });
@@ -184,11 +186,12 @@ MYLOS_BLOCK_FUNCTION ScoreGradients score_gradients(const PackedHeads<T>& all) {
 /// reads.
 template <class T, int size>
 struct QueryPass {
-  using C = QueryCut<size>;
+  using C = PassCut<size>;
   using Arguments = BackwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< plus one float per own row
+  static constexpr int blocks = size == 128 ? 3 : 4;
 
   /// A thread's data for its rows.
   struct Rows {
@@ -238,7 +241,7 @@ struct QueryPass {
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPosition& position,
                                                float* row_sums) {
-    constexpr int step = matrix::threads / C::octets, rounds = C::own_rows / step, at_once = 4;
+    constexpr int step = matrix::threads / C::octets, rounds = C::own_rows / step, at_once = rounds < 4 ? rounds : 4;
     static_assert(rounds % at_once == 0);
     const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = position.first + position.own;
     const int own = block.thread() / C::octets, octet = block.thread() % C::octets,
@@ -298,14 +301,13 @@ struct QueryPass {
     const int keys = Buffer::tile(turn, 0), values = Buffer::tile(turn, 1);
     const int query = position.own + row, key = turn * C::buffered + column;
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
+    KeptQueries<C::fragments, C::columns> kept;
+    kept.load(block, all, position, query, key);
     Scores scores, dscores;
     Mma::template multiply_transposed<T, size>(block, queries,
                                                Mma::template transposed_address<size>(block, keys, column), scores);
     Mma::template multiply_transposed<T, size>(block, douts,
                                                Mma::template transposed_address<size>(block, values, column), dscores);
-    KeptScores<C::fragments, C::columns> kept;
-    kept.fill(true);
-    if (all.dropout.active()) head_draws(all, position, position.head).of_queries(block, query, key, kept);
     const bool hides = key + C::columns > position.length || (all.causal && key + C::columns > query);
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
@@ -328,7 +330,7 @@ struct QueryPass {
 /// The backward pass of keys and values over queries: computes dk and dv, summed over all query heads that use them.
 template <class T, int size>
 struct KeyPass {
-  using C = KeyCut<size>;
+  using C = PassCut<size>;
   using Arguments = BackwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Sums = matrix::Sums<C::fragments, size>;
@@ -336,6 +338,7 @@ struct KeyPass {
   static constexpr int of_queries = 2 * C::buffered;  ///< floats per buffer
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
+  static constexpr int blocks = size == 128 ? 2 : 3;
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
@@ -411,14 +414,14 @@ struct KeyPass {
         reinterpret_cast<const float*>(block.shared() + Buffer::end) + turn % C::buffers * of_queries;
     const int key = position.own + row, query = first + begin;
     const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
+    KeptKeys<Mma, C::columns> kept;
+    kept.load(block, all, position, head, key, query);
     Scores scores, dscores;
     Mma::template multiply_transposed<T, size>(block, keys,
                                                Mma::template transposed_address<size>(block, queries, begin), scores);
     Mma::template multiply_transposed<T, size>(block, values,
                                                Mma::template transposed_address<size>(block, douts, begin), dscores);
-    KeptScores<C::fragments, C::columns> kept;
-    kept.fill(true);
-    if (all.dropout.active()) head_draws(all, position, head).of_keys(block, key, query, kept);
+    if (all.dropout.active()) kept.spread(block);
     const bool hides = all.causal && query < key + C::warp_rows;
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
@@ -429,8 +432,8 @@ struct KeyPass {
     }
     Scores::for_each([&](int f, int j, int i) {
       const int column = begin + j * matrix::fragment_columns + 2 * t + i % 2;
-      gradients(block, numbers[column] * log2_of_e, numbers[C::buffered + column], kept(f, j, i), scores.c[f][j][i],
-                dscores.c[f][j][i]);
+      gradients(block, numbers[column] * log2_of_e, numbers[C::buffered + column],
+                !all.dropout.active() || kept(f, j, i), scores.c[f][j][i], dscores.c[f][j][i]);
     });
     matrix::Operands<C::fragments, C::columns> rounded;
     Mma::template round<T>(block, scores, rounded);
@@ -454,7 +457,7 @@ void check_octets(std::initializer_list<ConstMatrix<T>> matrices) {
 
 template <class T>
 PackedHeads<T> packed_heads(const AttentionShape& shape, const PackedSequences& sequences, const DropoutKey& dropout,
-                            const ConstMatrix<T>& qkv) {
+                            const KeptPairs& kept, const ConstMatrix<T>& qkv) {
   return {.heads = static_cast<int>(shape.heads),
           .key_value_heads = static_cast<int>(shape.key_value_heads),
           .causal = shape.causal,
@@ -464,24 +467,26 @@ PackedHeads<T> packed_heads(const AttentionShape& shape, const PackedSequences& 
           .sample_ids = sequences.sample_ids.data(),
           .rows = qkv.extent(0),
           .qkv = qkv.data(),
-          .longest = sequences.longest};
+          .longest = sequences.longest,
+          .kept = kept};
 }
 
 template <class T>
 ForwardArguments<T> forward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
-                                      const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
-                                      const Matrix<float>& log_sum_exp) {
+                                      const DropoutKey& dropout, const KeptPairs& kept, const ConstMatrix<T>& qkv,
+                                      const Matrix<T>& out, const Matrix<float>& log_sum_exp) {
   check_octets<T>({qkv, out});
-  return {packed_heads(shape, sequences, dropout, qkv), out.data(), log_sum_exp.data()};
+  return {packed_heads(shape, sequences, dropout, kept, qkv), out.data(), log_sum_exp.data()};
 }
 
 template <class T>
 BackwardArguments<T> backward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
-                                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
-                                        const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout,
-                                        const Matrix<T>& dqkv, const Matrix<float>& row_sums) {
+                                        const DropoutKey& dropout, const KeptPairs& kept, const ConstMatrix<T>& qkv,
+                                        const ConstMatrix<T>& out, const ConstMatrix<float>& log_sum_exp,
+                                        const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
+                                        const Matrix<float>& row_sums) {
   check_octets<T>({qkv, out, dout, dqkv});
-  return {packed_heads(shape, sequences, dropout, qkv),
+  return {packed_heads(shape, sequences, dropout, kept, qkv),
           out.data(),
           dout.data(),
           log_sum_exp.data(),

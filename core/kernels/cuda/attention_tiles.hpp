@@ -1,8 +1,7 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
+#include "core/kernels/attention_dropout.hpp"
 #include "core/kernels/cuda/matrix_tiles.hpp"
-#include "core/random.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +26,10 @@ struct Cut {
   static constexpr int buffers = 2;
 };
 
-/// 32 rows per warp halve the loads from shared memory per product. For heads of 128, two sets of sums leave no
-/// registers for them.
+/// With 16 rows per warp a multiprocessor holds more warps, which hide each other's latencies, than with 32, which
+/// would halve the loads from shared memory per product: on an H200 that is faster over the lengths of SQuAD.
 template <int size>
-using ForwardCut = Cut<size, size == 128 ? 1 : 2, 64, 32>;
-template <int size>
-using QueryCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
-template <int size>
-using KeyCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
+using PassCut = Cut<size, 1, 32, 32>;
 
 /// The arguments common to all passes; arrays as in core/kernels/attention.hpp.
 template <class T>
@@ -48,6 +43,7 @@ struct PackedHeads {
   std::size_t rows;  ///< T
   const T* qkv;
   std::size_t longest;  ///< rows of the longest sequence
+  KeptPairs kept;       ///< if there is dropout
 
   MYLOS_BLOCK_FUNCTION std::size_t columns(int size) const {
     return static_cast<std::size_t>((heads + 2 * key_value_heads) * size);
@@ -98,112 +94,74 @@ inline constexpr float log2_of_e = 1.44269504f;
 /// The score of a masked key, and the initial maximum: finite, and less than any other score.
 inline constexpr float hidden_score = -3.0e38f;
 
-/// The scores of a thread that dropout keeps: one bit each, in the order of Sums::for_each.
+/// The scores of a thread that dropout keeps, if their rows are queries. A word has the keys of a row; its lowest bit
+/// is that of the thread's first column.
 template <int fragments, int columns>
-struct KeptScores {
-  static constexpr int tiles = columns / matrix::fragment_columns;
-  static constexpr int count = fragments * tiles * 4, words = (count + 31) / 32;
-  std::uint32_t bits[words];
+struct KeptQueries {
+  static_assert(columns == keys_of_word);
+  std::uint32_t words[fragments][2];
 
+  /// Loads the bits of queries from `query` on and keys from `first_key` on, a multiple of 32; all are set without
+  /// dropout.
+  template <class T, class Block>
+  MYLOS_BLOCK_FUNCTION void load(const Block& block, const PackedHeads<T>& all, const BlockPosition& position,
+                                 int query, int first_key) {
+    using Mma = typename Block::Mma;
+    const bool drops = all.dropout.active();
+    const int first = query + Mma::row(Mma::group(block.lane()));
+    const std::uint32_t* const bits = all.kept.at(position.head, first_key / columns, position.first);
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        const int row = first + f * matrix::fragment_rows + half * Mma::half_rows;
+        words[f][half] = drops ? bits[row < position.length ? row : query] >> (2 * Mma::in_group(block.lane())) : ~0u;
+      }
+    }
+  }
   MYLOS_BLOCK_FUNCTION bool operator()(int fragment, int tile, int i) const {
-    const int bit = (fragment * tiles + tile) * 4 + i;
-    return (bits[bit / 32] >> (bit % 32) & 1u) != 0;
-  }
-  /// Sets all scores to kept or dropped.
-  MYLOS_BLOCK_FUNCTION void fill(bool kept) {
-    MYLOS_UNROLLED
-    for (int w = 0; w < words; ++w) bits[w] = kept ? 0xffffffffu : 0u;
-  }
-  MYLOS_BLOCK_FUNCTION void add(int fragment, int tile, std::uint32_t four) {
-    const int bit = (fragment * tiles + tile) * 4;
-    bits[bit / 32] |= four << (bit % 32);
+    return (words[fragment][i / 2] >> (tile * matrix::fragment_columns + i % 2) & 1u) != 0;
   }
 };
 
-/// Dropout draws of one head of a sample.
-struct HeadDraws {
-  DropoutKey key;
-  std::uint32_t threshold, sample, head;
+/// The same if their rows are keys and their columns queries. A word has the keys of a column; its lowest bit is that
+/// of the thread's first row.
+template <class Mma, int columns>
+struct KeptKeys {
+  static constexpr int tiles = columns / matrix::fragment_columns;
+  static_assert(columns == matrix::warp_size);
+  std::uint32_t loaded, words[tiles][2];
 
-  /// Returns one bit for each of the eight keys of a group: set if the key is kept.
-  MYLOS_BLOCK_FUNCTION std::uint32_t kept(int query, int group) const {
-    const RandomWords draws =
-        dropout_draw(key, sample, static_cast<std::uint32_t>(query), head, static_cast<std::uint32_t>(group)).words;
-    std::uint32_t bits = 0;
-    MYLOS_UNROLLED
-    for (unsigned w = 0; w < 4; ++w) {
-      if ((draws.word[w] & 0xffffu) >= threshold) bits |= 1u << (2 * w);
-      if (draws.word[w] >> 16 >= threshold) bits |= 2u << (2 * w);
+  /// Loads the bits of a head's queries from `query` on and keys from `first_key` on: each thread of the warp the word
+  /// of one query. All bits are set without dropout.
+  template <class T, class Block>
+  MYLOS_BLOCK_FUNCTION void load(const Block& block, const PackedHeads<T>& all, const BlockPosition& position, int head,
+                                 int first_key, int query) {
+    constexpr int keys = keys_of_word;
+    const int row = query + block.lane();
+    loaded = ~0u;
+    if (all.dropout.active()) {
+      loaded = *all.kept.at(head, first_key / keys, position.first + (row < position.length ? row : query)) >>
+               first_key % keys;
     }
-    return bits;
   }
-
-  /// Draws for scores whose rows are queries from `query` on and whose columns are keys from `first_key` on. The eight
-  /// keys of a tile are one group, and four threads hold a query's scores: each thread draws for every fourth tile and
-  /// gets the other draws by shuffles.
-  template <int fragments, int columns, class Block>
-  MYLOS_BLOCK_FUNCTION void of_queries(const Block& block, int query, int first_key,
-                                       KeptScores<fragments, columns>& kept_scores) const {
-    using Mma = typename Block::Mma;
-    constexpr int tiles = columns / matrix::fragment_columns, quads = tiles / 4;
-    static_assert(tiles % 4 == 0 && quads <= 2);
-    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
-    kept_scores.fill(false);
+  /// Gets the words of the thread's columns from the threads that loaded them.
+  template <class Block>
+  MYLOS_BLOCK_FUNCTION void spread(const Block& block) {
+    const int first = Mma::row(Mma::group(block.lane()));
     MYLOS_UNROLLED
-    for (int f = 0; f < fragments; ++f) {
-      const int row = query + f * matrix::fragment_rows + Mma::row(g);
-      std::uint32_t own = 0;
+    for (int j = 0; j < tiles; ++j) {
       MYLOS_UNROLLED
-      for (int q = 0; q < quads; ++q) {
-        const int group = first_key / static_cast<int>(dropout_group) + 4 * q + t;
-        own |= (kept(row, group) | kept(row + Mma::half_rows, group) << 8) << (16 * q);
-      }
-      MYLOS_UNROLLED
-      for (int s = 0; s < 4; ++s) {
-        const std::uint32_t theirs = block.shuffle(own, Mma::lane(g, s)) >> (2 * t);
-        MYLOS_UNROLLED
-        for (int q = 0; q < quads; ++q) {
-          const std::uint32_t of_tile = theirs >> (16 * q);
-          kept_scores.add(f, 4 * q + s, (of_tile & 3u) | (of_tile >> 6 & 12u));
-        }
+      for (int i = 0; i < 2; ++i) {
+        words[j][i] =
+            block.shuffle(loaded, j * matrix::fragment_columns + 2 * Mma::in_group(block.lane()) + i) >> first;
       }
     }
   }
-
-  /// Draws for scores whose rows are keys from `first_key` on and whose columns are queries from `first_query` on. A
-  /// group is a column of half a fragment, and eight threads hold the two groups of a column: each thread draws for one
-  /// of eight tiles and gets the other draws by shuffles.
-  template <int fragments, int columns, class Block>
-  MYLOS_BLOCK_FUNCTION void of_keys(const Block& block, int first_key, int first_query,
-                                    KeptScores<fragments, columns>& kept_scores) const {
-    using Mma = typename Block::Mma;
-    constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
-    static_assert(all == 8 || all == 4);
-    constexpr bool splits = all == 4;  // two threads per tile: one draws for the first query, the other for the second
-    const int g = Mma::group(block.lane()), t = Mma::in_group(block.lane());
-    const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
-    const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
-    const int first = splits ? query + g / all : query;
-    std::uint32_t own = kept(first, group) | kept(first, group + 1) << 16;
-    if (!splits) own |= kept(query + 1, group) << 8 | kept(query + 1, group + 1) << 24;
-    kept_scores.fill(false);
-    MYLOS_UNROLLED
-    for (int f = 0; f < fragments; ++f) {
-      MYLOS_UNROLLED
-      for (int j = 0; j < tiles; ++j) {
-        const int from = f * tiles + j;
-        std::uint32_t theirs = block.shuffle(own, Mma::lane(from, t));
-        if (splits) theirs |= block.shuffle(own, Mma::lane(from + all, t)) << 8;
-        kept_scores.add(f, j, Mma::own_bits(theirs, g));
-      }
-    }
+  MYLOS_BLOCK_FUNCTION bool operator()(int fragment, int tile, int i) const {
+    return (words[tile][i % 2] >> (fragment * matrix::fragment_rows + i / 2 * Mma::half_rows) & 1u) != 0;
   }
 };
-
-template <class T>
-MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const BlockPosition& position, int head) {
-  return {all.dropout, all.dropout.threshold(), position.sample, static_cast<std::uint32_t>(head)};
-}
 
 /// Double buffer in shared memory, from octet `first` on, for the rows that a pass loops over: two tiles per buffer,
 /// one for each of two matrices, (buffers, 2 matrices, buffered, size).

@@ -48,6 +48,7 @@ struct CudaBlock {
 /// A block on devices of compute capability 8.0 or later.
 struct AmpereBlock : CudaBlock {
   using Mma = M16n8k16;
+  static constexpr bool limits_registers = true;  ///< to those of Pass::blocks
 
   /// Starts copying 16 bytes to shared memory, or zeros if not `is_there`; `from` must be valid either way.
   MYLOS_BLOCK_FUNCTION void copy(std::uint32_t to, const void* from, bool is_there) const {
@@ -108,6 +109,7 @@ struct AmpereBlock : CudaBlock {
 /// A block on devices of compute capability 7.0, which copy to shared memory through registers and multiply half.
 struct VoltaBlock : CudaBlock {
   using Mma = M8n8k4;
+  static constexpr bool limits_registers = false;
 
   /// Copies 16 bytes to shared memory, or zeros if not `is_there`. Returns once they are written; what hides the time
   /// that they take are the other warps of the multiprocessor.

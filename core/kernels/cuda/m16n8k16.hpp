@@ -22,13 +22,6 @@ struct M16n8k16 {
   static MYLOS_BLOCK_FUNCTION constexpr int sum_octet(int tile, int /*in_group*/) { return tile; }
   static MYLOS_BLOCK_FUNCTION constexpr int sum_word(int /*tile*/, int in_group) { return in_group; }
 
-  /// Returns one bit for each of a thread's elements of a tile, from one bit for each of 16 rows and 2 columns: bytes 0
-  /// and 1 are the columns in rows 0 to 7, bytes 2 and 3 in rows 8 to 15.
-  static MYLOS_BLOCK_FUNCTION std::uint32_t own_bits(std::uint32_t bits, int group) {
-    const std::uint32_t own = bits >> group & 0x01010101u;
-    return (own | own >> 7 | own >> 14 | own >> 21) & 15u;
-  }
-
   /// Return the address from which a thread loads, in the tile at octet `tile`, for the products below.
   /// This one is for left operands: rows [row, row + 16).
   template <int size, class Block>

@@ -36,14 +36,6 @@ struct M8n8k4 {
     return (tile & 1) << 1 | (in_group & 1);
   }
 
-  /// Returns one bit for each of a thread's elements of a tile, from one bit for each of 16 rows and 2 columns: bytes 0
-  /// and 1 are the columns in rows 0 to 7, bytes 2 and 3 in rows 8 to 15.
-  static MYLOS_BLOCK_FUNCTION std::uint32_t own_bits(std::uint32_t bits, int group) {
-    const int first = row(group);
-    const std::uint32_t own = bits >> ((first & 8) << 1 | (first & 7));  // bits 0, 2: first column; 8, 10: second
-    return (own & 5u) | (own >> 7 & 10u);
-  }
-
   /// Return the address from which a thread loads, in the tile at octet `tile`, for the products below.
   /// This function is for left operands: rows [row, row + 16). Each thread loads one row.
   template <int size, class Block>

@@ -53,13 +53,31 @@ EmulationCounts run_pass(std::size_t samples, std::size_t heads, const typename 
   return emulate(blocks, Pass::octets, order, [&](const EmulatedBlock& block) { Pass::run(Block(block), all); });
 }
 
+/// The dropout of a problem, drawn over words that are not written otherwise.
+template <class T>
+struct DrawnPairs {
+  Vector<std::uint32_t> words;
+  KeptPairs kept;
+
+  explicit DrawnPairs(const AttentionProblem<T>& p) {
+    if (!p.dropout.active()) return;
+    const std::size_t rows = p.starts.back(), longest = p.sequences.longest;
+    words = Vector<std::uint32_t>("test::kept", kept_pairs_bytes(p.shape.heads, rows, longest) / sizeof(std::uint32_t));
+    Kokkos::deep_copy(words, 0xaaaaaaaau);
+    kept = {.words = words.data(), .rows = rows, .words_of_query = kept_words_of_query(longest)};
+    draw_kept_pairs(ExecutionSpace(), p.shape, p.sequences, p.dropout, kept);
+    Kokkos::fence();
+  }
+};
+
 /// The counts of the passes: forward, backward by queries, and backward by keys.
 template <class Block, class T, int size>
 std::vector<EmulationCounts> run_passes(const AttentionProblem<T>& p, ThreadOrder order) {
   const std::size_t samples = p.ids.size();
-  const auto forward = forward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp);
-  const auto backward =
-      backward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp, p.dout, p.dqkv, p.row_sums);
+  const DrawnPairs<T> drawn(p);
+  const auto forward = forward_arguments<T>(p.shape, p.sequences, p.dropout, drawn.kept, p.qkv, p.out, p.log_sum_exp);
+  const auto backward = backward_arguments<T>(p.shape, p.sequences, p.dropout, drawn.kept, p.qkv, p.out, p.log_sum_exp,
+                                              p.dout, p.dqkv, p.row_sums);
   return {run_pass<Block, ForwardPass<T, size>>(samples, p.shape.heads, forward, order),
           run_pass<Block, QueryPass<T, size>>(samples, p.shape.heads, backward, order),
           run_pass<Block, KeyPass<T, size>>(samples, p.shape.key_value_heads, backward, order)};
@@ -197,13 +215,13 @@ TEST_P(VoltaAttentionThreads, DoNotDependOnTheirOrderNorConflict) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttentionThreads, testing::ValuesIn(volta_cases), name_of);
 
-/// A sequence of 100 rows has 4 warps of 32 rows and slices of 32 columns; nothing beyond them is multiplied.
+/// A sequence of 100 rows has 7 warps of 16 rows and slices of 32 columns; nothing beyond them is multiplied.
 template <class Block>
 void expect_work_of_what_is_there() {
   const auto counts = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, false, 0.0f, {100}}));
-  EXPECT_EQ(counts[0].multiply_adds, std::size_t{2 * 128 * 128 * 64});
-  EXPECT_EQ(counts[1].multiply_adds, std::size_t{3 * 128 * 128 * 64});
-  EXPECT_EQ(counts[2].multiply_adds, std::size_t{4 * 128 * 128 * 64});
+  EXPECT_EQ(counts[0].multiply_adds, std::size_t{2 * 112 * 128 * 64});
+  EXPECT_EQ(counts[1].multiply_adds, std::size_t{3 * 112 * 128 * 64});
+  EXPECT_EQ(counts[2].multiply_adds, std::size_t{4 * 112 * 128 * 64});
   const auto shorter = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, false, 0.0f, {20}}));
   EXPECT_EQ(shorter[0].multiply_adds, std::size_t{2 * 32 * 32 * 64});
   EXPECT_EQ(shorter[2].multiply_adds, std::size_t{4 * 32 * 32 * 64});
@@ -291,11 +309,14 @@ TEST(TensorCoreAttentionErrors, FloatIsRefused) {
   EXPECT_THROW(problem.backward(), std::invalid_argument);
 }
 
-TEST(TensorCoreAttentionErrors, ScratchIsNotTaken) {
-  const AttentionShape shape{
-      .heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
-  EXPECT_EQ(attention_forward_scratch(shape, 4, 384, {.threads = 1 << 20}), 0u);
-  EXPECT_EQ(attention_backward_scratch(shape, 4, 384, {.threads = 1 << 20}), 0u);
+/// One bit for each key of a query, in words.
+TEST(TensorCoreAttentionScratch, IsThatOfDropout) {
+  AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, {.threads = 1 << 20}), 0u);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, {.threads = 1 << 20}), 0u);
+  shape.drops = true;
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, {.threads = 1 << 20}), 12u * 4 * 380 * 48);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, {.threads = 1 << 20}), 12u * 4 * 380 * 48);
 }
 
 }  // namespace
