@@ -47,10 +47,44 @@ std::vector<Positions> cut(const SampleStream& stream, std::span<const std::size
   return micro_batches;
 }
 
+/// Orders the samples of each micro-batch by length. Those of equal length keep their order.
+void order_longest_first(const SampleStream& stream, std::span<const std::size_t> samples, StepAssignment& assignment) {
+  for (std::vector<Positions>& own : assignment.ranks) {
+    for (Positions& positions : own) {
+      std::ranges::stable_sort(positions, std::greater<>(),
+                               [&](std::size_t position) { return stream.rows_of(samples[position]); });
+    }
+  }
+}
+
 Positions group_positions(std::size_t group, std::size_t micro_batch_groups, std::size_t samples) {
   Positions positions((group + 1) * samples / micro_batch_groups - group * samples / micro_batch_groups);
   std::iota(positions.begin(), positions.end(), group * samples / micro_batch_groups);
   return positions;
+}
+
+using MicroBatchesOfRanks = std::vector<std::vector<Positions>>;
+
+MicroBatchesOfRanks grouped_micro_batches(std::size_t samples, const StepSplit& split) {
+  MicroBatchesOfRanks ranks(split.ranks);
+  for (std::size_t rank = 0; rank < split.ranks; ++rank) {
+    for (std::size_t round = 0; round < split.micro_batch_groups / split.ranks; ++round) {
+      ranks[rank].push_back(group_positions(group_of_round(split, rank, round), split.micro_batch_groups, samples));
+    }
+  }
+  return ranks;
+}
+
+MicroBatchesOfRanks balanced_micro_batches(const SampleStream& stream, std::span<const std::size_t> samples,
+                                           const MicroBatchLimit& limit, std::size_t count) {
+  MicroBatchesOfRanks ranks;
+  std::size_t most = 0;
+  for (const Positions& positions : balanced_positions(stream, samples, count)) {
+    ranks.push_back(cut(stream, samples, positions, limit));
+    most = std::max(most, ranks.back().size());
+  }
+  for (std::vector<Positions>& own : ranks) own.resize(most);
+  return ranks;
 }
 
 }  // namespace
@@ -73,23 +107,9 @@ StepAssignment assign_step(const SampleStream& stream, std::span<const std::size
   const auto shortest =
       std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });
   assignment.shortest = static_cast<std::size_t>(shortest - samples.begin());
-  assignment.ranks.resize(split.ranks);
-  if (split.micro_batch_groups > 0) {
-    for (std::size_t rank = 0; rank < split.ranks; ++rank) {
-      for (std::size_t round = 0; round < split.micro_batch_groups / split.ranks; ++round) {
-        assignment.ranks[rank].push_back(
-            group_positions(group_of_round(split, rank, round), split.micro_batch_groups, samples.size()));
-      }
-    }
-    return assignment;
-  }
-  const std::vector<Positions> positions = balanced_positions(stream, samples, split.ranks);
-  std::size_t most = 0;
-  for (std::size_t rank = 0; rank < split.ranks; ++rank) {
-    assignment.ranks[rank] = cut(stream, samples, positions[rank], limit);
-    most = std::max(most, assignment.ranks[rank].size());
-  }
-  for (std::vector<Positions>& own : assignment.ranks) own.resize(most);
+  assignment.ranks = split.micro_batch_groups > 0 ? grouped_micro_batches(samples.size(), split)
+                                                  : balanced_micro_batches(stream, samples, limit, split.ranks);
+  if (split.longest_first) order_longest_first(stream, samples, assignment);
   return assignment;
 }
 

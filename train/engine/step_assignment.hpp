@@ -19,9 +19,12 @@ struct StepSplit {
   /// With micro-batch groups: the number of neighbouring ranks that reduce each micro-batch among themselves before the
   /// next one. If 1, a rank's micro-batches are summed locally before communication.
   std::size_t reduced_together = 1;
+  /// Whether the samples of a micro-batch are ordered by length, the longest first. On a GPU, thread blocks of
+  /// attention start in this order, and the last ones to end are short.
+  bool longest_first = false;
 };
 
-/// Positions in the global batch, in ascending order.
+/// Positions in the global batch.
 using Positions = std::vector<std::size_t>;
 
 /// The work of all ranks in one step. All ranks have the same number of micro-batches, because some strategies run
@@ -36,8 +39,9 @@ struct StepAssignment {
 
 /// Splits a global batch, which must not be empty. Without micro-batch groups: assigns the longest sample first, each
 /// to the rank with the fewest rows so far, at most 4/3 of the best possible maximum (Graham 1969); each rank then
-/// keeps the order of the batch. With G groups and S samples: group i has positions [i S / G, (i + 1) S / G), and each
-/// rank gets groups such that the sums of the ranks are subtrees of one binary tree over the groups.
+/// cuts its samples into micro-batches in the order of the batch. With G groups and S samples: group i has positions [i
+/// S / G, (i + 1) S / G), and each rank gets groups such that the sums of the ranks are subtrees of one binary tree
+/// over the groups.
 StepAssignment assign_step(const SampleStream& stream, std::span<const std::size_t> samples,
                            const MicroBatchLimit& limit, const StepSplit& split);
 

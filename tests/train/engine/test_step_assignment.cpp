@@ -53,6 +53,19 @@ TEST(StepAssignment, EveryPlaceIsComputedOnceByAnyNumberOfRanks) {
   }
 }
 
+TEST(StepAssignment, TheLongestSampleOfAMicroBatchIsFirst) {
+  const std::vector<std::size_t> rows = {4, 9, 4, 12, 1, 9};
+  const auto split = [&](StepSplit how, const MicroBatchLimit& limit = {}) {
+    how.longest_first = true;
+    return assign_step(ListedTask({rows}), rows, limit, how).ranks;
+  };
+  EXPECT_THAT(split({.ranks = 1}), ElementsAre(ElementsAre(Positions{3, 1, 5, 0, 2, 4})));
+  EXPECT_THAT(split({.ranks = 1}, {.samples = 3}), ElementsAre(ElementsAre(Positions{1, 0, 2}, Positions{3, 5, 4})))
+      << "micro-batches have the samples that they have otherwise";
+  EXPECT_THAT(split({.ranks = 2, .micro_batch_groups = 2}),
+              ElementsAre(ElementsAre(Positions{1, 0, 2}), ElementsAre(Positions{3, 5, 4})));
+}
+
 TEST(StepAssignment, OneRankComputesTheBatchAsItIs) {
   Positions all(unlike.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
