@@ -110,6 +110,9 @@ struct SquaredBlock {
   }
 };
 
+/// Threads of a team that has the device for itself.
+constexpr int threads_of_only_team = 1024;
+
 struct SumInOrder {
   ConstVector<double> values;
   Vector<double> sum;
@@ -121,8 +124,8 @@ struct SumInOrder {
   }
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
-    const double* const value = values.data();
-    sum(0) = team_sum<double>(team, values.size(), [=](std::size_t i) { return value[i]; });
+    sum(0) = team_map_sum<double>(
+        team, values.size(), [](double value) { return value; }, values.data());
   }
 };
 
@@ -276,7 +279,7 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
 void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum) {
   require(sum.size() == 1, fmt::format("sum of {} values: room for {} sums", values.size(), sum.size()));
   for_each_row(with_work("mylos::optimizer::sum_in_order", work_of(values.size(), 1.0, sizeof(double))), space, 1,
-               SumInOrder{values, sum}, {.threads = team_size_for(space, values.size())});
+               SumInOrder{values, sum}, {.threads = runs_on_host ? team_size(space) : threads_of_only_team});
 }
 
 }  // namespace mylos

@@ -113,7 +113,7 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
                         const Vector<double>& sums);
 
 /// sum (1) = the sum of the values, in the same order in every run. A host adds them one after the other; a device uses
-/// the order of team_sum.
+/// the order of team_map_sum.
 void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum);
 
 }  // namespace mylos
