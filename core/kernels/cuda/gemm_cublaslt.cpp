@@ -88,6 +88,10 @@ constexpr std::uintptr_t bias_alignment = 16;
 
 bool is_aligned_bias(const void* bias) { return reinterpret_cast<std::uintptr_t>(bias) % bias_alignment == 0; }
 
+/// With fewer columns of A, the product alone and a kernel for the sums are faster: for the two columns of a span head
+/// 0.01 ms instead of 0.22 ms on an H200.
+constexpr std::size_t fewest_summed_columns = 64;
+
 /// Returns the fusion that a call asks for.
 Fusion fusion_of(const GemmCall& call) {
   const bool adds = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
@@ -204,7 +208,7 @@ class CublasLtGemm : public GemmProvider {
   }
 
   bool multiply_and_sum(const ExecutionSpace& space, const GemmCall& call, float* sums) override {
-    if (call.convolution || !is_aligned_bias(sums)) return false;
+    if (call.convolution || !is_aligned_bias(sums) || call.m < fewest_summed_columns) return false;
     Plan& plan = plan_for(call, Fusion::column_sums);
     if (plan.fusion != Fusion::column_sums) return false;
     if (has_launched(space, plan, call, sums)) return true;

@@ -21,7 +21,7 @@ using namespace tests;
 using stand_in::CublasLtState;
 using ::testing::HasSubstr;
 
-constexpr std::size_t m = 33, n = 64, k = 24;
+constexpr std::size_t m = 33, n = 64, k = 72;
 
 /// A way in which cuBLASLt may fail with an epilogue.
 struct Fault {
@@ -132,6 +132,18 @@ TEST_F(CublasLt, AProductThatFailsWithoutAnEpilogueIsAnError) {
   state_.fused_launch = state_.plain_launch = CUBLAS_STATUS_EXECUTION_FAILED;
   EXPECT_THAT(error_of([&] { products.forward(space_, gemm, EpilogueKind::bias); }),
               HasSubstr("cuBLASLt: a product: an error of the stand-in"));
+}
+
+TEST_F(CublasLt, AKernelSumsFewColumns) {
+  const Values values = random_values(n * 2, 3);
+  const Matrix<float> narrow = device_matrix<float>(values, n, 2), c("test::c", 2, 2);
+  const Vector<float> sums("test::sums", 2), workspace("test::workspace", column_sum_workspace(n, 2));
+  Gemm("cublaslt").multiply_and_sum<float>(space_, narrow, narrow, 0.0f, c, sums, workspace);
+  Values expected(2, 0.0);
+  for (std::size_t i = 0; i < values.size(); ++i) expected[i % 2] += values[i];
+  expect_near(host_values(sums), expected, 1e-5, "column sums");
+  EXPECT_EQ(state_.fused, 0u);
+  EXPECT_EQ(state_.plain, 1u);
 }
 
 TEST_F(CublasLt, ABiasThatIsNotAlignedIsAddedByAKernel) {
