@@ -9,9 +9,9 @@
 namespace mylos {
 namespace {
 
-/// Bytes of gathered rows per product, small enough to stay in a host's cache, and the minimum number of rows that
-/// amortises packing the other operand anew for each product.
-constexpr std::size_t block_bytes = std::size_t{2} << 20, least_block_rows = 256;
+/// Bytes of gathered rows per product: few enough to stay in a host's cache, and enough for products that occupy a
+/// device. At least so many rows amortise packing the other operand anew for each product.
+constexpr std::size_t block_bytes = std::size_t{runs_on_host ? 2 : 64} << 20, least_block_rows = 256;
 
 /// Rows (N grid_height grid_width, taps_height taps_width channels) of image patches: position (r, c) of the grid reads
 /// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros.
@@ -24,6 +24,13 @@ struct Patches {
   KOKKOS_INLINE_FUNCTION std::size_t grid() const { return grid_height * grid_width; }
   KOKKOS_INLINE_FUNCTION std::size_t columns() const { return taps_height * taps_width * channels; }
 };
+
+/// to[i] = from[i] for i in [0, count).
+template <class Team, class T>
+KOKKOS_FORCEINLINE_FUNCTION void copy(const Team& team, const T* from, T* to, std::size_t count) {
+  team_map(
+      team, count, [](const T& value, T& copied) { copied = value; }, from, written(to));
+}
 
 template <class T>
 struct GatherRow {
@@ -59,7 +66,7 @@ struct GatherRow {
       const T* const from = images + pixel * patches.channels;
       T* const out = to + before;
       fill(team, to, before);
-      team_for(team, inside, [=](std::size_t i) { out[i] = from[i]; });
+      copy(team, from, out, inside);
       fill(team, out + inside, after);
     }
   }
@@ -157,7 +164,7 @@ struct WeightsOfPhase {
     const std::size_t j = columns.first_tap + shape.stride * (columns.count - 1 - tap % columns.count);
     const T* const from = weight + ((output * shape.kernel_height + i) * shape.kernel_width + j) * shape.in;
     T* const out = to + row * shape.in;
-    team_for(team, shape.in, [=](std::size_t c) { out[c] = from[c]; });
+    copy(team, from, out, shape.in);
   }
 };
 
@@ -179,7 +186,7 @@ struct SpreadRow {
     T* const to = dx + ((image * height + r) * width + c) * channels;
     if (rows == nullptr) return team_for(team, channels, [=](std::size_t i) { to[i] = T(0.0f); });
     const T* const from = rows + row * channels;
-    team_for(team, channels, [=](std::size_t i) { to[i] = from[i]; });
+    copy(team, from, to, channels);
   }
 };
 
