@@ -38,7 +38,7 @@ class Peer:
         """`more`: additional environment variables of this process."""
         # PyTorch compiles in its own process: workers would go on beside the next turn.
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
-                           TORCHINDUCTOR_COMPILE_THREADS="1", TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor"), **(more or {}))
+                           TORCHINDUCTOR_COMPILE_THREADS="1", TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor")) | (more or {})
         if tuned:
             environment |= tuned_environment(pathlib.Path(log).parent)
         self.name = script

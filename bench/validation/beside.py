@@ -1,6 +1,8 @@
 """Part 5: compares Mylos with PyTorch and transformers on the same weights and batches. It first checks that the losses agree."""
 
+import concurrent.futures
 import contextlib
+import itertools
 import os
 import statistics
 import subprocess
@@ -44,7 +46,10 @@ ASK_LIMIT = 150
 
 
 class TimedPeer(Peer):
-    """A peer that is killed if it takes too long to answer."""
+    """A peer that compiles with all threads of the host, and is killed if it takes too long to answer."""
+
+    def __init__(self, python, threads, log):
+        super().__init__(python, "pytorch_gpu.py", threads, log, more={"TORCHINDUCTOR_COMPILE_THREADS": str(threads)})
 
     def ask_within(self, limit, command, **request):
         timer = threading.Timer(limit, self.process.kill)
@@ -123,7 +128,7 @@ class Beside:
         self.device = "cpu" if session.dry_run else "cuda"
         self.subject = subject(session, name, self.folder)
         self.model, self.data, self.ways = self.subject.model, self.subject.data, self.subject.ways
-        self.runs = 0
+        self.runs, self.peers = 0, itertools.count()
 
     def ours(self, steps, precision, *more):
         """Runs Mylos. Returns the records of its steps."""
@@ -136,8 +141,8 @@ class Beside:
     @contextlib.contextmanager
     def peer(self):
         """Starts a process for one configuration, because some of them replace PyTorch's attention."""
-        log = self.folder / f"peer-{len(list(self.folder.glob('peer-*')))}.log"
-        with TimedPeer(self.python, "pytorch_gpu.py", self.session.threads, log) as peer:
+        log = self.folder / f"peer-{next(self.peers)}.log"
+        with TimedPeer(self.python, self.session.threads, log) as peer:
             yield peer
 
     def load(self, peer, way, precision, dropout=None):
@@ -207,13 +212,19 @@ class Beside:
     def timed_steps_of_ours(self, precision, attention):
         return self.ours(self.sizes.compare_steps, precision, *attention_option(attention))[self.sizes.compare_steps // 3 :]
 
-    def time(self, peer, name, precision, own, memory, agrees):
-        """Times PyTorch on the batches of Mylos, after a warm-up. `own`, `memory`: rates and bytes of Mylos, whose first steps do not count."""
-        way, steps = self.ways[name], self.sizes.compare_steps
+    def warm_up(self, peer, way, precision):
+        """Loads the model, and compiles it if the configuration asks for this. Returns the batches to time."""
+        steps = self.sizes.compare_steps
         self.load(peer, way, precision)
         timed = steps - steps // 3
         batches = self.data.grouped(0, 1, timed) if way["grouped"] else self.data.batches(steps // 3, timed)
-        self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])  # warms up, compiles
+        self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])
+        return batches
+
+    def time(self, peer, name, precision, own, memory, agrees):
+        """Times PyTorch on the batches of Mylos, after a warm-up. `own`, `memory`: rates and bytes of Mylos, whose first steps do not count."""
+        way = self.ways[name]
+        batches = self.warm_up(peer, way, precision)
         replies = [self.ask(peer, way, batches[turn::TURNS], way["compiled"]) for turn in range(TURNS)]
         samples = [sum(reply["counts"]) / sum(reply["seconds"]) for reply in replies]
         self.figure(precision, f"PyTorch, {name}", samples, losses_agree=agrees,
@@ -242,10 +253,24 @@ def rate(records, counts):
     return sum(record[counts] for record in records) / sum(record["seconds"] for record in records)
 
 
+def compile_all(comparisons, precision):
+    """Compiles the configurations that PyTorch compiles, all at the same time and in processes of their own. Later ones find the result in
+    PyTorch's cache. What fails here fails again when it is timed, and is recorded then."""
+    def compile_one(comparison, way):
+        with contextlib.suppress(PeersMissing, OutOfTime), comparison.peer() as peer:
+            comparison.warm_up(peer, way, precision)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for comparison in comparisons:
+            for way in comparison.ways.values():
+                if way["compiled"]:
+                    pool.submit(compile_one, comparison, way)
+
+
 def compare_attention(session, clock, python):
     """Compares each precision and model separately, with a single process of PyTorch."""
     sizes = session.sizes
-    with TimedPeer(python, "pytorch_gpu.py", session.threads, session.scratch / "attention.log") as peer:
+    with TimedPeer(python, session.threads, session.scratch / "attention.log") as peer:
         for precision in sizes.compare_precisions:
             for name in sizes.attention_heads:
                 attempt(session.record, f"attention, {name}, {precision}", lambda: compare_passes(session, clock, peer, name, precision))
@@ -272,8 +297,8 @@ def speed_ratios(ours, theirs):
 
 
 def jobs_of(session, clock, python):
-    """Yields (name, job): for the first BERT the losses in float and the first precision, then Llama and ResNet, the other BERTs, attention
-    alone, and the other precisions."""
+    """Yields (name, job): compiling, for the first BERT the losses in float and the first precision, then Llama and ResNet, the other
+    BERTs, attention alone, and the other precisions."""
     made = {}
     first, *others = session.sizes.compare_precisions
 
@@ -282,6 +307,11 @@ def jobs_of(session, clock, python):
             made[name] = Beside(session, clock, python, name, subject)
         return made[name]
 
+    def wanted():
+        subjects = {**dict.fromkeys(session.sizes.models, Questions), "Llama": Texts, "ResNet": Images}
+        return [comparison(name, subject) for name, subject in subjects.items() if session.wants(f"{name}, {first}")]
+
+    yield "compiling", lambda: compile_all(wanted(), first)
     for number, name in enumerate(session.sizes.models):
         yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
         yield f"{name}, {first}", lambda name=name: comparison(name).compare(first)
