@@ -124,8 +124,21 @@ struct SumInOrder {
   }
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t) const {
-    sum(0) = team_map_sum<double>(
-        team, values.size(), [](double value) { return value; }, values.data());
+    constexpr std::size_t ahead = 8;  // loads that do not wait for each other
+    const auto stride = static_cast<std::size_t>(team.team_size());
+    double sums[1] = {};
+    for (auto first = static_cast<std::size_t>(team.team_rank()); first < values.size(); first += ahead * stride) {
+      double read[ahead];
+      MYLOS_UNROLLED
+      for (std::size_t k = 0; k < ahead; ++k) {
+        const std::size_t i = first + k * stride;
+        read[k] = i < values.size() ? values(i) : 0.0;
+      }
+      MYLOS_UNROLLED
+      for (std::size_t k = 0; k < ahead; ++k) sums[0] += read[k];
+    }
+    add_over_team(team, sums);
+    sum(0) = sums[0];
   }
 };
 

@@ -112,8 +112,8 @@ inline std::size_t norm_blocks(std::size_t begin, std::size_t end) {
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
                         const Vector<double>& sums);
 
-/// sum (1) = the sum of the values, in the same order in every run. A host adds them one after the other; a device uses
-/// the order of team_map_sum.
+/// sum (1) = the sum of the values, in the same order in every run. A host adds them one after the other; a team
+/// on a device adds in an order that depends on their number.
 void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum);
 
 }  // namespace mylos
