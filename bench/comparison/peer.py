@@ -36,7 +36,7 @@ def tuned_environment(directory):
 class Peer:
     def __init__(self, python, script, threads, log, tuned=False, more=None):
         """`more`: additional environment variables of this process."""
-        # PyTorch compiles in its own process: workers would go on beside the next turn.
+        # PyTorch compiles in its own process, unless `more` says otherwise: workers would go on beside the next turn.
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
                            TORCHINDUCTOR_COMPILE_THREADS="1", TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor")) | (more or {})
         if tuned:

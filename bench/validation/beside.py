@@ -46,7 +46,8 @@ ASK_LIMIT = 150
 
 
 class TimedPeer(Peer):
-    """A peer that compiles with all threads of the host, and is killed if it takes too long to answer."""
+    """A peer that compiles with all threads of the host, which do not disturb what is timed on the device, and that is killed if it takes
+    too long to answer."""
 
     def __init__(self, python, threads, log):
         super().__init__(python, "pytorch_gpu.py", threads, log, more={"TORCHINDUCTOR_COMPILE_THREADS": str(threads)})
@@ -180,6 +181,10 @@ class Beside:
             except Failed as reason:
                 self.session.record.check(PART, f"{self.name}, {precision}, {who}", False, str(reason))
                 continue
+            except OutOfTime:
+                if not found:
+                    raise
+                break
             rates, memory = rates_by_turn(records, self.data.counts), max(record["memory"] for record in records)
             self.figure(precision, f"Mylos, {who}" if attention else who, rates, memory=memory)
             found.append((attention, rates, memory))
@@ -201,6 +206,7 @@ class Beside:
         """Checks and times each configuration."""
         attention, own, memory = self.timed_of_ours(precision)
         ours = self.losses(precision, attention)
+        self.compile_together(precision)
         for name in self.ways:
             try:
                 with self.peer() as peer:
@@ -220,6 +226,19 @@ class Beside:
         batches = self.data.grouped(0, 1, timed) if way["grouped"] else self.data.batches(steps // 3, timed)
         self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])
         return batches
+
+    def compile_together(self, precision):
+        """Compiles all configurations that PyTorch compiles at the same time, if there are several, in processes of their own. Those that are
+        timed find the results in PyTorch's cache. What fails here fails again there, and is recorded then."""
+        def compile_one(way):
+            with contextlib.suppress(PeersMissing, OutOfTime), self.peer() as peer:
+                self.warm_up(peer, way, precision)
+
+        compiled = [way for way in self.ways.values() if way["compiled"]]
+        if len(compiled) < 2:
+            return
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(compile_one, compiled))
 
     def time(self, peer, name, precision, own, memory, agrees):
         """Times PyTorch on the batches of Mylos, after a warm-up. `own`, `memory`: rates and bytes of Mylos, whose first steps do not count."""
@@ -253,20 +272,6 @@ def rate(records, counts):
     return sum(record[counts] for record in records) / sum(record["seconds"] for record in records)
 
 
-def compile_all(comparisons, precision):
-    """Compiles the configurations that PyTorch compiles, all at the same time and in processes of their own. Later ones find the result in
-    PyTorch's cache. What fails here fails again when it is timed, and is recorded then."""
-    def compile_one(comparison, way):
-        with contextlib.suppress(PeersMissing, OutOfTime), comparison.peer() as peer:
-            comparison.warm_up(peer, way, precision)
-
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for comparison in comparisons:
-            for way in comparison.ways.values():
-                if way["compiled"]:
-                    pool.submit(compile_one, comparison, way)
-
-
 def compare_attention(session, clock, python):
     """Compares each precision and model separately, with a single process of PyTorch."""
     sizes = session.sizes
@@ -297,8 +302,8 @@ def speed_ratios(ours, theirs):
 
 
 def jobs_of(session, clock, python):
-    """Yields (name, job): compiling, for the first BERT the losses in float and the first precision, then Llama and ResNet, the other
-    BERTs, attention alone, and the other precisions."""
+    """Yields (name, job): for the first BERT the losses in float and the first precision, then Llama and ResNet, the other BERTs, attention
+    alone, and the other precisions."""
     made = {}
     first, *others = session.sizes.compare_precisions
 
@@ -307,11 +312,6 @@ def jobs_of(session, clock, python):
             made[name] = Beside(session, clock, python, name, subject)
         return made[name]
 
-    def wanted():
-        subjects = {**dict.fromkeys(session.sizes.models, Questions), "Llama": Texts, "ResNet": Images}
-        return [comparison(name, subject) for name, subject in subjects.items() if session.wants(f"{name}, {first}")]
-
-    yield "compiling", lambda: compile_all(wanted(), first)
     for number, name in enumerate(session.sizes.models):
         yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
         yield f"{name}, {first}", lambda name=name: comparison(name).compare(first)

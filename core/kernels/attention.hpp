@@ -55,7 +55,6 @@ struct AttentionShape {
   float scale = 1.0f;               ///< factor of the scores, 1/sqrt(D)
   bool causal = false;              ///< a row attends only to itself and earlier rows
   AttentionKernel kernel = AttentionKernel::portable;
-  bool drops = false;  ///< whether scratch has room for dropout
 
   std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
 };
@@ -92,11 +91,13 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 
 /// Upper bounds in bytes for the scratch memory of the passes, for up to `samples` sequences of up to `longest` rows.
 /// The passes do not run at the same time, so training needs the larger of the two. `has_partial_sums` is true if the
-/// elements are floats or the backward pass gets `partial_sums`. Those of cuDNN are estimates
+/// elements are floats or the backward pass gets `partial_sums`. `dropped_rows` is the number of rows of all sequences
+/// if there is dropout, which only passes on tensor cores draw into scratch. Those of cuDNN are estimates
 /// (cudnn_attention_sizes.hpp).
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                      const TeamProcessor& processor);
+                                      const TeamProcessor& processor, std::size_t dropped_rows = 0);
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       const TeamProcessor& processor, bool has_partial_sums = true);
+                                       const TeamProcessor& processor, bool has_partial_sums = true,
+                                       std::size_t dropped_rows = 0);
 
 }  // namespace mylos

@@ -417,8 +417,11 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 }
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       const TeamProcessor& processor, bool has_partial_sums) {
-  if (shape.kernel == AttentionKernel::tensor_cores) return attention::kept_pairs_scratch(shape, samples, longest);
+                                       const TeamProcessor& processor, bool has_partial_sums,
+                                       std::size_t dropped_rows) {
+  if (shape.kernel == AttentionKernel::tensor_cores) {
+    return attention::kept_pairs_bytes(shape.heads, dropped_rows, longest);
+  }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
   // Pairs need no more: keys and values shrink by more than the additional blocks take.

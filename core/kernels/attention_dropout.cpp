@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace mylos::attention {
 namespace {
 
@@ -63,8 +65,11 @@ void draw_kept_pairs(const ExecutionSpace& space, const AttentionShape& shape, c
           fmt::format("attention's dropout: {} words per query for sequences of up to {} rows", pairs.words_of_query,
                       sequences.longest));
   const std::size_t blocks = (sequences.longest + drawn_rows - 1) / drawn_rows;
-  for_each_row(with_work("mylos::Attention::draw_dropout", kept_pairs_work(shape, sequences)), space,
-               sequences.sample_ids.size() * shape.heads * blocks,
+  const std::size_t teams = sequences.sample_ids.size() * shape.heads * blocks;
+  require(teams <= std::numeric_limits<std::int32_t>::max(),
+          fmt::format("attention's dropout: {} sequences of up to {} rows are more than one launch takes",
+                      sequences.sample_ids.size(), sequences.longest));
+  for_each_row(with_work("mylos::Attention::draw_dropout", kept_pairs_work(shape, sequences)), space, teams,
                DrawKeptPairs{.starts = sequences.starts,
                              .sample_ids = sequences.sample_ids,
                              .dropout = dropout,

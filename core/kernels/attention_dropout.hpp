@@ -26,17 +26,12 @@ struct KeptPairs {
 inline constexpr std::size_t keys_of_word = 32;
 
 inline std::size_t kept_words_of_query(std::size_t longest) { return (longest + keys_of_word - 1) / keys_of_word; }
-/// Returns the bytes of the bits of `heads` heads over `rows` rows in sequences of at most `longest` rows.
+/// Returns the bytes that the words of a batch of `rows` rows take, with sequences of at most `longest` rows.
 inline std::size_t kept_pairs_bytes(std::size_t heads, std::size_t rows, std::size_t longest) {
   return heads * kept_words_of_query(longest) * rows * sizeof(std::uint32_t);
 }
 
-/// Returns the bytes of kernel scratch for the bits of up to `samples` sequences; 0 if the shape has no dropout.
-inline std::size_t kept_pairs_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest) {
-  return shape.drops ? kept_pairs_bytes(shape.heads, samples * longest, longest) : 0;
-}
-
-/// Draws the bits of all pairs; `pairs` must have those of the batch.
+/// Draws the bits of all pairs; `pairs` must have room for the words of the batch.
 void draw_kept_pairs(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                      const DropoutKey& dropout, const KeptPairs& pairs);
 

@@ -281,8 +281,10 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 }
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                      const TeamProcessor& processor) {
-  if (shape.kernel == AttentionKernel::tensor_cores) return attention::kept_pairs_scratch(shape, samples, longest);
+                                      const TeamProcessor& processor, std::size_t dropped_rows) {
+  if (shape.kernel == AttentionKernel::tensor_cores) {
+    return attention::kept_pairs_bytes(shape.heads, dropped_rows, longest);
+  }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
   // Pairs need no more: keys and values shrink by more than the additional blocks take.

@@ -16,7 +16,7 @@ Work row_sums_work(const AttentionShape& shape, std::size_t rows, std::size_t el
 /// in the pass over queries and four in the pass over keys.
 std::optional<Work> query_pass_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
 std::optional<Work> key_pass_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
-/// The bits of dropout, written once.
+/// Returns the work of drawing dropout, whose bits are written once.
 std::optional<Work> kept_pairs_work(const AttentionShape& shape, const PackedSequences& sequences);
 
 }  // namespace mylos::attention

@@ -13,6 +13,9 @@
 namespace mylos {
 namespace {
 
+/// A warp reduces without waiting at a barrier.
+constexpr int threads_of_product = 32;
+
 /// Outputs and rows summed together, so that each loaded element is multiplied several times. The bits of the result do
 /// not depend on them.
 constexpr int tile_outputs = 4, most_tile_rows = 4;
@@ -80,7 +83,7 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_tile_in_team(const Team& team, std::size_t 
       sums[i] += float(x[i / outputs * inner + k]) * float(weight[i % outputs * inner + k]);
     }
   }
-  add_over_team(team, sums);
+  add_over_team<threads_of_product>(team, sums);
 }
 
 template <class T, class Out>
@@ -124,9 +127,6 @@ struct FewRowsBlock {
   }
 };
 
-/// A warp reduces without waiting at a barrier.
-constexpr std::size_t threads_of_product = 32;
-
 }  // namespace
 
 template <class T, class Out>
@@ -138,7 +138,7 @@ void few_rows_product(const ExecutionSpace& space, const ConstMatrix<T>& x, cons
   const Work work = work_of(weight.size(), 2.0 * static_cast<double>(x.extent(0)), sizeof(T)) +
                     work_of(x.size(), 0.0, sizeof(T)) + work_of(y.size(), 0.0, sizeof(Out));
   for_each_row(with_work("mylos::few_rows_product", work), space, (y.extent(1) + tile_outputs - 1) / tile_outputs,
-               FewRowsBlock<T, Out>{x, weight, y}, {.threads = team_size_for(space, threads_of_product)});
+               FewRowsBlock<T, Out>{x, weight, y}, {.threads = team_size_for(space, std::size_t{threads_of_product})});
 }
 
 #define MYLOS_INSTANTIATE(T, Out)                                                                             \

@@ -10,8 +10,10 @@ namespace mylos {
 namespace {
 
 /// Bytes of gathered rows per product: few enough to stay in a host's cache, and enough for products that occupy a
-/// device. At least so many rows amortise packing the other operand anew for each product.
-constexpr std::size_t block_bytes = std::size_t{runs_on_host ? 2 : 64} << 20, least_block_rows = 256;
+/// device.
+constexpr std::size_t block_bytes(bool on_host) { return std::size_t{on_host ? 2 : 64} << 20; }
+/// The minimum number of rows per product. With fewer, packing the other operand anew for each product takes too long.
+constexpr std::size_t least_block_rows = 256;
 
 /// Rows (N grid_height grid_width, taps_height taps_width channels) of image patches: position (r, c) of the grid reads
 /// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros.
@@ -209,9 +211,9 @@ struct Blocks {
   std::size_t lines = 0;   ///< grid lines per block of one image
 };
 
-Blocks blocks_of(const Patches& patches, Precision precision) {
+Blocks blocks_of(const Patches& patches, Precision precision, bool on_host = runs_on_host) {
   const std::size_t row_bytes = patches.columns() * bytes_of(precision);
-  const std::size_t rows = std::max(block_bytes / row_bytes, least_block_rows), grid = patches.grid();
+  const std::size_t rows = std::max(block_bytes(on_host) / row_bytes, least_block_rows), grid = patches.grid();
   if (rows >= grid) return {rows / grid, patches.grid_height};
   const std::size_t pieces = std::min((grid + rows - 1) / rows, patches.grid_height);
   return {1, (patches.grid_height + pieces - 1) / pieces};
@@ -233,8 +235,9 @@ void for_each_block(const Patches& patches, Precision precision, std::size_t ima
   }
 }
 
-std::size_t gathered_rows(const Patches& patches, Precision precision, std::size_t images) {
-  const Blocks blocks = blocks_of(patches, precision);
+std::size_t gathered_rows(const Patches& patches, Precision precision, std::size_t images,
+                          bool on_host = runs_on_host) {
+  const Blocks blocks = blocks_of(patches, precision, on_host);
   return std::min(images, blocks.images) * blocks.lines * patches.grid_width;
 }
 
@@ -328,7 +331,7 @@ void GatheredConvolution::input_gradient(const ExecutionSpace& space, const Gemm
   });
 }
 
-std::size_t GatheredConvolution::bytes(std::span<const GemmProduct> products) {
+std::size_t GatheredConvolution::bytes(std::span<const GemmProduct> products, bool on_host) {
   std::size_t gathered = 0, weights = 0, results = 0;
   for (const GemmProduct& product : products) {
     if (!product.convolution || product.convolution->shape.is_pointwise()) continue;
@@ -336,13 +339,14 @@ std::size_t GatheredConvolution::bytes(std::span<const GemmProduct> products) {
     const std::size_t images = batch_extent(product), element = bytes_of(product.input);
     if (product.convolution->pass != ConvolutionPass::input_gradient) {
       const Patches patches = patches_of_x(shape);
-      gathered = std::max(gathered, gathered_rows(patches, product.input, images) * patches.columns() * element);
+      gathered =
+          std::max(gathered, gathered_rows(patches, product.input, images, on_host) * patches.columns() * element);
       continue;
     }
     weights = std::max(weights, shape.out * shape.terms() * element);
     for_each_phase(shape, [&](const Phase& phase) {
       if (phase.patches.columns() == 0) return;
-      const std::size_t rows = gathered_rows(phase.patches, product.input, images);
+      const std::size_t rows = gathered_rows(phase.patches, product.input, images, on_host);
       gathered = std::max(gathered, rows * phase.patches.columns() * element);
       if (!writes_whole_rows(shape)) results = std::max(results, rows * shape.in * element);
     });

@@ -19,7 +19,7 @@ class GatheredConvolution {
   void compute(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply);
 
   /// Returns the bytes of workspace after all convolutions among `products` have been computed.
-  static std::size_t bytes(std::span<const GemmProduct> products);
+  static std::size_t bytes(std::span<const GemmProduct> products, bool on_host = runs_on_host);
 
  private:
   void forward(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply);

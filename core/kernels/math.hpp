@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/kernels/cuda/warp_functions.hpp"
+
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>
 #include <Kokkos_MathematicalFunctions.hpp>
@@ -7,10 +9,11 @@
 #include <cstdint>
 
 /// Elementary functions without branches, calls or tables, so that loops over them vectorise on every compiler without
-/// -ffast-math, and give the same results on all backends that contract a * b + c in the same way.
+/// -ffast-math. On hosts that contract a * b + c in the same way they give the same results. NVIDIA GPUs have an
+/// instruction for powers of two, with which results that contain one may differ in their last bits.
 namespace mylos {
 
-// Operations per call of the functions below, for the work of kernels (core/work.hpp).
+// Operations per call of the functions below on a host, for the work of kernels (core/work.hpp).
 inline constexpr double exp_flops = 21.0, exp2_flops = 16.0;
 inline constexpr double gelu_flops = exp2_flops + 18.0, gelu_derivative_flops = exp2_flops + 25.0;
 
@@ -37,14 +40,8 @@ KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {
   return x < -87.33f ? 0.0f : bounded;
 }
 
-/// Returns 2^x within 1.25 units in the last place for x <= 0 (1 with fused multiply-add, 2 on NVIDIA GPUs, which have
-/// an instruction for it); 0 below -126 (where results would be subnormal), NaN for NaN.
-KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
-#if defined(__CUDA_ARCH__)
-  float power_of_2;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power_of_2) : "f"(x));
-  return power_of_2;
-#else
+/// Returns what exp2_approximate does on a host.
+KOKKOS_INLINE_FUNCTION float exp2_polynomial(float x) {
   // Adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits, where n is x rounded to an integer: the bits of 2^n's
   // exponent.
   constexpr float shifter = 12583039.0f;
@@ -59,7 +56,13 @@ KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
   p = p * r + 1.0f;
   const float power = Kokkos::bit_cast<float>(Kokkos::bit_cast<std::uint32_t>(shifted) << 23);
   return x < -126.0f ? 0.0f : p * power;
-#endif
+}
+
+/// Returns 2^x within 1.25 units in the last place for x <= 0 (1 with fused multiply-add, 2 on NVIDIA GPUs, which have
+/// an instruction for it); 0 below -126 (where results would be subnormal), NaN for NaN.
+KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
+  KOKKOS_IF_ON_DEVICE((return cuda::exp2(x);))
+  KOKKOS_IF_ON_HOST((return exp2_polynomial(x);))
 }
 
 /// Returns x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below

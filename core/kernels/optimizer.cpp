@@ -137,7 +137,7 @@ struct SumInOrder {
       MYLOS_UNROLLED
       for (std::size_t k = 0; k < ahead; ++k) sums[0] += read[k];
     }
-    add_over_team(team, sums);
+    add_over_team<threads_of_only_team>(team, sums);
     sum(0) = sums[0];
   }
 };
@@ -291,8 +291,9 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
 
 void sum_in_order(const ExecutionSpace& space, const ConstVector<double>& values, const Vector<double>& sum) {
   require(sum.size() == 1, fmt::format("sum of {} values: room for {} sums", values.size(), sum.size()));
-  for_each_row(with_work("mylos::optimizer::sum_in_order", work_of(values.size(), 1.0, sizeof(double))), space, 1,
-               SumInOrder{values, sum}, {.threads = runs_on_host ? team_size(space) : threads_of_only_team});
+  for_each_row<Kokkos::LaunchBounds<threads_of_only_team, 1>>(
+      with_work("mylos::optimizer::sum_in_order", work_of(values.size(), 1.0, sizeof(double))), space, 1,
+      SumInOrder{values, sum}, {.threads = runs_on_host ? team_size(space) : threads_of_only_team});
 }
 
 }  // namespace mylos

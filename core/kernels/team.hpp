@@ -77,7 +77,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const 
 template <class Real = float, class Team, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const Team& team, std::size_t n, const Term& term) {
   Real sums[1] = {};
-  for_own(team, n, [&](std::size_t i) { sums[0] += term(i); });
+  for_items_of_thread(team, n, [&](std::size_t i) { sums[0] += term(i); });
   add_over_team(team, sums);
   team.team_barrier();
   return sums[0];
@@ -107,7 +107,7 @@ template <class Team, class Term>
 KOKKOS_FORCEINLINE_FUNCTION void team_sums(const Team& team, std::size_t n, const Term& term, float& first,
                                            float& second) {
   float sums[2] = {};
-  for_own(team, n, [&](std::size_t i) {
+  for_items_of_thread(team, n, [&](std::size_t i) {
     float a, b;
     term(i, a, b);
     sums[0] += a;
@@ -130,8 +130,8 @@ KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const
 template <class Team, class Value>
 KOKKOS_FORCEINLINE_FUNCTION float team_max(const Team& team, std::size_t n, const Value& value) {
   float largest[1] = {-Kokkos::Experimental::infinity_v<float>};
-  for_own(team, n, [&](std::size_t i) { largest[0] = larger(largest[0], value(i)); });
-  combine_over_team<&larger>(team, largest, -Kokkos::Experimental::infinity_v<float>);
+  for_items_of_thread(team, n, [&](std::size_t i) { largest[0] = larger_of_two(largest[0], value(i)); });
+  combine_over_team<&larger_of_two, largest_team>(team, largest, -Kokkos::Experimental::infinity_v<float>);
   team.team_barrier();
   return largest[0];
 }
@@ -151,9 +151,6 @@ inline constexpr int device_team_size = 128;
 inline int team_size(const ExecutionSpace& space) {
   return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
 }
-
-/// Maximum number of threads per device team, if it depends on the work.
-inline constexpr int largest_team = 256;
 
 /// Returns the threads per team for `work` parallel items; on a device, whole warps of 32 up to the largest team. A
 /// team of a single warp reduces without waiting at a barrier.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/kernels/cuda/warp_functions.hpp"
 
 #include <cstddef>
 
@@ -10,15 +11,15 @@
 namespace mylos {
 
 template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION Real sum_of(Real a, Real b) {
+KOKKOS_FORCEINLINE_FUNCTION Real sum_of_two(Real a, Real b) {
   return a + b;
 }
-/// The larger number; a NaN only if it comes first.
-KOKKOS_FORCEINLINE_FUNCTION float larger(float a, float b) { return a < b ? b : a; }
+/// Returns the larger number; neither may be a NaN.
+KOKKOS_FORCEINLINE_FUNCTION float larger_of_two(float a, float b) { return a < b ? b : a; }
 
 /// Calls body(i) for each i in [0, n) that belongs to this thread of a team.
 template <class Team, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void for_own(const Team& team, std::size_t n, const Body& body) {
+KOKKOS_FORCEINLINE_FUNCTION void for_items_of_thread(const Team& team, std::size_t n, const Body& body) {
   const auto stride = static_cast<std::size_t>(team.team_size());
   for (auto i = static_cast<std::size_t>(team.team_rank()); i < n; i += stride) body(i);
 }
@@ -50,54 +51,23 @@ struct TeamReducer {
   Real neutral_;
 };
 
-#if defined(__CUDA_ARCH__)
-/// Replaces each of `values` by the combination of all threads of a block of whole warps, which are numbered by
-/// threadIdx.y. All threads get the same bits.
-template <auto combine, class Real, int count>
-__device__ __forceinline__ void combine_over_block(Real (&values)[count]) {
-  constexpr int warp = 32, most_warps = 1024 / warp;
-  __shared__ Real of_warps[most_warps][count];
-  MYLOS_UNROLLED
-  for (int distance = warp / 2; distance > 0; distance /= 2) {
-    MYLOS_UNROLLED
-    for (int i = 0; i < count; ++i) values[i] = combine(values[i], __shfl_xor_sync(0xffffffffu, values[i], distance));
-  }
-  const int warps = static_cast<int>(blockDim.y) / warp, thread = static_cast<int>(threadIdx.y);
-  if (warps == 1) return;
-  __syncthreads();  // the values of an earlier call have been read
-  if (thread % warp == 0) {
-    MYLOS_UNROLLED
-    for (int i = 0; i < count; ++i) of_warps[thread / warp][i] = values[i];
-  }
-  __syncthreads();
-  MYLOS_UNROLLED
-  for (int i = 0; i < count; ++i) values[i] = of_warps[0][i];
-  for (int other = 1; other < warps; ++other) {
-    MYLOS_UNROLLED
-    for (int i = 0; i < count; ++i) values[i] = combine(values[i], of_warps[other][i]);
-  }
-}
-#endif
+/// Maximum number of threads per device team, if it depends on the work.
+inline constexpr int largest_team = 256;
 
-/// Replaces each of `values` by the combination of all threads of the team, on all threads. combine(x, neutral) is x.
-/// On a GPU, a team has whole warps.
-template <auto combine, class Real, int count, class Team>
+/// Replaces each of `values` by the combination of all threads of the team, on all threads. combine(x, neutral) is x. A
+/// team on a GPU has whole warps and at most `most_threads` threads.
+template <auto combine, int most_threads, class Real, int count, class Team>
 KOKKOS_FORCEINLINE_FUNCTION void combine_over_team(const Team& team, Real (&values)[count], Real neutral) {
-#if defined(__CUDA_ARCH__)
-  combine_over_block<combine>(values);
-#else
-  using Reducer = TeamReducer<combine, Real, count>;
-  typename Reducer::Values all;
-  for (int i = 0; i < count; ++i) all.value[i] = values[i];
-  team.team_reduce(Reducer(all, neutral));
-  for (int i = 0; i < count; ++i) values[i] = all.value[i];
-#endif
+  KOKKOS_IF_ON_DEVICE((cuda::combine_over_block<combine, most_threads>(values);))
+  KOKKOS_IF_ON_HOST((using Reducer = TeamReducer<combine, Real, count>; typename Reducer::Values all;
+                     for (int i = 0; i < count; ++i) all.value[i] = values[i]; team.team_reduce(Reducer(all, neutral));
+                     for (int i = 0; i < count; ++i) values[i] = all.value[i];))
 }
 
 /// Replaces each of `sums` by its sum over the team's threads, on all threads.
-template <class Real, int count, class Team>
+template <int most_threads = largest_team, class Real, int count, class Team>
 KOKKOS_FORCEINLINE_FUNCTION void add_over_team(const Team& team, Real (&sums)[count]) {
-  combine_over_team<&sum_of<Real>>(team, sums, Real(0));
+  combine_over_team<&sum_of_two<Real>, most_threads>(team, sums, Real(0));
 }
 
 }  // namespace mylos

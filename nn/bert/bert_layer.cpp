@@ -26,8 +26,7 @@ AttentionShape attention_shape(const BertShape& shape) {
           .key_value_heads = shape.heads,
           .head_size = head_size,
           .scale = 1.0f / std::sqrt(static_cast<float>(head_size)),
-          .kernel = shape.attention,
-          .drops = shape.attention_dropout > 0.0f};
+          .kernel = shape.attention};
 }
 
 void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
@@ -119,12 +118,14 @@ BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape
 template <class T>
 std::size_t BertLayer<T>::scratch_bytes(const BertShape& shape, const BatchShape& batch,
                                         ParameterStore::Purpose purpose, const TeamProcessor& processor) {
-  AttentionShape attention = attention_shape(shape);
-  attention.drops = attention.drops && purpose == ParameterStore::Purpose::training;
-  const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, processor);
-  if (purpose == ParameterStore::Purpose::inference) return forward;
+  const AttentionShape attention = attention_shape(shape);
+  const bool trains = purpose == ParameterStore::Purpose::training;
+  const std::size_t dropped_rows = trains && shape.attention_dropout > 0.0f ? batch.rows : 0;
+  const std::size_t forward =
+      attention_forward_scratch(attention, batch.samples, batch.longest, processor, dropped_rows);
+  if (!trains) return forward;
   return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor,
-                                                      precision_of<T> == Precision::float32));
+                                                      precision_of<T> == Precision::float32, dropped_rows));
 }
 
 template <class T>

@@ -153,6 +153,8 @@ class Attentions(unittest.TestCase):
         self.assertEqual(timed, ["broken", "slower", "works"])
         self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slower", "Mylos, attention works"])
         self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
+        kinds[:] = ["works", "late"]
+        self.assertEqual(beside.Beside.timed_of_ours(ours, "half"), ("works", [5, 5, 5], 5))
         kinds[:] = ["late", "works"]
         with self.assertRaises(commands.OutOfTime):
             beside.Beside.timed_of_ours(ours, "half")

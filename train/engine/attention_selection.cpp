@@ -170,7 +170,7 @@ std::vector<std::size_t> first_lengths(const SampleStream& stream, const TrainCo
   const std::vector<std::size_t> samples = stream.global_batch(0);
   const std::size_t most = config.micro_tokens == 0 ? most_timed_rows : std::min(config.micro_tokens, most_timed_rows);
   const MicroBatchLimit limit{.samples = config.micro_batch, .tokens = most, .parts = config.accumulation};
-  const StepAssignment step = assign_step(stream, samples, limit, {.ranks = ranks});
+  const StepAssignment step = assign_step(stream, samples, limit, {.ranks = ranks, .longest_first = !runs_on_host});
   std::vector<std::size_t> lengths;
   std::size_t rows = 0;
   for (const std::size_t position : step.ranks.front().front()) {

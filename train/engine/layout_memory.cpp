@@ -63,7 +63,7 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
 /// device, note_products replaces it with the value reported by the chosen provider.
 std::size_t product_bytes(std::span<const GemmProduct> products, const RankCounts& ranks) {
   constexpr std::size_t device_workspace = std::size_t{40} << 20;
-  if (!ranks.on_host) return products.empty() ? 0 : device_workspace + GatheredConvolution::bytes(products);
+  if (!ranks.on_host) return products.empty() ? 0 : device_workspace + GatheredConvolution::bytes(products, false);
   return widened_bytes(products) + host_product_bytes(products, ranks.threads);
 }
 

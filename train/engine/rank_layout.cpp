@@ -1,7 +1,6 @@
 #include "train/engine/rank_layout.hpp"
 
 #include "core/base/setting_error.hpp"
-#include "core/device.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/memory.hpp"
 
@@ -102,7 +101,7 @@ std::size_t available_on_every_rank(const Ranks& ranks) {
 
 RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
   check_shard_size(config.parallel, mode);
-  RankLayout layout{.mode = mode, .shards = 1, .split = {.ranks = counts.ranks, .longest_first = !runs_on_host}};
+  RankLayout layout{.mode = mode, .shards = 1, .split = {.ranks = counts.ranks, .longest_first = !counts.on_host}};
   const std::size_t shard_size = mode == ModeKind::hybrid ? hybrid_shard_size(config.parallel, counts) : 1;
   layout.shards = parallel::ranks_that_split(mode, shard_size, counts.ranks);
   if (!config.parallel.deterministic) return layout;

@@ -69,8 +69,8 @@ void with_head_size(std::size_t size, const Body& body) {
 
 /// Draws the dropout of a batch, if there is any, to kernel scratch. It is valid until the next launch that uses
 /// scratch.
-inline KeptPairs drawn_pairs(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
-                             const DropoutKey& dropout, std::size_t rows) {
+inline KeptPairs draw_to_scratch(const ExecutionSpace& space, const AttentionShape& shape,
+                                 const PackedSequences& sequences, const DropoutKey& dropout, std::size_t rows) {
   if (!dropout.active() || sequences.longest == 0) return {};
   const std::size_t bytes = kept_pairs_bytes(shape.heads, rows, sequences.longest);
   const KeptPairs kept{.words = static_cast<std::uint32_t*>(cuda::scratch_of(space, bytes)),
@@ -84,7 +84,7 @@ template <class Block, class T>
 void launch_forward_pass(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                          const Matrix<float>& log_sum_exp) {
-  const KeptPairs kept = drawn_pairs(space, shape, sequences, dropout, qkv.extent(0));
+  const KeptPairs kept = draw_to_scratch(space, shape, sequences, dropout, qkv.extent(0));
   const auto all = forward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp);
   with_head_size(shape.head_size, [&](auto size) {
     launch<Block, ForwardPass<T, size>>("mylos::Attention::tensor_core_forward",
@@ -98,7 +98,7 @@ void launch_backward_passes(const ExecutionSpace& space, const AttentionShape& s
                             const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                             const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                             const Matrix<float>& row_sums) {
-  const KeptPairs kept = drawn_pairs(space, shape, sequences, dropout, qkv.extent(0));
+  const KeptPairs kept = draw_to_scratch(space, shape, sequences, dropout, qkv.extent(0));
   const auto all = backward_arguments(shape, sequences, dropout, kept, qkv, out, log_sum_exp, dout, dqkv, row_sums);
   with_head_size(shape.head_size, [&](auto size) {
     launch<Block, QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries",

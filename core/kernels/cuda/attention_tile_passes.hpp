@@ -17,7 +17,7 @@ struct ForwardPass {
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, C::own_tile>;
   static constexpr int octets = Buffer::end;
-  /// Blocks at once on a multiprocessor for which the compiler leaves registers.
+  /// Blocks at once on a multiprocessor for which the compiler leaves registers. Shared memory may allow fewer.
   static constexpr int blocks = size == 128 ? 3 : 5;
 
   /// A thread's state for its rows: the maxima of unscaled scores, and its part of the sums.
@@ -191,7 +191,7 @@ struct QueryPass {
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< plus one float per own row
-  static constexpr int blocks = size == 128 ? 3 : 4;
+  static constexpr int blocks = size == 128 ? 3 : 4;            ///< as for ForwardPass
 
   /// A thread's data for its rows.
   struct Rows {
@@ -338,7 +338,7 @@ struct KeyPass {
   static constexpr int of_queries = 2 * C::buffered;  ///< floats per buffer
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
-  static constexpr int blocks = size == 128 ? 2 : 3;
+  static constexpr int blocks = size == 128 ? 2 : 3;  ///< as for ForwardPass
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {

@@ -2,6 +2,7 @@
 
 #include "core/kernels/cuda/m16n8k16.hpp"
 #include "core/kernels/cuda/m8n8k4.hpp"
+#include "core/kernels/cuda/warp_functions.hpp"
 #include "core/numeric.hpp"
 
 #include <type_traits>
@@ -38,17 +39,14 @@ struct CudaBlock {
   MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
 
   /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
-  MYLOS_BLOCK_FUNCTION float exp2(float x) const {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-  }
+  MYLOS_BLOCK_FUNCTION float exp2(float x) const { return cuda::exp2(x); }
 };
 
 /// A block on devices of compute capability 8.0 or later.
 struct AmpereBlock : CudaBlock {
   using Mma = M16n8k16;
-  static constexpr bool limits_registers = true;  ///< to those of Pass::blocks
+  /// Whether the compiler leaves registers for Pass::blocks blocks at once on a multiprocessor.
+  static constexpr bool limits_registers = true;
 
   /// Starts copying 16 bytes to shared memory, or zeros if not `is_there`; `from` must be valid either way.
   MYLOS_BLOCK_FUNCTION void copy(std::uint32_t to, const void* from, bool is_there) const {

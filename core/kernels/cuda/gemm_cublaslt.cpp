@@ -88,8 +88,8 @@ constexpr std::uintptr_t bias_alignment = 16;
 
 bool is_aligned_bias(const void* bias) { return reinterpret_cast<std::uintptr_t>(bias) % bias_alignment == 0; }
 
-/// With fewer columns of A, the product alone and a kernel for the sums are faster: for the two columns of a span head
-/// 0.01 ms instead of 0.22 ms on an H200.
+/// With fewer columns of A, the sums are left to a kernel: on an H200, the weight gradient of a span head, which has
+/// two columns, takes 0.22 ms in a step with the epilogue and 0.014 ms without. No other number below 768 was tried.
 constexpr std::size_t fewest_summed_columns = 64;
 
 /// Returns the fusion that a call asks for.

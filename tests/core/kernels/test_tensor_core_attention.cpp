@@ -311,12 +311,13 @@ TEST(TensorCoreAttentionErrors, FloatIsRefused) {
 
 /// One bit for each key of a query, in words.
 TEST(TensorCoreAttentionScratch, IsThatOfDropout) {
-  AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
-  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, {.threads = 1 << 20}), 0u);
-  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, {.threads = 1 << 20}), 0u);
-  shape.drops = true;
-  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, {.threads = 1 << 20}), 12u * 4 * 380 * 48);
-  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, {.threads = 1 << 20}), 12u * 4 * 380 * 48);
+  const AttentionShape shape{
+      .heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
+  const TeamProcessor gpu{.threads = 1 << 20, .on_host = false};
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, gpu), 0u);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, gpu), 0u);
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 380, gpu, 700), 12u * 700 * 48);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 380, gpu, true, 700), 12u * 700 * 48);
 }
 
 }  // namespace

@@ -171,6 +171,9 @@ TEST_P(AttentionOfATask, IsThatOfTheModelAfterItIsSet) {
   const std::size_t of_cudnn = scratch();
   task->set_attention(AttentionKernel::tensor_cores);
   EXPECT_LT(scratch(), of_cudnn) << "the model has the kernel";
+  const bool drops = task->attention()->dropout > 0.0;
+  EXPECT_EQ(scratch() > 0, drops) << "the bits of dropout";
+  EXPECT_EQ(task->model().scratch_bytes(shape, ParameterStore::Purpose::inference, {.threads = 4}), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AttentionOfATask, testing::Values(tests::recorded_examples, tests::recorded_chess),

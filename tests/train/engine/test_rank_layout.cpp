@@ -76,6 +76,16 @@ TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
   }
 }
 
+TEST(LayOut, TheLongestSamplesComeFirstOnDevices) {
+  for (const TrainConfig& config : {TrainConfig{}, deterministic()}) {
+    RankCounts counts{.ranks = 2};
+    counts.on_host = false;
+    EXPECT_TRUE(lay_out(config, ModeKind::replicated, counts).split.longest_first);
+    counts.on_host = true;
+    EXPECT_FALSE(lay_out(config, ModeKind::replicated, counts).split.longest_first);
+  }
+}
+
 TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
   const auto error = [](const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
     return tests::error_of([&] { lay_out(config, mode, counts); });
