@@ -24,8 +24,7 @@ struct ValidatedAttention {
 };
 
 /// The validations in bench/results: losses with the kernel agreed with those of a CPU. The portable kernel needs none.
-inline constexpr std::array validated_attention = {ValidatedAttention{AttentionKernel::tensor_cores, 90},
-                                                   ValidatedAttention{AttentionKernel::cudnn, 90}};
+inline constexpr std::array validated_attention = {ValidatedAttention{AttentionKernel::tensor_cores, 90}};
 
 /// Returns the kernels that can be used on a device of compute capability `capability` (0 on a host): those that have
 /// been validated there, that this build and machine can run, and that meet the requirements. The portable kernel is
