@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/cuda/warp_functions.hpp"
+#include "core/device_functions.hpp"
 
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
-#include "core/kernels/cuda/warp_functions.hpp"
+#include "core/device_functions.hpp"
 
 #include <cstddef>
 

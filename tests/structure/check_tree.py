@@ -60,7 +60,7 @@ VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its keywords for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|cudnn_attention_graph|gemm_cudnn)\.cpp)",
     r"\bcudnn_(frontend|dlhandle)\b": r"core/kernels/cuda/cudnn_attention_graph\.cpp",

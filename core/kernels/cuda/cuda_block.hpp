@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/device_functions.hpp"
 #include "core/kernels/cuda/m16n8k16.hpp"
 #include "core/kernels/cuda/m8n8k4.hpp"
-#include "core/kernels/cuda/warp_functions.hpp"
 #include "core/numeric.hpp"
 
 #include <type_traits>

@@ -2,7 +2,7 @@
 
 #include "core/device.hpp"
 
-/// Functions of NVIDIA GPUs that Kokkos lacks, or has only in a slower form.
+/// Functions of NVIDIA GPUs that Kokkos lacks, or has only in a slower form: powers of two, and sums over a team.
 #if defined(MYLOS_DEVICE_BUILD)
 namespace mylos::cuda {
 
