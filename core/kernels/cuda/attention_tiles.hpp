@@ -110,7 +110,7 @@ struct KeptQueries {
     using Mma = typename Block::Mma;
     const bool drops = all.dropout.active();
     const int first = query + Mma::row(Mma::group(block.lane()));
-    const std::uint32_t* const bits = all.kept.at(position.head, first_key / columns, position.first);
+    const std::uint32_t* const bits = drops ? all.kept.at(position.head, first_key / columns, position.first) : nullptr;
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
       MYLOS_UNROLLED
