@@ -11,7 +11,7 @@ namespace {
 
 /// Bytes of gathered rows per product: few enough to stay in a host's cache, and enough for products that occupy a
 /// device.
-constexpr std::size_t block_bytes(bool on_host) { return std::size_t{on_host ? 2 : 64} << 20; }
+constexpr std::size_t block_bytes(bool on_host) { return std::size_t{on_host ? 2u : 64u} << 20; }
 /// The minimum number of rows per product. With fewer, packing the other operand anew for each product takes too long.
 constexpr std::size_t least_block_rows = 256;
 
