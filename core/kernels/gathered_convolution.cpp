@@ -27,6 +27,12 @@ struct Patches {
   KOKKOS_INLINE_FUNCTION std::size_t columns() const { return taps_height * taps_width * channels; }
 };
 
+/// to[i] = 0 for i in [0, count).
+template <class Team, class T>
+KOKKOS_FORCEINLINE_FUNCTION void fill(const Team& team, T* to, std::size_t count) {
+  team_for(team, count, [=](std::size_t i) { to[i] = T(0.0f); });
+}
+
 /// to[i] = from[i] for i in [0, count).
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION void copy(const Team& team, const T* from, T* to, std::size_t count) {
@@ -71,12 +77,6 @@ struct GatherRow {
       copy(team, from, out, inside);
       fill(team, out + inside, after);
     }
-  }
-
- private:
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION static void fill(const Team& team, T* to, std::size_t count) {
-    team_for(team, count, [=](std::size_t i) { to[i] = T(0.0f); });
   }
 };
 
@@ -186,7 +186,7 @@ struct SpreadRow {
     const std::size_t r = phase.row + stride * (in_image / phase.patches.grid_width);
     const std::size_t c = phase.column + stride * (in_image % phase.patches.grid_width);
     T* const to = dx + ((image * height + r) * width + c) * channels;
-    if (rows == nullptr) return team_for(team, channels, [=](std::size_t i) { to[i] = T(0.0f); });
+    if (rows == nullptr) return fill(team, to, channels);
     const T* const from = rows + row * channels;
     copy(team, from, to, channels);
   }

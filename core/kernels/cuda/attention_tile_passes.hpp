@@ -1,9 +1,6 @@
 #pragma once
 
-#include "core/base/error.hpp"
 #include "core/kernels/cuda/attention_tiles.hpp"
-
-#include <initializer_list>
 
 /// Attention's passes on tensor cores, as the work of one thread block. Its shared memory is an array of octets; each
 /// pass defines the required number, `octets`.
@@ -444,54 +441,5 @@ struct KeyPass {
                                         dkeys);
   }
 };
-
-/// Errors: std::invalid_argument if a matrix is not 16-byte aligned, or has gaps between its rows.
-template <class T>
-void check_octets(std::initializer_list<ConstMatrix<T>> matrices) {
-  for (const ConstMatrix<T>& matrix : matrices) {
-    require(reinterpret_cast<std::uintptr_t>(matrix.data()) % sizeof(Octet) == 0,
-            "attention on tensor cores: an array does not begin at a multiple of 16 bytes");
-    require(matrix.stride(0) == matrix.extent(1), "attention on tensor cores: an array has gaps between its rows");
-  }
-}
-
-template <class T>
-PackedHeads<T> packed_heads(const AttentionShape& shape, const PackedSequences& sequences, const DropoutKey& dropout,
-                            const KeptPairs& kept, const ConstMatrix<T>& qkv) {
-  return {.heads = static_cast<int>(shape.heads),
-          .key_value_heads = static_cast<int>(shape.key_value_heads),
-          .causal = shape.causal,
-          .scale = shape.scale,
-          .dropout = dropout,
-          .starts = sequences.starts.data(),
-          .sample_ids = sequences.sample_ids.data(),
-          .rows = qkv.extent(0),
-          .qkv = qkv.data(),
-          .longest = sequences.longest,
-          .kept = kept};
-}
-
-template <class T>
-ForwardArguments<T> forward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
-                                      const DropoutKey& dropout, const KeptPairs& kept, const ConstMatrix<T>& qkv,
-                                      const Matrix<T>& out, const Matrix<float>& log_sum_exp) {
-  check_octets<T>({qkv, out});
-  return {packed_heads(shape, sequences, dropout, kept, qkv), out.data(), log_sum_exp.data()};
-}
-
-template <class T>
-BackwardArguments<T> backward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
-                                        const DropoutKey& dropout, const KeptPairs& kept, const ConstMatrix<T>& qkv,
-                                        const ConstMatrix<T>& out, const ConstMatrix<float>& log_sum_exp,
-                                        const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
-                                        const Matrix<float>& row_sums) {
-  check_octets<T>({qkv, out, dout, dqkv});
-  return {packed_heads(shape, sequences, dropout, kept, qkv),
-          out.data(),
-          dout.data(),
-          log_sum_exp.data(),
-          dqkv.data(),
-          row_sums.data()};
-}
 
 }  // namespace mylos::attention

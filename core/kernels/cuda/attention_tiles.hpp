@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/attention_dropout.hpp"
+#include "core/kernels/cuda/attention_arguments.hpp"
 #include "core/kernels/cuda/matrix_tiles.hpp"
 
 #include <cstddef>
@@ -11,8 +11,6 @@
 /// filled while the other is read. No two warps add to the same sum. Scores never leave registers: adjacent ones,
 /// rounded, form the left operand of the next product.
 namespace mylos::attention {
-
-using matrix::Octet;
 
 /// Tile sizes of a pass: rows per warp in fragments of 16, rows per buffer, and columns of scores held in registers at
 /// once.
@@ -31,39 +29,6 @@ struct Cut {
 /// causal ones of 2,048.
 template <int size>
 using PassCut = Cut<size, 1, 32, 32>;
-
-/// The arguments common to all passes; arrays as in core/kernels/attention.hpp.
-template <class T>
-struct PackedHeads {
-  int heads, key_value_heads;
-  bool causal;
-  float scale;
-  DropoutKey dropout;
-  const std::size_t* starts;
-  const std::uint32_t* sample_ids;
-  std::size_t rows;  ///< T
-  const T* qkv;
-  std::size_t longest;  ///< rows of the longest sequence
-  KeptPairs kept;       ///< if there is dropout
-
-  MYLOS_BLOCK_FUNCTION std::size_t columns(int size) const {
-    return static_cast<std::size_t>((heads + 2 * key_value_heads) * size);
-  }
-};
-
-template <class T>
-struct ForwardArguments : PackedHeads<T> {
-  T* out;
-  float* log_sum_exp;  ///< (A, T)
-};
-
-template <class T>
-struct BackwardArguments : PackedHeads<T> {
-  const T *out, *dout;
-  const float* log_sum_exp;  ///< (A, T)
-  T* dqkv;
-  float* row_sums;  ///< (A, T)
-};
 
 /// Returns the number of blocks in a pass over heads of `samples` sequences; those beyond the end of their sequence
 /// return at once.
