@@ -74,8 +74,11 @@ def evaluate(program, model, questions, output, threads):
 class StandingRun:
     """A process of `mylos train` that is stopped (SIGSTOP) outside its turns.
 
-    The wall time of the step in which it is stopped is meaningless, so each turn leaves that step out.
+    A record is written while the step after the next begins, because results are read a step late. The step in which the process is
+    stopped, whose wall time is meaningless, is therefore the second one without a record: each turn leaves out two steps.
     """
+
+    UNRECORDED = 2
 
     def __init__(self, command, output, threads, log):
         self.output = output
@@ -89,7 +92,7 @@ class StandingRun:
     def turn(self, steps):
         """Continues training for `steps` whole steps. Returns the index (from 0) of the first one, and their records."""
         self.process.send_signal(signal.SIGCONT)
-        first = self.done + 1
+        first = self.done + self.UNRECORDED
         self._wait_for(first + steps)
         self._stop()
         return first, steps_of(self.output)[first : first + steps]
