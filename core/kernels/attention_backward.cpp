@@ -1,6 +1,7 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/attention_dropout.hpp"
+#include "core/kernels/attention_lanes.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/cudnn_attention.hpp"
@@ -345,21 +346,6 @@ struct Backward {
   }
 };
 
-/// Launches the waves of tiles in sequence: each continues the sums of the previous wave.
-template <class T, class Operand>
-void launch_waves(const ExecutionSpace& space, Backward<T, Operand> backward, std::size_t samples,
-                  const std::optional<Work>& work) {
-  const AttentionShape& shape = backward.shape;
-  const int waves = backward.wave.count(static_cast<int>(shape.heads / shape.key_value_heads));
-  std::optional<Work> of_wave = work;
-  if (work.has_value()) of_wave = Work{work->flops / waves, work->bytes / waves};
-  Policy policy = make_policy(space, samples * shape.key_value_heads * static_cast<std::size_t>(backward.wave.tiles));
-  set_scratch(policy, backward.sizes);
-  for (backward.wave.number = 0; backward.wave.number < waves; ++backward.wave.number) {
-    Kokkos::parallel_for(with_work("mylos::Attention::backward", of_wave), with_functor_as_argument(policy), backward);
-  }
-}
-
 /// Returns the array for sums between tiles: the gradient itself if it is float.
 template <class T>
 Matrix<float> sums_between_tiles(const Matrix<T>& dqkv, const Matrix<float>& given) {
@@ -376,10 +362,14 @@ void launch_backward(const ExecutionSpace& space, const AttentionShape& shape, c
                      const ConstMatrix<T>& dout, const ConstMatrix<float>& row_sums, const Matrix<T>& dqkv,
                      const Matrix<float>& sums) {
   const Wave wave = first_wave(sequences.longest, sums.extent(0) > 0);
-  const BackwardSizes<Operand> sizes(wave.side, static_cast<int>(shape.head_size));
+  BackwardSizes<Operand> sizes(wave.side, static_cast<int>(shape.head_size));
+  Policy policy =
+      make_policy(space, sequences.sample_ids.size() * shape.key_value_heads * static_cast<std::size_t>(wave.tiles));
+  set_scratch(policy, sizes);
   launch_waves(
-      space, Backward<T, Operand>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums, sizes, wave},
-      sequences.sample_ids.size(), backward_work(shape, sequences, sizeof(T)));
+      policy,
+      Backward<T, Operand>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums, sizes, wave},
+      backward_work(shape, sequences, sizeof(T)));
 }
 
 }  // namespace
@@ -411,6 +401,11 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
     if (attention::bfloat16_operands() != attention::Bfloat16Operands::floats) {
       return attention::launch_backward<T, attention::Pair>(space, shape, sequences, dropout, qkv, log_sum_exp, dout,
                                                             row_sums, dqkv, sums);
+    }
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (attention::queries_in_lanes(shape.head_size)) {
+      return attention::backward_in_lanes(space, shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv);
     }
   }
   attention::launch_backward<T, float>(space, shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums);

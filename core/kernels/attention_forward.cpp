@@ -1,6 +1,7 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/attention_dropout.hpp"
+#include "core/kernels/attention_lanes.hpp"
 #include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/cudnn_attention.hpp"
@@ -275,6 +276,11 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
   if constexpr (std::is_same_v<T, bfloat16> && attention::multiplies_pairs) {
     if (attention::bfloat16_operands() != attention::Bfloat16Operands::floats) {
       return attention::launch_forward<T, attention::Pair>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
+    }
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (attention::queries_in_lanes(shape.head_size)) {
+      return attention::forward_in_lanes(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
   attention::launch_forward<T, float>(space, shape, sequences, dropout, qkv, out, log_sum_exp);

@@ -5,6 +5,8 @@
 #include "core/kernels/team.hpp"
 
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #if defined(MYLOS_MULTIPLIES_PAIRS)
 #include <immintrin.h>
 #endif
@@ -34,7 +36,7 @@ KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const f
   }
 }
 #else
-/// A vector register. Arrays of registers stay in registers; arrays of floats are written to memory around the loop.
+/// A vector register.
 using Register = float __attribute__((vector_size(vector * sizeof(float))));
 
 KOKKOS_FORCEINLINE_FUNCTION Register load(const float* from) {
@@ -43,28 +45,37 @@ KOKKOS_FORCEINLINE_FUNCTION Register load(const float* from) {
   return x;
 }
 
-/// Computes one register tile of `product`.
-template <int columns>
+/// Calls body(integral constant) for 0 to count - 1. Registers in an array stay in registers only if all indices are
+/// constants: in loops that are unrolled later, GCC writes them to memory around the loop over `inner`.
+template <int count, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
+  [&]<int... index>(std::integer_sequence<int, index...>) { (body(std::integral_constant<int, index>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+/// Computes one register tile of `product`, or its first `height` rows. A result that is added to is where the sums
+/// begin.
+template <int columns, int height = tile_rows>
 inline void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate, Block<float> c) {
-  constexpr int vectors = columns / vector;
-  Register sum[tile_rows][vectors] = {};
+  constexpr int vectors = columns / vector, registers = height * vectors;
+  Register sum[registers];
+  const auto result = [&](auto r) { return c.data + r / vectors * c.stride + r % vectors * vector; };
+  if (accumulate) {
+    unrolled<registers>([&](auto r) { sum[r] = load(result(r)); });
+  } else {
+    unrolled<registers>([&](auto r) { sum[r] = Register{}; });
+  }
   for (int k = 0; k < inner; ++k) {
-    const float* left = a.data + k * a.inner_stride;
-    const float* right = b.data + k * b.stride;
+    const float* const left = a.data + k * a.inner_stride;
+    const float* const right = b.data + k * b.stride;
     Register of_b[vectors];
-    for (int v = 0; v < vectors; ++v) of_b[v] = load(right + v * vector);
-    for (int i = 0; i < tile_rows; ++i) {
+    unrolled<vectors>([&](auto v) { of_b[v] = load(right + v * vector); });
+    unrolled<height>([&](auto i) {
       const float x = left[i * a.row_stride];
-      for (int v = 0; v < vectors; ++v) sum[i][v] += x * of_b[v];
-    }
+      unrolled<vectors>([&](auto v) { sum[i * vectors + v] += x * of_b[v]; });
+    });
   }
-  for (int i = 0; i < tile_rows; ++i) {
-    for (int v = 0; v < vectors; ++v) {
-      float* const result = c.data + i * c.stride + v * vector;
-      if (accumulate) sum[i][v] += load(result);
-      std::memcpy(result, &sum[i][v], sizeof sum[i][v]);
-    }
-  }
+  unrolled<registers>([&](auto r) { std::memcpy(result(r), &sum[r], sizeof sum[r]); });
 }
 #endif
 

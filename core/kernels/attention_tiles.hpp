@@ -2,6 +2,9 @@
 
 #include "core/kernels/attention.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/work.hpp"
+
+#include <optional>
 
 /// Distribution of attention over teams for long sequences. The order of summation does not depend on how a sequence is
 /// cut, so neither do the results.
@@ -58,6 +61,18 @@ struct Wave {
 /// Returns the first wave for sequences of up to `longest` rows. Without an array for partial sums, each sequence is
 /// one tile.
 Wave first_wave(std::size_t longest, bool has_partial_sums);
+
+/// Launches the waves of tiles in sequence: each continues the sums of the previous wave. `work` is that of all.
+template <class Backward>
+void launch_waves(const Policy& policy, Backward backward, const std::optional<Work>& work) {
+  const AttentionShape& shape = backward.shape;
+  const int waves = backward.wave.count(static_cast<int>(shape.heads / shape.key_value_heads));
+  std::optional<Work> of_wave = work;
+  if (work.has_value()) of_wave = Work{work->flops / waves, work->bytes / waves};
+  for (backward.wave.number = 0; backward.wave.number < waves; ++backward.wave.number) {
+    Kokkos::parallel_for(with_work("mylos::Attention::backward", of_wave), with_functor_as_argument(policy), backward);
+  }
+}
 
 /// Blocks of queries in the forward pass, which reads keys in tiles of the same size.
 struct QueryParts {

@@ -57,6 +57,7 @@ const std::vector<AttentionCase> attention_cases = {
     {"Tiles", 2, 2, 16, false, 0.0f, {769, 40, 513}},
     {"CausalGroupedTiles", 4, 2, 20, true, 0.0f, {520, 300, 1030}},
     {"GroupedTilesDropout", 3, 1, 8, false, 0.2f, {256, 600}},
+    {"EvenCausalGroupedTilesDropout", 2, 1, 32, true, 0.1f, {279, 600}},
 };
 
 class Attention : public testing::TestWithParam<AttentionCase> {};

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/kernels/attention.hpp"
+
+/// Attention in float on a host, with a query in each lane of the vector registers: a row of scores holds one key's
+/// scores for a block of queries. Products then read keys and values where they are, maxima and sums need no
+/// reduction over lanes, and gradients of keys and values are added where they belong.
+namespace mylos::attention {
+
+/// Returns whether the passes below compute heads of this size: only on hosts, and only if heads are whole squares of
+/// `load_square`.
+bool queries_in_lanes(std::size_t head_size);
+
+/// `attention_forward` without checks of arguments.
+void forward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                      const DropoutKey& dropout, const ConstMatrix<float>& qkv, const Matrix<float>& out,
+                      const Matrix<float>& log_sum_exp);
+
+/// `attention_backward` without checks of arguments, given the row sums of dout * out.
+void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                       const DropoutKey& dropout, const ConstMatrix<float>& qkv, const ConstMatrix<float>& log_sum_exp,
+                       const ConstMatrix<float>& dout, const ConstMatrix<float>& row_sums, const Matrix<float>& dqkv);
+
+}  // namespace mylos::attention
