@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <type_traits>
 
 /// With P the probabilities, M the dropout factors (0 or 1 / (1 - p)), dP = M (dout v^T) and dS = P (dP - row sum of
 /// dout out): dv = (P M)^T dout, dq = scale dS k, dk = scale dS^T q. One team computes a key-value head of a sequence
 /// with all query heads of its group, so that no two teams add to the same element at a time. A long sequence is cut
-/// into tiles (attention_tiles.hpp), whose teams add to the same sums in turn.
+/// into tiles (attention_tiles.hpp), whose teams add to the same sums in turn. On a host, most heads in float are
+/// computed by attention_lanes.hpp instead.
 namespace mylos {
 namespace attention {
 namespace {
@@ -403,8 +403,8 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                                                             row_sums, dqkv, sums);
     }
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (attention::queries_in_lanes(shape.head_size)) {
+  if constexpr (std::is_same_v<T, float> && attention::computes_in_lanes) {
+    if (attention::fits_lanes(shape.head_size)) {
       return attention::backward_in_lanes(space, shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv);
     }
   }
@@ -419,7 +419,7 @@ std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t 
   }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
-  // Pairs need no more: keys and values shrink by more than the additional blocks take.
+  // Pairs need no more: keys and values shrink by more than the additional blocks take. Passes in lanes need less.
   const attention::BackwardSizes<float> sizes(wave.side, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles),
                                       processor);

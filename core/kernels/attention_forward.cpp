@@ -12,7 +12,7 @@
 /// For each block of queries: computes scores against a block of keys, the softmax with a running maximum and sum, and
 /// products with the values; divides rows by their sums at the end. A block has up to 256 keys on a host, so most
 /// sequences need one or two. A team computes one head of a sequence or, for a long sequence, a block of its queries
-/// (attention_tiles.hpp).
+/// (attention_tiles.hpp). On a host, most heads in float are computed by attention_lanes.hpp instead.
 namespace mylos {
 namespace attention {
 namespace {
@@ -278,8 +278,8 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
       return attention::launch_forward<T, attention::Pair>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (attention::queries_in_lanes(shape.head_size)) {
+  if constexpr (std::is_same_v<T, float> && attention::computes_in_lanes) {
+    if (attention::fits_lanes(shape.head_size)) {
       return attention::forward_in_lanes(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
@@ -293,7 +293,7 @@ std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t s
   }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
-  // Pairs need no more: keys and values shrink by more than the additional blocks take.
+  // Pairs need no more: keys and values shrink by more than the additional blocks take. Passes in lanes need less.
   const attention::ForwardSizes<float> sizes(parts, static_cast<int>(shape.head_size));
   return attention::all_scratch_bytes(sizes, samples * shape.heads * static_cast<std::size_t>(parts.parts), processor);
 }

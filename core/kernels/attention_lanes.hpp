@@ -7,9 +7,11 @@
 /// reduction over lanes, and gradients of keys and values are added where they belong.
 namespace mylos::attention {
 
-/// Returns whether the passes below compute heads of this size: only on hosts, and only if heads are whole squares of
-/// `load_square`.
-bool queries_in_lanes(std::size_t head_size);
+/// Whether a build has these passes.
+inline constexpr bool computes_in_lanes = !kernels_in_teams;
+
+/// Returns whether they compute heads of this size: multiples of the 16 rows and columns that are transposed at a time.
+inline bool fits_lanes(std::size_t head_size) { return head_size % 16 == 0; }
 
 /// `attention_forward` without checks of arguments.
 void forward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

@@ -11,9 +11,9 @@
 #include <immintrin.h>
 #endif
 
-/// Products of blocks of a head in team scratch; results are floats. A product is cut into register tiles that are
-/// distributed over the threads of a team. The loops inside a tile have constant trip counts and contiguous loads, so
-/// that host compilers keep its sums in vector registers.
+/// Products of blocks of a head, most of which are in team scratch; results are floats. A product is cut into register
+/// tiles that are distributed over the threads of a team. The loops inside a tile have constant trip counts and
+/// contiguous loads, so that host compilers keep its sums in vector registers.
 namespace mylos::attention {
 
 #if defined(MYLOS_DEVICE_BUILD)
@@ -53,18 +53,13 @@ KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
   (std::make_integer_sequence<int, count>{});
 }
 
-/// Computes one register tile of `product`, or its first `height` rows. A result that is added to is where the sums
-/// begin.
+/// Computes one register tile of `product`, or its first `height` rows.
 template <int columns, int height = tile_rows>
 inline void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate, Block<float> c) {
   constexpr int vectors = columns / vector, registers = height * vectors;
   Register sum[registers];
   const auto result = [&](auto r) { return c.data + r / vectors * c.stride + r % vectors * vector; };
-  if (accumulate) {
-    unrolled<registers>([&](auto r) { sum[r] = load(result(r)); });
-  } else {
-    unrolled<registers>([&](auto r) { sum[r] = Register{}; });
-  }
+  unrolled<registers>([&](auto r) { sum[r] = Register{}; });
   for (int k = 0; k < inner; ++k) {
     const float* const left = a.data + k * a.inner_stride;
     const float* const right = b.data + k * b.stride;
@@ -75,6 +70,8 @@ inline void tile_product(int inner, Left<float> a, Block<const float> b, bool ac
       unrolled<vectors>([&](auto v) { sum[i * vectors + v] += x * of_b[v]; });
     });
   }
+  // The sums of a block begin at zero, so that those of long sequences stay accurate.
+  if (accumulate) unrolled<registers>([&](auto r) { sum[r] += load(result(r)); });
   unrolled<registers>([&](auto r) { std::memcpy(result(r), &sum[r], sizeof sum[r]); });
 }
 #endif

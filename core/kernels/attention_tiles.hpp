@@ -74,7 +74,7 @@ void launch_waves(const Policy& policy, Backward backward, const std::optional<W
   }
 }
 
-/// Blocks of queries in the forward pass, which reads keys in tiles of the same size.
+/// Blocks of queries in the forward pass. A pass that copies keys reads them in tiles of the same size.
 struct QueryParts {
   int side;   ///< queries per part; at least the longest sequence if that is one part
   int parts;  ///< parts of the longest sequence

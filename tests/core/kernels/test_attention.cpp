@@ -57,7 +57,8 @@ const std::vector<AttentionCase> attention_cases = {
     {"Tiles", 2, 2, 16, false, 0.0f, {769, 40, 513}},
     {"CausalGroupedTiles", 4, 2, 20, true, 0.0f, {520, 300, 1030}},
     {"GroupedTilesDropout", 3, 1, 8, false, 0.2f, {256, 600}},
-    {"EvenCausalGroupedTilesDropout", 2, 1, 32, true, 0.1f, {279, 600}},
+    {"CausalGroupedTilesInLanes", 2, 1, 32, true, 0.1f, {279, 600}},
+    {"GroupedTilesInLanes", 4, 2, 48, false, 0.1f, {23, 530}},
 };
 
 class Attention : public testing::TestWithParam<AttentionCase> {};
@@ -109,9 +110,9 @@ std::vector<double> rows_of(const Matrix<T>& matrix, std::size_t begin, std::siz
 }
 
 template <class T>
-void expect_the_same_bits_alone() {
+void expect_the_same_bits_alone(std::size_t head_size) {
   for (const bool causal : {false, true}) {
-    const AttentionCase packed{"", 3, 1, 20, causal, 0.1f, {40, 77, 300, 1}};
+    const AttentionCase packed{"", 3, 1, head_size, causal, 0.1f, {40, 77, 300, 1}};
     const AttentionProblem<T> together(packed);
     together.forward();
     together.backward();
@@ -133,8 +134,9 @@ void expect_the_same_bits_alone() {
 }
 
 TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
-  expect_the_same_bits_alone<float>();
-  expect_the_same_bits_alone<bfloat16>();
+  expect_the_same_bits_alone<float>(20);
+  expect_the_same_bits_alone<float>(32);
+  expect_the_same_bits_alone<bfloat16>(20);
 }
 
 /// Without an array for sums between tiles, a sequence in bfloat16 or half is a single tile.
@@ -165,10 +167,10 @@ TEST(AttentionTiles, GiveTheBitsOfOneTile) {
 
 /// In a causal sequence, later rows with zero gradient do not affect the first rows, which have the same bits as in the
 /// shorter sequence, a single tile.
-TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
+void expect_the_bits_of_a_shorter_sequence(std::size_t head_size) {
   constexpr std::size_t beginning = longest_attention_tile;
-  const AttentionProblem<float> longer({"", 2, 1, 24, true, 0.1f, {beginning + 300}}),
-      shorter({"", 2, 1, 24, true, 0.1f, {beginning}});
+  const AttentionProblem<float> longer({"", 2, 1, head_size, true, 0.1f, {beginning + 300}}),
+      shorter({"", 2, 1, head_size, true, 0.1f, {beginning}});
   const auto first = [](const auto& matrix) {
     return Kokkos::subview(matrix, Kokkos::make_pair(std::size_t{0}, beginning), Kokkos::ALL);
   };
@@ -182,6 +184,10 @@ TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
   }
   EXPECT_EQ(rows_of(longer.out, 0, beginning), to_host(shorter.out));
   EXPECT_EQ(rows_of(longer.dqkv, 0, beginning), to_host(shorter.dqkv));
+}
+
+TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
+  for (const std::size_t head_size : {24, 48}) expect_the_bits_of_a_shorter_sequence(head_size);
 }
 
 TEST(AttentionTiles, PartialSumsOfAnotherShapeAreRefused) {
@@ -239,7 +245,8 @@ TEST(AttentionDropout, VariesTheHead) {
 /// Compares with central differences of sum(out * dout), a random projection, for every element of qkv.
 TEST(AttentionJacobian, BackwardIsTheDerivativeOfForward) {
   for (const AttentionCase& c :
-       {AttentionCase{"", 2, 2, 4, false, 0.0f, {5, 3}}, AttentionCase{"", 4, 2, 5, true, 0.25f, {6, 9}}}) {
+       {AttentionCase{"", 2, 2, 4, false, 0.0f, {5, 3}}, AttentionCase{"", 4, 2, 5, true, 0.25f, {6, 9}},
+        AttentionCase{"", 2, 1, 16, true, 0.25f, {5, 3}}}) {
     const AttentionProblem<float> problem(c);
     problem.forward();
     problem.backward();

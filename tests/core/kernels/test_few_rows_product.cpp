@@ -1,5 +1,6 @@
 #include "core/kernels/few_rows_product.hpp"
 
+#include "core/device.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -56,7 +57,9 @@ TYPED_TEST(FewRowsProduct, IsThatOfTheTwin) {
     const Values x = random_values<T>(of.rows * of.inner, 1), weight = random_values<T>(of.outputs * of.inner, 2);
     const auto dx = device_matrix<T>(x, of.rows, of.inner), dweight = device_matrix<T>(weight, of.outputs, of.inner);
     const Values expected = few_rows_twin(x, weight, of);
-    const double sums = 1e-7 * std::sqrt(static_cast<double>(of.inner));
+    // A thread of a team adds its products one after the other, a host thread in many partial sums.
+    const auto inner = static_cast<double>(of.inner);
+    const double sums = kernels_in_teams ? 3e-8 * inner : 1e-7 * std::sqrt(inner);
     expect_near(host_values(this->template product<float>(dx, dweight)), expected, 2e-7 + sums, name);
     expect_near(host_values(this->template product<T>(dx, dweight)), expected, rounding<T> + 2e-7 + sums, name);
   }

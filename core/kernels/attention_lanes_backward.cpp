@@ -1,0 +1,180 @@
+#include "core/kernels/attention_lanes_blocks.hpp"
+#include "core/kernels/attention_work.hpp"
+#include "core/kernels/math.hpp"
+
+#include <cstring>
+
+namespace mylos::attention {
+namespace {
+
+/// What the gradients of scores need of each query: log-sum-exp in powers of two, and the row sum of dout * out.
+template <int width>
+struct QueryLanes {
+  float normalizer[width], row_sum[width];
+};
+
+struct BackwardInLanes {
+  AttentionShape shape;
+  PackedSequences sequences;
+  DropoutKey dropout;
+  ConstMatrix<float> qkv;
+  ConstMatrix<float> log_sum_exp;
+  ConstMatrix<float> dout;
+  ConstMatrix<float> row_sums;
+  Matrix<float> dqkv;  ///< also holds the sums between the tiles of a sequence
+  Wave wave;
+
+  struct Scratch {
+    float *queries, *douts;             ///< (query block, head size)
+    float *queries_lanes, *dout_lanes;  ///< (head size, score_stride)
+    float *scores, *dscores;            ///< (keys of a block, score_stride)
+  };
+  int block_keys() const { return at_most(key_block, wave.side); }
+  std::size_t scratch() const { return scratch_bytes((4 * shape.head_size + 2 * block_keys()) * score_stride, 6); }
+
+  /// The rows of a head's keys and values in a tile, and of their gradients.
+  struct KeyRows {
+    HeadRows<const float> keys, values;
+    HeadRows<float> dkeys, dvalues;
+    int first, count;
+  };
+
+  void operator()(const Team& team) const {
+    const int key_tile = team.league_rank() % wave.tiles;
+    const std::size_t head_index = team.league_rank() / wave.tiles, sequence = head_index / shape.key_value_heads;
+    const std::size_t first = sequences.starts(sequence), key_head = head_index % shape.key_value_heads;
+    const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
+    const int group = static_cast<int>(shape.heads / shape.key_value_heads);
+    const Tile tile = wave.tile(key_tile, group, length, shape.causal);
+    if (tile.heads == 0) return;
+    Scratch scratch{};
+    for (float** array : {&scratch.queries, &scratch.douts, &scratch.queries_lanes, &scratch.dout_lanes}) {
+      *array = take(team, 0, static_cast<int>(shape.head_size) * score_stride);
+    }
+    for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, 0, block_keys() * score_stride);
+    const int first_key = key_tile * wave.side;
+    const std::size_t row = first + first_key, key_column = shape.heads + key_head,
+                      value_column = key_column + shape.key_value_heads, size = shape.head_size;
+    const KeyRows keys{head_rows(qkv, row, key_column, size),
+                       head_rows(qkv, row, value_column, size),
+                       head_rows(dqkv, row, key_column, size),
+                       head_rows(dqkv, row, value_column, size),
+                       first_key,
+                       at_most(length - first_key, wave.side)};
+    // The first queries of a causal sequence do not add to all keys.
+    if (tile.begins_keys && shape.causal) {
+      clear(keys.dkeys, keys.count);
+      clear(keys.dvalues, keys.count);
+    }
+    bool adds = !tile.begins_keys || shape.causal;
+    const int end = at_most(length, tile.first_query + wave.side);
+    for (int head = tile.head; head < tile.head + tile.heads; ++head) {
+      const SequenceHead of{sequence, key_head * group + head, first, length};
+      for (int query = tile.first_query; query < end; query += query_block) {
+        if (const int rows = at_most(end - query, query_block); rows > square) {
+          add_queries<2 * square>(scratch, of, keys, query, rows, adds, !tile.begins_queries);
+        } else {
+          add_queries<square>(scratch, of, keys, query, rows, adds, !tile.begins_queries);
+        }
+        adds = true;
+      }
+    }
+  }
+
+  static void clear(const HeadRows<float>& to, int rows) {
+    for (int row = 0; row < rows; ++row) {
+      float* const x = to.data + static_cast<std::size_t>(row) * to.stride;
+      for (int d = 0; d < to.head_size; ++d) x[d] = 0.0f;
+    }
+  }
+
+  static void copy(const HeadRows<const float>& from, int rows, float* to) {
+    for (int row = 0; row < rows; ++row) {
+      std::memcpy(to + row * from.head_size, from.data + static_cast<std::size_t>(row) * from.stride,
+                  from.head_size * sizeof(float));
+    }
+  }
+
+  /// Adds a block of queries to the gradients of a tile's keys and values, or sets them unless `adds_to_keys`; and the
+  /// tile's keys to the gradient of these queries, or sets it unless `adds_to_queries`.
+  template <int width>
+  void add_queries(const Scratch& scratch, const SequenceHead& of, const KeyRows& keys, int query, int rows,
+                   bool adds_to_keys, bool adds_to_queries) const {
+    const std::size_t size = shape.head_size, row = of.first + query;
+    const auto queries = head_rows(qkv, row, of.head, size), douts = head_rows(dout, row, of.head, size);
+    const HeadRows<float> dqueries = head_rows(dqkv, row, of.head, size);
+    copy(queries, rows, scratch.queries);
+    copy(douts, rows, scratch.douts);
+    transpose<width>({scratch.queries, size, queries.head_size}, rows, scratch.queries_lanes);
+    transpose<width>({scratch.douts, size, queries.head_size}, rows, scratch.dout_lanes);
+    QueryLanes<width> lanes;
+    for (int j = 0; j < width; ++j) {  // lanes beyond the last row are computed but not read
+      lanes.normalizer[j] = j < rows ? log_sum_exp(of.head, row + j) * log2_e : 0.0f;
+      lanes.row_sum[j] = j < rows ? row_sums(of.head, row + j) : 0.0f;
+    }
+    const int end = keys.first + keys.count, visible = shape.causal ? at_most(query + rows, end) : end;
+    for (int key = keys.first; key < visible; key += key_block) {
+      const DropoutPosition block{sequences.sample_ids(of.sequence), static_cast<std::uint32_t>(of.head), query, key};
+      const int past = key - keys.first;
+      const KeyRows part{rows_after(keys.keys, past),
+                         rows_after(keys.values, past),
+                         rows_after(keys.dkeys, past),
+                         rows_after(keys.dvalues, past),
+                         key,
+                         at_most(visible - key, key_block)};
+      add_keys(scratch, block, lanes, part, rows, adds_to_keys);
+      multiply(rows, queries.head_size, part.count, by_query(scratch.dscores), block_of(part.keys),
+               adds_to_queries || past > 0, block_of(dqueries));
+    }
+  }
+
+  /// Computes the gradients of a block of scores, and adds to those of its keys and values or sets them.
+  template <int width>
+  void add_keys(const Scratch& scratch, const DropoutPosition& block, const QueryLanes<width>& lanes,
+                const KeyRows& keys, int rows, bool adds) const {
+    const int count = keys.count, size = static_cast<int>(shape.head_size);
+    multiply(count, width, size, left_of(keys.keys), {scratch.queries_lanes, score_stride}, false,
+             {scratch.scores, score_stride});
+    multiply(count, width, size, left_of(keys.values), {scratch.dout_lanes, score_stride}, false,
+             {scratch.dscores, score_stride});
+    if (shape.causal) hide_later_keys<width>(block, count, scratch.scores);
+    if (dropout.active()) {
+      differentiate<true, width>(scratch, block, lanes, count);
+    } else {
+      differentiate<false, width>(scratch, block, lanes, count);
+    }
+    multiply(count, size, rows, by_key(scratch.scores), {scratch.douts, size}, adds, block_of(keys.dvalues));
+    multiply(count, size, rows, by_key(scratch.dscores), {scratch.queries, size}, adds, block_of(keys.dkeys));
+  }
+
+  /// scores = P M, dscores = scale dS (attention_backward.cpp).
+  template <bool drops, int width>
+  void differentiate(const Scratch& scratch, const DropoutPosition& block, const QueryLanes<width>& lanes,
+                     int keys) const {
+    const float scale = shape.scale, exponent_scale = shape.scale * log2_e, kept_factor = dropout.scale();
+    for_keys<drops, width>(keys, dropout, block, [&](int k, const DrawnKeys<width>& kept, int i) {
+      float* const x = scratch.scores + k * score_stride;
+      float* const dx = scratch.dscores + k * score_stride;
+      for_lanes<width>([&](int j) {
+        const float probability = exp2_approximate(x[j] * exponent_scale - lanes.normalizer[j]);
+        const float factor = !drops ? 1.0f : kept.keeps(i, j) ? kept_factor : 0.0f;
+        x[j] = probability * factor;
+        dx[j] = (probability * scale) * (factor * dx[j] - lanes.row_sum[j]);
+      });
+    });
+  }
+};
+
+}  // namespace
+
+void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                       const DropoutKey& dropout, const ConstMatrix<float>& qkv, const ConstMatrix<float>& log_sum_exp,
+                       const ConstMatrix<float>& dout, const ConstMatrix<float>& row_sums, const Matrix<float>& dqkv) {
+  const BackwardInLanes backward{
+      shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, first_wave(sequences.longest, true)};
+  const std::size_t league =
+      sequences.sample_ids.size() * shape.key_value_heads * static_cast<std::size_t>(backward.wave.tiles);
+  launch_waves(policy_of(space, league, backward.scratch()), backward, backward_work(shape, sequences, sizeof(float)));
+}
+
+}  // namespace mylos::attention
