@@ -84,7 +84,8 @@ struct NormGroupStatistics {
     const NormGroupStatistics self = *this;
     // Differences from the first block's mean are small even if the mean is large.
     batch_norm::for_block_sums<2>(
-        team, first, last, rest < batch_norm::channel_group ? rest : batch_norm::channel_group,
+        team, batch_norm::slice_sums<2>(team), first, last,
+        rest < batch_norm::channel_group ? rest : batch_norm::channel_group,
         [=](std::size_t block, std::size_t c) {
           const double count = static_cast<double>(self.blocks.range(block).count);
           const double difference = double(means[block * channels + c]) - double(pivot[c]);
@@ -200,7 +201,8 @@ void batch_norm_statistics(const ExecutionSpace& space, const ImageGroups& group
                partial.first.extent(0), NormBlockStatistics<T>{blocks, x, partial});
   for_each_row(with_work("mylos::batch_norm::group_statistics", work_of(partial.first.size(), 6.0, 2 * sizeof(float))),
                space, groups.count() * batch_norm::channel_groups(channels),
-               NormGroupStatistics{blocks, groups, partial, epsilon, statistics, observed});
+               NormGroupStatistics{blocks, groups, partial, epsilon, statistics, observed},
+               batch_norm::block_sums_shape<2>(space));
 }
 
 void running_batch_norm_statistics(const ExecutionSpace& space, const ConstVector<float>& mean,

@@ -75,9 +75,11 @@ struct NormGroupGradients {
     const float *const first = arrays.work.first.data() + begin, *const second = arrays.work.second.data() + begin;
     const ImageGroups& groups = arrays.groups;
     const NormGroupGradients self = *this;
+    batch_norm::BlockTerms<2>* const of_slices = batch_norm::slice_sums<2>(team);
     for (std::size_t group = 0; group + 1 < groups.starts.size(); ++group) {
       batch_norm::for_block_sums<2>(
-          team, groups.starts(group) * arrays.blocks.of_image, groups.starts(group + 1) * arrays.blocks.of_image,
+          team, of_slices, groups.starts(group) * arrays.blocks.of_image,
+          groups.starts(group + 1) * arrays.blocks.of_image,
           rest < batch_norm::channel_group ? rest : batch_norm::channel_group,
           [=](std::size_t block, std::size_t c) {
             const std::size_t i = block * channels + c;
@@ -149,7 +151,8 @@ void spread_gradients(const ExecutionSpace& space, const NormBackwardArrays<T>& 
                       const BatchNormGradients& gradients) {
   for_each_row(
       with_work("mylos::batch_norm::group_gradients", work_of(arrays.work.first.size(), 2.0, 2 * sizeof(float))), space,
-      batch_norm::channel_groups(arrays.input.x.extent(1)), NormGroupGradients<T>{arrays, gradients});
+      batch_norm::channel_groups(arrays.input.x.extent(1)), NormGroupGradients<T>{arrays, gradients},
+      batch_norm::block_sums_shape<2>(space));
   for_each_row(with_work("mylos::batch_norm::input_gradient", backward_work(arrays, recomputes_mask ? 9.0 : 5.0, 3.0)),
                space, arrays.work.first.extent(0), NormInputGradient<T, recomputes_mask>{arrays});
 }

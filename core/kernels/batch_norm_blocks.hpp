@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/batch_norm.hpp"
+#include "core/kernels/chunks.hpp"
 #include "core/kernels/team.hpp"
 
 #include <fmt/format.h>
@@ -106,11 +107,34 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, std::size_t rows, st
   }
 }
 
+/// Threads per channel of a device's team when partial sums are added up: a constant, so that bits depend on sizes
+/// only.
+inline constexpr std::size_t block_slices = 8;
+
+/// Returns the shape of a device's team that calls for_block_sums<count>.
+template <std::size_t count>
+TeamShape block_sums_shape(const ExecutionSpace& space) {
+  return {.threads = team_size_for(space, block_slices * channel_group),
+          .scratch_bytes = block_slices * channel_group * sizeof(BlockTerms<count>) + access_bytes};
+}
+
+/// Returns the memory in which for_block_sums<count> keeps the sums of slices. To be called once by a team.
+template <std::size_t count>
+KOKKOS_FORCEINLINE_FUNCTION BlockTerms<count>* slice_sums(const HostTeam&) {
+  return nullptr;
+}
+template <std::size_t count, class Team>
+KOKKOS_FORCEINLINE_FUNCTION BlockTerms<count>* slice_sums(const Team& team) {
+  return static_cast<BlockTerms<count>*>(team.team_scratch(0).get_shmem_aligned(
+      static_cast<std::ptrdiff_t>(block_slices * channel_group * sizeof(BlockTerms<count>)), access_bytes));
+}
+
 /// Calls then(c, sums) for each of `columns` channels, at most channel_group. sums[k] is the sum of term(block,
-/// c).value[k] over blocks [first, last), in order, in double.
+/// c).value[k] over blocks [first, last) in double, in order or, on a device, in the order of slices.
 template <std::size_t count, class Term, class Then>
-KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const HostTeam& team, std::size_t first, std::size_t last,
-                                                std::size_t columns, const Term& term, const Then& then) {
+KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const HostTeam& team, BlockTerms<count>*, std::size_t first,
+                                                std::size_t last, std::size_t columns, const Term& term,
+                                                const Then& then) {
   double sums[count][channel_group] = {};
   for (std::size_t block = first; block < last; ++block) {
     team_for(team, columns, [&](std::size_t c) {
@@ -125,17 +149,38 @@ KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const HostTeam& team, std::size_
   }
 }
 
+/// Slice s adds up the blocks first + s, first + s + block_slices ... Several are loaded ahead: a layer has up to
+/// 12,544 blocks for each group, and a thread that loads them one after the other takes 0.4 us for each.
 template <std::size_t count, class Team, class Term, class Then>
-KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const Team& team, std::size_t first, std::size_t last,
-                                                std::size_t columns, const Term& term, const Then& then) {
+KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const Team& team, BlockTerms<count>* of_slices, std::size_t first,
+                                                std::size_t last, std::size_t columns, const Term& term,
+                                                const Then& then) {
+  constexpr std::size_t ahead = 8;
+  for_items_of_thread(team, block_slices * columns, [=](std::size_t item) {
+    const std::size_t slice = item / columns, c = item % columns;
+    BlockTerms<count> sums = {};
+    for (std::size_t block = first + slice; block < last; block += ahead * block_slices) {
+      BlockTerms<count> terms[ahead] = {};
+      MYLOS_UNROLLED
+      for (std::size_t i = 0; i < ahead; ++i) {
+        if (block + i * block_slices < last) terms[i] = term(block + i * block_slices, c);
+      }
+      MYLOS_UNROLLED
+      for (std::size_t i = 0; i < ahead; ++i) {
+        for (std::size_t k = 0; k < count; ++k) sums.value[k] += terms[i].value[k];
+      }
+    }
+    of_slices[item] = sums;
+  });
+  team_barrier(team);
   team_for(team, columns, [=](std::size_t c) {
     double sums[count] = {};
-    for (std::size_t block = first; block < last; ++block) {
-      const BlockTerms<count> terms = term(block, c);
-      for (std::size_t k = 0; k < count; ++k) sums[k] += terms.value[k];
+    for (std::size_t slice = 0; slice < block_slices; ++slice) {
+      for (std::size_t k = 0; k < count; ++k) sums[k] += of_slices[slice * columns + c].value[k];
     }
     then(c, sums);
   });
+  team_barrier(team);  // the sums of the next group replace these
 }
 
 /// The normalisation of an array, for one group.
