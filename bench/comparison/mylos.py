@@ -74,8 +74,8 @@ def evaluate(program, model, questions, output, threads):
 class StandingRun:
     """A process of `mylos train` that is stopped (SIGSTOP) outside its turns.
 
-    A record is written while the step after the next begins, because results are read a step late. The step in which the process is
-    stopped, whose wall time is meaningless, is therefore the second one without a record: each turn leaves out two steps.
+    Results are read a step late: when a step's record is written, the next step has been computed, and the one after it begins. The
+    process is stopped in that one, the second without a record. Its wall time is meaningless, so each turn leaves out both.
     """
 
     UNRECORDED = 2

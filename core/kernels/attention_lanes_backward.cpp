@@ -7,7 +7,8 @@
 namespace mylos::attention {
 namespace {
 
-/// What the gradients of scores need of each query: log-sum-exp in powers of two, and the row sum of dout * out.
+/// Two numbers for each query, from which its scores are differentiated: its log-sum-exp times log2(e), and its row sum
+/// of dout * out.
 template <int width>
 struct QueryLanes {
   float normalizer[width], row_sum[width];

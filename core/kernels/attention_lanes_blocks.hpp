@@ -161,7 +161,7 @@ struct SequenceHead {
   int length;
 };
 
-/// Teams of one thread, of which each has `scratch` bytes of fast memory.
+/// Returns a policy with one thread per team. Each team has `scratch` bytes of scratch memory.
 inline Policy policy_of(const ExecutionSpace& space, std::size_t league, std::size_t scratch) {
   return Policy(space, static_cast<int>(league), 1).set_scratch_size(0, Kokkos::PerTeam(scratch));
 }
