@@ -11,14 +11,14 @@ from comparison.environment import PeersMissing
 from comparison.mylos import evaluate, run_json
 from comparison.peer import Peer
 from comparison.questions import BATCH, MAX_LENGTH, STRIDE, first_questions, flat_rows
-from comparison.training import LOSS_TOLERANCE, say, say_rates
+from comparison.training import BEFORE, LOSS_TOLERANCE, beside_before, say, say_rates
 
 # name -> engine, whether its environment is tuned (comparison/peer.py), whether windows are sorted by length, target ratio
 ENGINES = {
     "PyTorch, padded to the longest": ("pytorch", False, False, 2.0),
-    "PyTorch, best effort": ("pytorch", True, True, None),
+    "PyTorch, best effort": ("pytorch", True, True, 1.3),
     "ONNX Runtime": ("onnx", False, False, 1.2),
-    "ONNX Runtime, sorted by length": ("onnx", False, True, None),
+    "ONNX Runtime, sorted by length": ("onnx", False, True, 1.35),
 }
 
 
@@ -56,7 +56,7 @@ def evaluation(session, subject, questions):
     """Compares windows per second of predictions alone, without loading and without choosing answers."""
     what = f"{subject.name} evaluation"
     file = first_questions(session.data / "squad/v1.1/dev.json", session.scratch("dev.json"), questions)
-    samples = {"Mylos": []}
+    samples = {name: [] for name in session.programs}
     with contextlib.ExitStack() as stack:
         peers = start_engines(session, subject, file, stack)
         ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)
@@ -67,15 +67,20 @@ def evaluation(session, subject, questions):
                 raise ValueError(f"{what}: {ours['windows']} windows of ours, {theirs['windows']} of {name}")
             samples[name] = []
         for turn in range(session.rounds):
-            ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)
-            samples["Mylos"].append(ours["windows"] / ours["seconds"])
+            for name, program in session.programs.items():
+                done = evaluate(program, subject.model, file, session.scratch("eval"), session.threads)
+                samples[name].append(done["windows"] / done["seconds"])
             for name, peer in peers.items():
                 samples[name].append(ours["windows"] / predict(peer, name)["seconds"])
             say_rates(f"{what}: round {turn + 1} of {session.rounds}", samples)
     for name, values in samples.items():
         session.results.cell(what, name, "windows/s", values)
-        if name != "Mylos":
-            session.results.ratio(what, name, samples["Mylos"], values, ENGINES[name][3])
+        if name in session.programs:
+            continue
+        for program in session.programs:
+            row = what + (", before" if program == BEFORE else "")
+            session.results.ratio(row, name, samples[program], values, ENGINES[name][3])
+    beside_before(session, what, samples)
 
 
 def texts_of(path):

@@ -48,6 +48,16 @@ WAYS = {
 }
 GROUPED = tuple(name for name, way in WAYS.items() if way.grouped)
 BEST = "PyTorch, best effort"
+BEFORE = "Mylos before"  # the program of --before
+
+
+@dataclasses.dataclass
+class OwnRun:
+    """A run of Mylos."""
+
+    program: str
+    options: tuple = ()
+    threads: int = 1
 
 
 @dataclasses.dataclass
@@ -132,15 +142,15 @@ def warm_up(peers, subject):
         peer.ask("steps", batches=batches, **way.request())
 
 
-def in_turns(session, subject, options, ways):
-    """Returns samples of real tokens (or images) per second. `options`: {name of a run of Mylos: (options, threads)}."""
-    samples = {name: [] for name in [*options, *ways]}
+def in_turns(session, subject, runs, ways):
+    """Returns samples of real tokens (or images) per second. `runs`: {name: OwnRun}."""
+    samples = {name: [] for name in [*runs, *ways]}
     with contextlib.ExitStack() as stack:
         ours = {}
-        for name, (extra, threads) in options.items():
+        for name, own in runs.items():
             output = session.scratch(f"run-{len(ours)}")
-            command = training_command(session.program, subject.model, subject.data, output, MANY_STEPS, *extra)
-            ours[name] = stack.enter_context(StandingRun(command, output, threads, session.scratch(f"run-{len(ours)}.log")))
+            command = training_command(own.program, subject.model, subject.data, output, MANY_STEPS, *own.options)
+            ours[name] = stack.enter_context(StandingRun(command, output, own.threads, session.scratch(f"run-{len(ours)}.log")))
         peers = start_peers(session, subject, ways, stack)
         for turn in range(session.rounds):
             first = 0
@@ -162,51 +172,67 @@ def record(session, subject, samples):
 def speed(session, subject, ways, options=()):
     """Compares Mylos, run with `options`, with each of `ways`, which are names of WAYS."""
     ways = list(check_losses(session, subject, ways, options))
-    samples = in_turns(session, subject, {"Mylos": (options, session.threads)}, ways)
+    runs = {name: OwnRun(program, options, session.threads) for name, program in session.programs.items()}
+    samples = in_turns(session, subject, runs, ways)
     record(session, subject, samples)
     contenders = [name for name in ways if WAYS[name].contends]
-    what = f"{subject.name} training"
-    for name in ways:
-        if name not in contenders:
-            session.results.ratio(what, name, samples["Mylos"], samples[name], subject.asked.get(name))
-    if contenders:
-        best = max(contenders, key=lambda name: statistics.median(samples[name]))
-        session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples["Mylos"], samples[best], subject.asked[BEST])
+    best = max(contenders, key=lambda name: statistics.median(samples[name]), default=None)
+    for ours in runs:
+        what = f"{subject.name} training" + (", before" if ours == BEFORE else "")
+        for name in ways:
+            if name not in contenders:
+                session.results.ratio(what, name, samples[ours], samples[name], subject.asked.get(name))
+        if best:
+            session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples[ours], samples[best], subject.asked[BEST])
+    beside_before(session, f"{subject.name} training", samples)
 
 
-def check_ours(session, subject, options, tolerance):
+def beside_before(session, what, samples):
+    """Adds the ratio to the program of --before, if there is one."""
+    if BEFORE in samples:
+        session.results.ratio(what, BEFORE, samples["Mylos"], samples[BEFORE], 1.0)
+
+
+def check_ours(session, subject, runs, tolerance):
     """Checks that all runs of Mylos give the losses of the first one, without dropout."""
     losses = {}
-    for name, (extra, threads) in options.items():
+    for name, own in runs.items():
         output = session.scratch(f"check-{len(losses)}")
-        run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout, *extra), threads)
+        run(training_command(own.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout, *own.options), own.threads)
         losses[name] = [step["loss"] for step in steps_of(output)]
     first = next(iter(losses.values()))
     for name, values in losses.items():
         session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", values, first, tolerance)
 
 
+def of_both(session, subject, runs, tolerance, what, against, asked):
+    """Compares the first with the second of `runs`, {name: (options, threads)}, for each program in turns."""
+    every = {f"{ours} {name}": OwnRun(program, *run) for ours, program in session.programs.items() for name, run in runs.items()}
+    check_ours(session, subject, every, tolerance)
+    samples = in_turns(session, subject, every, [])
+    record(session, subject, samples)
+    first, second = runs
+    for ours in session.programs:
+        session.results.ratio(what + (", before" if ours == BEFORE else ""), against, samples[f"{ours} {first}"], samples[f"{ours} {second}"], asked)
+    for name in runs:
+        beside_before(session, f"{subject.name} training, {name}", {ours: samples[f"{ours} {name}"] for ours in session.programs})
+
+
 def precision(session, subject):
     """Compares bfloat16 with float, both in Mylos."""
     flags = machine.cpu_flags()
     asked = 1.9 if flags & {"avx512_bf16", "amx_bf16"} else 0.85
-    runs = {"Mylos float": ([], session.threads), "Mylos bfloat16": (["--precision", "bfloat16"], session.threads)}
-    check_ours(session, subject, runs, BFLOAT16_TOLERANCE)
-    samples = in_turns(session, subject, runs, [])
-    record(session, subject, {"Mylos bfloat16": samples["Mylos bfloat16"]})
-    session.results.ratio(f"{subject.name} training, bfloat16", "our float", samples["Mylos bfloat16"], samples["Mylos float"], asked)
+    runs = {"bfloat16": (["--precision", "bfloat16"], session.threads), "float": ([], session.threads)}
+    of_both(session, subject, runs, BFLOAT16_TOLERANCE, f"{subject.name} training, bfloat16", "our float", asked)
 
 
 def threads(session, subject):
     """Compares Mylos with all threads and with one."""
     if session.threads < 2:
         return session.results.leave_out(f"{subject.name} training, threads", "one CPU is usable")
-    runs = {f"Mylos, {session.threads} threads": ([], session.threads), "Mylos, 1 thread": ([], 1)}
-    check_ours(session, subject, runs, LOSS_TOLERANCE)
-    samples = in_turns(session, subject, runs, [])
-    record(session, subject, {"Mylos, 1 thread": samples["Mylos, 1 thread"]})
+    runs = {f"{session.threads} threads": ([], session.threads), "1 thread": ([], 1)}
     asked = 1.88 if session.threads == 2 else None
-    session.results.ratio(f"{subject.name} training, {session.threads} threads", "1 thread", *samples.values(), asked)
+    of_both(session, subject, runs, LOSS_TOLERANCE, f"{subject.name} training, {session.threads} threads", "1 thread", asked)
 
 
 def memory(session, subject, name=INSTALLED):
@@ -226,16 +252,16 @@ def memory(session, subject, name=INSTALLED):
 
 def ceiling(session, subject):
     """Reports the share of the GEMM ceiling that a step reaches, by `mylos bench step`."""
-    shares, rates, alone = [], [], []
+    steps = {name: [] for name in session.programs}
     for turn in range(session.rounds):
         say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")
-        command = [session.program, "bench", "step", "--model", subject.model, "--data", subject.data.file,
-                   "--batch", str(subject.data.size), *subject.data.options, "--repeats", str(subject.steps), "--json"]
-        step = run_json(command, session.threads)
-        shares.append(100 * step["share_of_gemm"])
-        rates.append(step["gflops"])
-        alone.append(step["gemm_gflops"])
-    what = f"{subject.name} training, share of the GEMM ceiling"
-    session.results.cell(what, "step", "GFLOP/s", rates)
-    session.results.cell(what, "products alone", "GFLOP/s", alone)
-    session.results.value(what, "products alone", shares, subject.asked["share"], "%")
+        for name, program in session.programs.items():
+            command = [program, "bench", "step", "--model", subject.model, "--data", subject.data.file,
+                       "--batch", str(subject.data.size), *subject.data.options, "--repeats", str(subject.steps), "--json"]
+            steps[name].append(run_json(command, session.threads))
+    for name, found in steps.items():
+        what = f"{subject.name} training, share of the GEMM ceiling" + (", before" if name == BEFORE else "")
+        session.results.cell(what, "step", "GFLOP/s", [step["gflops"] for step in found])
+        session.results.cell(what, "products alone", "GFLOP/s", [step["gemm_gflops"] for step in found])
+        session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], subject.asked["share"], "%")
+    beside_before(session, f"{subject.name}, bench step", {name: [step["gflops"] for step in found] for name, found in steps.items()})

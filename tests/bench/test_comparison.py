@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import xml.dom.minidom
 
@@ -116,6 +117,15 @@ class Batches(Scratch):
             again, _ = run.turn(4)
         self.assertEqual([record["step"] for record in records], [first + number for number in range(1, 5)])
         self.assertGreaterEqual(again, first + 4 + mylos.StandingRun.UNRECORDED)
+
+    def test_program_of_before_takes_turns(self):
+        session = types.SimpleNamespace(programs={"Mylos": sys.argv[1], training.BEFORE: sys.argv[1]}, rounds=1, threads=2,
+                                        results=results.Results(), scratch=lambda name: self.directory / name)
+        training.threads(session, training.Subject("small", self.directory / "model", self.data, 2, {}))
+        self.assertEqual([(ratio["what"], ratio["against"]) for ratio in session.results.ratios],
+                         [("small training, 2 threads", "1 thread"), ("small training, 2 threads, before", "1 thread"),
+                          ("small training, 2 threads", training.BEFORE), ("small training, 1 thread", training.BEFORE)])
+        self.assertEqual(len(session.results.checks), 4)
 
     def test_failed_run_reports_the_error(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
