@@ -47,20 +47,21 @@ struct NormBlockStatistics {
     const T* const in = x.data() + rows.begin * channels;
     float* const mean = partial.first.data() + block * channels;
     float* const squares = partial.second.data() + block * channels;
+    float* const of_slices = batch_norm::row_sums<1, T>(team, channels);
     batch_norm::sum_rows<1>(
-        team, rows.count, channels,
-        [=](std::size_t row, std::size_t c) { return SumTerms<1>{{float(in[row * channels + c]) - float(in[c])}}; },
-        {{mean}});
+        team, of_slices, rows.count, channels, {{mean}}, [=](std::size_t c) { return float(in[c]); },
+        [](float first, const T& value) { return SumTerms<1>{{float(value) - first}}; }, in);
     team_barrier(team);
     const float share = 1.0f / static_cast<float>(rows.count);
     team_for(team, channels, [=](std::size_t c) { mean[c] = float(in[c]) + mean[c] * share; });
     team_barrier(team);
-    batch_norm::sum_rows<1>(team, rows.count, channels,
-                            [=](std::size_t row, std::size_t c) {
-                              const float difference = float(in[row * channels + c]) - mean[c];
-                              return SumTerms<1>{{difference * difference}};
-                            },
-                            {{squares}});
+    batch_norm::sum_rows<1>(
+        team, of_slices, rows.count, channels, {{squares}}, [=](std::size_t c) { return mean[c]; },
+        [](float center, const T& value) {
+          const float difference = float(value) - center;
+          return SumTerms<1>{{difference * difference}};
+        },
+        in);
   }
 };
 
@@ -109,38 +110,43 @@ struct NormGroupStatistics {
   }
 };
 
-/// The residual added to BN(x) before the ReLU, for the image of a block.
+struct SameValue {
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(float value) const { return value; }
+};
+/// Returns SameValue for each channel.
+struct SameValues {
+  KOKKOS_FORCEINLINE_FUNCTION SameValue operator()(std::size_t) const { return {}; }
+};
+
+/// What is added to BN(x) before the ReLU: an array, if there is one, and its normalisation for an image. The element
+/// of an absent array is zero.
+template <class T>
 struct NoResidual {
-  struct Block {
-    KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t, std::size_t) const { return 0.0f; }
-  };
-  KOKKOS_FORCEINLINE_FUNCTION Block block(const ImageGroups&, std::size_t, std::size_t) const { return {}; }
+  using OfChannel = SameValue;
+
+  KOKKOS_FORCEINLINE_FUNCTION Absent<T> array(std::size_t) const { return {}; }
+  KOKKOS_FORCEINLINE_FUNCTION SameValues of_image(const ImageGroups&, std::size_t) const { return {}; }
 };
 
 template <class T>
 struct PlainResidual {
-  ConstMatrix<T> array;
+  using OfChannel = SameValue;
 
-  struct Block {
-    const T* array;
-    KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t i, std::size_t) const { return float(array[i]); }
-  };
-  KOKKOS_FORCEINLINE_FUNCTION Block block(const ImageGroups&, std::size_t, std::size_t first) const {
-    return {array.data() + first};
-  }
+  ConstMatrix<T> residual;
+
+  KOKKOS_FORCEINLINE_FUNCTION const T* array(std::size_t first) const { return residual.data() + first; }
+  KOKKOS_FORCEINLINE_FUNCTION SameValues of_image(const ImageGroups&, std::size_t) const { return {}; }
 };
 
 template <class T>
 struct NormalizedResidual {
+  using OfChannel = batch_norm::ChannelNorm;
+
   BatchNormInput<T> input;
 
-  struct Block {
-    const T* array;
-    ChannelNormalizer<T> normalized;
-    KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t i, std::size_t c) const { return normalized(array[i], c); }
-  };
-  KOKKOS_FORCEINLINE_FUNCTION Block block(const ImageGroups& groups, std::size_t image, std::size_t first) const {
-    return {input.x.data() + first, ChannelNormalizer<T>(input, groups, image)};
+  KOKKOS_FORCEINLINE_FUNCTION const T* array(std::size_t first) const { return input.x.data() + first; }
+  KOKKOS_FORCEINLINE_FUNCTION ChannelNormalizer<T> of_image(const ImageGroups& groups, std::size_t image) const {
+    return {input, groups, image};
   }
 };
 
@@ -156,16 +162,25 @@ struct NormalizeRelu {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
     const std::size_t channels = y.extent(1), image = blocks.image(block);
     const batch_norm::BlockRows rows = blocks.range(block);
-    const T* const in = input.x.data() + rows.begin * channels;
-    T* const out = y.data() + rows.begin * channels;
-    const ChannelNormalizer<T> normalized(input, groups, image);
-    const auto other = residual.block(groups, image, rows.begin * channels);
-    batch_norm::for_elements(team, rows.count, channels, [=](std::size_t row, std::size_t c) {
-      const std::size_t i = row * channels + c;
-      const float sum = normalized(in[i], c) + other(i, c);
-      out[i] = T(sum < 0.0f ? 0.0f : sum);  // preserves NaN
-    });
+    const std::size_t begin = rows.begin * channels;
+    const ChannelNormalizer<T> norms(input, groups, image);
+    const auto others = residual.of_image(groups, image);
+    batch_norm::for_elements(
+        team, rows.count, channels,
+        [=](std::size_t c) {
+          return Channel{norms(c), others(c)};
+        },
+        [](const Channel& of, const T& in, const T& other, T& out) {
+          const float sum = of.norm(float(in)) + of.other(float(other));
+          out = T(sum < 0.0f ? 0.0f : sum);  // preserves NaN
+        },
+        static_cast<const T*>(input.x.data() + begin), residual.array(begin), written(y.data() + begin));
   }
+
+  struct Channel {
+    batch_norm::ChannelNorm norm;
+    typename Residual::OfChannel other;
+  };
 };
 
 template <class T, class Residual>
@@ -198,7 +213,8 @@ void batch_norm_statistics(const ExecutionSpace& space, const ImageGroups& group
   const batch_norm::Workspace partial = batch_norm::workspace_of(groups, channels, workspace);
   const Work sums = work_of(2 * partial.first.size(), 0.0, sizeof(float));
   for_each_row(with_work("mylos::batch_norm::block_statistics", work_of(x.size(), 5.0, sizeof(T)) + sums), space,
-               partial.first.extent(0), NormBlockStatistics<T>{blocks, x, partial});
+               partial.first.extent(0), NormBlockStatistics<T>{blocks, x, partial},
+               batch_norm::row_sums_shape<1, T>(space, channels));
   for_each_row(with_work("mylos::batch_norm::group_statistics", work_of(partial.first.size(), 6.0, 2 * sizeof(float))),
                space, groups.count() * batch_norm::channel_groups(channels),
                NormGroupStatistics{blocks, groups, partial, epsilon, statistics, observed},
@@ -225,8 +241,8 @@ void batch_norm_relu(const ExecutionSpace& space, const ImageGroups& groups, con
                      const Matrix<T>& y) {
   batch_norm::check_input(groups, input);
   batch_norm::check_rows(groups, y, input.weight.size(), "y");
-  normalize_relu("mylos::batch_norm::relu", work_of(y.size(), 5.0, 2 * sizeof(T)), space, groups, input, NoResidual{},
-                 y);
+  normalize_relu("mylos::batch_norm::relu", work_of(y.size(), 5.0, 2 * sizeof(T)), space, groups, input,
+                 NoResidual<T>{}, y);
 }
 
 template <class T>

@@ -41,22 +41,23 @@ struct NormGradientSums {
     const std::size_t channels = arrays.input.x.extent(1);
     const batch_norm::BlockRows rows = arrays.blocks.range(block);
     const std::size_t begin = rows.begin * channels;
+    const ChannelNormalizer<T> norms(arrays.input, arrays.groups, arrays.blocks.image(block));
     const T *const x = arrays.input.x.data() + begin, *const dy = arrays.dy.data() + begin;
     const T *const y = arrays.y.data() + begin, *const also = arrays.also.data() + begin;
     T* const stored = arrays.stored.data() + begin;
-    const ChannelNormalizer<T> normalized(arrays.input, arrays.groups, arrays.blocks.image(block));
     batch_norm::sum_rows<2>(
-        team, rows.count, channels,
-        [=](std::size_t row, std::size_t c) {
-          const std::size_t i = row * channels + c;
-          float g = float(dy[i]);
-          if constexpr (adds) g = float(T(g + float(also[i])));
-          if constexpr (mask == ReluMask::recomputed) g = masked(normalized(x[i], c) > 0.0f, g);
-          if constexpr (mask == ReluMask::of_result) g = masked(float(y[i]) > 0.0f, g);
-          if constexpr (stores) stored[i] = T(g);
-          return SumTerms<2>{{g, g * (float(x[i]) - normalized.mean[c])}};
+        team, batch_norm::row_sums<2, T>(team, channels), rows.count, channels,
+        {{arrays.work.first.data() + block * channels, arrays.work.second.data() + block * channels}}, norms,
+        [](const batch_norm::ChannelNorm& norm, const T& in, const T& gradient, [[maybe_unused]] const T& result,
+           [[maybe_unused]] const T& other, [[maybe_unused]] auto&& destination) {
+          float g = float(gradient);
+          if constexpr (adds) g = float(T(g + float(other)));
+          if constexpr (mask == ReluMask::recomputed) g = masked(norm(float(in)) > 0.0f, g);
+          if constexpr (mask == ReluMask::of_result) g = masked(float(result) > 0.0f, g);
+          if constexpr (stores) destination = T(g);
+          return SumTerms<2>{{g, g * (float(in) - norm.mean)}};
         },
-        {{arrays.work.first.data() + block * channels, arrays.work.second.data() + block * channels}});
+        x, dy, if_present<mask == ReluMask::of_result>(y), if_present<adds>(also), if_present<stores>(written(stored)));
   }
 };
 
@@ -113,18 +114,28 @@ struct NormInputGradient {
     const std::size_t channels = arrays.input.x.extent(1), image = arrays.blocks.image(block);
     const batch_norm::BlockRows rows = arrays.blocks.range(block);
     const std::size_t begin = rows.begin * channels, of_group = arrays.groups.of_images(image) * channels;
-    const T *const x = arrays.input.x.data() + begin, *const g = arrays.dy.data() + begin;
     const float *const scale = arrays.work.scale.data() + of_group, *const slope = arrays.work.slope.data() + of_group;
     const float* const shift = arrays.work.shift.data() + of_group;
-    T* const dx = arrays.dx.data() + begin;
-    const ChannelNormalizer<T> normalized(arrays.input, arrays.groups, image);
-    batch_norm::for_elements(team, rows.count, channels, [=](std::size_t row, std::size_t c) {
-      const std::size_t i = row * channels + c;
-      float gradient = float(g[i]);
-      if constexpr (recomputes_mask) gradient = masked(normalized(x[i], c) > 0.0f, gradient);
-      dx[i] = T(scale[c] * gradient + (slope[c] * (float(x[i]) - normalized.mean[c]) + shift[c]));
-    });
+    const ChannelNormalizer<T> norms(arrays.input, arrays.groups, image);
+    batch_norm::for_elements(
+        team, rows.count, channels,
+        [=](std::size_t c) {
+          return Channel{norms(c), scale[c], slope[c], shift[c]};
+        },
+        [](const Channel& of, const T& in, const T& dy, T& dx) {
+          float g = float(dy);
+          if constexpr (recomputes_mask) g = masked(of.norm(float(in)) > 0.0f, g);
+          dx = T(of.scale * g + (of.slope * (float(in) - of.norm.mean) + of.shift));
+        },
+        static_cast<const T*>(arrays.input.x.data() + begin), static_cast<const T*>(arrays.dy.data() + begin),
+        written(arrays.dx.data() + begin));
   }
+
+  /// The coefficients of a channel.
+  struct Channel {
+    batch_norm::ChannelNorm norm;
+    float scale, slope, shift;
+  };
 };
 
 /// Returns the work of a kernel that reads and writes `count` arrays.
@@ -142,7 +153,8 @@ void sum_gradients(const ExecutionSpace& space, const NormBackwardArrays<T>& arr
   for_each_row(
       with_work("mylos::batch_norm::gradient_sums",
                 backward_work(arrays, flops, count) + work_of(2 * arrays.work.first.size(), 0.0, sizeof(float))),
-      space, arrays.work.first.extent(0), Sums{arrays});
+      space, arrays.work.first.extent(0), Sums{arrays},
+      batch_norm::row_sums_shape<2, T>(space, arrays.input.x.extent(1)));
 }
 
 /// Computes the gradients of weight and bias, and dx, from the sums over blocks.

@@ -45,21 +45,6 @@ KOKKOS_FORCEINLINE_FUNCTION std::size_t channel_groups(std::size_t channels) {
   return (channels + channel_group - 1) / channel_group;
 }
 
-/// Calls body(row, column) for all elements of a block of rows, in any order.
-template <class Body>
-KOKKOS_FORCEINLINE_FUNCTION void for_elements(const HostTeam& team, std::size_t rows, std::size_t columns,
-                                              const Body& body) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    team_for(team, columns, [=](std::size_t column) { body(row, column); });
-  }
-}
-
-template <class Team, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void for_elements(const Team& team, std::size_t rows, std::size_t columns,
-                                              const Body& body) {
-  team_for(team, rows * columns, [=](std::size_t i) { body(i / columns, i % columns); });
-}
-
 /// The contributions of one element to several sums over rows.
 template <std::size_t count>
 struct SumTerms {
@@ -85,25 +70,157 @@ struct ColumnSums {
   }
 };
 
-/// Adds the sums of term(row, c) over `rows` rows; term is called once per element. Four rows are added up before they
-/// are added to the sum.
-template <std::size_t count, class Team, class Term>
-KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, std::size_t rows, std::size_t columns, const Term& term,
-                                          const ColumnSums<count>& to) {
+/// The division of a block among the threads of a device's team. A thread processes `width` adjacent channels, a chunk,
+/// of the rows s, s + slices ..., so it loads what belongs to the channels once. The division depends on sizes only, so
+/// sums over rows have the same bits on every launch, whether or not arrays are aligned.
+struct BlockSharing {
+  std::size_t chunks = 0;  ///< per row
+  std::size_t slices = 1;  ///< threads that share a chunk
+
+  KOKKOS_FORCEINLINE_FUNCTION BlockSharing(std::size_t columns, std::size_t width)
+      : chunks(columns % width == 0 ? columns / width : columns),
+        slices(chunks < device_team_size ? device_team_size / chunks : 1) {}
+};
+
+/// Calls then(slice, first channel, what of(channel) returns for each of `width` channels) for the chunks of a thread.
+template <std::size_t width, class Team, class Of, class Then>
+KOKKOS_FORCEINLINE_FUNCTION void for_chunks_of_thread(const Team& team, const BlockSharing& sharing, std::size_t chunks,
+                                                      const Of& of, const Then& then) {
+  for_items_of_thread(team, sharing.slices * chunks, [=](std::size_t item) {
+    const std::size_t column = item % chunks * width;
+    decltype(of(column)) held[width];
+    MYLOS_UNROLLED
+    for (unsigned j = 0; j < width; ++j) held[j] = of(column + j);
+    then(item / chunks, column, held);
+  });
+}
+
+/// Calls body(of(column), element of each array ...) for all elements of a block of rows, in any order. `of` returns
+/// what belongs to a channel.
+template <class Of, class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void for_elements(const HostTeam& team, std::size_t rows, std::size_t columns, const Of& of,
+                                              const Body& body, const Arrays&... arrays) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    team_for(team, columns, [=](std::size_t c) { body(of(c), element_of(arrays, row * columns + c)...); });
+  }
+}
+
+template <std::size_t width, class Team, class Of, class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void for_elements_in(const Team& team, const BlockSharing& sharing, std::size_t rows,
+                                                 std::size_t columns, const Of& of, const Body& body,
+                                                 const Arrays&... arrays) {
+  constexpr int at_once = chunks_ahead<Arrays...>;
+  const std::size_t chunks = columns / width, stride = sharing.slices * chunks, end = rows * chunks;
+  for_chunks_of_thread<width>(team, sharing, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
+    const auto each = [&](unsigned j, auto&... element) { body(held[j], element...); };
+    for (std::size_t first = slice * chunks + column / width; first < end; first += at_once * stride) {
+      map_held<width, at_once>(each, first, stride, end,
+                               HeldChunks<Arrays, width, at_once>(arrays, first, stride, end)...);
+    }
+  });
+}
+
+template <class Team, class Of, class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void for_elements(const Team& team, std::size_t rows, std::size_t columns, const Of& of,
+                                              const Body& body, const Arrays&... arrays) {
+  constexpr std::size_t width = chunk_width<Arrays...>;
+  const BlockSharing sharing(columns, width);
+  if (columns % width == 0 && are_aligned(arrays...)) {
+    for_elements_in<width>(team, sharing, rows, columns, of, body, arrays...);
+  } else {
+    for_elements_in<1>(team, sharing, rows, columns, of, body, arrays...);
+  }
+}
+
+/// Returns the shape of a device's team that calls sum_rows for `count` sums of arrays of T.
+template <std::size_t count, class T>
+TeamShape row_sums_shape(const ExecutionSpace& space, std::size_t columns) {
+  const std::size_t slices = BlockSharing(columns, access_bytes / sizeof(T)).slices;
+  return {.threads = team_size(space),
+          .scratch_bytes = slices > 1 ? count * slices * columns * sizeof(float) + access_bytes : 0};
+}
+
+/// Returns the memory in which sum_rows keeps the sums of slices. To be called once by a team.
+template <std::size_t count, class T>
+KOKKOS_FORCEINLINE_FUNCTION float* row_sums(const HostTeam&, std::size_t) {
+  return nullptr;
+}
+template <std::size_t count, class T, class Team>
+KOKKOS_FORCEINLINE_FUNCTION float* row_sums(const Team& team, std::size_t columns) {
+  const std::size_t slices = BlockSharing(columns, access_bytes / sizeof(T)).slices;
+  if (slices == 1) return nullptr;
+  return static_cast<float*>(team.team_scratch(0).get_shmem_aligned(
+      static_cast<std::ptrdiff_t>(count * slices * columns * sizeof(float)), access_bytes));
+}
+
+/// Sets `to` to the sums over `rows` rows of term(of(c), element of each array ...), which is called once per element.
+/// Four rows are added up before they are added to the sum.
+template <std::size_t count, class Of, class Term, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const HostTeam& team, float*, std::size_t rows, std::size_t columns,
+                                          const ColumnSums<count>& to, const Of& of, const Term& term,
+                                          const Arrays&... arrays) {
   constexpr std::size_t at_once = 4;
+  const auto at = [=](std::size_t row, std::size_t c) { return term(of(c), element_of(arrays, row * columns + c)...); };
   team_for(team, columns, [=](std::size_t c) {
     for (std::size_t k = 0; k < count; ++k) to.sums[k][c] = 0.0f;
   });
   const std::size_t whole = rows - rows % at_once;
   for (std::size_t row = 0; row < whole; row += at_once) {
     team_for(team, columns, [=](std::size_t c) {
-      SumTerms<count> sum = term(row, c);
-      for (std::size_t k = 1; k < at_once; ++k) sum += term(row + k, c);
+      SumTerms<count> sum = at(row, c);
+      for (std::size_t k = 1; k < at_once; ++k) sum += at(row + k, c);
       to.add(c, sum);
     });
   }
   for (std::size_t row = whole; row < rows; ++row) {
-    team_for(team, columns, [=](std::size_t c) { to.add(c, term(row, c)); });
+    team_for(team, columns, [=](std::size_t c) { to.add(c, at(row, c)); });
+  }
+}
+
+template <std::size_t width, std::size_t count, class Team, class Of, class Term, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void sum_rows_in(const Team& team, const BlockSharing& sharing, float* of_slices,
+                                             std::size_t rows, std::size_t columns, const ColumnSums<count>& to,
+                                             const Of& of, const Term& term, const Arrays&... arrays) {
+  constexpr int at_once = chunks_ahead<Arrays...>;
+  const std::size_t chunks = columns / width, slices = sharing.slices, stride = slices * chunks, end = rows * chunks;
+  for_chunks_of_thread<width>(team, sharing, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
+    SumTerms<count> sums[width] = {};
+    const auto each = [&](unsigned j, auto&... element) { sums[j] += term(held[j], element...); };
+    for (std::size_t first = slice * chunks + column / width; first < end; first += at_once * stride) {
+      map_held<width, at_once>(each, first, stride, end,
+                               HeldChunks<Arrays, width, at_once>(arrays, first, stride, end)...);
+    }
+    MYLOS_UNROLLED
+    for (std::size_t k = 0; k < count; ++k) {
+      float* const sum = slices == 1 ? to.sums[k] : of_slices + (k * slices + slice) * columns;
+      MYLOS_UNROLLED
+      for (unsigned j = 0; j < width; ++j) sum[column + j] = sums[j].value[k];
+    }
+  });
+  if (slices == 1) return;
+  team_barrier(team);
+  team_for(team, columns, [=](std::size_t c) {
+    MYLOS_UNROLLED
+    for (std::size_t k = 0; k < count; ++k) {
+      float sum = 0.0f;
+      for (std::size_t slice = 0; slice < slices; ++slice) sum += of_slices[(k * slices + slice) * columns + c];
+      to.sums[k][c] = sum;
+    }
+  });
+}
+
+/// The sums of the slices are added in order. A barrier must follow before the team reads the sums or uses `of_slices`
+/// again.
+template <std::size_t count, class Team, class Of, class Term, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, float* of_slices, std::size_t rows, std::size_t columns,
+                                          const ColumnSums<count>& to, const Of& of, const Term& term,
+                                          const Arrays&... arrays) {
+  constexpr std::size_t width = chunk_width<Arrays...>;
+  const BlockSharing sharing(columns, width);
+  if (columns % width == 0 && are_aligned(arrays...)) {
+    sum_rows_in<width>(team, sharing, of_slices, rows, columns, to, of, term, arrays...);
+  } else {
+    sum_rows_in<1>(team, sharing, of_slices, rows, columns, to, of, term, arrays...);
   }
 }
 
@@ -183,6 +300,13 @@ KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const Team& team, BlockTerms<cou
   team_barrier(team);  // the sums of the next group replace these
 }
 
+/// The normalisation of one channel.
+struct ChannelNorm {
+  float mean, scale, bias;
+
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(float x) const { return (x - mean) * scale + bias; }
+};
+
 /// The normalisation of an array, for one group.
 template <class T>
 struct ChannelNormalizer {
@@ -198,9 +322,8 @@ struct ChannelNormalizer {
     weight = input.weight.data();
     bias = input.bias.data();
   }
-  KOKKOS_FORCEINLINE_FUNCTION float scale(std::size_t c) const { return inverse[c] * float(weight[c]); }
-  KOKKOS_FORCEINLINE_FUNCTION float operator()(const T& x, std::size_t c) const {
-    return (float(x) - mean[c]) * scale(c) + float(bias[c]);
+  KOKKOS_FORCEINLINE_FUNCTION ChannelNorm operator()(std::size_t c) const {
+    return {mean[c], inverse[c] * float(weight[c]), float(bias[c])};
   }
 };
 

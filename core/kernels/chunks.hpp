@@ -84,12 +84,14 @@ struct Chunk<T, 1> {
   KOKKOS_FORCEINLINE_FUNCTION void set(unsigned, T element) { value = element; }
 };
 
-/// Marks an array as write-only in a loop. A const T* is read, a T* is read and written, and a Written<T> is only
-/// written.
+/// Marks an array as write-only in a loop. A const T* is read, a T* is read and written, a Written<T> is only written,
+/// and an Absent<T> is neither: it takes the place of an array that some variants of a loop do not have.
 template <class T>
 struct Written {
   T* data;
 };
+template <class T>
+struct Absent {};
 
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION Written<T> written(T* data) {
@@ -103,6 +105,20 @@ KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(T* array) {
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(const Written<T>& array) {
   return array.data;
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(const Absent<T>&) {
+  return nullptr;
+}
+
+/// Returns element `i`; that of an absent array is zero.
+template <class Array>
+KOKKOS_FORCEINLINE_FUNCTION auto& element_of(const Array& array, std::size_t i) {
+  return pointer_of(array)[i];
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T element_of(const Absent<T>&, std::size_t) {
+  return T(0.0f);
 }
 
 /// Returns the array starting at element `begin`.
@@ -128,9 +144,29 @@ struct ArrayUse<Written<T>> {
   static constexpr bool reads = false, writes = true;
 };
 
+template <class T>
+struct ArrayUse<Absent<T>> {
+  using Element = T;
+  static constexpr bool reads = false, writes = false;
+};
+
+/// Returns `array`, or an absent one.
+template <bool is_present, class Array>
+KOKKOS_FORCEINLINE_FUNCTION auto if_present(const Array& array) {
+  if constexpr (is_present) {
+    return array;
+  } else {
+    return Absent<typename ArrayUse<Array>::Element>{};
+  }
+}
+
 /// Elements per chunk in a loop over these arrays: 16 bytes of the smallest element type.
 template <class... Arrays>
 inline constexpr std::size_t chunk_width = access_bytes / std::min({sizeof(typename ArrayUse<Arrays>::Element)...});
+
+/// Chunks of each array that a thread reads ahead: two if at most two arrays are read.
+template <class... Arrays>
+inline constexpr int chunks_ahead = (0 + ... + (ArrayUse<Arrays>::reads ? 1 : 0)) < 3 ? 2 : 1;
 
 /// Returns whether all arrays are 16-byte aligned. Null arrays count as aligned.
 template <class... Arrays>
@@ -144,7 +180,7 @@ struct HeldChunks {
   using Use = ArrayUse<Array>;
   Array array;
   Chunk<typename Use::Element, width> chunk[count] = {};
-  typename Use::Element element;  ///< the element being processed
+  typename Use::Element element = {};  ///< the element being processed
 
   KOKKOS_FORCEINLINE_FUNCTION HeldChunks(const Array& from, std::size_t first, std::size_t stride, std::size_t end)
       : array(from) {
@@ -167,7 +203,8 @@ struct HeldChunks {
   }
 };
 
-/// Calls body(element...) on chunks already read. All chunks are read before the first is written.
+/// Calls body(position in the chunk, element...) on chunks already read. All chunks are read before the first is
+/// written.
 template <std::size_t width, int count, class Body, class... Held>
 KOKKOS_FORCEINLINE_FUNCTION void map_held(const Body& body, std::size_t first, std::size_t stride, std::size_t end,
                                           Held&&... held) {
@@ -178,7 +215,7 @@ KOKKOS_FORCEINLINE_FUNCTION void map_held(const Body& body, std::size_t first, s
     MYLOS_UNROLLED
     for (unsigned j = 0; j < width; ++j) {
       (held.take(k, j), ...);
-      body(held.element...);
+      body(j, held.element...);
       (held.put(k, j), ...);
     }
     (held.store(k, at), ...);
@@ -193,15 +230,15 @@ KOKKOS_FORCEINLINE_FUNCTION void team_map(const HostTeam& team, std::size_t n, c
   team_for(team, n, [=](std::size_t i) { body(pointer_of(arrays)[i]...); });
 }
 
-/// Works in chunks if all arrays are aligned. A thread reads two chunks ahead if at most two arrays are read.
+/// Works in chunks if all arrays are aligned.
 template <class Team, class Body, class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const Body& body, const Arrays&... arrays) {
   constexpr std::size_t width = chunk_width<Arrays...>;
-  constexpr int at_once = (0 + ... + (ArrayUse<Arrays>::reads ? 1 : 0)) < 3 ? 2 : 1;
+  constexpr int at_once = chunks_ahead<Arrays...>;
   const std::size_t whole = are_aligned(arrays...) ? n / width : 0;
   const auto stride = static_cast<std::size_t>(team.team_size());
   for (auto first = static_cast<std::size_t>(team.team_rank()); first < whole; first += at_once * stride) {
-    map_held<width, at_once>(body, first, stride, whole,
+    map_held<width, at_once>([&](unsigned, auto&... element) { body(element...); }, first, stride, whole,
                              HeldChunks<Arrays, width, at_once>(arrays, first, stride, whole)...);
   }
   const std::size_t rest = whole * width;

@@ -196,6 +196,15 @@ struct NormDevice {
   }
 };
 
+/// Returns a copy that does not begin at a multiple of 16 bytes. `memory` becomes its owner.
+template <class T>
+Matrix<T> misaligned(const ConstMatrix<T>& array, std::vector<Vector<T>>& memory) {
+  memory.emplace_back("test::misaligned", array.size() + 1);
+  const Matrix<T> copy(memory.back().data() + 1, array.extent(0), array.extent(1));
+  Kokkos::deep_copy(copy, array);
+  return copy;
+}
+
 /// Calls check(twin, name) for a group of one image, several groups of different sizes, and images of several blocks.
 template <class T, class Check>
 void for_norm_cases(const Check& check) {
@@ -209,6 +218,9 @@ void for_norm_cases(const Check& check) {
   run({2, 3}, 49, 67);
   run({1, 2}, 2500, 19);
   run({1, 1}, 70, 1030);
+  // On a device, threads share the rows of 8 channels, unevenly, and process more than 8 channels each.
+  run({1, 2}, 300, 72);
+  run({1, 1}, 40, 1040);
 }
 
 template <class T>
@@ -334,7 +346,7 @@ TYPED_TEST(BatchNorm, RunningStatisticsServeAllImages) {
 /// Outputs may overwrite their inputs.
 TYPED_TEST(BatchNorm, WorksInPlace) {
   using T = TypeParam;
-  const NormTwin twin = NormTwin::random<T>({2, 1, 3}, 35, 16);
+  const NormTwin twin = NormTwin::random<T>({2, 1, 3}, 100, 72);
   for (const Behind behind : {Behind::relu, Behind::plain_sum, Behind::normalized_sum}) {
     NormDevice<T> apart(twin), x(twin), other(twin);
     for (NormDevice<T>* device : {&apart, &x, &other}) device->take_statistics();
@@ -354,6 +366,25 @@ TYPED_TEST(BatchNorm, WorksInPlace) {
     for (NormDevice<T>* device : {&apart, &gradient}) device->backward(behind, true);
     EXPECT_TRUE(same_bits(apart.dx, gradient.dx));
   }
+}
+
+TYPED_TEST(BatchNorm, MisalignedArraysGiveTheSameBits) {
+  using T = TypeParam;
+  const NormTwin twin = NormTwin::random<T>({2, 1}, 300, 72);
+  std::vector<Vector<T>> memory;
+  NormDevice<T> aligned(twin), other(twin);
+  other.input.x = misaligned<T>(other.input.x, memory);
+  other.shortcut.x = misaligned<T>(other.shortcut.x, memory);
+  for (Matrix<T>* array : {&other.y, &other.dy, &other.also, &other.dx}) *array = misaligned<T>(*array, memory);
+  for (NormDevice<T>* device : {&aligned, &other}) {
+    device->take_statistics();
+    device->forward(Behind::normalized_sum);
+    device->backward(Behind::normalized_sum, true);
+  }
+  EXPECT_TRUE(same_bits(aligned.observed, other.observed));
+  EXPECT_TRUE(same_bits(aligned.y, other.y));
+  EXPECT_TRUE(same_bits(aligned.dx, other.dx));
+  EXPECT_TRUE(same_bits(aligned.gradients.dweight, other.gradients.dweight));
 }
 
 TYPED_TEST(BatchNorm, GivesTheSameBitsOnOneThreadAndToAGroupAlone) {
