@@ -35,8 +35,8 @@ double copy_seconds(double bytes, std::size_t repeats) {
 template <class T>
 std::vector<KernelKind> kernel_kinds() {
   std::vector<KernelKind> all;
-  for (const auto& kinds :
-       {layer_norm_kinds<T>(), activation_kinds<T>(), embedding_kinds<T>(), loss_kinds<T>(), update_kinds<T>()}) {
+  for (const auto& kinds : {layer_norm_kinds<T>(), batch_norm_kinds<T>(), activation_kinds<T>(), embedding_kinds<T>(),
+                            loss_kinds<T>(), update_kinds<T>()}) {
     all.insert(all.end(), kinds.begin(), kinds.end());
   }
   return all;

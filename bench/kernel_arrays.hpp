@@ -71,6 +71,10 @@ std::vector<float> row_of(const OwnMatrix<T>& matrix, std::size_t row) {
   return {host.data(), host.data() + host.size()};
 }
 
+inline double element(const Vector<float>& vector, std::size_t i) {
+  return row_of(OwnMatrix<float>{vector, vector.size(), 1}, i)[0];
+}
+
 template <class T>
 std::vector<float> column_of(const OwnMatrix<T>& matrix, std::size_t column) {
   const Vector<float> gathered = uninitialized<float>("mylos::bench::column", matrix.rows);

@@ -40,6 +40,8 @@ std::unique_ptr<KernelCase> make_case(std::size_t bytes, std::size_t columns) {
 template <class T>
 std::vector<KernelKind> layer_norm_kinds();
 template <class T>
+std::vector<KernelKind> batch_norm_kinds();
+template <class T>
 std::vector<KernelKind> activation_kinds();
 template <class T>
 std::vector<KernelKind> embedding_kinds();

@@ -167,10 +167,6 @@ class NormBackward final : public KernelCase {
       check_sum("the gradient of the bias", 0, i, element(sums_[2], i), bias, float_sum_bound);
     }
   }
-  static double element(const Vector<float>& vector, std::size_t i) {
-    return row_of(OwnMatrix<float>{vector, vector.size(), 1}, i)[0];
-  }
-
   NormArrays<T> arrays_;
   OwnMatrix<T> dy_, dresidual_, dx_;
   Vector<float> sums_[3], workspace_;

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-KERNELS = ["layer-norm", "layer-norm-gradient", "gelu", "gelu-backward", "bias-gradient", "embedding", "embedding-gradient", "span-loss",
+KERNELS = ["layer-norm", "layer-norm-gradient", "batch-norm", "batch-norm-gradient", "gelu", "gelu-backward", "bias-gradient", "embedding", "embedding-gradient", "span-loss",
            "vocabulary-loss", "update"]
 LAUNCHES = {"layer-norm-gradient": 2, "gelu-backward": 2, "bias-gradient": 2, "update": 2}
 
