@@ -51,6 +51,7 @@ struct SumTerms {
   float value[count];
 
   KOKKOS_FORCEINLINE_FUNCTION void operator+=(const SumTerms& other) {
+    MYLOS_UNROLLED
     for (std::size_t k = 0; k < count; ++k) value[k] += other.value[k];
   }
 };
@@ -70,23 +71,20 @@ struct ColumnSums {
   }
 };
 
-/// The division of a block among the threads of a device's team. A thread processes `width` adjacent channels, a chunk,
-/// of the rows s, s + slices ..., so it loads what belongs to the channels once. The division depends on sizes only, so
-/// sums over rows have the same bits on every launch, whether or not arrays are aligned.
-struct BlockSharing {
-  std::size_t chunks = 0;  ///< per row
-  std::size_t slices = 1;  ///< threads that share a chunk
+/// Returns the number of threads of a device's team that share the rows of a chunk, which is `width` adjacent channels:
+/// thread s has the rows s, s + slices ... It depends on sizes only, so sums over rows have the same bits on every
+/// launch, whether or not arrays are aligned.
+KOKKOS_FORCEINLINE_FUNCTION std::size_t row_slices(std::size_t columns, std::size_t width) {
+  const std::size_t chunks = columns % width == 0 ? columns / width : columns;
+  return chunks < device_team_size ? device_team_size / chunks : 1;
+}
 
-  KOKKOS_FORCEINLINE_FUNCTION BlockSharing(std::size_t columns, std::size_t width)
-      : chunks(columns % width == 0 ? columns / width : columns),
-        slices(chunks < device_team_size ? device_team_size / chunks : 1) {}
-};
-
-/// Calls then(slice, first channel, what of(channel) returns for each of `width` channels) for the chunks of a thread.
+/// Calls then(slice, first channel, what of(channel) returns for each of `width` channels) for each chunk and slice of
+/// a thread, which loads what belongs to the channels once for all its rows.
 template <std::size_t width, class Team, class Of, class Then>
-KOKKOS_FORCEINLINE_FUNCTION void for_chunks_of_thread(const Team& team, const BlockSharing& sharing, std::size_t chunks,
+KOKKOS_FORCEINLINE_FUNCTION void for_chunks_of_thread(const Team& team, std::size_t slices, std::size_t chunks,
                                                       const Of& of, const Then& then) {
-  for_items_of_thread(team, sharing.slices * chunks, [=](std::size_t item) {
+  for_items_of_thread(team, slices * chunks, [=](std::size_t item) {
     const std::size_t column = item % chunks * width;
     decltype(of(column)) held[width];
     MYLOS_UNROLLED
@@ -106,12 +104,12 @@ KOKKOS_FORCEINLINE_FUNCTION void for_elements(const HostTeam& team, std::size_t 
 }
 
 template <std::size_t width, class Team, class Of, class Body, class... Arrays>
-KOKKOS_FORCEINLINE_FUNCTION void for_elements_in(const Team& team, const BlockSharing& sharing, std::size_t rows,
+KOKKOS_FORCEINLINE_FUNCTION void for_elements_in(const Team& team, std::size_t slices, std::size_t rows,
                                                  std::size_t columns, const Of& of, const Body& body,
                                                  const Arrays&... arrays) {
   constexpr int at_once = chunks_ahead<Arrays...>;
-  const std::size_t chunks = columns / width, stride = sharing.slices * chunks, end = rows * chunks;
-  for_chunks_of_thread<width>(team, sharing, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
+  const std::size_t chunks = columns / width, stride = slices * chunks, end = rows * chunks;
+  for_chunks_of_thread<width>(team, slices, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
     const auto each = [&](unsigned j, auto&... element) { body(held[j], element...); };
     for (std::size_t first = slice * chunks + column / width; first < end; first += at_once * stride) {
       map_held<width, at_once>(each, first, stride, end,
@@ -124,18 +122,18 @@ template <class Team, class Of, class Body, class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION void for_elements(const Team& team, std::size_t rows, std::size_t columns, const Of& of,
                                               const Body& body, const Arrays&... arrays) {
   constexpr std::size_t width = chunk_width<Arrays...>;
-  const BlockSharing sharing(columns, width);
+  const std::size_t slices = row_slices(columns, width);
   if (columns % width == 0 && are_aligned(arrays...)) {
-    for_elements_in<width>(team, sharing, rows, columns, of, body, arrays...);
+    for_elements_in<width>(team, slices, rows, columns, of, body, arrays...);
   } else {
-    for_elements_in<1>(team, sharing, rows, columns, of, body, arrays...);
+    for_elements_in<1>(team, slices, rows, columns, of, body, arrays...);
   }
 }
 
 /// Returns the shape of a device's team that calls sum_rows for `count` sums of arrays of T.
 template <std::size_t count, class T>
 TeamShape row_sums_shape(const ExecutionSpace& space, std::size_t columns) {
-  const std::size_t slices = BlockSharing(columns, access_bytes / sizeof(T)).slices;
+  const std::size_t slices = row_slices(columns, access_bytes / sizeof(T));
   return {.threads = team_size(space),
           .scratch_bytes = slices > 1 ? count * slices * columns * sizeof(float) + access_bytes : 0};
 }
@@ -147,7 +145,7 @@ KOKKOS_FORCEINLINE_FUNCTION float* row_sums(const HostTeam&, std::size_t) {
 }
 template <std::size_t count, class T, class Team>
 KOKKOS_FORCEINLINE_FUNCTION float* row_sums(const Team& team, std::size_t columns) {
-  const std::size_t slices = BlockSharing(columns, access_bytes / sizeof(T)).slices;
+  const std::size_t slices = row_slices(columns, access_bytes / sizeof(T));
   if (slices == 1) return nullptr;
   return static_cast<float*>(team.team_scratch(0).get_shmem_aligned(
       static_cast<std::ptrdiff_t>(count * slices * columns * sizeof(float)), access_bytes));
@@ -178,12 +176,12 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const HostTeam& team, float*, std::siz
 }
 
 template <std::size_t width, std::size_t count, class Team, class Of, class Term, class... Arrays>
-KOKKOS_FORCEINLINE_FUNCTION void sum_rows_in(const Team& team, const BlockSharing& sharing, float* of_slices,
-                                             std::size_t rows, std::size_t columns, const ColumnSums<count>& to,
-                                             const Of& of, const Term& term, const Arrays&... arrays) {
+KOKKOS_FORCEINLINE_FUNCTION void sum_rows_in(const Team& team, std::size_t slices, float* of_slices, std::size_t rows,
+                                             std::size_t columns, const ColumnSums<count>& to, const Of& of,
+                                             const Term& term, const Arrays&... arrays) {
   constexpr int at_once = chunks_ahead<Arrays...>;
-  const std::size_t chunks = columns / width, slices = sharing.slices, stride = slices * chunks, end = rows * chunks;
-  for_chunks_of_thread<width>(team, sharing, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
+  const std::size_t chunks = columns / width, stride = slices * chunks, end = rows * chunks;
+  for_chunks_of_thread<width>(team, slices, chunks, of, [=](std::size_t slice, std::size_t column, const auto& held) {
     SumTerms<count> sums[width] = {};
     const auto each = [&](unsigned j, auto&... element) { sums[j] += term(held[j], element...); };
     for (std::size_t first = slice * chunks + column / width; first < end; first += at_once * stride) {
@@ -216,11 +214,11 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, float* of_slices, st
                                           const ColumnSums<count>& to, const Of& of, const Term& term,
                                           const Arrays&... arrays) {
   constexpr std::size_t width = chunk_width<Arrays...>;
-  const BlockSharing sharing(columns, width);
+  const std::size_t slices = row_slices(columns, width);
   if (columns % width == 0 && are_aligned(arrays...)) {
-    sum_rows_in<width>(team, sharing, of_slices, rows, columns, to, of, term, arrays...);
+    sum_rows_in<width>(team, slices, of_slices, rows, columns, to, of, term, arrays...);
   } else {
-    sum_rows_in<1>(team, sharing, of_slices, rows, columns, to, of, term, arrays...);
+    sum_rows_in<1>(team, slices, of_slices, rows, columns, to, of, term, arrays...);
   }
 }
 

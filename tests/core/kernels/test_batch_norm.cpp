@@ -218,9 +218,9 @@ void for_norm_cases(const Check& check) {
   run({2, 3}, 49, 67);
   run({1, 2}, 2500, 19);
   run({1, 1}, 70, 1030);
-  // On a device, threads share the rows of 8 channels, unevenly, and process more than 8 channels each.
+  // On a device, threads share the rows of a chunk of channels, unevenly, or have several chunks each.
   run({1, 2}, 300, 72);
-  run({1, 1}, 40, 1040);
+  run({1, 1}, 40, 2080);
 }
 
 template <class T>
@@ -368,51 +368,80 @@ TYPED_TEST(BatchNorm, WorksInPlace) {
   }
 }
 
+TYPED_TEST(BatchNorm, GradientMayReplaceItsInput) {
+  using T = TypeParam;
+  const NormTwin twin = NormTwin::random<T>({2, 1}, 100, 72);
+  for (const bool adds : {false, true}) {
+    for (const Behind behind : {Behind::nothing, Behind::relu, Behind::plain_sum}) {
+      NormDevice<T> apart(twin), in_place(twin);
+      in_place.dx = in_place.dy;
+      for (NormDevice<T>* device : {&apart, &in_place}) {
+        device->take_statistics();
+        device->forward(behind);
+        device->backward(behind, adds);
+      }
+      EXPECT_TRUE(same_bits(apart.dx, in_place.dx));
+    }
+  }
+}
+
 TYPED_TEST(BatchNorm, MisalignedArraysGiveTheSameBits) {
   using T = TypeParam;
+  const auto check = [](const NormTwin& twin, Behind behind, bool adds) {
+    std::vector<Vector<T>> memory;
+    NormDevice<T> aligned(twin), other(twin);
+    other.input.x = misaligned<T>(other.input.x, memory);
+    other.shortcut.x = misaligned<T>(other.shortcut.x, memory);
+    for (Matrix<T>* array : {&other.residual, &other.y, &other.dy, &other.also, &other.dx}) {
+      *array = misaligned<T>(*array, memory);
+    }
+    for (NormDevice<T>* device : {&aligned, &other}) {
+      device->take_statistics();
+      device->forward(behind);
+      device->backward(behind, adds);
+    }
+    EXPECT_TRUE(same_bits(aligned.observed, other.observed));
+    EXPECT_TRUE(same_bits(aligned.y, other.y));
+    EXPECT_TRUE(same_bits(aligned.dy, other.dy));
+    EXPECT_TRUE(same_bits(aligned.dx, other.dx));
+    EXPECT_TRUE(same_bits(aligned.gradients.dweight, other.gradients.dweight));
+    EXPECT_TRUE(same_bits(aligned.gradients.dbias, other.gradients.dbias));
+  };
   const NormTwin twin = NormTwin::random<T>({2, 1}, 300, 72);
-  std::vector<Vector<T>> memory;
-  NormDevice<T> aligned(twin), other(twin);
-  other.input.x = misaligned<T>(other.input.x, memory);
-  other.shortcut.x = misaligned<T>(other.shortcut.x, memory);
-  for (Matrix<T>* array : {&other.y, &other.dy, &other.also, &other.dx}) *array = misaligned<T>(*array, memory);
-  for (NormDevice<T>* device : {&aligned, &other}) {
-    device->take_statistics();
-    device->forward(Behind::normalized_sum);
-    device->backward(Behind::normalized_sum, true);
+  for (const Behind behind : {Behind::nothing, Behind::relu, Behind::plain_sum, Behind::normalized_sum}) {
+    for (const bool adds : {false, true}) check(twin, behind, adds);
   }
-  EXPECT_TRUE(same_bits(aligned.observed, other.observed));
-  EXPECT_TRUE(same_bits(aligned.y, other.y));
-  EXPECT_TRUE(same_bits(aligned.dx, other.dx));
-  EXPECT_TRUE(same_bits(aligned.gradients.dweight, other.gradients.dweight));
+  check(NormTwin::random<T>({1}, 40, 1040), Behind::normalized_sum, true);
 }
 
 TYPED_TEST(BatchNorm, GivesTheSameBitsOnOneThreadAndToAGroupAlone) {
   using T = TypeParam;
-  const NormTwin twin = NormTwin::random<T>({2, 3, 1}, 700, 67);
-  NormTwin last = twin;
-  last.sizes = {1};
-  for (Values* values : {&last.x, &last.residual, &last.dy, &last.also}) {
-    values->erase(values->begin(), values->end() - 700 * 67);
+  for (const std::size_t channels : {67u, 72u}) {
+    const NormTwin twin = NormTwin::random<T>({2, 3, 1}, 700, channels);
+    NormTwin last = twin;
+    last.sizes = {1};
+    for (Values* values : {&last.x, &last.residual, &last.dy, &last.also}) {
+      values->erase(values->begin(), values->end() - static_cast<std::ptrdiff_t>(700 * channels));
+    }
+    NormDevice<T> all(twin), one(twin), alone(last);
+    const auto run = [](NormDevice<T>& device, const ExecutionSpace& space) {
+      device.take_statistics(space);
+      device.forward(Behind::normalized_sum, space);
+      device.backward(Behind::normalized_sum, true, space);
+    };
+    run(all, {});
+    run(one, one_thread());
+    run(alone, {});
+    EXPECT_TRUE(same_bits(all.y, one.y));
+    EXPECT_TRUE(same_bits(all.dx, one.dx));
+    EXPECT_TRUE(same_bits(all.gradients.dweight, one.gradients.dweight));
+    EXPECT_TRUE(same_bits(all.observed, one.observed));
+    const auto tail = [](const Matrix<T>& rows) {
+      return Matrix<T>(Kokkos::subview(rows, Kokkos::make_pair(std::size_t{3500}, std::size_t{4200}), Kokkos::ALL()));
+    };
+    EXPECT_TRUE(same_bits(tail(all.y), alone.y));
+    EXPECT_TRUE(same_bits(tail(all.dx), alone.dx));
   }
-  NormDevice<T> all(twin), one(twin), alone(last);
-  const auto run = [](NormDevice<T>& device, const ExecutionSpace& space) {
-    device.take_statistics(space);
-    device.forward(Behind::normalized_sum, space);
-    device.backward(Behind::normalized_sum, true, space);
-  };
-  run(all, {});
-  run(one, one_thread());
-  run(alone, {});
-  EXPECT_TRUE(same_bits(all.y, one.y));
-  EXPECT_TRUE(same_bits(all.dx, one.dx));
-  EXPECT_TRUE(same_bits(all.gradients.dweight, one.gradients.dweight));
-  EXPECT_TRUE(same_bits(all.observed, one.observed));
-  const auto tail = [](const Matrix<T>& rows) {
-    return Matrix<T>(Kokkos::subview(rows, Kokkos::make_pair(std::size_t{3500}, std::size_t{4200}), Kokkos::ALL()));
-  };
-  EXPECT_TRUE(same_bits(tail(all.y), alone.y));
-  EXPECT_TRUE(same_bits(tail(all.dx), alone.dx));
 }
 
 TEST(BatchNormErrors, ShowBothSides) {
