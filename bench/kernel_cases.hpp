@@ -17,7 +17,8 @@ class KernelCase {
   KernelCase(const KernelCase&) = delete;
   KernelCase& operator=(const KernelCase&) = delete;
 
-  /// Returns the minimum traffic: each element of an array once, twice if it is both read and written.
+  /// Returns the minimum traffic: each element of an array once, twice if it is both read and written, and again in
+  /// each pass that needs a sum of the one before.
   virtual double bytes() const = 0;
   virtual void launch(const ExecutionSpace& space) const = 0;
   /// Compares some rows and columns of the first launch's result with a naive formula on the host. Errors:

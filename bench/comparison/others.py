@@ -69,6 +69,9 @@ def evaluation(session, subject, questions):
         for turn in range(session.rounds):
             for name, program in session.programs.items():
                 done = evaluate(program, subject.model, file, session.scratch("eval"), session.threads)
+                session.results.check(f"{what}: {name}", [done["loss"]], [ours["loss"]], LOSS_TOLERANCE)
+                if done["windows"] != ours["windows"]:
+                    raise ValueError(f"{what}: {ours['windows']} windows, then {done['windows']} of {name}")
                 samples[name].append(done["windows"] / done["seconds"])
             for name, peer in peers.items():
                 samples[name].append(ours["windows"] / predict(peer, name)["seconds"])

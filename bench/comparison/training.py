@@ -173,6 +173,8 @@ def speed(session, subject, ways, options=()):
     """Compares Mylos, run with `options`, with each of `ways`, which are names of WAYS."""
     ways = list(check_losses(session, subject, ways, options))
     runs = {name: OwnRun(program, options, session.threads) for name, program in session.programs.items()}
+    if BEFORE in runs:
+        check_ours(session, subject, runs, LOSS_TOLERANCE)
     samples = in_turns(session, subject, runs, ways)
     record(session, subject, samples)
     contenders = [name for name in ways if WAYS[name].contends]
@@ -190,7 +192,7 @@ def speed(session, subject, ways, options=()):
 def beside_before(session, what, samples):
     """Adds the ratio to the program of --before, if there is one."""
     if BEFORE in samples:
-        session.results.ratio(what, BEFORE, samples["Mylos"], samples[BEFORE], 1.0)
+        session.results.ratio(what, BEFORE, samples["Mylos"], samples[BEFORE], None)
 
 
 def check_ours(session, subject, runs, tolerance):
@@ -208,7 +210,9 @@ def check_ours(session, subject, runs, tolerance):
 def of_both(session, subject, runs, tolerance, what, against, asked):
     """Compares the first with the second of `runs`, {name: (options, threads)}, for each program in turns."""
     every = {f"{ours} {name}": OwnRun(program, *run) for ours, program in session.programs.items() for name, run in runs.items()}
-    check_ours(session, subject, every, tolerance)
+    check_ours(session, subject, {f"Mylos {name}": every[f"Mylos {name}"] for name in runs}, tolerance)
+    for name in runs if BEFORE in session.programs else []:
+        check_ours(session, subject, {f"{ours} {name}": every[f"{ours} {name}"] for ours in session.programs}, LOSS_TOLERANCE)
     samples = in_turns(session, subject, every, [])
     record(session, subject, samples)
     first, second = runs

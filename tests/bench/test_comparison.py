@@ -125,7 +125,7 @@ class Batches(Scratch):
         self.assertEqual([(ratio["what"], ratio["against"]) for ratio in session.results.ratios],
                          [("small training, 2 threads", "1 thread"), ("small training, 2 threads, before", "1 thread"),
                           ("small training, 2 threads", training.BEFORE), ("small training, 1 thread", training.BEFORE)])
-        self.assertEqual(len(session.results.checks), 4)
+        self.assertEqual(len(session.results.checks), 6)
 
     def test_failed_run_reports_the_error(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
