@@ -89,13 +89,15 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums, const Matrix<float>& partial_sums = {});
 
-/// Upper bounds in bytes for the scratch memory of the passes, for up to `samples` sequences of up to `longest` rows.
-/// The passes do not run at the same time, so training needs the larger of the two. `has_partial_sums` is true if the
-/// elements are floats or the backward pass gets `partial_sums`. `dropped_rows` is the number of rows of all sequences
-/// if there is dropout, which only passes on tensor cores draw into scratch. Those of cuDNN are estimates
-/// (cudnn_attention_sizes.hpp).
+/// Upper bounds in bytes for the scratch memory of the passes on elements of type T, for up to `samples` sequences of
+/// up to `longest` rows. The passes do not run at the same time, so training needs the larger of the two.
+/// `has_partial_sums` is true if the elements are floats or the backward pass gets `partial_sums`. `dropped_rows` is
+/// the number of rows of all sequences if there is dropout, which only passes on tensor cores draw into scratch. Those
+/// of cuDNN are estimates (cudnn_attention_sizes.hpp).
+template <class T = bfloat16>
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor, std::size_t dropped_rows = 0);
+template <class T = bfloat16>
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                        const TeamProcessor& processor, bool has_partial_sums = true,
                                        std::size_t dropped_rows = 0);

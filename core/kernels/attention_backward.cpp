@@ -411,6 +411,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
   attention::launch_backward<T, float>(space, shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums);
 }
 
+template <class T>
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                        const TeamProcessor& processor, bool has_partial_sums,
                                        std::size_t dropped_rows) {
@@ -419,17 +420,24 @@ std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t 
   }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_backward_scratch(shape, samples, longest);
   const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
-  // Pairs need no more: keys and values shrink by more than the additional blocks take. Passes in lanes need less.
+  const std::size_t league = samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles);
+  if constexpr (std::is_same_v<T, float> && attention::computes_in_lanes) {
+    if (processor.on_host && attention::fits_lanes(shape.head_size)) {
+      return league == 0 ? 0 : processor.threads * attention::backward_scratch_in_lanes(shape.head_size, wave.side);
+    }
+  }
+  // Pairs need no more: keys and values shrink by more than the additional blocks take.
   const attention::BackwardSizes<float> sizes(wave.side, static_cast<int>(shape.head_size));
-  return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles),
-                                      processor);
+  return attention::all_scratch_bytes(sizes, league, processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                \
   template void attention_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
                                       const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
                                       const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
-                                      const Matrix<float>&, const Matrix<float>&);
+                                      const Matrix<float>&, const Matrix<float>&);                          \
+  template std::size_t attention_backward_scratch<T>(const AttentionShape&, std::size_t, std::size_t,       \
+                                                     const TeamProcessor&, bool, std::size_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

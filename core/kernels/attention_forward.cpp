@@ -286,6 +286,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
   attention::launch_forward<T, float>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
 }
 
+template <class T>
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor, std::size_t dropped_rows) {
   if (shape.kernel == AttentionKernel::tensor_cores) {
@@ -293,15 +294,23 @@ std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t s
   }
   if (shape.kernel == AttentionKernel::cudnn) return attention::cudnn_forward_scratch(shape, samples, longest);
   const attention::QueryParts parts = attention::query_parts(longest);
-  // Pairs need no more: keys and values shrink by more than the additional blocks take. Passes in lanes need less.
+  const std::size_t league = samples * shape.heads * static_cast<std::size_t>(parts.parts);
+  if constexpr (std::is_same_v<T, float> && attention::computes_in_lanes) {
+    if (processor.on_host && attention::fits_lanes(shape.head_size)) {
+      return league == 0 ? 0 : processor.threads * attention::forward_scratch_in_lanes(shape.head_size, parts.side);
+    }
+  }
+  // Pairs need no more: keys and values shrink by more than the additional blocks take.
   const attention::ForwardSizes<float> sizes(parts, static_cast<int>(shape.head_size));
-  return attention::all_scratch_bytes(sizes, samples * shape.heads * static_cast<std::size_t>(parts.parts), processor);
+  return attention::all_scratch_bytes(sizes, league, processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                               \
   template void attention_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
                                      const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,           \
-                                     const Matrix<float>&);
+                                     const Matrix<float>&);                                                \
+  template std::size_t attention_forward_scratch<T>(const AttentionShape&, std::size_t, std::size_t,       \
+                                                    const TeamProcessor&, std::size_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

@@ -13,6 +13,10 @@ inline constexpr bool computes_in_lanes = !kernels_in_teams;
 /// Returns whether they compute heads of this size: multiples of the 16 rows and columns that are transposed at a time.
 inline bool fits_lanes(std::size_t head_size) { return head_size % 16 == 0; }
 
+/// Return the scratch memory of a thread in bytes, for parts of `side` queries of a sequence.
+std::size_t forward_scratch_in_lanes(std::size_t head_size, int side);
+std::size_t backward_scratch_in_lanes(std::size_t head_size, int side);
+
 /// `attention_forward` without checks of arguments.
 void forward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                       const DropoutKey& dropout, const ConstMatrix<float>& qkv, const Matrix<float>& out,

@@ -31,7 +31,6 @@ struct BackwardInLanes {
     float *scores, *dscores;            ///< (keys of a block, score_stride)
   };
   int block_keys() const { return at_most(key_block, wave.side); }
-  std::size_t scratch() const { return scratch_bytes((4 * shape.head_size + 2 * block_keys()) * score_stride, 6); }
 
   /// The rows of a head's keys and values in a tile, and of their gradients.
   struct KeyRows {
@@ -168,6 +167,10 @@ struct BackwardInLanes {
 
 }  // namespace
 
+std::size_t backward_scratch_in_lanes(std::size_t head_size, int side) {
+  return scratch_bytes((4 * head_size + 2 * at_most(key_block, side)) * score_stride, 6);
+}
+
 void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                        const DropoutKey& dropout, const ConstMatrix<float>& qkv, const ConstMatrix<float>& log_sum_exp,
                        const ConstMatrix<float>& dout, const ConstMatrix<float>& row_sums, const Matrix<float>& dqkv) {
@@ -175,7 +178,8 @@ void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape,
       shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, first_wave(sequences.longest, true)};
   const std::size_t league =
       sequences.sample_ids.size() * shape.key_value_heads * static_cast<std::size_t>(backward.wave.tiles);
-  launch_waves(policy_of(space, league, backward.scratch()), backward, backward_work(shape, sequences, sizeof(float)));
+  launch_waves(policy_of(space, league, backward_scratch_in_lanes(shape.head_size, backward.wave.side)), backward,
+               backward_work(shape, sequences, sizeof(float)));
 }
 
 }  // namespace mylos::attention

@@ -18,7 +18,6 @@ struct ForwardInLanes {
     float *queries, *scores;  ///< (head size, score_stride), (keys of a block, score_stride)
   };
   int block_keys() const { return at_most(key_block, parts.side); }
-  std::size_t scratch() const { return scratch_bytes((shape.head_size + block_keys()) * score_stride, 2); }
 
   void operator()(const Team& team) const {
     // In a causal sequence the last part has the most work, so it starts first.
@@ -126,13 +125,19 @@ struct ForwardInLanes {
 
 }  // namespace
 
+std::size_t forward_scratch_in_lanes(std::size_t head_size, int side) {
+  return scratch_bytes((head_size + at_most(key_block, side)) * score_stride, 2);
+}
+
 void forward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                       const DropoutKey& dropout, const ConstMatrix<float>& qkv, const Matrix<float>& out,
                       const Matrix<float>& log_sum_exp) {
   const ForwardInLanes forward{shape, sequences, dropout, qkv, out, log_sum_exp, query_parts(sequences.longest)};
   const std::size_t league = sequences.sample_ids.size() * shape.heads * static_cast<std::size_t>(forward.parts.parts);
-  Kokkos::parallel_for(with_work("mylos::Attention::forward", forward_work(shape, sequences, sizeof(float))),
-                       with_functor_as_argument(policy_of(space, league, forward.scratch())), forward);
+  Kokkos::parallel_for(
+      with_work("mylos::Attention::forward", forward_work(shape, sequences, sizeof(float))),
+      with_functor_as_argument(policy_of(space, league, forward_scratch_in_lanes(shape.head_size, forward.parts.side))),
+      forward);
 }
 
 }  // namespace mylos::attention

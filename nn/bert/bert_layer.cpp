@@ -122,10 +122,10 @@ std::size_t BertLayer<T>::scratch_bytes(const BertShape& shape, const BatchShape
   const bool trains = purpose == ParameterStore::Purpose::training;
   const std::size_t dropped_rows = trains && shape.attention_dropout > 0.0f ? batch.rows : 0;
   const std::size_t forward =
-      attention_forward_scratch(attention, batch.samples, batch.longest, processor, dropped_rows);
+      attention_forward_scratch<T>(attention, batch.samples, batch.longest, processor, dropped_rows);
   if (!trains) return forward;
-  return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor,
-                                                      precision_of<T> == Precision::float32, dropped_rows));
+  return std::max(forward, attention_backward_scratch<T>(attention, batch.samples, batch.longest, processor,
+                                                         precision_of<T> == Precision::float32, dropped_rows));
 }
 
 template <class T>

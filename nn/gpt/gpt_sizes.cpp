@@ -75,9 +75,9 @@ class GptSizes final : public Model {
   }
 
   std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
-    const std::size_t forward = attention_forward_scratch(attention(), batch.samples, batch.longest, processor);
+    const std::size_t forward = attention_forward_scratch<T>(attention(), batch.samples, batch.longest, processor);
     if (purpose == Purpose::inference) return forward;
-    return std::max(forward, attention_backward_scratch(attention(), batch.samples, batch.longest, processor));
+    return std::max(forward, attention_backward_scratch<T>(attention(), batch.samples, batch.longest, processor));
   }
 
   std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override {

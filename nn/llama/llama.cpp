@@ -60,9 +60,9 @@ class Llama final : public LlamaModel {
 
   std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
     const AttentionShape attention = attention_shape(shape_);
-    const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, processor);
+    const std::size_t forward = attention_forward_scratch<T>(attention, batch.samples, batch.longest, processor);
     if (purpose == Purpose::inference) return forward;
-    return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor));
+    return std::max(forward, attention_backward_scratch<T>(attention, batch.samples, batch.longest, processor));
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;

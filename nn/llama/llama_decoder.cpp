@@ -58,7 +58,7 @@ class Decoder final : public LlamaDecoder {
 
   void plan(Arena& arena, const DecoderShape& shape) const override;
   std::size_t scratch_bytes(const DecoderShape& shape, const TeamProcessor& processor) const override {
-    return attention_forward_scratch(attention_shape(shape_), 1, shape.longest_prompt, processor);
+    return attention_forward_scratch<T>(attention_shape(shape_), 1, shape.longest_prompt, processor);
   }
   void begin(const Pass& pass, const DecoderShape& shape) override;
   ConstMatrix<float> prefill(const Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) override;
