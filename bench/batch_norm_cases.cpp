@@ -103,12 +103,13 @@ class BatchNormBackward final : public KernelCase {
       const std::vector<float> dx = column_of(dx_, c);
       const auto dy = [&](std::size_t row) { return static_cast<double>(value(4, row * dx_.columns + c)); };
       const auto gradient = [&](std::size_t row) { return channel.y(row) > 0.0 ? dy(row) : 0.0; };
-      double sum = 0.0, products = 0.0,
-             ambiguous = 0.0;  // where y is almost zero, the ReLU may pass the gradient or not
+      // Where y is almost zero, the ReLU may pass the gradient or not.
+      const auto is_ambiguous = [&](std::size_t row) { return std::abs(channel.y(row)) < 1e-4; };
+      double sum = 0.0, products = 0.0, ambiguous = 0.0;
       for (std::size_t row = 0; row < dx.size(); ++row) {
         sum += gradient(row);
         products += gradient(row) * channel.normal(row);
-        if (std::abs(channel.y(row)) < 1e-4) ambiguous += std::abs(dy(row));
+        if (is_ambiguous(row)) ambiguous += std::abs(dy(row));
       }
       check_sum("the gradient of BatchNorm's bias", 0, c, element(gradients_.dbias, c), sum,
                 exact_sum_bound + ambiguous);
@@ -118,9 +119,9 @@ class BatchNormBackward final : public KernelCase {
       const auto count = static_cast<double>(dx.size());
       double mean = 0.0, along = 0.0;
       for (std::size_t row = 0; row < dx.size(); ++row) {
+        if (is_ambiguous(row)) continue;
         const double normal = channel.normal(row), scale = channel.weight * channel.inverse;
         const double expected = scale * (gradient(row) - sum / count - normal * products / count);
-        if (std::abs(channel.y(row)) < 1e-4) continue;
         check_value("BatchNorm's gradient", row, c, dx[row], expected, tolerance<T>());
         mean += (dx[row] - expected) / count;
         along += (dx[row] - expected) * normal / count;

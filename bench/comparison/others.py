@@ -11,7 +11,7 @@ from comparison.environment import PeersMissing
 from comparison.mylos import evaluate, run_json
 from comparison.peer import Peer
 from comparison.questions import BATCH, MAX_LENGTH, STRIDE, first_questions, flat_rows
-from comparison.training import BEFORE, LOSS_TOLERANCE, beside_before, say, say_rates
+from comparison.training import LOSS_TOLERANCE, beside_before, row_name, say, say_rates
 
 # name -> engine, whether its environment is tuned (comparison/peer.py), whether windows are sorted by length, target ratio
 ENGINES = {
@@ -81,8 +81,7 @@ def evaluation(session, subject, questions):
         if name in session.programs:
             continue
         for program in session.programs:
-            row = what + (", before" if program == BEFORE else "")
-            session.results.ratio(row, name, samples[program], values, ENGINES[name][3])
+            session.results.ratio(row_name(what, program), name, samples[program], values, ENGINES[name][3])
     beside_before(session, what, samples)
 
 

@@ -180,13 +180,18 @@ def speed(session, subject, ways, options=()):
     contenders = [name for name in ways if WAYS[name].contends]
     best = max(contenders, key=lambda name: statistics.median(samples[name]), default=None)
     for ours in runs:
-        what = f"{subject.name} training" + (", before" if ours == BEFORE else "")
+        what = row_name(f"{subject.name} training", ours)
         for name in ways:
             if name not in contenders:
                 session.results.ratio(what, name, samples[ours], samples[name], subject.asked.get(name))
         if best:
             session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples[ours], samples[best], subject.asked[BEST])
     beside_before(session, f"{subject.name} training", samples)
+
+
+def row_name(what, ours):
+    """Returns the name of a row for a program of session.programs."""
+    return f"{what}, before" if ours == BEFORE else what
 
 
 def beside_before(session, what, samples):
@@ -217,7 +222,7 @@ def of_both(session, subject, runs, tolerance, what, against, asked):
     record(session, subject, samples)
     first, second = runs
     for ours in session.programs:
-        session.results.ratio(what + (", before" if ours == BEFORE else ""), against, samples[f"{ours} {first}"], samples[f"{ours} {second}"], asked)
+        session.results.ratio(row_name(what, ours), against, samples[f"{ours} {first}"], samples[f"{ours} {second}"], asked)
     for name in runs:
         beside_before(session, f"{subject.name} training, {name}", {ours: samples[f"{ours} {name}"] for ours in session.programs})
 
@@ -264,7 +269,7 @@ def ceiling(session, subject):
                        "--batch", str(subject.data.size), *subject.data.options, "--repeats", str(subject.steps), "--json"]
             steps[name].append(run_json(command, session.threads))
     for name, found in steps.items():
-        what = f"{subject.name} training, share of the GEMM ceiling" + (", before" if name == BEFORE else "")
+        what = row_name(f"{subject.name} training, share of the GEMM ceiling", name)
         session.results.cell(what, "step", "GFLOP/s", [step["gflops"] for step in found])
         session.results.cell(what, "products alone", "GFLOP/s", [step["gemm_gflops"] for step in found])
         session.results.value(what, "products alone", [100 * step["share_of_gemm"] for step in found], subject.asked["share"], "%")

@@ -118,8 +118,8 @@ struct SameValues {
   KOKKOS_FORCEINLINE_FUNCTION SameValue operator()(std::size_t) const { return {}; }
 };
 
-/// What is added to BN(x) before the ReLU: an array, if there is one, and its normalisation for an image. The element
-/// of an absent array is zero.
+/// The residual that is added to BN(x) before the ReLU: its array, and its normalisation for an image. An absent array
+/// adds zero.
 template <class T>
 struct NoResidual {
   using OfChannel = SameValue;
