@@ -6,6 +6,7 @@
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <array>
+#include <utility>
 
 namespace mylos::train {
 namespace {
@@ -34,18 +35,22 @@ void AgreedReports::begin_agreement(const RankRequests& own) {
   pending_.emplace(ranks_, std::array{failure_ ? failed : std::int64_t{own.signal}, std::int64_t{own.checkpoint}});
 }
 
-RankRequests AgreedReports::end_agreement(const RankRequests& own) {
+void AgreedReports::wait_for_ranks() {
   require(pending_.has_value(), "agreed reports: no agreement has begun");
+  most_ = pending_->wait();
+}
+
+RankRequests AgreedReports::end_agreement(const RankRequests& own) {
   if (ranks_.size() == 1) {
     pending_.reset();
     begin_agreement(own);
-  }
-  const auto wait_for_ranks = [this] {
+    wait_for_ranks();  // returns at once
+  } else if (most_.empty()) {
     const Kokkos::Profiling::ScopedRegion waiting("mylos::AgreedReports::wait");
-    return pending_->wait();
-  };
-  const std::vector<std::int64_t> most = ranks_.size() > 1 ? wait_for_ranks() : pending_->wait();
+    wait_for_ranks();
+  }
   pending_.reset();
+  const std::vector<std::int64_t> most = std::exchange(most_, {});
   if (most[0] == failed) {
     parallel::on_every_rank(ranks_, [this] {
       if (failure_) std::rethrow_exception(failure_);

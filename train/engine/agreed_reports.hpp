@@ -3,6 +3,7 @@
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/report.hpp"
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -32,8 +33,10 @@ class AgreedReports {
   /// Submits the exchange of an agreement on `own` and on reporters' errors so far. end_agreement does not wait for
   /// operations that are submitted in between. Collective.
   void begin_agreement(const RankRequests& own);
-  /// Waits for the exchange, and returns or throws what `agree` does. A rank alone agrees on `own`, its latest
-  /// requests. Several ranks agree on what has changed since begin_agreement next time. Collective.
+  /// Waits for the exchange. Optional: for callers that wait for something else in the same place.
+  void wait_for_ranks();
+  /// Returns or throws what `agree` does. Waits for the exchange unless wait_for_ranks() did. A rank alone agrees on
+  /// `own`, its latest requests. Several ranks agree on what has changed since begin_agreement next time. Collective.
   RankRequests end_agreement(const RankRequests& own);
 
  private:
@@ -41,6 +44,7 @@ class AgreedReports {
   const std::vector<Reporter*>& reporters_;
   std::exception_ptr failure_;
   std::optional<parallel::PendingMaximum> pending_;  ///< of the signal, or `failed`, and of the checkpoint
+  std::vector<std::int64_t> most_;                   ///< result of `pending_`; empty before it is waited for
 };
 
 }  // namespace mylos::train

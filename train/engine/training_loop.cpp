@@ -132,8 +132,8 @@ bool TrainingLoop::is_memory_read(std::size_t index) const {
 
 /// Launches a step, then takes and reports the results of the previous one. If an evaluation, a checkpoint or the end
 /// follows, does the same with the launched step, and saves the checkpoint. Otherwise the exchange of the agreement
-/// precedes the step, so the host waits for exchanges of earlier steps only. It also precedes the gathers of values,
-/// which the forward pass hides.
+/// precedes the step, so the host waits for exchanges of earlier steps only, in the same place as for the results. It
+/// also precedes the gathers of values, which the forward pass hides.
 void TrainingLoop::train() {
   const std::size_t steps = progress_.steps + run_.step->outstanding() + 1;
   bool is_saved = state_.checkpoints.due(steps);
@@ -144,7 +144,10 @@ void TrainingLoop::train() {
   // Whether the previous step was skipped is not known yet, so values are gathered anyway.
   if (run_.step->outstanding() > 0) run_.step->sync_parameters(run_.space);
   launch();
-  if (run_.step->outstanding() > 1) report_step();
+  if (run_.step->outstanding() > 1) {
+    if (agrees_ahead) run_.step->wait([this] { reports_.wait_for_ranks(); });
+    report_step();
+  }
   if (agrees_ahead) {
     end_agreement();
     is_saved = requested_.checkpoint;

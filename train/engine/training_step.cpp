@@ -74,14 +74,18 @@ void TrainingStep::launch(const ExecutionSpace& space, const StepProgress& progr
   ++launched_;
 }
 
+void TrainingStep::wait(const std::function<void()>& wait_for_ranks) {
+  require(outstanding() > 0, "training step: no results are outstanding");
+  const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
+  results_[taken_ % 2].copied.wait();
+  awaited_ = taken_ + 1;
+  wait_for_ranks();
+}
+
 /// Losses are summed in batch order.
 StepResult TrainingStep::take(double loss_scale) {
-  require(outstanding() > 0, "training step: no results are outstanding");
+  if (awaited_ == taken_) wait();
   Results& results = results_[taken_++ % 2];
-  {
-    const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
-    results.copied.wait();
-  }
   StepResult& result = results.result;
   const double* const losses = results.losses.data();
   result.loss = std::accumulate(losses, losses + result.sequences, 0.0) / results.weight;

@@ -11,6 +11,7 @@
 #include "train/engine/task.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -71,9 +72,12 @@ class TrainingStep {
   void launch(const ExecutionSpace& space, const StepProgress& progress);
   /// Returns the number of launched steps whose results are not taken: 0, 1 or 2.
   std::size_t outstanding() const { return launched_ - taken_; }
-  /// Waits for the results of the oldest outstanding step, and not for its update. `loss_scale` is the one that the
-  /// device selected. All ranks get the same result except for its seconds and parts. The loss has the same bits for
-  /// any number of ranks if the losses of the samples do.
+  /// Waits for the results of the oldest outstanding step, and not for its update. Then calls `wait_for_ranks`, which
+  /// may wait for exchanges that the host needs as well: the host waits once for both.
+  void wait(const std::function<void()>& wait_for_ranks = [] {});
+  /// Returns the results of the oldest outstanding step. Waits for them unless wait() did. `loss_scale` is the one that
+  /// the device selected. All ranks get the same result except for its seconds and parts. The loss has the same bits
+  /// for any number of ranks if the losses of the samples do.
   StepResult take(double loss_scale);
   /// Updates the model's values from the updated master weights. Separate from `launch`, so that exchanges between the
   /// two calls do not queue behind the gathers of values, which the next forward pass can hide. Collective.
@@ -130,7 +134,7 @@ class TrainingStep {
   Vector<float> loss_scale_;       ///< (1)
   Vector<UpdateControl> control_;  ///< (1) of the last update
   Results results_[2];             ///< steps alternate
-  std::size_t launched_ = 0, taken_ = 0;
+  std::size_t launched_ = 0, awaited_ = 0, taken_ = 0;
   Stopwatch since_end_;  ///< since the end of the last step, or since the launch of this one if no results were
                          ///< outstanding then
   SyncSeconds synced_;

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using tests::DeviceWork;
 using train::TrainConfig;
 
-constexpr const char *results = "mylos::TrainingStep::wait", *agreement = "mylos::AgreedReports::wait";
+constexpr const char* results = "mylos::TrainingStep::wait";
 
 /// Records the losses of a run, and the waits of the host between the launches of two steps in its middle.
 class WaitRecorder final : public train::Reporter {
@@ -97,12 +97,11 @@ TEST(StepWaits, OnOneRankAreForTheResultsOfTheStepBefore) {
   }
 }
 
-/// The agreement is an exchange between the hosts that precedes those of the step.
-TEST(StepWaits, OverNcclAreForResultsAndTheAgreement) {
+/// The host waits for its agreement with other ranks in the same place; the exchange precedes those of the step.
+TEST(StepWaits, OverNcclAreForTheResultsOfTheStepBefore) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks(false);
-  for_each_mode(*world,
-                [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results, agreement)); });
+  for_each_mode(*world, [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results)); });
 }
 
 /// Arrays are copied to the host before they are sent, and back after they have arrived; the host waits for both.
@@ -114,7 +113,7 @@ TEST(StepWaits, OverMpiAreAlsoForCopies) {
     EXPECT_THAT(waits, Contains(end));
     std::erase(waits, begin);
     std::erase(waits, end);
-    EXPECT_THAT(waits, ElementsAre(results, agreement));
+    EXPECT_THAT(waits, ElementsAre(results));
   });
 }
 
