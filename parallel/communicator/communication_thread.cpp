@@ -2,6 +2,8 @@
 
 #include "core/trace.hpp"
 
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -93,6 +95,7 @@ void block_signals() {
 }  // namespace
 
 void QueuedOperation::wait_on_host() {
+  const Kokkos::Profiling::ScopedRegion waiting("mylos::communicator::wait");
   finished_.wait(0, std::memory_order_acquire);
   if (error_) std::rethrow_exception(error_);
 }
@@ -121,6 +124,10 @@ void CommunicationThread::submit(std::shared_ptr<QueuedOperation> operation) {
   }
   ++submitted_;
   changed_.notify_one();
+}
+
+void CommunicationThread::expect_no_failure() const {
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
 }
 
 void CommunicationThread::set_watch(Watch* watch) { watch_ = watch; }
@@ -165,27 +172,36 @@ bool CommunicationThread::wait_for_operation() {
 /// Returns true if there is another operation that may begin now. The caller must hold the mutex.
 bool CommunicationThread::may_begin() const {
   if (queue_.empty()) return false;
-  if (under_way_.empty()) return true;
-  const void* const stream = queue_.front()->stream();
-  const UnderWay& last = under_way_.back();
-  return stream != nullptr && stream == last.operation->stream() && last.launched && under_way_.size() < most_under_way;
+  const QueuedOperation& next = *queue_.front();
+  const void* const stream = next.stream();
+  if (stream != nullptr && under_way_.size() >= most_under_way) return false;
+  return std::ranges::all_of(under_way_, [&](const UnderWay& each) {
+    const void* const other = each.operation->stream();
+    if (stream == other) return stream != nullptr && each.launched;
+    if (stream != nullptr && other != nullptr) return false;
+    return (stream == nullptr ? next : *each.operation).uses_host_memory_only();
+  });
 }
 
 bool CommunicationThread::begin_next() {
   {
     const std::lock_guard lock(mutex_);
     if (!may_begin()) return false;
-    under_way_.push_back({std::move(queue_.front())});
+    under_way_.push_back({std::move(queue_.front()), Clock::now()});
     queue_.pop_front();
   }
   if (under_way_.size() == 1) make_first();
   return true;
 }
 
-/// Starts the time measurement of the first operation under way.
+/// Notes the name of the first operation under way, and the time since which it is the first one of its kind.
 void CommunicationThread::make_first() {
-  first_since_ = Clock::now();
-  if (!under_way_.empty()) name_ = under_way_.front().operation->name();
+  if (under_way_.empty()) {
+    first_since_ = Clock::now();
+  } else {
+    first_since_ = under_way_.front().since;
+    name_ = under_way_.front().operation->name();
+  }
 }
 
 /// Runs operations until none is under way.
@@ -207,20 +223,27 @@ void CommunicationThread::carry_out() {
   }
 }
 
-/// Advances all operations under way, so that an error of any is seen. They end in order. Returns true if any made
-/// progress.
+/// Advances the operations under way. Those of a stream end in order, so operations that have been launched after the
+/// first one of their stream only need to show errors, once per look_interval. Returns true if any made progress.
 bool CommunicationThread::advance_all() {
-  bool moved = false;
+  const Clock::time_point now = Clock::now();
+  const bool advances_all = now - advanced_all_ >= look_interval;
+  if (advances_all) advanced_all_ = now;
+  bool moved = false, is_first_of_stream = true;
   for (std::size_t position = 0; position < under_way_.size();) {
     UnderWay& each = under_way_[position];
-    const Progress progress = advance(*each.operation);
-    if (progress == Progress::moved || (progress == Progress::launched && !each.launched)) moved = true;
-    if (progress == Progress::done && position == 0) {
-      end_first();
-      moved = true;
-      continue;
+    const bool is_first = each.operation->stream() == nullptr || is_first_of_stream;
+    if (is_first || !each.launched || advances_all) {
+      const Progress progress = advance(*each.operation);
+      if (progress == Progress::moved || (progress == Progress::launched && !each.launched)) moved = true;
+      if (progress == Progress::done && is_first) {
+        end(position);
+        moved = true;
+        continue;
+      }
+      each.launched = progress == Progress::launched || progress == Progress::done;
     }
-    each.launched = progress == Progress::launched || progress == Progress::done;
+    if (each.operation->stream() != nullptr) is_first_of_stream = false;
     ++position;
   }
   return moved;
@@ -234,17 +257,26 @@ Progress CommunicationThread::advance(QueuedOperation& operation) {
   }
 }
 
-void CommunicationThread::end_first() {
-  const std::shared_ptr<QueuedOperation> operation = std::move(under_way_.front().operation);
-  under_way_.pop_front();
+/// Ends an operation that is the first one of its stream, or has none.
+void CommunicationThread::end(std::size_t position) {
+  const UnderWay ended = std::move(under_way_[position]);
+  under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(position));
+  const Clock::time_point now = Clock::now();
   if (Trace::is_on()) {
-    Trace::add(TraceLane::communication, "exchange " + operation->name().what, first_since_, Clock::now());
+    Trace::add(TraceLane::communication, "exchange " + ended.operation->name().what, std::max(ended.since, traced_),
+               now);
+    traced_ = now;
   }
-  make_first();
-  operation->finish(nullptr);
+  const void* const stream = ended.operation->stream();
+  const auto next = std::ranges::find_if(
+      under_way_, [&](const UnderWay& each) { return stream != nullptr && each.operation->stream() == stream; });
+  if (next != under_way_.end()) next->since = now;
+  if (position == 0) make_first();
+  ended.operation->finish(nullptr);
 }
 
 void CommunicationThread::fail_all() {
+  failed_.store(true, std::memory_order_release);
   for (const UnderWay& each : under_way_) each.operation->stop();
   for (const UnderWay& each : under_way_) each.operation->give_up();
   for (const UnderWay& each : under_way_) each.operation->finish(failure_);

@@ -17,7 +17,8 @@
 
 /// The thread of a process that communicates with other ranks. It never blocks inside the communication library.
 /// Instead it polls the operations under way and yields its core in between, so it does not starve compute threads, and
-/// it notices when a rank does not join. Operations that a device stream keeps in order are launched ahead.
+/// it notices when a rank does not join. Operations that a device stream keeps in order are launched ahead, and those
+/// on host memory run beside them.
 namespace mylos::parallel {
 
 /// The name of an operation in messages to users and to other ranks.
@@ -40,6 +41,9 @@ class QueuedOperation : public Event::Operation {
   virtual Progress advance() = 0;
   /// The device stream that runs this operation, or null. Operations of a stream run in launch order.
   virtual const void* stream() const { return nullptr; }
+  /// Returns true if the operation uses host memory only. Then it runs beside operations on a stream, and after earlier
+  /// ones without a stream. An operation that has no stream and returns false runs alone.
+  virtual bool uses_host_memory_only() const { return false; }
   /// Ends this operation without the other ranks, before it fails. First stop(), which does not wait, is called for all
   /// operations under way, then give_up() for all. Called only by the communication thread.
   virtual void stop() noexcept {}
@@ -95,12 +99,18 @@ class CommunicationThread {
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
-  /// Appends an operation. It begins when all earlier operations have ended, or when they have been launched on its
-  /// stream and fewer than most_under_way are under way. After an operation has failed, all later ones fail with the
-  /// same error.
+  /// Appends an operation. Operations begin in this order, each when all earlier ones have ended, have been launched on
+  /// its stream, or may run beside it, and fewer than most_under_way are under way. After an operation has failed, all
+  /// later ones fail with the same error.
   void submit(std::shared_ptr<QueuedOperation> operation);
 
-  static constexpr std::size_t most_under_way = 8;
+  /// Enough that the host can launch most of a step ahead of the device: a thread that waits for an operation to be
+  /// launched waits for this bound, too.
+  static constexpr std::size_t most_under_way = 64;
+
+  /// Throws the error of the operation that failed, if one has. Any thread may call it. It throws before kernels that
+  /// wait for the failed operation run on.
+  void expect_no_failure() const;
 
   /// Number of operations submitted so far.
   std::uint64_t submitted() const { return submitted_; }
@@ -122,6 +132,7 @@ class CommunicationThread {
   using Clock = std::chrono::steady_clock;
   struct UnderWay {
     std::shared_ptr<QueuedOperation> operation;
+    Clock::time_point since;  ///< since when it is the first one of its stream, or the only one without a stream
     bool launched = false;
   };
 
@@ -132,7 +143,7 @@ class CommunicationThread {
   void carry_out();
   bool advance_all();
   QueuedOperation::Progress advance(QueuedOperation& operation);
-  void end_first();
+  void end(std::size_t position);
   void make_first();
   void fail_all();
   void rest(std::chrono::microseconds time);
@@ -148,10 +159,13 @@ class CommunicationThread {
   std::atomic<std::size_t> ranks_a_processor_{1};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;
-  std::deque<UnderWay> under_way_;  ///< all but the last have been launched
-  OperationName name_;              ///< the first operation under way, or the last one if there is none
-  Clock::time_point first_since_;   ///< when the first one became the first
-  Clock::time_point looked_;
+  std::atomic<bool> failed_{false};  ///< set after failure_, which never changes afterwards
+  std::deque<UnderWay> under_way_;   ///< in the order of submission, on one stream at most; of those on a stream, all
+                                     ///< but the last have been launched
+  OperationName name_;               ///< the first operation under way, or the last one if there is none
+  Clock::time_point first_since_;    ///< since when it is the first one of its kind, or since the end of the last one
+  Clock::time_point looked_, advanced_all_;
+  Clock::time_point traced_;  ///< end of the last event of a trace, whose events do not overlap
   std::thread thread_;
 };
 

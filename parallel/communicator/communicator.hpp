@@ -10,7 +10,8 @@
 #include <utility>
 
 /// Exchange of arrays between ranks. All ranks call the same operations in the same order, across all communicators. On
-/// each rank operations run one after another in that order, asynchronously to the caller.
+/// each rank operations run one after another in that order, asynchronously to the caller. Only if device arrays are
+/// exchanged by a library of the device (NCCL), those of host arrays run beside them.
 namespace mylos::parallel {
 
 class NodeMap;
@@ -65,8 +66,8 @@ class Event {
   /// Returns the event of several operations, which is done when all of them are.
   static Event all_of(std::span<const Event> events);
 
-  /// Makes later launches on `space` see the result of this operation and of all earlier ones. Memory of results that
-  /// have already been waited for is not touched again.
+  /// Makes later launches on `space` see the result of this operation and of all earlier ones that it does not run
+  /// beside. Memory of results that have already been waited for is not touched again.
   void wait(const ExecutionSpace& space) const;
   /// Returns true if the operation is done. It may return false after wait(): on a device, wait() only orders the
   /// operation before later launches.
@@ -138,6 +139,11 @@ class Communicator {
   /// same on every rank. 0 if arrays are exchanged one after another: collecting them would only delay the first.
   virtual std::size_t least_sum_bytes(ElementType) const { return 0; }
   virtual std::size_t least_gather_bytes() const { return 0; }
+
+  /// Throws the error of an operation of this process that has failed, if one has. When an operation of a device fails,
+  /// kernels that wait for it run on, with wrong values: call this before values that they have copied to the host are
+  /// used.
+  virtual void expect_no_failure() const {}
 
   /// Returns when all ranks have called it.
   virtual void barrier(const std::string& what) = 0;

@@ -43,7 +43,7 @@ class MpiCommunicator final : public MpiRanks {
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
     OperationName operation = name("all-reduce of", what, data);
-    if (is_alone()) return context_.after_others();
+    if (is_alone()) return context_.after_others(data.memory);
     const auto make = [rules = context_.rules, type = data.type, count = data.count](
                           Transport& transport, const RankGroup& group, std::byte*, std::byte* result) {
       return make_all_reduce(transport, group, rules, type, count, result);
@@ -85,7 +85,7 @@ class MpiCommunicator final : public MpiRanks {
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
     OperationName operation = name("broadcast of", what, data);
-    if (is_alone()) return context_.after_others();
+    if (is_alone()) return context_.after_others(data.memory);
     const auto make = [rules = context_.rules, root, bytes = bytes_of(data)](
                           Transport& transport, const RankGroup& group, std::byte*, std::byte* result) {
       return make_broadcast(transport, group, rules, root, bytes, result);
@@ -118,6 +118,8 @@ class MpiCommunicator final : public MpiRanks {
         std::make_shared<Transfer>(transfer_name, group_, from, to, bytes_of(data), image_of(space, data));
     return submit(operation);
   }
+
+  void expect_no_failure() const override { context_.thread.expect_no_failure(); }
 
   void barrier(const std::string& what) override {
     OperationName operation_name = name("barrier at", what, {});
@@ -165,8 +167,8 @@ class MpiCommunicator final : public MpiRanks {
   /// Runs an operation of a group of one, which copies `from` to `to`.
   template <class Copy>
   Event alone(const ExecutionSpace& space, const Buffer& from, const Buffer& to, const Copy& copy) {
-    if (is_in_place(from, to)) return context_.after_others();
-    context_.after_others().wait(space);  // earlier operations may use these arrays
+    if (is_in_place(from, to)) return context_.after_others(to.memory);
+    context_.after_others(to.memory).wait(space);  // earlier operations may use these arrays
     return copy(*self_);
   }
 
@@ -201,7 +203,10 @@ class MpiCommunicator final : public MpiRanks {
 
 }  // namespace
 
-Event MpiContext::after_others() const { return Event(std::make_shared<AfterOthers>(last.lock(), results)); }
+Event MpiContext::after_others(MemoryKind memory) const {
+  const bool is_on_stream = has_stream && memory == MemoryKind::device;
+  return Event(std::make_shared<AfterOthers>((is_on_stream ? last_on_stream : last_without_stream).lock(), results));
+}
 
 std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity,
                                                 std::span<const std::size_t> nodes) {

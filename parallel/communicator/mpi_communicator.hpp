@@ -25,18 +25,25 @@ struct MpiContext {
 
   /// Submits an operation to the communication thread. This and after_others() are called by the launching thread only.
   void submit(const std::shared_ptr<QueuedOperation>& operation) {
-    last = operation;
+    if (operation->stream() == nullptr) {
+      last_without_stream = operation;
+    } else {
+      has_stream = true;
+      last_on_stream = operation;
+    }
     thread.submit(operation);
   }
-  /// Returns the event of an operation that changes nothing, in a group of one.
-  Event after_others() const;
+  /// Returns the event of an operation that changes nothing, in a group of one, on an array in `memory`.
+  Event after_others(MemoryKind memory) const;
 
   ExchangeMemory memory;
   ExchangeRules rules;
   ImageMemory images;
   std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
-  std::weak_ptr<QueuedOperation> last;  ///< last submitted operation; expires when nobody holds its event
-  std::vector<MPI_Comm> made;           ///< communicators created by splits; freed when no thread uses them any more
+  bool has_stream = false;  ///< device arrays are exchanged on a stream
+  /// The last submitted operations; they expire when nobody holds their events.
+  std::weak_ptr<QueuedOperation> last_without_stream, last_on_stream;
+  std::vector<MPI_Comm> made;  ///< communicators created by splits; freed when no thread uses them any more
   CommunicationThread thread;
 };
 

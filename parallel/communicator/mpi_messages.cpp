@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <limits>
 #include <string_view>
 
@@ -19,6 +20,14 @@ int count_of(std::size_t bytes) {
   require(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
           fmt::format("a message of {} bytes", bytes));
   return static_cast<int>(bytes);
+}
+
+/// Returns true and clears `requests` if all of them have ended.
+bool have_ended(std::vector<MPI_Request>& requests) {
+  int all_done = 0;
+  MYLOS_CHECK_MPI(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all_done, MPI_STATUSES_IGNORE));
+  if (all_done != 0) requests.clear();
+  return all_done != 0;
 }
 
 }  // namespace
@@ -42,23 +51,39 @@ MpiGroup make_mpi_group(MPI_Comm communicator) {
 
 void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
-  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  MPI_Request& request = sent_.emplace_back(MPI_REQUEST_NULL);
   MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), message_tag, group.ranks, &request));
   count_sent(bytes);
 }
 
 void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
-  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  MPI_Request& request = received_.emplace_back(MPI_REQUEST_NULL);
   MYLOS_CHECK_MPI(
       MPI_Irecv(data, count_of(bytes), MPI_BYTE, static_cast<int>(from), message_tag, group.ranks, &request));
 }
 
 bool MpiMessages::done() {
-  int all_done = 0;
-  MYLOS_CHECK_MPI(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all_done, MPI_STATUSES_IGNORE));
-  if (all_done != 0) requests_.clear();
-  return all_done != 0;
+  // Both calls let messages of either kind progress.
+  const bool sent = have_ended(sent_), received = have_ended(received_);
+  return sent && received;
+}
+
+MpiMessages::~MpiMessages() {
+  for (MPI_Request& request : received_) {
+    if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
+  }
+  // A receive whose message has begun to arrive is not cancelled, and does not end if the sender has died meanwhile.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  int done = 0;
+  while (done == 0 && std::chrono::steady_clock::now() < end) {
+    const int code = MPI_Testall(static_cast<int>(received_.size()), received_.data(), &done, MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS) break;
+  }
+  // MPI need not cancel sends.
+  for (MPI_Request& request : sent_) {
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
 }
 
 }  // namespace mylos::parallel

@@ -21,6 +21,12 @@ MpiGroup make_mpi_group(MPI_Comm communicator);
 /// sent.
 class MpiMessages {
  public:
+  MpiMessages() = default;
+  /// Cancels messages under way: nothing is received any more, and what was to be sent may not arrive.
+  ~MpiMessages();
+  MpiMessages(const MpiMessages&) = delete;
+  MpiMessages& operator=(const MpiMessages&) = delete;
+
   /// Starts a message, unless `bytes` is 0. `bytes` must fit in an int.
   void send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes);
   void receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes);
@@ -29,7 +35,7 @@ class MpiMessages {
   bool done();
 
  private:
-  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Request> sent_, received_;
 };
 
 }  // namespace mylos::parallel

@@ -60,13 +60,13 @@ Transfer::Transfer(OperationName name, const MpiGroup& group, std::size_t from, 
     : MpiOperation(std::move(name), group, std::move(data)), from_(from), to_(to), bytes_(bytes) {}
 
 Progress Transfer::advance() {
-  if (!messages_.done()) return Progress::waiting;
+  if (!messages_->done()) return Progress::waiting;
   if (begun_ == bytes_) return Progress::done;
   const std::size_t piece = std::min(transfer_bytes, bytes_ - begun_);
   if (group().rank == from_) {
-    messages_.send(group(), to_, result() + begun_, piece);
+    messages_->send(group(), to_, result() + begun_, piece);
   } else {
-    messages_.receive(group(), from_, result() + begun_, piece);
+    messages_->receive(group(), from_, result() + begun_, piece);
   }
   begun_ += piece;
   return Progress::moved;

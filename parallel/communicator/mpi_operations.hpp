@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 /// Operations over MPI, as the communication thread runs them.
@@ -23,6 +25,7 @@ class MpiOperation : public QueuedOperation {
   void follow(const std::shared_ptr<PendingResults>& results, const std::shared_ptr<MpiOperation>& self);
   void wait(const ExecutionSpace& space) override;
   void wait_for_its_end() noexcept override;
+  bool uses_host_memory_only() const override { return true; }
 
  protected:
   void write_back(const ExecutionSpace& space) override;
@@ -47,6 +50,8 @@ class MpiExchange final : public MpiOperation {
   MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, HostImage input,
               HostImage result, Make make);
   Progress advance() override;
+  /// Cancels its messages, because the caller may free its arrays.
+  void give_up() noexcept override { exchange_.reset(); }
 
  protected:
   void release_images() override {
@@ -68,10 +73,11 @@ class Transfer final : public MpiOperation {
   Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
            HostImage data);
   Progress advance() override;
+  void give_up() noexcept override { messages_.reset(); }
 
  private:
   std::size_t from_, to_, bytes_, begun_ = 0;
-  MpiMessages messages_;
+  std::optional<MpiMessages> messages_{std::in_place};
 };
 
 class Barrier : public QueuedOperation {
@@ -104,8 +110,8 @@ class Split final : public Barrier {
   std::vector<std::size_t> nodes_;
 };
 
-/// The event of an operation in a group of one: there is nothing to do except to wait for all operations submitted
-/// before.
+/// The event of an operation in a group of one: there is nothing to do except to wait for operations submitted before,
+/// up to `last`, which is null if there is none.
 class AfterOthers final : public Event::Operation {
  public:
   AfterOthers(std::shared_ptr<Event::Operation> last, const std::shared_ptr<PendingResults>& results)

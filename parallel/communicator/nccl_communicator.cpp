@@ -250,6 +250,7 @@ class NcclCommunicator final : public Communicator {
   }
   std::size_t least_gather_bytes() const override { return size() == 1 ? 0 : least_bytes; }
 
+  void expect_no_failure() const override { hosts_->expect_no_failure(); }
   void barrier(const std::string& what) override { hosts_->barrier(what); }
   /// Ordered sums of device arrays use device_bucket of it; NCCL's own operations have their own buffers.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }

@@ -28,8 +28,9 @@ class DeviceWork {
     product,  ///< a matrix product or a convolution
     copy,     ///< between arrays
     fill,     ///< an array is set to one value
-    wait,     ///< a fence, a copy that fences, or a region whose name ends in "::wait"
-    region,   ///< any other region of host code
+    /// A fence, a copy that fences, or a region whose name ends in "::wait". Waits in such a region belong to it.
+    wait,
+    region,  ///< any other region of host code
   };
   struct Entry {
     Kind kind;
@@ -90,7 +91,7 @@ class DeviceWork {
   /// Adds an entry, unless it belongs to a product or a copy under way. A wait in a product is the host's all the same.
   static void add(Kind kind, std::string label, std::uint64_t bytes = 0) {
     DeviceWork& work = *current();
-    const bool is_part = work.copies_ || (work.products_ > 0 && kind != Kind::wait);
+    const bool is_part = work.copies_ || (kind == Kind::wait ? work.waits_ > 0 : work.products_ > 0);
     if (!is_part) work.entries_.push_back({kind, std::move(label), bytes});
   }
 
@@ -133,16 +134,19 @@ class DeviceWork {
     if (is_recorded()) {
       const bool is_product = parse_gemm_label(name).has_value();
       const bool waits = std::string_view(name).ends_with("::wait");
-      add(is_product ? Kind::product : waits ? Kind::wait : Kind::region, name);
-      current()->regions_.push_back(is_product);
-      if (is_product) ++current()->products_;
+      const Kind kind = is_product ? Kind::product : waits ? Kind::wait : Kind::region;
+      add(kind, name);
+      current()->regions_.push_back(kind);
+      if (kind == Kind::product) ++current()->products_;
+      if (kind == Kind::wait) ++current()->waits_;
     }
     pass_on(current()->before_.push_region, name);
   }
   static void pop_region() {
     DeviceWork& work = *current();
     if (is_recorded() && !work.regions_.empty()) {  // it is empty if the region began before this object
-      if (work.regions_.back()) --work.products_;
+      if (work.regions_.back() == Kind::product) --work.products_;
+      if (work.regions_.back() == Kind::wait) --work.waits_;
       work.regions_.pop_back();
     }
     pass_on(work.before_.pop_region);
@@ -151,8 +155,8 @@ class DeviceWork {
   const std::thread::id thread_ = std::this_thread::get_id();
   const tools::EventSet before_ = tools::get_callbacks();
   std::vector<Entry> entries_;
-  std::vector<bool> regions_;  ///< of each open region: whether it is a product
-  std::size_t products_ = 0;   ///< open regions that are products
+  std::vector<Kind> regions_;             ///< open regions
+  std::size_t products_ = 0, waits_ = 0;  ///< open regions of these kinds
   bool copies_ = false, copy_fences_ = false;
   std::string copy_label_;
 };

@@ -77,8 +77,13 @@ void TrainingStep::launch(const ExecutionSpace& space, const StepProgress& progr
 void TrainingStep::wait(const std::function<void()>& wait_for_ranks) {
   require(outstanding() > 0, "training step: no results are outstanding");
   const Kokkos::Profiling::ScopedRegion waiting("mylos::TrainingStep::wait");
-  results_[taken_ % 2].copied.wait();
-  awaited_ = taken_ + 1;
+  if (awaited_ == taken_) {
+    Results& results = results_[awaited_++ % 2];
+    results.copied.wait();
+    context_.ranks.expect_no_failure();
+    // On a host, the step ended when it was launched; the time since then belongs to the next step if there is one.
+    if (!runs_on_host || outstanding() == 1) end_seconds(results.result);
+  }
   wait_for_ranks();
 }
 
@@ -90,8 +95,6 @@ StepResult TrainingStep::take(double loss_scale) {
   const double* const losses = results.losses.data();
   result.loss = std::accumulate(losses, losses + result.sequences, 0.0) / results.weight;
   result.gradient_norm = std::sqrt(results.squares(0)) / loss_scale;
-  // On a host, the step ended when it was launched; the time since then belongs to the next step if there is one.
-  if (!runs_on_host || outstanding() == 0) end_seconds(result);
   return result;
 }
 

@@ -73,7 +73,7 @@ class TrainingStep {
   /// Returns the number of launched steps whose results are not taken: 0, 1 or 2.
   std::size_t outstanding() const { return launched_ - taken_; }
   /// Waits for the results of the oldest outstanding step, and not for its update. Then calls `wait_for_ranks`, which
-  /// may wait for exchanges that the host needs as well: the host waits once for both.
+  /// may wait for exchanges between hosts: the host waits in one place for all that it needs.
   void wait(const std::function<void()>& wait_for_ranks = [] {});
   /// Returns the results of the oldest outstanding step. Waits for them unless wait() did. `loss_scale` is the one that
   /// the device selected. All ranks get the same result except for its seconds and parts. The loss has the same bits

@@ -6,19 +6,43 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 /// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault. Usage:
 /// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME; if NAME is "kill", a signal
 /// ends it in step VALUE. ORDER is the order of sums, "tree" or "library"; with "group", which has the library's order,
-/// each step sums three arrays in one call. For values of NCCL_STAND_IN_FAULT see
+/// each step sums three arrays in one call; with "agreement", hosts exchange values during the sum of step 3, in which
+/// RANK must fail. For values of NCCL_STAND_IN_FAULT see
 /// tests/parallel/communicator/nccl_stand_in/nccl.cpp.
 namespace mylos::parallel {
 namespace {
+
+/// Begins a sum over devices, which fails on this rank, while an exchange between hosts waits for the other rank.
+/// Checks that the other rank's value is not written after the failure, and rethrows the error.
+void fail_during_an_exchange(Communicator& world, const ExecutionSpace& space, const Buffer& gradients, bool fails) {
+  const std::int64_t value = 1;
+  std::int64_t mine = value, all[2] = {};
+  if (!fails) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const Event agreement = world.all_gather(space, {&mine, 1, ElementType::int64, MemoryKind::host},
+                                           {all, 2, ElementType::int64, MemoryKind::host}, "agreement");
+  try {
+    world.all_reduce(space, gradients, "layer 3 gradients").wait(space);
+  } catch (const std::exception&) {
+    agreement.wait_for_its_end();
+    if (!fails) throw;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (all[1 - world.rank()] == value) std::fputs("an array was written after its operation had ended\n", stderr);
+    world.expect_no_failure();
+    std::fputs("the failure is not seen\n", stderr);
+    throw;
+  }
+}
 
 void exchange(Launch& launch, std::size_t killed_in, bool in_group) {
   const ExecutionSpace space;
@@ -51,6 +75,12 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
   settings.set_disable_warnings(true);
   const Kokkos::ScopeGuard kokkos(settings);
   try {
+    if (order == "agreement") {
+      const ExecutionSpace space;
+      const Vector<float> gradients("test::gradients", 1 << 16);
+      for (int step = 1; step < 3; ++step) launch.world().all_reduce(space, buffer_of(gradients), "sums").wait(space);
+      fail_during_an_exchange(launch.world(), space, buffer_of(gradients), fails);
+    }
     exchange(launch, fails && name == "kill" ? std::stoul(value) : 0, order == "group");
   } catch (const std::exception&) {
     // The arrays are freed next.

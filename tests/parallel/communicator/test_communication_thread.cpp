@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -24,8 +25,8 @@ class Told final : public QueuedOperation {
  public:
   enum class Order { wait, launch, end, fail };
 
-  explicit Told(std::string what, const void* stream = nullptr)
-      : QueuedOperation({std::move(what), 0, 0, 0}), stream_(stream) {}
+  explicit Told(std::string what, const void* stream = nullptr, bool host_memory_only = false)
+      : QueuedOperation({std::move(what), 0, 0, 0}), stream_(stream), host_memory_only_(host_memory_only) {}
 
   Progress advance() override {
     begun = true;
@@ -41,16 +42,22 @@ class Told final : public QueuedOperation {
     }
   }
   const void* stream() const override { return stream_; }
-  void stop() noexcept override { stopped = true; }
+  bool uses_host_memory_only() const override { return host_memory_only_; }
+  void stop() noexcept override {
+    stopped = true;
+    if (on_stop) on_stop();
+  }
   void give_up() noexcept override { was_done_when_given_up = done() ? 1 : 0; }
 
   std::atomic<Order> order{Order::wait};
   std::atomic<bool> begun{false};
   std::atomic<int> was_done_when_given_up{-1};
   std::atomic<bool> stopped{false};
+  std::function<void()> on_stop;
 
  private:
   const void* stream_;
+  bool host_memory_only_;
 };
 
 using Order = Told::Order;
@@ -71,6 +78,13 @@ std::vector<std::shared_ptr<Told>> submit_to(CommunicationThread& thread, std::s
     thread.submit(operations.emplace_back(std::make_shared<Told>("sum " + std::to_string(i), stream)));
   }
   return operations;
+}
+
+/// Submits an operation on host memory to `thread`.
+std::shared_ptr<Told> submit_on_host(CommunicationThread& thread) {
+  auto operation = std::make_shared<Told>("agreement", nullptr, true);
+  thread.submit(operation);
+  return operation;
 }
 
 void end_all(const std::vector<std::shared_ptr<Told>>& operations) {
@@ -110,14 +124,14 @@ TEST(CommunicationThread, LaunchesAheadOnAStreamUpToABound) {
   const auto operations = submit_to(thread, CommunicationThread::most_under_way + 2, &stream);
   for (std::size_t i = 0; i < CommunicationThread::most_under_way; ++i) {
     wait_until([&] { return operations[i]->begun.load(); });
-    wait_for_a_mistake();
+    if (i < 4) wait_for_a_mistake();
     // The previous operation has been launched, but has not ended.
     EXPECT_FALSE(operations[i + 1]->begun);
     operations[i]->order = Order::launch;
   }
   wait_for_a_mistake();
   EXPECT_FALSE(operations[CommunicationThread::most_under_way]->begun);
-  // Operations end in order.
+  // Operations end in order, also when later ones have been advanced.
   operations[1]->order = Order::end;
   wait_for_a_mistake();
   EXPECT_FALSE(operations[1]->done());
@@ -153,6 +167,62 @@ TEST(CommunicationThread, WaitsForTheEndBeforeAnotherStream) {
   thread.finish();
 }
 
+TEST(CommunicationThread, OperationsOnHostMemoryAndOnAStreamDoNotWaitForEachOther) {
+  CommunicationThread thread;
+  const int stream = 0;
+  const auto first = submit_to(thread, 1, &stream);
+  const auto on_host = submit_on_host(thread), later_on_host = submit_on_host(thread);
+  // Not even for a launch.
+  wait_until([&] { return on_host->begun.load(); });
+  wait_for_a_mistake();
+  EXPECT_FALSE(later_on_host->begun);
+  on_host->order = Order::end;
+  Event(on_host).wait_for_its_end();
+  EXPECT_FALSE(first[0]->done());
+  wait_until([&] { return later_on_host->begun.load(); });
+  const auto second = submit_to(thread, 1, &stream);
+  wait_for_a_mistake();
+  EXPECT_FALSE(second[0]->begun) << "the one before it on the stream has not been launched";
+  first[0]->order = Order::launch;
+  wait_until([&] { return second[0]->begun.load(); });
+  end_all(first);
+  end_all(second);
+  EXPECT_FALSE(later_on_host->done());
+  end_all({later_on_host});
+  thread.finish();
+}
+
+TEST(CommunicationThread, AnOperationOfNeitherKindRunsAlone) {
+  CommunicationThread thread;
+  const int stream = 0;
+  const auto on_stream = submit_to(thread, 1, &stream);
+  const auto on_host = submit_on_host(thread);
+  const auto alone = submit_to(thread, 1, nullptr);
+  on_stream[0]->order = Order::launch;
+  wait_until([&] { return on_host->begun.load(); });
+  end_all({on_host});
+  wait_for_a_mistake();
+  EXPECT_FALSE(alone[0]->begun);
+  end_all(on_stream);
+  wait_until([&] { return alone[0]->begun.load(); });
+  const auto later_on_host = submit_on_host(thread);
+  wait_for_a_mistake();
+  EXPECT_FALSE(later_on_host->begun);
+  end_all(alone);
+  wait_until([&] { return later_on_host->begun.load(); });
+  const auto alone_again = submit_to(thread, 1, nullptr);
+  wait_for_a_mistake();
+  EXPECT_FALSE(alone_again[0]->begun);
+  end_all({later_on_host});
+  wait_until([&] { return alone_again[0]->begun.load(); });
+  const auto later = submit_to(thread, 1, &stream);
+  wait_for_a_mistake();
+  EXPECT_FALSE(later[0]->begun);
+  end_all(alone_again);
+  end_all(later);
+  thread.finish();
+}
+
 TEST(CommunicationThread, AnErrorOfAnyThatIsLaunchedEndsAllAndNamesIt) {
   CommunicationThread thread;
   const int stream = 0;
@@ -167,21 +237,42 @@ TEST(CommunicationThread, AnErrorOfAnyThatIsLaunchedEndsAllAndNamesIt) {
   }
 }
 
+TEST(CommunicationThread, AFailureIsSeenBeforeOperationsAreStopped) {
+  CommunicationThread thread;
+  const auto operation = std::make_shared<Told>("sum");
+  std::string seen;
+  operation->on_stop = [&] { seen = tests::error_of([&] { thread.expect_no_failure(); }); };
+  thread.submit(operation);
+  wait_until([&] { return operation->begun.load(); });
+  thread.expect_no_failure();
+  operation->order = Order::fail;
+  Event(operation).wait_for_its_end();
+  EXPECT_THAT(seen, HasSubstr("sum: the network is down"));
+}
+
 /// Records the first running operation that the watch sees.
 class Looks final : public Watch {
  public:
   void look(const Waiting& waiting) override {
     const std::lock_guard lock(mutex_);
-    if (waiting.under_way) seen_ = waiting.name.what;
+    if (!waiting.under_way) return;
+    seen_ = waiting.name.what;
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - waiting.since).count();
   }
   std::string seen() {
     const std::lock_guard lock(mutex_);
     return seen_;
   }
+  /// Since when it was under way, at the last look.
+  double seconds() {
+    const std::lock_guard lock(mutex_);
+    return seconds_;
+  }
 
  private:
   std::mutex mutex_;
   std::string seen_;
+  double seconds_ = 0.0;
 };
 
 TEST(CommunicationThread, TheWatchSeesTheFirstThatHasNotEnded) {
@@ -196,6 +287,23 @@ TEST(CommunicationThread, TheWatchSeesTheFirstThatHasNotEnded) {
   operations[0]->order = Order::end;
   wait_until([&] { return watch.seen() == "sum 1"; });
   end_all(operations);
+  thread.finish();
+}
+
+TEST(CommunicationThread, TheWatchSeesTheOlderOfTwoKinds) {
+  Looks watch;
+  CommunicationThread thread;
+  thread.set_watch(&watch);
+  const int stream = 0;
+  const auto on_stream = submit_to(thread, 1, &stream);
+  const auto on_host = submit_on_host(thread);
+  wait_until([&] { return on_host->begun.load(); });
+  wait_until([&] { return watch.seen() == "sum 0"; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  end_all(on_stream);
+  wait_until([&] { return watch.seen() == "agreement"; });
+  EXPECT_GE(watch.seconds(), 0.15) << "the time since it began, not since the sum ended";
+  end_all({on_host});
   thread.finish();
 }
 

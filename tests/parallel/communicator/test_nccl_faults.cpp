@@ -94,6 +94,13 @@ TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
   }
 }
 
+TEST(NcclFaults, AnExchangeOfHostsBesideACallThatFailsWritesNothingAfterwards) {
+  EXPECT_THAT(errors_of_fault("call:3", "agreement"),
+              AllOf(ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal error "
+                                  "\\(stand-in: injected\\); NCCL_DEBUG=INFO"),
+                    Not(HasSubstr("an array was written")), Not(HasSubstr("not seen"))));
+}
+
 TEST(NcclFaults, AGroupThatNeverEndsEndsAtTheTimeLimit) {
   EXPECT_THAT(
       errors_of_fault("hang:3", "group"),

@@ -1,3 +1,4 @@
+#include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/communication_thread.hpp"
 #include "parallel/communicator/exchange_size.hpp"
 #include "parallel/communicator/nccl_device.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -117,6 +119,23 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
     const std::vector<double> sums(arrays[i].data(), arrays[i].data() + count);
     EXPECT_EQ(sums, std::vector<double>(count, sum_of_ones * static_cast<double>(i)));
   }
+}
+
+TEST_P(NcclOrder, HostsExchangeWhileAnOperationOnTheDeviceWaits) {
+  Fill ones{data.data()};
+  ranks->all_reduce(space, buffer, "connection").wait(space);
+  space.fence();
+  ones.may_go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  const Event before = ranks->all_reduce(space, buffer, "test");
+  const auto size = static_cast<std::int64_t>(ranks->size());
+  EXPECT_EQ(maximum(*ranks, static_cast<std::int64_t>(ranks->rank())), size - 1);
+  EXPECT_FALSE(before.done());
+  ones.may_go = true;
+  ones.may_go.notify_all();
+  before.wait(space);
+  space.fence();
+  EXPECT_EQ(std::vector<double>(data.data(), data.data() + count), std::vector<double>(count, sum_of_ones));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NcclOrder, ::testing::Bool(),
