@@ -94,10 +94,19 @@ void block_signals() {
 
 }  // namespace
 
-void QueuedOperation::wait_on_host() {
+void QueuedOperation::wait_until_finished() {
   const Kokkos::Profiling::ScopedRegion waiting("mylos::communicator::wait");
   finished_.wait(0, std::memory_order_acquire);
+}
+
+void QueuedOperation::wait_on_host() {
+  wait_until_finished();
   if (error_) std::rethrow_exception(error_);
+}
+
+void QueuedOperation::wait_for_its_end() noexcept {
+  if (!done()) wait_until_finished();
+  result_taken_ = true;
 }
 
 void QueuedOperation::take_result(const ExecutionSpace& space) {
@@ -262,7 +271,9 @@ void CommunicationThread::end(std::size_t position) {
   const UnderWay ended = std::move(under_way_[position]);
   under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(position));
   const Clock::time_point now = Clock::now();
-  if (Trace::is_on()) {
+  // Events of a trace do not overlap, so exchanges of hosts are left out while the device exchanges.
+  const auto is_on_stream = [](const UnderWay& each) { return each.operation->stream() != nullptr; };
+  if (Trace::is_on() && (is_on_stream(ended) || std::ranges::none_of(under_way_, is_on_stream))) {
     Trace::add(TraceLane::communication, "exchange " + ended.operation->name().what, std::max(ended.since, traced_),
                now);
     traced_ = now;

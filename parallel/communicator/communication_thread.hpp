@@ -58,10 +58,7 @@ class QueuedOperation : public Event::Operation {
   void take_result(const ExecutionSpace& space);
   bool done() override { return finished_.load(std::memory_order_acquire) != 0; }
   /// Waits without bringing the result back; the result is lost.
-  void wait_for_its_end() noexcept override {
-    finished_.wait(0, std::memory_order_acquire);
-    result_taken_ = true;
-  }
+  void wait_for_its_end() noexcept override;
   /// Returns true if the operation ended with an error. Valid only when it is done.
   bool failed() const { return error_ != nullptr; }
   /// Wakes the waiting threads. They throw `error` unless it is null.
@@ -72,6 +69,8 @@ class QueuedOperation : public Event::Operation {
   virtual void write_back(const ExecutionSpace&) {}
 
  private:
+  void wait_until_finished();
+
   OperationName name_;
   std::atomic<int> finished_{0};
   bool result_taken_ = false;  ///< used only by the waiting thread
@@ -165,7 +164,7 @@ class CommunicationThread {
   OperationName name_;               ///< the first operation under way, or the last one if there is none
   Clock::time_point first_since_;    ///< since when it is the first one of its kind, or since the end of the last one
   Clock::time_point looked_, advanced_all_;
-  Clock::time_point traced_;  ///< end of the last event of a trace, whose events do not overlap
+  Clock::time_point traced_;  ///< end of the last traced operation
   std::thread thread_;
 };
 

@@ -28,6 +28,9 @@ class AllOf final : public Event::Operation {
   void wait_for_its_end() noexcept override {
     for (const auto& operation : operations_) operation->wait_for_its_end();
   }
+  void discard(const ExecutionSpace& space) override {
+    for (const auto& operation : operations_) operation->discard(space);
+  }
 
  private:
   std::vector<std::shared_ptr<Event::Operation>> operations_;

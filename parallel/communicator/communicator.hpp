@@ -58,6 +58,8 @@ class Event {
     virtual bool done() = 0;
     /// See Event::wait_for_its_end.
     virtual void wait_for_its_end() noexcept = 0;
+    /// See Event::discard.
+    virtual void discard(const ExecutionSpace&) { wait_for_its_end(); }
   };
 
   /// An event of an operation that is already done.
@@ -76,6 +78,12 @@ class Event {
   /// overwritten. The result may be lost unless wait() was called before.
   void wait_for_its_end() const noexcept {
     if (operation_) operation_->wait_for_its_end();
+  }
+
+  /// Makes later launches on `space`, and later operations, come after this operation. The result may be lost unless
+  /// wait() was called before. On a device it may return before the operation is done.
+  void discard(const ExecutionSpace& space) const {
+    if (operation_) operation_->discard(space);
   }
 
  private:

@@ -22,7 +22,8 @@ MpiGroup make_mpi_group(MPI_Comm communicator);
 class MpiMessages {
  public:
   MpiMessages() = default;
-  /// Cancels messages under way: nothing is received any more, and what was to be sent may not arrive.
+  /// Cancels messages under way, on the thread that calls MPI. After it their memory is not used any more, unless
+  /// another rank has died while it was exchanging a long message.
   ~MpiMessages();
   MpiMessages(const MpiMessages&) = delete;
   MpiMessages& operator=(const MpiMessages&) = delete;

@@ -180,8 +180,9 @@ Progress NcclOperation::advance() {
 
 void NcclOperation::give_up() noexcept {
   // After a failure the memory of the arrays may be freed, so wait until the device has ended.
-  const cudaStream_t stream = link_->device()->stream();
-  if (begun_) wait_a_while([stream] { return !is_pending(cudaStreamQuery(stream)); });
+  NcclDevice& device = *link_->device();
+  const auto has_ended = [&] { return !is_pending(cudaStreamQuery(device.stream())); };
+  if (begun_ && !device.is_stuck() && !wait_a_while(has_ended)) device.note_stuck();
   set(Stage::given_up);
 }
 

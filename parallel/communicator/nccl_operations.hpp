@@ -94,6 +94,7 @@ class NcclOperation final : public QueuedOperation {
   void give_up() noexcept override;
   /// Returns when all steps have been launched; later launches on `space` wait for them on the device.
   void wait(const ExecutionSpace& space) override;
+  void discard(const ExecutionSpace& space) override { wait(space); }
 
  private:
   enum class Stage : int { launching, launched, given_up };

@@ -34,9 +34,9 @@ ParameterGatherer::~ParameterGatherer() {
   for (const Memory& memory : memory_) memory.gathered.wait_for_its_end();
 }
 
-void ParameterGatherer::invalidate() {
-  slots_.clear([this](std::size_t slot) {
-    memory_[slot].gathered.wait_for_its_end();  // it gathers outdated values
+void ParameterGatherer::invalidate(const ExecutionSpace& space) {
+  slots_.clear([this, &space](std::size_t slot) {
+    memory_[slot].gathered.discard(space);  // it gathers outdated values
     store_.give_values(slots_.unit_in(slot), {});
   });
 }

@@ -220,7 +220,7 @@ class WholeValuesStrategy : public SlicedStrategy {
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
       // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, as are
       // those of the units that were exchanged with it, and the optimizer has written to the same memory.
-      gathered_[unit].wait_for_its_end();
+      gathered_[unit].discard(space);
       batch.add(unit, store_.value_memory(unit).size());
     }
     batch.flush();
@@ -329,7 +329,7 @@ class FullyShardedStrategy final : public SlicedStrategy {
   void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
   void sync_parameters(const ExecutionSpace& space) override {
-    values_.invalidate();
+    values_.invalidate(space);
     values_.prefetch(space);
   }
 

@@ -186,6 +186,26 @@ void for_each_step(const std::function<void(const std::string& model, const Devi
   }
 }
 
+TEST(DeviceWork, WaitsForRanksInThePlaceOfTheResults) {
+  const std::vector<ShapedModel> models = shaped_models();
+  ShapedRun run(models.front(), default_gemm_provider());
+  ASSERT_EQ(run.step.outstanding(), 1u);
+  std::size_t calls = 0;
+  {
+    const DeviceWork work;
+    run.step.wait([&] { ++calls; });
+    EXPECT_TRUE(train::is_finite(run.step.take(1.0)));
+    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::wait"));
+  }
+  EXPECT_EQ(calls, 1u);
+  EXPECT_THROW(run.step.wait(), std::invalid_argument);
+  run.run(3);
+  const auto fail = [] { throw std::runtime_error("a rank is gone"); };
+  EXPECT_THROW(run.step.wait(fail), std::runtime_error);
+  EXPECT_TRUE(train::is_finite(run.step.take(1.0)));
+  EXPECT_EQ(run.step.outstanding(), 0u);
+}
+
 /// For losses and norm of the step before, after a step and its update were launched: the device decides on it.
 TEST(DeviceWork, TheHostWaitsForTheStepBeforeAfterTheUpdate) {
   for_each_step([](const std::string& model, const DeviceWork& work) {

@@ -85,6 +85,23 @@ TEST_P(NcclOrder, AnEndIsNotToldBeforeTheMemoryIsFree) {
   EXPECT_EQ(std::vector<double>(data.data(), data.data() + count), std::vector<double>(count, sum_of_ones));
 }
 
+TEST_P(NcclOrder, ADiscardedOperationPrecedesLaterLaunchesAndTheHostDoesNotWait) {
+  Fill ones{data.data()};
+  Copy sums{data.data()};
+  ranks->all_reduce(space, buffer, "connection").wait(space);
+  space.fence();
+  ones.may_go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  const Event event = ranks->all_reduce(space, buffer, "test");
+  event.discard(space);
+  EXPECT_FALSE(event.done());
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), copy, &sums), cudaSuccess);
+  ones.may_go = true;
+  ones.may_go.notify_all();
+  space.fence();
+  EXPECT_EQ(sums.to, std::vector<double>(count, sum_of_ones));
+}
+
 template <class Condition>
 void wait_until(const Condition& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
