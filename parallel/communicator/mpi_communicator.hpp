@@ -41,7 +41,7 @@ struct MpiContext {
   ImageMemory images;
   std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
   bool has_stream = false;  ///< device arrays are exchanged on a stream
-  /// The last submitted operations; they expire when nobody holds their events.
+  /// The last operation without a stream, and the last one on the stream. Each is gone when nobody holds its event.
   std::weak_ptr<QueuedOperation> last_without_stream, last_on_stream;
   std::vector<MPI_Comm> made;  ///< communicators created by splits; freed when no thread uses them any more
   CommunicationThread thread;

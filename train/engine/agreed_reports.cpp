@@ -3,8 +3,6 @@
 #include "core/base/error.hpp"
 #include "parallel/communicator/file_work.hpp"
 
-#include <Kokkos_Profiling_ScopedRegion.hpp>
-
 #include <array>
 #include <utility>
 
@@ -43,12 +41,10 @@ void AgreedReports::wait_for_ranks() {
 RankRequests AgreedReports::end_agreement(const RankRequests& own) {
   if (ranks_.size() == 1) {
     pending_.reset();
+    most_.clear();
     begin_agreement(own);
-    wait_for_ranks();  // returns at once
-  } else if (most_.empty()) {
-    const Kokkos::Profiling::ScopedRegion waiting("mylos::AgreedReports::wait");
-    wait_for_ranks();
   }
+  if (most_.empty()) wait_for_ranks();
   pending_.reset();
   const std::vector<std::int64_t> most = std::exchange(most_, {});
   if (most[0] == failed) {

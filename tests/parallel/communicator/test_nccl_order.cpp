@@ -51,6 +51,18 @@ class NcclOrder : public ::testing::TestWithParam<bool> {
     if (ranks->size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   }
 
+  /// Connects the ranks, then launches a kernel that waits for release().
+  void hold(Fill& kernel) {
+    ranks->all_reduce(space, buffer, "connection").wait(space);
+    space.fence();
+    kernel.may_go = false;
+    ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &kernel), cudaSuccess);
+  }
+  static void release(Fill& kernel) {
+    kernel.may_go = true;
+    kernel.may_go.notify_all();
+  }
+
   std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(GetParam());
   ExecutionSpace space;
   Vector<double> data{"test::data", count};
@@ -88,16 +100,12 @@ TEST_P(NcclOrder, AnEndIsNotToldBeforeTheMemoryIsFree) {
 TEST_P(NcclOrder, ADiscardedOperationPrecedesLaterLaunchesAndTheHostDoesNotWait) {
   Fill ones{data.data()};
   Copy sums{data.data()};
-  ranks->all_reduce(space, buffer, "connection").wait(space);
-  space.fence();
-  ones.may_go = false;
-  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  ASSERT_NO_FATAL_FAILURE(hold(ones));
   const Event event = ranks->all_reduce(space, buffer, "test");
   event.discard(space);
   EXPECT_FALSE(event.done());
   ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), copy, &sums), cudaSuccess);
-  ones.may_go = true;
-  ones.may_go.notify_all();
+  release(ones);
   space.fence();
   EXPECT_EQ(sums.to, std::vector<double>(count, sum_of_ones));
 }
@@ -140,16 +148,12 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
 
 TEST_P(NcclOrder, HostsExchangeWhileAnOperationOnTheDeviceWaits) {
   Fill ones{data.data()};
-  ranks->all_reduce(space, buffer, "connection").wait(space);
-  space.fence();
-  ones.may_go = false;
-  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  ASSERT_NO_FATAL_FAILURE(hold(ones));
   const Event before = ranks->all_reduce(space, buffer, "test");
   const auto size = static_cast<std::int64_t>(ranks->size());
   EXPECT_EQ(maximum(*ranks, static_cast<std::int64_t>(ranks->rank())), size - 1);
   EXPECT_FALSE(before.done());
-  ones.may_go = true;
-  ones.may_go.notify_all();
+  release(ones);
   before.wait(space);
   space.fence();
   EXPECT_EQ(std::vector<double>(data.data(), data.data() + count), std::vector<double>(count, sum_of_ones));
