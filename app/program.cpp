@@ -14,6 +14,7 @@
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/signals.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -116,6 +117,7 @@ int run_program(const std::vector<std::string>& words) {
   std::signal(SIGCHLD, SIG_DFL);
   train::bound_heaps();
   try {
+    start_signal_thread();
     const int exit_code = dispatch(words);
     flush_output();
     return exit_code;

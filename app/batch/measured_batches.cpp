@@ -48,7 +48,7 @@ class RowReporter final : public train::Reporter {
     }
     last_loss = report.loss;
     // Ends the run like a job scheduler would. The run has no directory, so nothing is written.
-    if (report.step == steps_ && ends_) std::raise(SIGUSR1);
+    if (report.step == steps_ && ends_) SignalGuard::receive(SIGUSR1);
   }
 
   double loss = 0.0, last_loss = 0.0;

@@ -4,7 +4,20 @@
 #include <string>
 
 /// Signals that end a run: at the end of a step or, if no step is running, at once. Handlers save nothing.
+///
+/// A handler must not run in a thread that computes: oneDNN's float products for AVX2 keep the stack pointer in memory
+/// of the heap, and the system would write the handler's frame there.
 namespace mylos {
+
+/// Starts a thread in which the handlers of SIGINT, SIGTERM, SIGUSR1 and of other signals to the process run, and
+/// blocks these signals in the calling thread and in all threads started afterwards. Call it once, before any library
+/// starts a thread. Signals from profilers (SIGPROF, real-time signals) and errors (SIGSEGV) stay where they occur.
+/// Errors: std::runtime_error if the thread cannot be started.
+void start_signal_thread();
+
+/// Returns the signals that were blocked before start_signal_thread(), which child processes should inherit; null if it
+/// was not called.
+const sigset_t* inherited_signal_mask();
 
 /// Saves the handlers of SIGINT, SIGTERM and SIGUSR1, and restores them on destruction.
 class PreviousHandlers {
@@ -40,6 +53,9 @@ class SignalGuard {
 
   /// Returns the first signal received since the outermost guard was constructed, or 0.
   int received() const;
+
+  /// Ends the run as if the process had received `signal`. Only while a guard lives.
+  static void receive(int signal);
 
  private:
   PreviousHandlers previous_;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/signals.hpp"
 
 extern char** environ;
 
@@ -73,18 +73,13 @@ class Input {
 
 /// Starts the program with the given standard input, output and error.
 pid_t start(const std::vector<std::string>& arguments, const Input& input, const Pipe& output, const Pipe& errors) {
-  std::vector<char*> pointers;
-  for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, input.descriptor(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, errors.write_end(), STDERR_FILENO);
-  pid_t process = 0;
-  const int code = ::posix_spawnp(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) fail(fmt::format("{} cannot be run: {}", arguments[0], std::strerror(code)));
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, input.descriptor(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, output.write_end(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, errors.write_end(), STDERR_FILENO);
+  const pid_t process = spawn_process(arguments, files);
+  ::posix_spawn_file_actions_destroy(&files);
   return process;
 }
 
@@ -130,6 +125,23 @@ ProcessResult run_process(const std::vector<std::string>& arguments, std::string
   read_both(output.read_end(), result.output, errors.read_end(), result.errors);
   result.exit_code = wait_for(process, arguments.front());
   return result;
+}
+
+pid_t spawn_process(const std::vector<std::string>& arguments, const posix_spawn_file_actions_t& files) {
+  std::vector<char*> pointers;
+  for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  if (const sigset_t* mask = inherited_signal_mask(); mask != nullptr) {
+    ::posix_spawnattr_setsigmask(&attributes, mask);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  }
+  pid_t process = 0;
+  const int code = ::posix_spawnp(&process, pointers[0], &files, &attributes, pointers.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  if (code != 0) fail(fmt::format("{} cannot be run: {}", arguments[0], std::strerror(code)));
+  return process;
 }
 
 std::string last_line(const std::string& text) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <spawn.h>
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,10 @@ struct ProcessResult {
 /// cannot be started ("python3 cannot be run: No such file or directory"), or if the system does not keep its exit
 /// code.
 ProcessResult run_process(const std::vector<std::string>& arguments, std::string_view input = {});
+
+/// Starts arguments[0], found in PATH, with these arguments and file actions, and with the signals blocked that were
+/// blocked when this program started. Errors: as above.
+pid_t spawn_process(const std::vector<std::string>& arguments, const posix_spawn_file_actions_t& files);
 
 /// Returns the last non-blank line of `text`; empty if there is none.
 std::string last_line(const std::string& text);

@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 #include <stdexcept>
 #include <utility>
@@ -85,13 +84,6 @@ class Pause {
   nanoseconds poll_{0};         ///< average cost of a poll
 };
 
-/// Blocks all signals in this thread: the compute thread handles them.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
-
 }  // namespace
 
 void QueuedOperation::wait_until_finished() {
@@ -158,7 +150,6 @@ void CommunicationThread::join() {
 }
 
 void CommunicationThread::run() {
-  block_signals();
   ::pthread_setname_np(::pthread_self(), "mylos-ranks");
   // Keep sleeps short: the system's default timer slack adds 50 us.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);

@@ -1,4 +1,5 @@
 #include "core/kernels/gemm.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/family.hpp"
@@ -278,6 +279,65 @@ TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
     const ProgramRun run = running.wait();
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     EXPECT_FALSE(parallel::resolve_checkpoint(output).empty());
+  }
+}
+
+struct Waiting : RankRuns {
+  using RankRuns::wait_for_file;
+};
+
+// oneDNN's float products for AVX2 keep the stack pointer in memory of the heap, where the frame of a handler would go.
+TEST(FaultsOfOneProcess, StopsInTheMiddleOfProductsKeepTheBits) {
+  const std::vector<std::string> providers = gemm_providers();
+  if (std::ranges::find(providers, "onednn") == providers.end()) GTEST_SKIP() << "a build without oneDNN";
+  fs::path model;
+  try {
+    model = data::resolve_model("minilm");
+  } catch (const std::exception&) {
+    GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
+  }
+  const TemporaryDirectory directory;
+  const EnvironmentVariable older("ONEDNN_MAX_CPU_ISA", "AVX2"),
+      cache("XDG_CACHE_HOME", (directory / "cache").string());
+  const auto words = [&](const fs::path& output) {
+    return Words{"train",
+                 "--model",
+                 model,
+                 "--train",
+                 source_dir() / "examples/squad/train.json",
+                 "--output",
+                 output,
+                 "--train-limit",
+                 "24",
+                 "--batch",
+                 "2",
+                 "--steps",
+                 "12",
+                 "--gemm",
+                 "onednn"};
+  };
+  const fs::path whole = directory / "whole", stopped = directory / "stopped";
+  const ProgramRun reference = run_mylos(words(whole));
+  ASSERT_EQ(reference.exit_code, 0) << reference.errors;
+  std::mt19937 random(std::random_device{}());
+  const std::size_t stops = std::getenv("MYLOS_FAULT_ROUNDS") == nullptr ? 3 : rounds() / 10;
+  for (std::size_t round = 0; round < stops; ++round) {
+    RunningProgram running(words(stopped));
+    Waiting::wait_for_file(stopped / "metrics.jsonl");
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(std::uniform_real_distribution<double>(0.0, 0.5)(random)));
+    // The first signal ends the run after its step; the others meet more of the products until then.
+    for (int signals = 0; signals < 500; ++signals) {
+      running.send(SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+    const ProgramRun run = running.wait();
+    EXPECT_THAT(run.exit_code, AnyOf(85, 0)) << run.errors;
+    const ProgramRun rest = run_mylos(words(stopped));
+    EXPECT_EQ(rest.exit_code, 0) << rest.errors;
+    EXPECT_EQ(losses_of(stopped), losses_of(whole));
+    EXPECT_EQ(read_file(stopped / "last" / "model.safetensors"), read_file(whole / "last" / "model.safetensors"));
+    fs::remove_all(stopped);
   }
 }
 

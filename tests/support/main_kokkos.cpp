@@ -1,3 +1,4 @@
+#include "core/base/signals.hpp"
 #include "core/tool_fences.hpp"
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@ Kokkos::ScopeGuard start_kokkos(int& argc, char** argv) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (::testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();  // ctest lists tests often; this needs no threads
+  mylos::start_signal_thread();
   const Kokkos::ScopeGuard kokkos = start_kokkos(argc, argv);
   return RUN_ALL_TESTS();
 }

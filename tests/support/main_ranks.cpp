@@ -1,3 +1,4 @@
+#include "core/base/signals.hpp"
 #include "core/device.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (::testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
   try {
+    mylos::start_signal_thread();
     mylos::tests::launched.emplace();
     const int exit_code = mylos::tests::run();
     mylos::tests::launched.reset();

@@ -1,11 +1,11 @@
 #include "tests/support/process.hpp"
 
+#include "core/base/subprocess.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +13,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
-
-extern char** environ;
 
 namespace mylos::tests {
 namespace {
@@ -32,21 +29,16 @@ int wait_for(pid_t process, rusage& usage) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-pid_t spawn(std::vector<std::string> words, const std::filesystem::path& input, const std::filesystem::path& output,
-            const std::filesystem::path& errors) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& input,
+            const std::filesystem::path& output, const std::filesystem::path& errors) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   constexpr int writing = O_WRONLY | O_CREAT | O_TRUNC;
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), writing, 0600);
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), writing, 0600);
-  pid_t process = 0;
-  const int code = ::posix_spawn(&process, arguments.front(), &files, nullptr, arguments.data(), environ);
+  const pid_t process = spawn_process(words, files);
   ::posix_spawn_file_actions_destroy(&files);
-  if (code != 0) throw std::runtime_error("cannot run " + words.front() + ": " + std::strerror(code));
   return process;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/signals.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/worst.hpp"
@@ -47,7 +48,7 @@ class OutcomeRecorder final : public train::Reporter {
  public:
   OutcomeRecorder(RunOutcome& outcome, std::size_t last_step) : outcome_(outcome), last_step_(last_step) {}
   void launch(std::size_t step) override {
-    if (step == last_step_) std::raise(SIGUSR1);
+    if (step == last_step_) SignalGuard::receive(SIGUSR1);
   }
   void step(const train::StepReport& report) override {
     outcome_.losses.push_back(report.loss);

@@ -7,12 +7,10 @@
 #include "train/monitor/gpu_record.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -106,21 +104,7 @@ std::unique_ptr<AppendFile> open_record_file(const fs::path& run, const std::str
   return file;
 }
 
-/// Blocks all signals in threads created during its lifetime.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_{};
-};
+;
 
 }  // namespace
 
@@ -219,7 +203,6 @@ GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlacement> place
     if (work->meters.empty()) {
       if (work->nvml.find(placements[rank].device) == nullptr) obstacle_ = "NVML does not show them to this process";
     } else {
-      const BlockedSignals blocked;
       work->thread = std::thread([work] { work->run(); });
       work_ = std::move(work);
     }

@@ -2,13 +2,19 @@
 
 #include "core/base/signals.hpp"
 
+#include "tests/support/temporary.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -19,7 +25,12 @@ namespace {
 template <class Action>
 int status_of_child(Action&& action) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(action());
+  if (child == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // this program's threads block signals
+    ::_exit(action());
+  }
   int status = 0;
   ::waitpid(child, &status, 0);
   return status;
@@ -140,6 +151,34 @@ TEST(PromptEnd, LeavesSignalsToAGuardWhileThatLives) {
     return 2;
   });
   EXPECT_TRUE(exited_with(status, 85)) << status;
+}
+
+std::atomic<pid_t> handling_thread = 0;
+
+TEST(SignalThread, RunsTheHandlersOfEveryThread) {
+  const PreviousHandlers handlers([](int) { handling_thread = ::gettid(); });
+  std::set<pid_t> threads;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    handling_thread = 0;
+    ::kill(::getpid(), signal);
+    while (handling_thread == 0) ::usleep(100);
+    threads.insert(handling_thread);
+  }
+  ASSERT_EQ(threads.size(), 1u);
+  std::size_t others = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (entry.path().filename() == std::to_string(*threads.begin())) continue;
+    const std::string status = tests::read_file(entry.path() / "status");
+    const std::uint64_t blocked = std::stoull(status.substr(status.find("SigBlk:") + 7), nullptr, 16);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGUSR2, SIGALRM, SIGCHLD, SIGURG}) {
+      EXPECT_EQ(blocked >> (signal - 1) & 1, 1u) << "thread " << entry.path() << ", signal " << signal;
+    }
+    for (const int signal : {SIGPROF, SIGSEGV, SIGTSTP}) {
+      EXPECT_EQ(blocked >> (signal - 1) & 1, 0u) << "thread " << entry.path() << ", signal " << signal;
+    }
+    ++others;
+  }
+  EXPECT_GE(others, 1u);
 }
 
 TEST(ExitCodeOf, IsWhatJobScriptsExpect) {

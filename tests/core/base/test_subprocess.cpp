@@ -35,6 +35,10 @@ TEST(Subprocess, StandardInputIsWhatWasGiven) {
   EXPECT_EQ(run_process({"cat"}, text).output, text);
 }
 
+TEST(Subprocess, BlocksTheSignalsThatWereBlockedWhenThisProgramStarted) {
+  EXPECT_EQ(run_process({"grep", "SigBlk", "/proc/self/status"}).output, "SigBlk:\t0000000000000000\n");
+}
+
 TEST(Subprocess, ASignalIsAnExitCode) { EXPECT_EQ(run_process({"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9); }
 
 TEST(Subprocess, AnExitCodeThatTheSystemDoesNotKeepIsNotSuccess) {

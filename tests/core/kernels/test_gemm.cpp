@@ -1,5 +1,6 @@
 #include "core/kernels/gemm.hpp"
 
+#include "core/base/signals.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/core/kernels/provider_name.hpp"
@@ -10,9 +11,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 namespace mylos {
 namespace {
@@ -166,6 +172,48 @@ TEST_P(GemmProviders, GivesTheSameBitsTwice) {
     gemm.operator()<bfloat16, float>(space, Transpose::no, a, Transpose::yes, b, 0.0f, c);
   }
   EXPECT_TRUE(same_bits(once, twice));
+}
+
+/// Sends this process a signal every 200 us while it lives.
+class SignalRain {
+ public:
+  ~SignalRain() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  const SignalGuard guard_;
+  std::thread thread_{[this] {
+    while (!ends_) {
+      ::kill(::getpid(), SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }};
+};
+
+// oneDNN's float products for AVX2 keep the stack pointer in memory of the heap.
+TEST_P(GemmProviders, KeepTheirBitsUnderSignals) {
+  const ExecutionSpace space;
+  const Gemm gemm(GetParam());
+  const std::size_t m = 384, n = 768, k = 768;
+  const auto a = device_matrix<float>(random_values(m * k, 1), m, k);
+  const auto b = device_matrix<float>(random_values(k * n, 2), k, n),
+             b_transposed = device_matrix<float>(random_values(k * n, 2), n, k);
+  const Matrix<float> once("test::once", m, n), again("test::again", m, n);
+  for (const Transpose transpose : {Transpose::no, Transpose::yes}) {
+    const auto multiply = [&](const Matrix<float>& c) {
+      gemm.operator()<float, float>(space, Transpose::no, a, transpose, transpose == Transpose::no ? b : b_transposed,
+                                    0.0f, c);
+    };
+    multiply(once);
+    const SignalRain rain;
+    for (int round = 0; round < 40; ++round) {
+      multiply(again);
+      ASSERT_TRUE(same_bits(once, again)) << "round " << round;
+    }
+  }
 }
 
 TEST_P(GemmProviders, AllocatesNothingAtSmallerSizesOnceWarm) {

@@ -1,6 +1,7 @@
 // An interrupted and resumed run gives the same numbers as an uninterrupted one, bit for bit, for models other than
 // BERT.
 
+#include "core/base/signals.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
@@ -79,7 +80,7 @@ class Resume : public ::testing::Test {
     uninterrupted.run({&whole});
     config.output = directory_ / "run";
     first.at = stop - 1;  // when it is reported, the next step has been launched
-    first.action = [] { std::raise(SIGUSR1); };
+    first.action = [] { mylos::SignalGuard::receive(SIGUSR1); };
     {
       train::Trainer trainer(config, task);
       const train::RunResult result = trainer.run({&first});

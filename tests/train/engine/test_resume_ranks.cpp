@@ -1,5 +1,6 @@
 // A run that is interrupted in one mode and resumed in another, on other numbers of ranks, gives the expected losses.
 
+#include "core/base/signals.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -220,7 +221,7 @@ class LastRankReporter final : public train::Reporter {
   void step(const train::StepReport& report) override {
     if (report.step != 3 || world().rank() + 1 < world().size()) return;
     if (signal_ == 0) throw std::runtime_error("the disk is full");
-    std::raise(signal_);
+    SignalGuard::receive(signal_);
   }
 
  private:
@@ -311,7 +312,7 @@ TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
     const bool is_last = world().rank() + 1 == world().size();
     std::size_t evaluated = 0;
     const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) {
-      if (++evaluated == 2 && is_last) std::raise(SIGTERM);
+      if (++evaluated == 2 && is_last) SignalGuard::receive(SIGTERM);
     }};
     ObservedTask observed(task, observer);
     Log log;

@@ -128,7 +128,7 @@ struct Stopper {
     if (batches > at && evaluation) ++evaluated_after;
     if (batches == at) {
       steps_before = last_step(output);
-      std::raise(SIGTERM);
+      SignalGuard::receive(SIGTERM);
     }
     ++batches;
   }
@@ -176,7 +176,7 @@ TEST_F(TrainingLoop, ASignalInAStepIsNotFollowedByItsEvaluation) {
   config_.evaluate_on_start = false;
   const train::RunResult stopped = start({.on_training_batch =
                                               [&] {
-                                                if (++trained == 3) std::raise(SIGUSR1);
+                                                if (++trained == 3) SignalGuard::receive(SIGUSR1);
                                               },
                                           .on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluated; }});
   EXPECT_EQ(stopped.signal, SIGUSR1);
@@ -188,7 +188,7 @@ TEST_F(TrainingLoop, ASignalInTheFirstStepIsFollowedByNoOther) {
   config_.evaluate_on_start = false;
   std::size_t batches = 0;
   const train::RunResult stopped = start({.on_training_batch = [&] {
-    if (++batches == 1) std::raise(SIGUSR1);
+    if (++batches == 1) SignalGuard::receive(SIGUSR1);
   }});
   EXPECT_EQ(stopped.signal, SIGUSR1);
   EXPECT_EQ(stopped.steps, 1u);
@@ -199,7 +199,7 @@ TEST_F(TrainingLoop, AStopInAnEvaluationLeavesItDue) {
   std::size_t evaluated = 0;
   // The fourth batch after step 3, and then the second to last one of the last evaluation.
   const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) {
-    if (++evaluated == 14 || evaluated == 43) std::raise(SIGTERM);
+    if (++evaluated == 14 || evaluated == 43) SignalGuard::receive(SIGTERM);
   }};
   EXPECT_EQ(start(observer).steps, 3u);
   EXPECT_EQ(evaluated, 14u);
@@ -214,7 +214,7 @@ TEST_F(TrainingLoop, AStopInAnEvaluationLeavesItDue) {
 
 TEST_F(TrainingLoop, AStopBeforeStep1SavesStep0) {
   const TaskObserver observer = {.on_evaluation_batch = [](std::size_t index, Batch&) {
-    if (index == 2) std::raise(SIGTERM);
+    if (index == 2) SignalGuard::receive(SIGTERM);
   }};
   const train::RunResult stopped = start(observer);
   EXPECT_EQ(stopped.signal, SIGTERM);
@@ -228,14 +228,14 @@ TEST_F(TrainingLoop, AStopBeforeStep1SavesStep0) {
 TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
   {
     const SignalGuard signals;
-    std::raise(SIGUSR1);
+    SignalGuard::receive(SIGUSR1);
     EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
   }
   EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000000.h5");
   const fs::file_time_type written = fs::last_write_time(parallel::resolve_checkpoint(config_.output));
   {
     const SignalGuard signals;  // again: existing files are not rewritten
-    std::raise(SIGUSR1);
+    SignalGuard::receive(SIGUSR1);
     EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
   }
   EXPECT_EQ(fs::last_write_time(parallel::resolve_checkpoint(config_.output)), written);
@@ -251,10 +251,10 @@ TEST_F(TrainingLoop, EvaluationsMayBeEpochsApart) {
 }
 
 TEST_F(TrainingLoop, ASignalAfterTheLastEvaluationEndsACompleteRun) {
-  EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, SIGTERM) << "the first of three";
+  EXPECT_EQ(start({.on_results = [] { SignalGuard::receive(SIGTERM); }}).signal, SIGTERM) << "the first of three";
   config_.evaluate_every = 100;  // only the last step
   config_.output = directory_ / "other";
-  EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, 0);
+  EXPECT_EQ(start({.on_results = [] { SignalGuard::receive(SIGTERM); }}).signal, 0);
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
 }
 
@@ -450,7 +450,7 @@ class FirstUpdate final : public train::Reporter {
   void step(const train::StepReport& report) override {
     if (report.skipped || step_ != 0) return;
     step_ = report.step;
-    if (stops_) std::raise(SIGTERM);
+    if (stops_) SignalGuard::receive(SIGTERM);
   }
   std::size_t step() const { return step_; }
 

@@ -8,11 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 /// Uses the tests' own library; no GPU is queried.
@@ -236,34 +234,6 @@ TEST_F(GpuMonitorTest, AnExceptionBesideItEndsTheThreadToo) {
             }),
             "the run failed");
   EXPECT_GE(samples(), 1u);
-}
-
-/// Returns the threads of this process, and the mask of the signals that each blocks.
-std::map<std::string, std::uint64_t> blocked_signals() {
-  std::map<std::string, std::uint64_t> blocked;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::istringstream lines(tests::read_file(entry.path() / "status"));
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("SigBlk:")) blocked[entry.path().filename()] = std::stoull(line.substr(7), nullptr, 16);
-    }
-  }
-  return blocked;
-}
-
-TEST_F(GpuMonitorTest, SignalsAreLeftToTheRunsOwnThreads) {
-  const auto before = blocked_signals();
-  const auto monitor = watch(0);
-  const auto with_it = blocked_signals();
-  EXPECT_EQ(with_it.size(), before.size() + 1);
-  for (const auto& [thread, blocked] : with_it) {
-    if (const auto known = before.find(thread); known != before.end()) {
-      EXPECT_EQ(blocked, known->second) << "as before";
-      continue;
-    }
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
-      EXPECT_EQ(blocked >> (signal - 1) & 1, 1u) << signal;
-    }
-  }
 }
 
 TEST(GpuSampleInterval, GrowsSoThatManyNodesDoNotWriteMore) {
