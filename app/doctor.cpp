@@ -12,6 +12,7 @@
 #include "core/base/process.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/walltime.hpp"
+#include "core/base/watchdog.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
@@ -92,6 +93,7 @@ class Doctor {
 
  private:
   double limit() const { return checks_.limit(); }
+  double whole_limit() const { return 8.0 * limit() + 60.0; }
   void print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const;
   int report_alone(Findings findings, const Finding& more) const;
   int look_together(Findings findings, std::vector<std::size_t> first_of_node);
@@ -264,7 +266,7 @@ int Doctor::run() {
   try {
     const Watchdog starting(limit(),
                             late("MPI's start", "use a launcher that matches it (srun --mpi=pmix, or its own mpirun)"));
-    runtime_ = parallel::make_rank_runtime();
+    runtime_ = parallel::make_rank_runtime(Seconds(whole_limit()));  // the watchdogs here report earlier
   } catch (const std::exception& error) {
     return report_alone(std::move(findings), {Level::error, "MPI", error.what()});
   }
@@ -281,7 +283,7 @@ int Doctor::run() {
   }
   // Processes that each believe to be the only one: only the launcher's first process prints.
   if (runtime_->size() == 1 && launched_rank() != 0) return failure;
-  const Watchdog whole(8.0 * limit() + 60.0, [this] { leave_with("doctor did not finish"); });
+  const Watchdog whole(whole_limit(), [this] { leave_with("doctor did not finish"); });
   int exit_code = failure;
   try {
     exit_code = look_together(std::move(findings), std::move(first_of_node));
@@ -290,7 +292,7 @@ int Doctor::run() {
   }
   {
     const Watchdog ending(limit(), [this] { leave_with("other ranks do not reach MPI_Finalize"); });
-    runtime_->finish();
+    runtime_->finish(exit_code);
   }
   if (checks_.has_left_threads()) leave(exit_code);
   return exit_code;

@@ -2,6 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/task_choice.hpp"
 #include "app/options/words.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/exit_codes.hpp"
@@ -69,7 +70,7 @@ int run_command(const Command& command, std::span<const std::string> words) {
   // where MPI cannot start. Without the names of options, every word that may ask for help counts.
   if (command.name == "train" && parallel::is_launched(parallel::process_environment) &&
       !read_words({}, words, TruthWords::values).help) {
-    return run_launched_train([&] { return parse_arguments(command, words); });
+    return run_launched_train(collective_timeout_in(words), [&] { return parse_arguments(command, words); });
   }
   const Arguments arguments = parse_arguments(command, words);
   if (arguments.help) {

@@ -10,8 +10,9 @@ namespace mylos::app {
 // One file each. Errors: UsageError (exit code 2) and std::runtime_error (exit code 1).
 int run_train(const Arguments& arguments);
 /// Does the same on ranks that a launcher started, each of which calls `parse` after MPI has started. They take the
-/// small files that this reads from copies of the first rank (on_all_ranks_with_copies).
-int run_launched_train(const std::function<Arguments()>& parse);
+/// small files that this reads from copies of the first rank (on_all_ranks_with_copies). Until then a rank waits at
+/// most `collective_timeout` seconds for others.
+int run_launched_train(double collective_timeout, const std::function<Arguments()>& parse);
 int run_eval(const Arguments& arguments);
 int run_ask(const Arguments& arguments);
 int run_generate(const Arguments& arguments);

@@ -203,15 +203,16 @@ int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin
   return 0;
 }
 
-/// Starts the ranks, and trains with the result of `arguments_of`, which every rank calls.
-int launch_training(const std::function<Arguments(parallel::Communicator&)>& arguments_of) {
+/// Starts the ranks, and trains with the result of `arguments_of`, which every rank calls. Until then a rank waits at
+/// most `collective_timeout` seconds for others.
+int launch_training(double collective_timeout, const std::function<Arguments(parallel::Communicator&)>& arguments_of) {
   const Clock::time_point begin = Clock::now();
   // Only one rank prints the notice.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
     set_termination_notice(parallel::termination_notice(parallel::process_environment));
   }
   const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
-  parallel::Launch launch;
+  parallel::Launch launch{std::chrono::duration<double>(collective_timeout)};
   return on_ranks(launch, [&] {
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     const Arguments arguments = arguments_of(launch.world());
@@ -223,11 +224,11 @@ int launch_training(const std::function<Arguments(parallel::Communicator&)>& arg
 }  // namespace
 
 int run_train(const Arguments& arguments) {
-  return launch_training([&](parallel::Communicator&) { return arguments; });
+  return launch_training(arguments.collective_timeout, [&](parallel::Communicator&) { return arguments; });
 }
 
-int run_launched_train(const std::function<Arguments()>& parse) {
-  return launch_training([&](parallel::Communicator& ranks) {
+int run_launched_train(double collective_timeout, const std::function<Arguments()>& parse) {
+  return launch_training(collective_timeout, [&](parallel::Communicator& ranks) {
     Arguments arguments;
     on_all_ranks_with_copies(ranks, [&] { arguments = parse(); });
     return arguments;

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace mylos::app {
 namespace {
@@ -70,7 +71,7 @@ int exit_code(const Arguments& arguments, const BatchTable& table) {
 
 int measure(const Arguments& arguments) {
   const PromptEnd prompt_end;  // between rows; during a row, its run waits for the end of a step
-  parallel::Launch launch;
+  parallel::Launch launch{std::chrono::duration<double>(arguments.collective_timeout)};
   return on_ranks(launch, [&] {
     try {
       const BatchTable table = measured_batches(arguments, launch);

@@ -218,7 +218,7 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
 }  // namespace
 
 int bench_collectives(const Arguments& arguments) {
-  parallel::Launch launch;
+  parallel::Launch launch{std::chrono::duration<double>(arguments.collective_timeout)};
   return on_ranks(launch, [&] { return time_all(launch, arguments); });
 }
 

@@ -2,11 +2,8 @@
 
 #include "app/doctor/doctor_finding.hpp"
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 
 /// Time limits for checks that may hang.
 namespace mylos::app {
@@ -29,22 +26,6 @@ class LimitedChecks {
  private:
   double limit_;
   bool has_left_threads_ = false;
-};
-
-/// Calls `late` on a separate thread if the object is not destroyed within the time limit. `late` should end the
-/// program, because the watched operation cannot be interrupted.
-class Watchdog {
- public:
-  Watchdog(double seconds, std::function<void()> late);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable woken_;
-  bool done_ = false;
-  std::thread thread_;  ///< declared last: it uses the other members
 };
 
 }  // namespace mylos::app

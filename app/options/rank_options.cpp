@@ -124,7 +124,7 @@ std::vector<Option> rank_options() {
           [](auto& a) -> auto& { return a.run.engine.parallel.deterministic; }),
       micro_batch_groups_option(),
       duration_option(
-          named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | doctor_command,
+          named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | bench_command | doctor_command,
                 "time that a rank waits for another before the program ends on all ranks: seconds, or a duration (90s, "
                 "10m)"),
           [](auto& a) -> auto& { return a.collective_timeout; }),

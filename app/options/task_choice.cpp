@@ -88,4 +88,11 @@ const tasks::TaskKind& choose_task(const Command& command, std::span<const std::
   return tasks::default_task_kind();
 }
 
+double collective_timeout_in(std::span<const std::string> words) {
+  constexpr std::string_view name = "collective-timeout";
+  Arguments arguments;
+  find_option(name)->parse(arguments, typed_value_of(words, name));
+  return arguments.collective_timeout;
+}
+
 }  // namespace mylos::app

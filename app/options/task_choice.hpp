@@ -13,4 +13,7 @@ namespace mylos::app {
 /// reported when it is parsed.
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
 
+/// Returns --collective-timeout in seconds, as `words` give it, else the default. Never fails, in the same way.
+double collective_timeout_in(std::span<const std::string> words);
+
 }  // namespace mylos::app

@@ -33,9 +33,8 @@ void keep_usage_errors(parallel::Communicator& ranks, const std::function<void()
   }
 }
 
-}  // namespace
-
-int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
+/// Does the work of on_ranks, except that the launch does not know the exit code yet.
+int run_reported(parallel::Launch& launch, const std::function<int()>& work) {
   const std::size_t rank = launch.world().rank();
   const bool first = rank == 0, alone = launch.world().size() == 1;
   try {
@@ -52,6 +51,14 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
     if (alone) return exit_code;
     throw AlreadyReported{exit_code};
   }
+}
+
+}  // namespace
+
+int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
+  const int exit_code = run_reported(launch, work);
+  launch.set_exit_code(exit_code);
+  return exit_code;
 }
 
 void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work) {

@@ -118,19 +118,22 @@ std::size_t asked_threads() {
 }  // namespace
 
 struct Launch::State {
+  explicit State(std::chrono::duration<double> limit) : runtime(make_rank_runtime(limit)) {}
+
   /// Initialised before MPI starts: an error on this rank alone would leave the others waiting.
   std::size_t threads = asked_threads();
   std::vector<DeviceInfo> devices = usable_devices();
   std::size_t device = 0;
-  std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
+  std::unique_ptr<RankRuntime> runtime;
   std::string library = runtime->library();
   std::vector<RankPlacement> placements;
   std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, ranks_a_processor = 1;
   std::unique_ptr<Communicator> nccl_ranks;
   Communicator* world = nullptr;
+  int exit_code = 0;
 };
 
-Launch::Launch() : state_(std::make_unique<State>()) {
+Launch::Launch(std::chrono::duration<double> limit) : state_(std::make_unique<State>(limit)) {
   RankRuntime& runtime = *state_->runtime;
   check_launcher(runtime.size(), state_->library, process_environment);
   const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
@@ -160,7 +163,7 @@ Launch::~Launch() {
   }
   state_->nccl_ranks.reset();
   try {
-    state_->runtime->finish();
+    state_->runtime->finish(state_->exit_code);
   } catch (const std::exception& error) {
     // Not every rank has come to its end, so results that this rank reports would be wrong.
     fmt::print(stderr, "mylos: error: {}\n", without_controls(error.what()));
@@ -217,6 +220,7 @@ std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
 std::size_t Launch::threads() const { return state_->threads; }
 std::size_t Launch::device() const { return state_->device; }
 void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
+void Launch::set_exit_code(int exit_code) { state_->exit_code = exit_code; }
 void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
 bool Launch::announce_error() { return state_->runtime->announce_error(); }
 const std::string& Launch::library() const { return state_->library; }

@@ -39,14 +39,19 @@ void check_devices_apart(const std::vector<RankPlacement>& placements);
 /// empty.
 const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node);
 
+/// How long a rank waits for others by default.
+inline constexpr std::chrono::minutes default_time_limit{10};
+
 /// Starts MPI and ends it. Create one object per process, before Kokkos is initialised; it must outlive all
 /// communicators.
 class Launch {
  public:
-  /// Errors: std::runtime_error that says what to change, if the launcher's number of ranks differs from MPI's, if
-  /// ranks are pinned to the same core, or if usable_devices fails.
-  Launch();
-  /// Ends MPI. During stack unwinding, does not wait for ranks that do not end too.
+  /// `limit`: see set_time_limit; it also holds while MPI starts. Errors: std::runtime_error that says what to change,
+  /// if the launcher's number of ranks differs from MPI's, if ranks are pinned to the same core, or if usable_devices
+  /// fails.
+  explicit Launch(std::chrono::duration<double> limit = default_time_limit);
+  /// Ends MPI. During stack unwinding, does not wait for ranks that do not end too. If MPI hangs in its end although
+  /// all ranks have come to theirs, the process ends with the code of set_exit_code, and one line.
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
@@ -75,8 +80,10 @@ class Launch {
   /// build.
   std::size_t device() const;
   /// Sets how long a rank waits for others in one operation. After that the program ends on every rank, with lines that
-  /// say which ranks are missing and what each waits for. The default is 10 minutes.
+  /// say which ranks are missing and what each waits for.
   void set_time_limit(std::chrono::duration<double> limit);
+  /// Sets the exit code with which the program is about to end; 0 by default.
+  void set_exit_code(int exit_code);
   /// Sets the step that those lines show for this rank; steps count from 1.
   void note_step(std::size_t step);
   /// Announces to the other ranks that this one ends because of an error, so that the program prints one line. Returns

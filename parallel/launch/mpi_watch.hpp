@@ -60,7 +60,7 @@ class MpiWatch final : public Watch {
   std::size_t sent_ = 0;
   std::vector<RankPlacement> placements_;
   NodePeers peers_;
-  std::atomic<double> limit_{600.0};  ///< in seconds
+  std::atomic<double> limit_{std::chrono::duration<double>(default_time_limit).count()};  ///< in seconds
   std::atomic<std::size_t> step_{0};
   std::atomic<bool> has_error_{false}, announced_{false};
   std::atomic<std::size_t> failed_;  ///< lowest other rank that ends with an error; the number of ranks if none

@@ -44,14 +44,15 @@ class RankRuntime {
   virtual void note_step(std::size_t step) = 0;
   /// See Launch. Only after start().
   virtual bool announce_error() = 0;
-  /// Waits for all ranks, then ends the library.
-  virtual void finish() = 0;
+  /// Waits for all ranks, then ends the library. If the library hangs in its end, the process ends with `exit_code`.
+  virtual void finish(int exit_code) = 0;
   /// Ends the library without waiting for ranks that do not end soon too.
   virtual void abandon() = 0;
 };
 
-/// Returns the runtime of MPI, or that of a single process in a build without MPI. Errors: std::runtime_error if it
-/// cannot start.
-std::unique_ptr<RankRuntime> make_rank_runtime();
+/// Returns the runtime of MPI, or that of a single process in a build without MPI. A call into the library
+/// that waits for other ranks for longer than `limit` ends the process with one line. Errors: std::runtime_error if the
+/// library cannot start.
+std::unique_ptr<RankRuntime> make_rank_runtime(std::chrono::duration<double> limit);
 
 }  // namespace mylos::parallel

@@ -25,7 +25,7 @@ class Alone final : public RankRuntime {
   void set_time_limit(std::chrono::duration<double>) override {}
   void note_step(std::size_t) override {}
   bool announce_error() override { return true; }
-  void finish() override {}
+  void finish(int) override {}
   void abandon() override {}
 
  private:
@@ -36,6 +36,6 @@ class Alone final : public RankRuntime {
 
 bool has_mpi() { return false; }
 
-std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<Alone>(); }
+std::unique_ptr<RankRuntime> make_rank_runtime(std::chrono::duration<double>) { return std::make_unique<Alone>(); }
 
 }  // namespace mylos::parallel

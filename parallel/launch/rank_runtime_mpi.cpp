@@ -4,6 +4,7 @@
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_operations.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/blocking_calls.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "parallel/launch/mpi_watch.hpp"
 #include "parallel/launch/rank_runtime.hpp"
@@ -97,7 +98,8 @@ class RareWaking {
 
 class MpiRuntime final : public RankRuntime {
  public:
-  MpiRuntime() {
+  explicit MpiRuntime(std::chrono::duration<double> limit)
+      : limit_(limit), calls_(limit, launched_rank(process_environment), launched_ranks(process_environment)) {
     // Without this, a process that no launcher started would start an Open MPI daemon that is not needed here.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     // All such processes of a user would share one session directory in Open MPI 4. One that ends removes it while
@@ -107,14 +109,14 @@ class MpiRuntime final : public RankRuntime {
     const RareWaking rare;
     // Files may be written through MPI while the communication thread calls it. The minimum requirement is that a
     // thread other than the first may call MPI.
-    MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));
+    make("MPI_Init", [&] { return MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_); });
     if (provided_ < MPI_THREAD_SERIALIZED) {
-      MPI_Finalize();
+      finalize();
       fail(
           "MPI was built for one thread a process, and Mylos calls it from a second one: use an MPI that gives "
           "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
     }
-    MYLOS_CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_));
+    make("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &ranks_); });
     group_ = make_mpi_group(ranks_);
   }
   ~MpiRuntime() override {
@@ -134,17 +136,19 @@ class MpiRuntime final : public RankRuntime {
   std::size_t first_rank_of_node() const override {
     MPI_Comm node = MPI_COMM_NULL;
     const int key = static_cast<int>(rank());
-    MYLOS_CHECK_MPI(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &node));
+    make("MPI_Comm_split_type",
+         [&] { return MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &node); });
     int first = key;
-    MYLOS_CHECK_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, node));
-    MYLOS_CHECK_MPI(MPI_Comm_free(&node));
+    make("MPI_Bcast", [&] { return MPI_Bcast(&first, 1, MPI_INT, 0, node); });
+    make("MPI_Comm_free", [&] { return MPI_Comm_free(&node); });
     return static_cast<std::size_t>(first);
   }
 
   std::vector<std::byte> gather(std::span<const std::byte> mine) override {
     std::vector<std::byte> all(mine.size() * size());
     const int count = static_cast<int>(mine.size());
-    MYLOS_CHECK_MPI(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, ranks_));
+    make("MPI_Allgather",
+         [&] { return MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, ranks_); });
     return all;
   }
 
@@ -186,8 +190,9 @@ class MpiRuntime final : public RankRuntime {
       alone_ = make_self_communicator();
       return *alone_;
     }
-    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
+    make("MPI_Comm_dup", [&] { return MPI_Comm_dup(ranks_, &watch_ranks_); });
     watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), placements, neighbours);
+    watch_->set_time_limit(limit_);
     std::vector<std::size_t> nodes;
     for (const RankPlacement& placement : placements) nodes.push_back(placement.node);
     start_thread(nodes);
@@ -203,6 +208,8 @@ class MpiRuntime final : public RankRuntime {
   }
 
   void set_time_limit(std::chrono::duration<double> limit) override {
+    limit_ = limit;
+    calls_.set_limit(limit);
     if (watch_) watch_->set_time_limit(limit);
   }
   void note_step(std::size_t step) override {
@@ -211,11 +218,12 @@ class MpiRuntime final : public RankRuntime {
 
   bool announce_error() override { return !watch_ || watch_->announce_error(); }
 
-  void finish() override {
+  void finish(int exit_code) override {
     if (context_) {
       world_->barrier("the end of the program");
       context_->thread.finish();
     }
+    calls_.set_exit_code(exit_code);
     end_mpi();
   }
 
@@ -229,9 +237,22 @@ class MpiRuntime final : public RankRuntime {
   }
 
  private:
+  /// Makes a call that waits for other ranks. Errors: those of check_mpi.
+  template <class Call>
+  void make(const char* name, const Call& call) const {
+    check_mpi(calls_.run(name, call), name);
+  }
+  void free(MPI_Comm& ranks) const {
+    if (ranks != MPI_COMM_NULL) calls_.run("MPI_Comm_free", [&] { return MPI_Comm_free(&ranks); });
+  }
+  void finalize() const {
+    const RareWaking rare;
+    calls_.run("MPI_Finalize", [] { return MPI_Finalize(); });
+  }
+
   /// `nodes`: the node of each rank.
   void start_thread(const std::vector<std::size_t>& nodes) {
-    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
+    make("MPI_Comm_dup", [&] { return MPI_Comm_dup(ranks_, &farewell_ranks_); });
     context_ = std::make_unique<MpiContext>();
     world_ = make_mpi_communicator(*context_, group_, 1, nodes);
   }
@@ -250,15 +271,14 @@ class MpiRuntime final : public RankRuntime {
 
   void end_mpi() {
     if (context_) {
-      for (MPI_Comm& made : context_->made) MPI_Comm_free(&made);
+      for (MPI_Comm& made : context_->made) free(made);
     }
-    if (watch_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&watch_ranks_);
-    if (farewell_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&farewell_ranks_);
-    MPI_Comm_free(&ranks_);
-    const RareWaking rare;
-    MPI_Finalize();
+    for (MPI_Comm* const ranks : {&watch_ranks_, &farewell_ranks_, &ranks_}) free(*ranks);
+    finalize();
   }
 
+  std::chrono::duration<double> limit_;  ///< how long this rank waits for others
+  BlockingCalls calls_;
   MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
   int provided_ = MPI_THREAD_SINGLE;
@@ -273,6 +293,8 @@ class MpiRuntime final : public RankRuntime {
 
 bool has_mpi() { return true; }
 
-std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<MpiRuntime>(); }
+std::unique_ptr<RankRuntime> make_rank_runtime(std::chrono::duration<double> limit) {
+  return std::make_unique<MpiRuntime>(limit);
+}
 
 }  // namespace mylos::parallel

@@ -1,6 +1,8 @@
+#include "core/base/standard_output.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launch.hpp"
+#include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -67,12 +69,11 @@ void fail_as(const std::string& how, Communicator& world) {
 }
 
 void run(const std::string& how, const std::string& directory, const std::vector<std::size_t>& failing) {
-  Launch launch;
-  launch.set_time_limit(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
+  std::ofstream(fmt::format("{}/{}", directory, launched_rank(process_environment))) << ::getpid() << '\n';
+  Launch launch(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
   Communicator& world = launch.world();
   const bool last = world.rank() + 1 == world.size();
   const bool fails = failing.empty() ? last : std::ranges::find(failing, world.rank()) != failing.end();
-  std::ofstream(fmt::format("{}/{}", directory, world.rank())) << ::getpid() << '\n';
   if (how == "stop-revived") {
     world.barrier("until each process is written down");
     for (const std::size_t rank : failing) {
@@ -90,6 +91,10 @@ void run(const std::string& how, const std::string& directory, const std::vector
     if (step == 3 && how == "all-throw") throw std::runtime_error("the same error on every rank");
     if (step == 3 && fails) fail_as(how, world);
     world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
+  }
+  if (how == "results") {
+    print("the results\n");
+    launch.set_exit_code(85);
   }
   barriers_fail = how == "last barrier";
   if (how == "end" && last) std::raise(SIGSTOP);

@@ -1,4 +1,5 @@
 #include "tests/support/ranks.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
@@ -48,6 +49,7 @@ class FailingRanks : public ::testing::Test {
     const ProgramRun run = run_ranks(ranks, {"-c", command, MYLOS_FAILING_RANKS, how, directory_.path().string()},
                                      "/bin/sh", std::chrono::seconds(20));
     EXPECT_NE(run.exit_code, 124) << "not within 20 s";
+    output_ = run.output;
     for (std::size_t rank = 0; rank < count; ++rank) codes_ += read_file(directory_ / ("code." + std::to_string(rank)));
     return run.errors;
   }
@@ -70,7 +72,7 @@ class FailingRanks : public ::testing::Test {
   }
 
   int exit_code_ = 0;
-  std::string codes_;
+  std::string codes_, output_;
   TemporaryDirectory directory_;
 };
 
@@ -87,6 +89,43 @@ TEST_F(FailingRanks, AStoppedRankIsNamedWithWhatOthersWaitFor) {
   EXPECT_THAT(errors, ContainsRegex("rank 1 on .*: waits in step 3, all-reduce of layer 3 gradients, 4.0 MiB, since"));
   EXPECT_NE(exit_code_, 0);
 }
+
+/// MPI calls that wait for other ranks inside the library, in which a rank stops.
+class StoppedInMpi : public FailingRanks, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  }
+  const EnvironmentVariable preload_{"LD_PRELOAD", MYLOS_STOP_IN_MPI}, call_{"MYLOS_STOP_IN", GetParam()};
+};
+
+using StoppedBeforeTheEnd = StoppedInMpi;
+using StoppedAtTheEnd = StoppedInMpi;
+
+TEST_P(StoppedBeforeTheEnd, EndsTheProgramWithOneLine) {
+  const std::string errors = errors_of("not at all");
+  EXPECT_THAT(errors, ContainsRegex(fmt::format("mylos: error: rank 0: {} has not returned for 2 s: another rank has "
+                                                "not reached it, .*; a longer `collective-timeout` would wait\n",
+                                                GetParam())));
+  EXPECT_THAT(errors, Not(ContainsRegex("mylos: error: .*\n.*mylos: error: "))) << "one line names them";
+  EXPECT_NE(exit_code_, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StoppedBeforeTheEnd,
+                         ::testing::Values("MPI_Init", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allgather"));
+
+/// All ranks have come to their end before, so nothing is lost.
+TEST_P(StoppedAtTheEnd, LeavesTheExitCodeAndTheResults) {
+  const std::string errors = errors_with_codes("results", 1);
+  EXPECT_THAT(errors, ContainsRegex(fmt::format("mylos: rank 0: {} has not returned for 2 s: all ranks have completed "
+                                                "their work, so this one ends with exit code 85\n",
+                                                GetParam())));
+  EXPECT_THAT(errors, Not(HasSubstr("mylos: error")));
+  EXPECT_EQ(codes_, "85\n");
+  EXPECT_THAT(output_, HasSubstr("the results\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StoppedAtTheEnd, ::testing::Values("MPI_Finalize"));
 
 /// Ranks that stop, at any position in the tree of inquiries.
 struct Stopped {

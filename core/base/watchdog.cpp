@@ -1,0 +1,34 @@
+#include "core/base/watchdog.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace mylos {
+
+Watchdog::Watchdog(double seconds, std::function<void()> late)
+    : thread_([this, seconds, late = std::move(late)] {
+        if (!ends_within(seconds)) late();
+      }) {}
+
+/// Waits in slices. After a stop of the process the slice under way counts only once.
+bool Watchdog::ends_within(double seconds) {
+  constexpr double longest = 1.0;
+  std::unique_lock lock(mutex_);
+  for (double left = seconds; left > 0.0; left -= longest) {
+    const std::chrono::duration<double> slice(std::min(left, longest));
+    if (woken_.wait_for(lock, slice, [this] { return done_; })) return true;
+  }
+  return done_;
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  woken_.notify_one();
+  thread_.join();
+}
+
+}  // namespace mylos

@@ -1,0 +1,50 @@
+#include "parallel/launch/blocking_calls.hpp"
+
+#include "core/base/setting_error.hpp"
+#include "core/base/standard_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+namespace mylos::parallel {
+namespace {
+
+/// Additional time per rank, because libraries take longer to connect many ranks, in seconds.
+constexpr double per_rank = 0.05;
+/// The first rank reports a call that does not return; the next ones only if they are still there after this time each.
+constexpr double first_tells = 3.0;
+constexpr std::size_t last_teller = 2;
+
+}  // namespace
+
+BlockingCalls::BlockingCalls(std::chrono::duration<double> limit, std::size_t rank, std::size_t ranks)
+    : limit_(limit.count()), rank_(rank), ranks_(ranks) {}
+
+double BlockingCalls::limit() const { return limit_ + per_rank * static_cast<double>(ranks_); }
+
+double BlockingCalls::patience() const { return first_tells * static_cast<double>(std::min(rank_, last_teller)); }
+
+void BlockingCalls::end(const char* name) const {
+  const std::string late = fmt::format("rank {}: {} has not returned for {:.0f} s", rank_, name, limit());
+  if (!exit_code_) {
+    log_line(
+        fmt::format("mylos: error: {}: another rank has not reached it, or MPI or the network between nodes hangs; a "
+                    "longer {} would wait",
+                    late, setting("collective-timeout")));
+    std::_Exit(1);
+  }
+  try {
+    flush_output();
+  } catch (...) {
+    std::_Exit(1);
+  }
+  log_line(
+      fmt::format("mylos: {}: all ranks have completed their work, so this one ends with exit code {}", late,
+                  *exit_code_));
+  std::_Exit(*exit_code_);
+}
+
+}  // namespace mylos::parallel
