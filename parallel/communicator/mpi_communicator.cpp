@@ -6,17 +6,16 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <algorithm>
+#include <cstdint>
 
 namespace mylos::parallel {
 namespace {
 
 using Content = HostImage::Content;
 
-int mpi_integer(std::size_t value, const char* what) {
-  require(value <= static_cast<std::size_t>(std::numeric_limits<int>::max()), fmt::format("split: {} {}", what, value));
-  return static_cast<int>(value);
-}
+/// Every MPI allows this tag.
+constexpr std::int64_t largest_tag = 32767;
 
 /// Combines an identity with a value into a new identity, with the multipliers of splitmix64.
 std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
@@ -27,6 +26,14 @@ std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
 
 /// Returns true if a group of one has nothing to move, because the result is already in place.
 bool is_in_place(const Buffer& from, const Buffer& to) { return from.count == 0 || from.data == to.data; }
+
+/// What a rank tells the others before a split.
+struct Member {
+  std::uint64_t color, key;
+  std::uint64_t rank;  ///< in the MPI communicator
+  std::uint64_t node;
+  std::int64_t next_tag;
+};
 
 class MpiCommunicator final : public MpiRanks {
  public:
@@ -135,16 +142,21 @@ class MpiCommunicator final : public MpiRanks {
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override { return split_ranks(color, key); }
 
   std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) override {
-    const OperationName split_name = name("split of", "the ranks", {});
-    const std::uint64_t identity = mixed(mixed(identity_, split_name.sequence), color);
-    const std::size_t node = positions_.nodes->node_of(rank());
-    if (is_alone()) return std::make_unique<MpiCommunicator>(context_, group_, identity, std::span(&node, 1));
-    const auto operation =
-        std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"), node);
-    context_.submit(operation);
-    operation->wait_on_host();
-    context_.made.push_back(operation->made().ranks);
-    return std::make_unique<MpiCommunicator>(context_, operation->made(), identity, operation->nodes());
+    const std::uint64_t identity = mixed(mixed(identity_, operations_++), color);
+    const Member mine{.color = color,
+                      .key = key,
+                      .rank = static_cast<std::uint64_t>(group_.rank_of(rank())),
+                      .node = positions_.nodes->node_of(rank()),
+                      .next_tag = context_.next_tag};
+    std::vector<Member> members(size(), mine);
+    if (!is_alone()) {
+      const ExecutionSpace space;
+      const auto buffer = [](const Member* from, std::size_t count) -> Buffer {
+        return {const_cast<Member*>(from), count * sizeof(Member), ElementType::byte, MemoryKind::host};
+      };
+      all_gather(space, buffer(&mine, 1), buffer(members.data(), size()), "the members of groups").wait(space);
+    }
+    return make_group(color, identity, std::move(members));
   }
 
   const RankGroup& positions() const override { return positions_; }
@@ -156,6 +168,28 @@ class MpiCommunicator final : public MpiRanks {
  private:
   OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
     return next_name(fmt::format("{} {}", kind, what), bytes_of(buffer));
+  }
+
+  /// Returns this rank's group of a split. `members` are the ranks of this group, in their order.
+  std::unique_ptr<MpiRanks> make_group(std::size_t color, std::uint64_t identity, std::vector<Member> members) {
+    const auto tag = std::ranges::max(members, {}, &Member::next_tag).next_tag;
+    require(tag <= largest_tag, fmt::format("split: more than {} groups", largest_tag));
+    context_.next_tag = static_cast<int>(tag) + 1;
+    std::erase_if(members, [&](const Member& member) { return member.color != color; });
+    std::ranges::stable_sort(members, {}, &Member::key);
+    std::vector<int> ranks;
+    std::vector<std::size_t> nodes;
+    for (const Member& member : members) {
+      ranks.push_back(static_cast<int>(member.rank));
+      nodes.push_back(member.node);
+    }
+    const auto own = std::ranges::find(ranks, group_.rank_of(rank()));
+    const MpiGroup group{.ranks = group_.ranks,
+                         .rank = static_cast<std::size_t>(own - ranks.begin()),
+                         .size = ranks.size(),
+                         .tag = static_cast<int>(tag),
+                         .members = std::make_shared<const std::vector<int>>(ranks)};
+    return std::make_unique<MpiCommunicator>(context_, group, identity, nodes);
   }
 
   bool is_alone() const { return size() == 1; }

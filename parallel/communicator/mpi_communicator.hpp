@@ -17,6 +17,9 @@
 
 namespace mylos::parallel {
 
+/// Tags of the groups besides the world, which has 0: two of all ranks, and the first one that a split may give.
+inline constexpr int watch_tag = 1, farewell_tag = 2, first_split_tag = 3;
+
 /// State shared by all communicators of a process. While its thread runs, only that thread calls MPI.
 struct MpiContext {
   MpiContext() = default;
@@ -43,7 +46,7 @@ struct MpiContext {
   bool has_stream = false;  ///< device arrays are exchanged on a stream
   /// The last operation without a stream, and the last one on the stream. Each is gone when nobody holds its event.
   std::weak_ptr<QueuedOperation> last_without_stream, last_on_stream;
-  std::vector<MPI_Comm> made;  ///< communicators created by splits; freed when no thread uses them any more
+  int next_tag = first_split_tag;  ///< above those of all groups that this rank is in
   CommunicationThread thread;
 };
 

@@ -15,8 +15,6 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr int message_tag = 0;
-
 int count_of(std::size_t bytes) {
   require(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
           fmt::format("a message of {} bytes", bytes));
@@ -53,7 +51,7 @@ MpiGroup make_mpi_group(MPI_Comm communicator) {
 void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
   MPI_Request& request = sent_.emplace_back(MPI_REQUEST_NULL);
-  MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), message_tag, group.ranks, &request));
+  MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, group.rank_of(to), group.tag, group.ranks, &request));
   count_sent(bytes);
 }
 
@@ -61,7 +59,7 @@ void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* da
   if (bytes == 0) return;
   MPI_Request& request = received_.emplace_back(MPI_REQUEST_NULL);
   MYLOS_CHECK_MPI(
-      MPI_Irecv(data, count_of(bytes), MPI_BYTE, static_cast<int>(from), message_tag, group.ranks, &request));
+      MPI_Irecv(data, count_of(bytes), MPI_BYTE, group.rank_of(from), group.tag, group.ranks, &request));
 }
 
 bool MpiMessages::done() {

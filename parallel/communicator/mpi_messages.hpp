@@ -3,18 +3,24 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace mylos::parallel {
 
-/// An MPI communicator with this process's rank and the number of ranks.
+/// Ranks that exchange messages over an MPI communicator: this process's number among them, and how many they are.
+/// Groups over one communicator have different tags, so that making one needs no call that waits inside MPI.
 struct MpiGroup {
   MPI_Comm ranks = MPI_COMM_NULL;
   std::size_t rank = 0;
   std::size_t size = 1;
+  int tag = 0;
+  std::shared_ptr<const std::vector<int>> members = nullptr;  ///< their ranks in `ranks`; null: the same numbers
+
+  int rank_of(std::size_t member) const { return members ? (*members)[member] : static_cast<int>(member); }
 };
 
-/// Returns the group of `communicator`. Its MPI errors are reported as exceptions.
+/// Returns the group of all ranks of `communicator`. Its MPI errors are reported as exceptions.
 MpiGroup make_mpi_group(MPI_Comm communicator);
 
 /// Messages of one rank that are under way together. Between two ranks they arrive in the order in which they were

@@ -1,7 +1,5 @@
 #include "parallel/communicator/mpi_operations.hpp"
 
-#include "parallel/communicator/mpi_check.hpp"
-
 #include <algorithm>
 
 namespace mylos::parallel {
@@ -11,12 +9,6 @@ using Progress = QueuedOperation::Progress;
 
 /// Maximum size of a message in a transfer.
 constexpr std::size_t transfer_bytes = std::size_t{4} << 20;
-
-bool has_ended(MPI_Request& request) {
-  int done = 0;
-  MYLOS_CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-  return done != 0;
-}
 
 }  // namespace
 
@@ -73,20 +65,14 @@ Progress Transfer::advance() {
 }
 
 Progress Barrier::advance() {
-  if (request_ == MPI_REQUEST_NULL) MYLOS_CHECK_MPI(MPI_Ibarrier(group_.ranks, &request_));
-  return has_ended(request_) ? Progress::done : Progress::waiting;
-}
-
-Progress Split::advance() {
-  const Progress progress = Barrier::advance();
-  if (progress != Progress::done) return progress;
-  MPI_Comm made = MPI_COMM_NULL;
-  MYLOS_CHECK_MPI(MPI_Comm_split(group().ranks, color_, key_, &made));
-  made_ = make_mpi_group(made);
-  nodes_.resize(made_.size);
-  static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
-  MYLOS_CHECK_MPI(MPI_Allgather(&node_, 1, MPI_UINT64_T, nodes_.data(), 1, MPI_UINT64_T, made));
-  return progress;
+  static constexpr std::byte sent{};
+  static std::byte received{};  // its value does not matter; it outlives messages that are given up
+  if (!messages_->done()) return Progress::waiting;
+  if (distance_ >= group_.size) return Progress::done;
+  messages_->send(group_, (group_.rank + distance_) % group_.size, &sent, 1);
+  messages_->receive(group_, (group_.rank + group_.size - distance_) % group_.size, &received, 1);
+  distance_ *= 2;
+  return Progress::moved;
 }
 
 void AfterOthers::wait(const ExecutionSpace& space) {

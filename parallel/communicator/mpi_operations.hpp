@@ -80,34 +80,17 @@ class Transfer final : public MpiOperation {
   std::optional<MpiMessages> messages_{std::in_place};
 };
 
-class Barrier : public QueuedOperation {
+/// Waits until all ranks of a group have come to it, by messages between ranks at distances 1, 2, 4 ...
+class Barrier final : public QueuedOperation {
  public:
   Barrier(OperationName name, const MpiGroup& group) : QueuedOperation(std::move(name)), group_(group) {}
   Progress advance() override;
-
- protected:
-  const MpiGroup& group() const { return group_; }
+  void give_up() noexcept override { messages_.reset(); }
 
  private:
   MpiGroup group_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
-
-/// Splits a group. MPI_Comm_split blocks, so a barrier first makes sure that all ranks have arrived.
-class Split final : public Barrier {
- public:
-  Split(OperationName name, const MpiGroup& group, int color, int key, std::size_t node)
-      : Barrier(std::move(name), group), color_(color), key_(key), node_(node) {}
-  Progress advance() override;
-  const MpiGroup& made() const { return made_; }
-  /// The node of each rank of the new group.
-  const std::vector<std::size_t>& nodes() const { return nodes_; }
-
- private:
-  int color_, key_;
-  std::size_t node_;
-  MpiGroup made_;
-  std::vector<std::size_t> nodes_;
+  std::size_t distance_ = 1;
+  std::optional<MpiMessages> messages_{std::in_place};
 };
 
 /// The event of an operation in a group of one: there is nothing to do except to wait for operations submitted before,

@@ -12,8 +12,8 @@
 namespace mylos::parallel {
 namespace {
 
-/// Additional time per rank, because libraries take longer to connect many ranks, in seconds.
-constexpr double per_rank = 0.05;
+/// Added to the limit, because libraries need time to start processes and to connect many of them, in seconds.
+constexpr double start_time = 5.0, start_time_per_rank = 0.05;
 /// The first rank reports a call that does not return; the next ones only if they are still there after this time each.
 constexpr double first_tells = 3.0;
 constexpr std::size_t last_teller = 2;
@@ -23,7 +23,7 @@ constexpr std::size_t last_teller = 2;
 BlockingCalls::BlockingCalls(std::chrono::duration<double> limit, std::size_t rank, std::size_t ranks)
     : limit_(limit.count()), rank_(rank), ranks_(ranks) {}
 
-double BlockingCalls::limit() const { return limit_ + per_rank * static_cast<double>(ranks_); }
+double BlockingCalls::limit() const { return limit_ + start_time + start_time_per_rank * static_cast<double>(ranks_); }
 
 double BlockingCalls::patience() const { return first_tells * static_cast<double>(std::min(rank_, last_teller)); }
 

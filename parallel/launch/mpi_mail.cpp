@@ -6,12 +6,6 @@
 #include <utility>
 
 namespace mylos::parallel {
-namespace {
-
-constexpr int mail_tag = 0;
-
-}  // namespace
-
 bool MpiMail::is_done(Letter& letter) {
   int done = 0;
   MYLOS_CHECK_MPI(MPI_Test(&letter.request, &done, MPI_STATUS_IGNORE));
@@ -22,7 +16,7 @@ void MpiMail::send(std::size_t to, std::vector<std::byte> message) {
   sent_.remove_if(is_done);
   Letter& letter = sent_.emplace_back(Letter{.from = ranks_.rank, .message = std::move(message)});
   MYLOS_CHECK_MPI(MPI_Isend(letter.message.data(), static_cast<int>(letter.message.size()), MPI_BYTE,
-                            static_cast<int>(to), mail_tag, ranks_.ranks, &letter.request));
+                            ranks_.rank_of(to), ranks_.tag, ranks_.ranks, &letter.request));
 }
 
 bool MpiMail::is_all_sent() {
@@ -35,7 +29,7 @@ void MpiMail::receive(const std::function<void(std::size_t from, std::span<const
     int there = 0, bytes = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status;
-    MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, mail_tag, ranks_.ranks, &there, &message, &status));
+    MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, ranks_.tag, ranks_.ranks, &there, &message, &status));
     if (there == 0) break;
     MYLOS_CHECK_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
     // Do not block: the rest of a long message never arrives if its sender has been stopped.

@@ -190,8 +190,7 @@ class MpiRuntime final : public RankRuntime {
       alone_ = make_self_communicator();
       return *alone_;
     }
-    make("MPI_Comm_dup", [&] { return MPI_Comm_dup(ranks_, &watch_ranks_); });
-    watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), placements, neighbours);
+    watch_ = std::make_unique<MpiWatch>(group_with(watch_tag), placements, neighbours);
     watch_->set_time_limit(limit_);
     std::vector<std::size_t> nodes;
     for (const RankPlacement& placement : placements) nodes.push_back(placement.node);
@@ -242,17 +241,19 @@ class MpiRuntime final : public RankRuntime {
   void make(const char* name, const Call& call) const {
     check_mpi(calls_.run(name, call), name);
   }
-  void free(MPI_Comm& ranks) const {
-    if (ranks != MPI_COMM_NULL) calls_.run("MPI_Comm_free", [&] { return MPI_Comm_free(&ranks); });
-  }
   void finalize() const {
     const RareWaking rare;
     calls_.run("MPI_Finalize", [] { return MPI_Finalize(); });
   }
 
+  MpiGroup group_with(int tag) const {
+    MpiGroup group = group_;
+    group.tag = tag;
+    return group;
+  }
+
   /// `nodes`: the node of each rank.
   void start_thread(const std::vector<std::size_t>& nodes) {
-    make("MPI_Comm_dup", [&] { return MPI_Comm_dup(ranks_, &farewell_ranks_); });
     context_ = std::make_unique<MpiContext>();
     world_ = make_mpi_communicator(*context_, group_, 1, nodes);
   }
@@ -260,7 +261,7 @@ class MpiRuntime final : public RankRuntime {
   /// Waits for all ranks for a short time. They all come here if all met the same error; MPI can then end normally.
   bool all_say_farewell() {
     // Uses a group of its own, because other ranks may be in another operation of the world.
-    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, make_mpi_group(farewell_ranks_));
+    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, group_with(farewell_tag));
     context_->thread.submit(barrier);
     const auto end = std::chrono::steady_clock::now() + farewell;
     while (!barrier->done() && std::chrono::steady_clock::now() < end) {
@@ -270,16 +271,13 @@ class MpiRuntime final : public RankRuntime {
   }
 
   void end_mpi() {
-    if (context_) {
-      for (MPI_Comm& made : context_->made) free(made);
-    }
-    for (MPI_Comm* const ranks : {&watch_ranks_, &farewell_ranks_, &ranks_}) free(*ranks);
+    calls_.run("MPI_Comm_free", [&] { return MPI_Comm_free(&ranks_); });
     finalize();
   }
 
   std::chrono::duration<double> limit_;  ///< how long this rank waits for others
   BlockingCalls calls_;
-  MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
+  MPI_Comm ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
   int provided_ = MPI_THREAD_SINGLE;
   std::list<std::vector<std::byte>> sent_;  ///< messages not received yet
