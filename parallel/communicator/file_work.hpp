@@ -22,6 +22,9 @@ class FileWork {
   /// Returns how much of the time since `begin` was spent in the current object, or in the last one if there is none
   /// now.
   static std::chrono::duration<double> since(Clock::time_point begin);
+  /// Returns how much of that time had passed when its thread was last seen to use the processor: reading, tokenising
+  /// and writing use it, and waiting for a file system that hangs does not. Called regularly, by one thread only.
+  static std::chrono::duration<double> progress_since(Clock::time_point begin);
 };
 
 }  // namespace mylos::parallel

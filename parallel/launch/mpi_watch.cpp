@@ -111,7 +111,8 @@ RankState MpiWatch::state_of(const Waiting& waiting) const {
           waiting.name.group,
           waiting.name.sequence,
           duration<double>(Clock::now() - waiting.since).count(),
-          waiting.under_way ? 0.0 : FileWork::since(waiting.since).count()};
+          waiting.under_way ? 0.0 : FileWork::since(waiting.since).count(),
+          waiting.under_way ? 0.0 : FileWork::progress_since(waiting.since).count()};
 }
 
 void MpiWatch::send(std::size_t rank, const WatchMessage& message) {

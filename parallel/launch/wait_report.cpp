@@ -64,10 +64,11 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
     return describe(silent, "no response: stopped, or disconnected");
   }
   if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
-    const double seconds = ranks[files.front()].file_seconds;
-    return describe(
-        files, fmt::format("working on files for {:.0f} s: the file system hangs, or a longer {} would wait", seconds,
-                           setting("collective-timeout")));
+    const RankState& first = ranks[files.front()];
+    return describe(files, fmt::format("working on files for {:.0f} s, without progress for {:.0f} s: the file system "
+                                       "hangs, or a longer {} would wait",
+                                       first.file_seconds, std::max(0.0, first.file_seconds - first.progress_seconds),
+                                       setting("collective-timeout")));
   }
   if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
     return describe(computing, fmt::format("still computing; a longer {} would wait", setting("collective-timeout")));
@@ -105,8 +106,9 @@ std::string activity_text(const RankState& state) {
 
 double excused_seconds(std::span<const RankState> ranks, double limit) {
   double longest = 0.0;
-  for (const RankState& state : ranks) longest = std::max(longest, state.file_seconds);
-  return std::min(longest, file_patience * limit);
+  for (const RankState& state : ranks)
+    longest = std::max(longest, std::min(state.file_seconds, state.progress_seconds + file_patience * limit));
+  return longest;
 }
 
 std::vector<std::string> describe_wait(std::span<const RankState> ranks, std::size_t rank) {

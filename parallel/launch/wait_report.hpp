@@ -22,13 +22,14 @@ struct RankState {
   std::uint64_t sequence = 0;  ///< number of earlier operations of that group
   double seconds = 0.0;        ///< how long it has waited, computed or worked with files
   double file_seconds = 0.0;   ///< part of `seconds` in which it worked with files (FileWork)
+  double progress_seconds = 0.0;  ///< part of `file_seconds` until its last progress
 };
 
 /// Describes where a rank is: "step 31, all-reduce of layer 3 gradients, 28.0 MiB".
 std::string activity_text(const RankState& state);
 
 /// Returns the seconds beyond `limit` for which ranks wait for others that worked with files in the meantime: the time
-/// of that work, but at most file_patience limits. After that the file system is assumed to hang.
+/// of that work, except that without progress for file_patience limits the file system is assumed to hang.
 double excused_seconds(std::span<const RankState> ranks, double limit);
 inline constexpr double file_patience = 6.0;
 

@@ -18,7 +18,7 @@ struct Head {
 struct Answer {
   RankState::Activity activity = RankState::Activity::silent;
   std::uint64_t rank = 0, step = 0, bytes = 0, group = 0, sequence = 0;
-  double seconds = 0.0, file_seconds = 0.0;
+  double seconds = 0.0, file_seconds = 0.0, progress_seconds = 0.0;
   std::array<char, sent_operation + 1> operation{};
 };
 
@@ -33,7 +33,8 @@ Answer answer_of(const RankAnswer& of) {
                 .group = state.group,
                 .sequence = state.sequence,
                 .seconds = state.seconds,
-                .file_seconds = state.file_seconds};
+                .file_seconds = state.file_seconds,
+                .progress_seconds = state.progress_seconds};
   state.operation.copy(answer.operation.data(), sent_operation);
   return answer;
 }
@@ -48,7 +49,8 @@ RankAnswer answer_in(const Answer& answer) {
            .group = answer.group,
            .sequence = answer.sequence,
            .seconds = answer.seconds,
-           .file_seconds = answer.file_seconds}};
+           .file_seconds = answer.file_seconds,
+           .progress_seconds = answer.progress_seconds}};
 }
 
 }  // namespace

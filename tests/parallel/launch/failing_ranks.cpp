@@ -61,6 +61,7 @@ void fail_as(const std::string& how, Communicator& world) {
   if (how.starts_with("files")) {
     const FileWork slow;
     if (how == "files-stop") std::raise(SIGSTOP);
+    for (int i = 0; how == "files-work" && i < 100; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::this_thread::sleep_for(std::chrono::seconds(how == "files" ? 7 : 1));
     if (how == "files-kill") std::raise(SIGKILL);
     if (how == "files-hang") std::this_thread::sleep_for(std::chrono::seconds(100));
@@ -71,7 +72,7 @@ void fail_as(const std::string& how, Communicator& world) {
 
 void run(const std::string& how, const std::string& directory, const std::vector<std::size_t>& failing) {
   std::ofstream(fmt::format("{}/{}", directory, launched_rank(process_environment))) << ::getpid() << '\n';
-  Launch launch(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
+  Launch launch(std::chrono::milliseconds(how == "files-hang" || how == "files-work" ? 1000 : 2000));
   Communicator& world = launch.world();
   const bool last = world.rank() + 1 == world.size();
   const bool fails = failing.empty() ? last : std::ranges::find(failing, world.rank()) != failing.end();

@@ -45,9 +45,21 @@ TEST(WaitReport, TimeWithFilesIsExcusedUpToABound) {
   EXPECT_EQ(excused_seconds(ranks, 2.0), 2.0 * file_patience);
   EXPECT_EQ(excused_seconds(std::vector<RankState>{waiting()}, 10.0), 0.0);
   EXPECT_THAT(describe_wait(ranks, 0)[0],
-              AllOf(StartsWith("rank 1 on n2 has not reached"), HasSubstr("working on files for 25 s")));
+              AllOf(StartsWith("rank 1 on n2 has not reached"), HasSubstr("working on files for 25 s, without progress for 25 s: ")));
   EXPECT_EQ(describe_wait(ranks, 0)[2],
             "  rank 1 on n2: step 30, working on files since 40.0 s, after all-reduce of layer 9 gradients");
+}
+
+TEST(WaitReport, TimeWithFilesIsExcusedAsLongAsTheyProgress) {
+  RankState at_disk = other(Activity::files);
+  at_disk.file_seconds = 1000.0;
+  at_disk.progress_seconds = 990.0;
+  const std::vector<RankState> ranks{waiting(), at_disk};
+  EXPECT_EQ(excused_seconds(ranks, 2.0), 1000.0);
+  at_disk.progress_seconds = 900.0;
+  EXPECT_EQ(excused_seconds({&at_disk, 1}, 2.0), 900.0 + 2.0 * file_patience);
+  EXPECT_THAT(describe_wait(std::vector{waiting(), at_disk}, 0)[0],
+              HasSubstr("working on files for 1000 s, without progress for 100 s: the file system hangs"));
 }
 
 TEST(WaitReport, AStoppedRankIsTheCauseWhereOthersWaitInOtherOperations) {

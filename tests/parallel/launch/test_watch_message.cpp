@@ -11,7 +11,7 @@ namespace {
 TEST(WatchMessage, ArrivesAsItWasSent) {
   WatchMessage message{.kind = WatchMessage::Kind::report, .root = 5, .number = 9, .seconds = 2.5};
   message.answers.push_back(
-      {3, {"host", RankState::Activity::files, 31, "all-reduce of layer 3 gradients", 4096, 2, 7, 12.5, 3.5}});
+      {3, {"host", RankState::Activity::files, 31, "all-reduce of layer 3 gradients", 4096, 2, 7, 12.5, 3.5, 2.5}});
   message.answers.push_back({4, {"host", RankState::Activity::waiting, 30, std::string(300, 'x'), 1, 1, 8, 1.0, 0.0}});
   const WatchMessage arrived = watch_message_in(bytes_of(message));
   EXPECT_EQ(arrived.kind, message.kind);
@@ -30,6 +30,7 @@ TEST(WatchMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(state.sequence, 7u);
   EXPECT_EQ(state.seconds, 12.5);
   EXPECT_EQ(state.file_seconds, 3.5);
+  EXPECT_EQ(state.progress_seconds, 2.5);
   EXPECT_EQ(arrived.answers[1].state.operation, std::string(sent_operation, 'x'));
 }
 
