@@ -20,6 +20,7 @@
 #include "core/trace.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
+#include "parallel/launch/launch_remarks.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/monitor/progress.hpp"
 #include "train/monitor/run_banner.hpp"
@@ -45,6 +46,21 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 /// Returns the bytes of best/, last/ and the copy that replaces one of them; parameters are written as float.
 std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
 
+/// Reports GPUs that nobody uses, and ranks whose processors round differently. Errors: std::runtime_error if
+/// --deterministic cannot hold.
+void look_at_launch(const TrainRank& rank, const train::TrainConfig& engine) {
+  const std::vector<parallel::RankPlacement>& placements = rank.launch.placements();
+  const std::string unused = parallel::unused_devices(placements, parallel::process_environment);
+  if (!unused.empty()) rank.notice()(unused);
+  const std::string differing = parallel::differing_processors(placements);
+  if (differing.empty()) return;
+  if (engine.parallel.deterministic) {
+    fail(fmt::format("--deterministic: {}; use nodes of one kind (srun --constraint), or leave it out", differing));
+  }
+  if (engine.precision == Precision::float32) return;
+  rank.notice()(fmt::format("{}; {} is not rounded alike on them", differing, to_string(engine.precision)));
+}
+
 /// Resolves what the arguments leave to the model's files, the number of ranks and the hardware.
 void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
   rank.launch.set_time_limit(std::chrono::duration<double>(arguments.collective_timeout));
@@ -54,6 +70,7 @@ void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
     resolve_ranks(arguments, rank.ranks.size());
     const train::TrainConfig& engine = arguments.run.engine;
     check_precision(engine.precision, engine.gemm.tf32);
+    look_at_launch(rank, engine);
     const std::string remark =
         rank.launch.use_communicator(arguments.train.communicator, engine.parallel.deterministic);
     if (!remark.empty()) rank.notice()(remark);

@@ -11,7 +11,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -135,6 +138,21 @@ std::string processor_name() {
     }
   }
   return name;
+}
+
+std::string vector_instructions() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("flags") && !line.starts_with("Features")) {
+  }
+  std::istringstream words(line);
+  const std::set<std::string> flags(std::istream_iterator<std::string>(words), {});
+  std::string found;
+  for (const char* flag : {"avx", "fma", "avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+                           "amx_bf16", "amx_fp16", "asimd", "asimdhp", "sve", "sve2", "bf16", "svebf16"}) {
+    if (flags.contains(flag)) found += (found.empty() ? "" : " ") + std::string(flag);
+  }
+  return found;
 }
 
 std::string processor_model() {

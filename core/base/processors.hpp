@@ -36,6 +36,9 @@ void check_pinning(std::span<const Processors> allowed, const Processors& availa
 
 /// Identifies this machine's CPU by the fields of /proc/cpuinfo (x86 or ARM), as a key for cached timings.
 std::string processor_name();
+/// The instruction sets of this CPU that decide how libraries compute: "fma avx2 avx512f avx512_bf16" (x86) or "asimd
+/// sve bf16" (ARM).
+std::string vector_instructions();
 /// The CPU's model name for users, such as "AMD EPYC 7763 64-Core Processor"; processor_name() if the kernel gives
 /// none.
 std::string processor_model();

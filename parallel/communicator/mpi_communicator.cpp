@@ -173,8 +173,8 @@ class MpiCommunicator final : public MpiRanks {
   /// Returns this rank's group of a split. `members` are the ranks of this group, in their order.
   std::unique_ptr<MpiRanks> make_group(std::size_t color, std::uint64_t identity, std::vector<Member> members) {
     const auto tag = std::ranges::max(members, {}, &Member::next_tag).next_tag;
-    require(tag <= largest_tag, fmt::format("split: more than {} groups", largest_tag));
-    context_.next_tag = static_cast<int>(tag) + 1;
+    require(tag < largest_tag, fmt::format("split: more than {} groups", largest_tag / 2));
+    context_.next_tag = static_cast<int>(tag) + 2;
     std::erase_if(members, [&](const Member& member) { return member.color != color; });
     std::ranges::stable_sort(members, {}, &Member::key);
     std::vector<int> ranks;

@@ -18,7 +18,7 @@
 namespace mylos::parallel {
 
 /// Tags of the groups besides the world, which has 0: two of all ranks, and the first one that a split may give.
-inline constexpr int watch_tag = 1, farewell_tag = 2, first_split_tag = 3;
+inline constexpr int watch_tag = 2, farewell_tag = 4, first_split_tag = 6;
 
 /// State shared by all communicators of a process. While its thread runs, only that thread calls MPI.
 struct MpiContext {

@@ -14,7 +14,8 @@ struct MpiGroup {
   MPI_Comm ranks = MPI_COMM_NULL;
   std::size_t rank = 0;
   std::size_t size = 1;
-  int tag = 0;
+  int tag = 0;  ///< of its messages; those of its barriers have the next one, so that a rank that is in another
+                ///< operation than the others does not take one for data
   std::shared_ptr<const std::vector<int>> members = nullptr;  ///< their ranks in `ranks`; null: the same numbers
 
   int rank_of(std::size_t member) const { return members ? (*members)[member] : static_cast<int>(member); }

@@ -83,7 +83,7 @@ class Transfer final : public MpiOperation {
 /// Waits until all ranks of a group have come to it, by messages between ranks at distances 1, 2, 4 ...
 class Barrier final : public QueuedOperation {
  public:
-  Barrier(OperationName name, const MpiGroup& group) : QueuedOperation(std::move(name)), group_(group) {}
+  Barrier(OperationName name, const MpiGroup& group) : QueuedOperation(std::move(name)), group_(group) { ++group_.tag; }
   Progress advance() override;
   void give_up() noexcept override { messages_.reset(); }
 

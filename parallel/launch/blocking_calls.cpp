@@ -15,8 +15,8 @@ namespace {
 /// Added to the limit, because libraries need time to start processes and to connect many of them, in seconds.
 constexpr double start_time = 5.0, start_time_per_rank = 0.05;
 /// The first rank reports a call that does not return; the next ones only if they are still there after this time each.
-constexpr double first_tells = 3.0;
-constexpr std::size_t last_teller = 2;
+constexpr double next_tells = 3.0;
+constexpr std::size_t last_to_wait = 2;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ BlockingCalls::BlockingCalls(std::chrono::duration<double> limit, std::size_t ra
 
 double BlockingCalls::limit() const { return limit_ + start_time + start_time_per_rank * static_cast<double>(ranks_); }
 
-double BlockingCalls::patience() const { return first_tells * static_cast<double>(std::min(rank_, last_teller)); }
+double BlockingCalls::patience() const { return next_tells * static_cast<double>(std::min(rank_, last_to_wait)); }
 
 void BlockingCalls::end(const char* name) const {
   const std::string late = fmt::format("rank {}: {} has not returned for {:.0f} s", rank_, name, limit());

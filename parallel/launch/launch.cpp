@@ -4,6 +4,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/communicator_choice.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -15,10 +16,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <type_traits>
@@ -28,7 +31,7 @@ namespace {
 
 /// A rank's location, as the ranks exchange it.
 struct Station {
-  std::array<char, 256> host{}, job{};
+  std::array<char, 256> host{}, job{}, kind{};
   long process = 0;
   std::size_t first_rank_of_node = 0;
   ino_t process_namespace = 0;  ///< PID namespace of `process`; 0 if unknown
@@ -38,7 +41,8 @@ static_assert(std::is_trivially_copyable_v<Station>);
 
 struct Device {
   std::array<char, 64> id{};
-  std::array<char, 128> name{};
+  std::array<char, 128> name{}, kind{};
+  std::array<std::uint64_t, 32> visible{};  ///< hashes of ids; 0: no more
   bool has_nccl = false;
 };
 
@@ -48,12 +52,19 @@ void copy_text(const std::string& text, std::array<char, size>& to) {
   text.copy(to.data(), size - 1);
 }
 
+/// Describes what selects the kernels of this CPU.
+std::string kernel_kind() {
+  const std::string blas = openblas_kernels();
+  return vector_instructions() + (blas.empty() ? "" : ", OpenBLAS " + blas);
+}
+
 Station this_station(const RankRuntime& runtime) {
   Station station;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   copy_text(node_name(process_environment, host.data()), station.host);
   copy_text(batch_job(process_environment), station.job);
+  copy_text(kernel_kind(), station.kind);
   station.process = ::getpid();
   struct stat about {};
   if (::stat("/proc/self/ns/pid", &about) == 0) station.process_namespace = about.st_ino;
@@ -74,7 +85,8 @@ std::vector<RankPlacement> placements_of(const std::vector<Station>& stations) {
                           .node = node,
                           .rank_of_node = ranks_of_node[node]++,
                           .processors = mylos::to_string(station.allowed),
-                          .job = station.job.data()});
+                          .job = station.job.data(),
+                          .kind = station.kind.data()});
   }
   return placements;
 }
@@ -178,13 +190,22 @@ void Launch::gather_devices() {
     state_->device = info.index;
     copy_text(info.id, mine.id);
     copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
+    copy_text(info.name, mine.kind);
+    for (std::size_t i = 0; i < std::min(state_->devices.size(), mine.visible.size()); ++i) {
+      mine.visible[i] = std::hash<std::string>()(state_->devices[i].id);
+    }
     mine.has_nccl = state_->runtime->size() > 1 && nccl_obstacle().empty();  // one rank exchanges nothing
   }
   const std::vector<Device> devices = gather_values(*state_->runtime, mine);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    state_->placements[rank].device = devices[rank].id.data();
-    state_->placements[rank].device_name = devices[rank].name.data();
-    state_->placements[rank].has_nccl = devices[rank].has_nccl;
+    RankPlacement& placement = state_->placements[rank];
+    placement.device = devices[rank].id.data();
+    placement.device_name = devices[rank].name.data();
+    placement.has_nccl = devices[rank].has_nccl;
+    if (!placement.device.empty()) placement.kind = devices[rank].kind.data();
+    for (const std::uint64_t device : devices[rank].visible) {
+      if (device != 0) placement.visible_devices.push_back(device);
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,8 @@ struct RankPlacement {
   std::string device_name = {};  ///< "GPU 0 NVIDIA A100-SXM4-80GB" with this rank's index of it; empty in a host build
   std::string processors = {};   ///< processors it may run on: "0-7"
   std::string job = {};          ///< batch job (launcher.hpp); empty outside of one
+  std::string kind = {};         ///< what selects its kernels: "avx2 avx512f, OpenBLAS SkylakeX", or the GPU's name
+  std::vector<std::uint64_t> visible_devices = {};  ///< hashes of the ids of devices that its process sees, at most 32
   bool has_nccl = false;         ///< it has a device and found NCCL's library; always false for a single rank
 };
 

@@ -1,0 +1,80 @@
+#include "parallel/launch/launch_remarks.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mylos::parallel {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+/// Placements of ranks on nodes of `visible` GPUs each, which every rank of the node sees.
+std::vector<RankPlacement> on_gpus(std::size_t nodes, std::size_t ranks_of_node, std::size_t visible) {
+  std::vector<RankPlacement> placements;
+  for (std::size_t node = 0; node < nodes; ++node) {
+    for (std::size_t rank = 0; rank < ranks_of_node; ++rank) {
+      RankPlacement& placement = placements.emplace_back();
+      placement.host = "n" + std::to_string(node);
+      placement.node = node;
+      placement.device = "gpu " + std::to_string(node * visible + rank % visible);
+      for (std::size_t i = 0; i < visible; ++i) placement.visible_devices.push_back(node * visible + i);
+    }
+  }
+  return placements;
+}
+
+std::string remark(const std::vector<RankPlacement>& placements,
+                   const std::map<std::string, std::string>& variables = {}) {
+  return unused_devices(placements, [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+// A job of PyTorch's scripts: --ntasks=1 --gres=gpu:4.
+TEST(UnusedDevices, OneRankOfAJobWithFourIsTold) {
+  const char* text = "3 of 4 GPUs on n0 compute nothing, because a rank uses one; start one rank per GPU: ";
+  const std::string in_slurm = std::string(text) + "#SBATCH --ntasks-per-node=4 in the job script, and srun "
+                                                   "--ntasks-per-node=4";
+  EXPECT_EQ(remark(on_gpus(1, 1, 4)), std::string(text) + "mpirun -n 4");
+  EXPECT_EQ(remark(on_gpus(1, 1, 4), {{"SLURM_JOB_ID", "7"}}), in_slurm);
+  EXPECT_EQ(remark(on_gpus(1, 1, 4), {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_NUM_TASKS", "1"}}), in_slurm);
+}
+
+TEST(UnusedDevices, TheCommandIsThatOfTheLauncherInUse) {
+  const std::vector<RankPlacement> placements = on_gpus(2, 3, 4);
+  EXPECT_THAT(remark(placements, {{"OMPI_COMM_WORLD_SIZE", "6"}}), EndsWith("mpirun -n 8 --map-by ppr:4:node"));
+  EXPECT_THAT(remark(placements, {{"HYDI_CONTROL_FD", "3"}}), EndsWith("mpiexec -n 8 -ppn 4"));
+  EXPECT_THAT(remark(placements, {{"PALS_RANKID", "0"}}), EndsWith("mpiexec -n 8 --ppn 4"));
+}
+
+TEST(UnusedDevices, NothingIsSaidIfAllAreUsedOrThereAreNone) {
+  EXPECT_EQ(remark(on_gpus(2, 4, 4)), "");
+  EXPECT_EQ(remark(on_gpus(1, 8, 4)), "") << "ranks that share GPUs";
+  EXPECT_EQ(remark(std::vector<RankPlacement>(2)), "") << "a host build";
+}
+
+TEST(UnusedDevices, RanksThatSeeDifferentOnesAreCountedTogether) {
+  std::vector<RankPlacement> placements = on_gpus(1, 2, 4);
+  placements[0].visible_devices = {0};
+  placements[1].visible_devices = {1};
+  EXPECT_EQ(remark(placements), "") << "each rank is bound to its own";
+  placements[1].visible_devices = {1, 2};
+  EXPECT_THAT(remark(placements), StartsWith("1 of 3 GPUs on n0"));
+}
+
+TEST(DifferingProcessors, TwoRanksAreNamed) {
+  std::vector<RankPlacement> placements = on_gpus(3, 1, 1);
+  for (RankPlacement& placement : placements) placement.kind = "avx2";
+  EXPECT_EQ(differing_processors(placements), "");
+  placements[2].kind = "avx2 avx512f";
+  EXPECT_EQ(differing_processors(placements),
+            "ranks compute on different kinds of processors: rank 0 on n0 (avx2), rank 2 on n2 (avx2 avx512f)");
+}
+
+}  // namespace
+}  // namespace mylos::parallel
