@@ -58,8 +58,7 @@ void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* d
 void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
   MPI_Request& request = received_.emplace_back(MPI_REQUEST_NULL);
-  MYLOS_CHECK_MPI(
-      MPI_Irecv(data, count_of(bytes), MPI_BYTE, group.rank_of(from), group.tag, group.ranks, &request));
+  MYLOS_CHECK_MPI(MPI_Irecv(data, count_of(bytes), MPI_BYTE, group.rank_of(from), group.tag, group.ranks, &request));
 }
 
 bool MpiMessages::done() {

@@ -41,9 +41,8 @@ void BlockingCalls::end(const char* name) const {
   } catch (...) {
     std::_Exit(1);
   }
-  log_line(
-      fmt::format("mylos: {}: all ranks have completed their work, so this one ends with exit code {}", late,
-                  *exit_code_));
+  log_line(fmt::format("mylos: {}: all ranks have completed their work, so this one ends with exit code {}", late,
+                       *exit_code_));
   std::_Exit(*exit_code_);
 }
 

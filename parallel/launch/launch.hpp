@@ -28,7 +28,7 @@ struct RankPlacement {
   std::string job = {};          ///< batch job (launcher.hpp); empty outside of one
   std::string kind = {};         ///< what selects its kernels: "avx2 avx512f, OpenBLAS SkylakeX", or the GPU's name
   std::vector<std::uint64_t> visible_devices = {};  ///< hashes of the ids of devices that its process sees, at most 32
-  bool has_nccl = false;         ///< it has a device and found NCCL's library; always false for a single rank
+  bool has_nccl = false;  ///< it has a device and found NCCL's library; always false for a single rank
 };
 
 /// Returns true if this build has MPI; without it every launch has one rank.

@@ -27,8 +27,8 @@ std::string launch_of(std::size_t ranks, std::size_t nodes, const Environment& e
 }  // namespace
 
 std::string differing_processors(std::span<const RankPlacement> placements) {
-  const auto differs = std::ranges::find_if(
-      placements, [&](const RankPlacement& each) { return each.kind != placements.front().kind; });
+  const auto differs =
+      std::ranges::find_if(placements, [&](const RankPlacement& each) { return each.kind != placements.front().kind; });
   if (differs == placements.end()) return {};
   return fmt::format("ranks compute on different kinds of processors: rank 0 on {} ({}), rank {} on {} ({})",
                      placements.front().host, placements.front().kind, differs - placements.begin(), differs->host,
@@ -50,8 +50,7 @@ std::string unused_devices(std::span<const RankPlacement> placements, const Envi
     node.visible.insert(placement.visible_devices.begin(), placement.visible_devices.end());
     node.used.insert(placement.device);
   }
-  const auto most =
-      std::ranges::max_element(nodes, {}, [](const auto& numbered) { return numbered.second.unused(); });
+  const auto most = std::ranges::max_element(nodes, {}, [](const auto& numbered) { return numbered.second.unused(); });
   if (most == nodes.end() || most->second.unused() == 0) return {};
   const Node& node = most->second;
   return fmt::format("{} of {} GPUs on {} compute nothing, because a rank uses one; start one rank per GPU: {}",

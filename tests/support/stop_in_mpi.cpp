@@ -26,6 +26,10 @@ int MPI_Comm_dup(MPI_Comm from, MPI_Comm* to) {
   stop_in("MPI_Comm_dup");
   return PMPI_Comm_dup(from, to);
 }
+int MPI_Comm_split(MPI_Comm from, int color, int key, MPI_Comm* to) {
+  stop_in("MPI_Comm_split");
+  return PMPI_Comm_split(from, color, key, to);
+}
 int MPI_Comm_split_type(MPI_Comm from, int type, int key, MPI_Info info, MPI_Comm* to) {
   stop_in("MPI_Comm_split_type");
   return PMPI_Comm_split_type(from, type, key, info, to);

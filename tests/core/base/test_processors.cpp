@@ -89,5 +89,14 @@ TEST(Processors, MoreRanksThanTheNodeHasProcessorsIsAllowed) {
   EXPECT_NO_THROW(check_pinning(bound, set_of({0, 1, 2, 3}), ranks, "a"));
 }
 
+TEST(Processors, VectorInstructionsAreThoseOfTheCpu) {
+#if defined(__x86_64__)
+  EXPECT_EQ(vector_instructions().find("avx2") != std::string::npos, __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(vector_instructions().find("avx512f") != std::string::npos, __builtin_cpu_supports("avx512f") != 0);
+#else
+  GTEST_SKIP() << "only x86 CPUs name these instructions";
+#endif
+}
+
 }  // namespace
 }  // namespace mylos

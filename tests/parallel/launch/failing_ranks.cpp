@@ -92,6 +92,7 @@ void run(const std::string& how, const std::string& directory, const std::vector
     launch.note_step(step);
     if (step == 3 && how == "all-throw") throw std::runtime_error("the same error on every rank");
     if (step == 3 && fails) fail_as(how, world);
+    if (step == 3 && how.ends_with("split")) world.split(world.rank() % 2, world.rank())->barrier("one half");
     world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
   }
   if (how == "results") {

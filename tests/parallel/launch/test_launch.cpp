@@ -33,6 +33,8 @@ TEST(Launch, KnowsWhereEachRankIs) {
     EXPECT_EQ(placement.host, launch.placement().host);
     EXPECT_EQ(placement.node, 0u);
     EXPECT_FALSE(placement.processors.empty());
+    EXPECT_FALSE(placement.kind.empty());
+    EXPECT_EQ(placement.kind, launch.placement().kind);
     processes.insert(placement.process);
   }
   EXPECT_EQ(processes.size(), world.size());

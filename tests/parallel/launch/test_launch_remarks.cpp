@@ -38,8 +38,9 @@ std::string remark(const std::vector<RankPlacement>& placements,
 // A job of PyTorch's scripts: --ntasks=1 --gres=gpu:4.
 TEST(UnusedDevices, OneRankOfAJobWithFourIsTold) {
   const char* text = "3 of 4 GPUs on n0 compute nothing, because a rank uses one; start one rank per GPU: ";
-  const std::string in_slurm = std::string(text) + "#SBATCH --ntasks-per-node=4 in the job script, and srun "
-                                                   "--ntasks-per-node=4";
+  const std::string in_slurm = std::string(text) +
+                               "#SBATCH --ntasks-per-node=4 in the job script, and srun "
+                               "--ntasks-per-node=4";
   EXPECT_EQ(remark(on_gpus(1, 1, 4)), std::string(text) + "mpirun -n 4");
   EXPECT_EQ(remark(on_gpus(1, 1, 4), {{"SLURM_JOB_ID", "7"}}), in_slurm);
   EXPECT_EQ(remark(on_gpus(1, 1, 4), {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_NUM_TASKS", "1"}}), in_slurm);

@@ -44,8 +44,8 @@ TEST(WaitReport, TimeWithFilesIsExcusedUpToABound) {
   EXPECT_EQ(excused_seconds(ranks, 10.0), 25.0);
   EXPECT_EQ(excused_seconds(ranks, 2.0), 2.0 * file_patience);
   EXPECT_EQ(excused_seconds(std::vector<RankState>{waiting()}, 10.0), 0.0);
-  EXPECT_THAT(describe_wait(ranks, 0)[0],
-              AllOf(StartsWith("rank 1 on n2 has not reached"), HasSubstr("working on files for 25 s, without progress for 25 s: ")));
+  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("rank 1 on n2 has not reached"),
+                                                HasSubstr("working on files for 25 s, without progress for 25 s: ")));
   EXPECT_EQ(describe_wait(ranks, 0)[2],
             "  rank 1 on n2: step 30, working on files since 40.0 s, after all-reduce of layer 9 gradients");
 }

@@ -114,6 +114,23 @@ TEST_P(StoppedBeforeTheEnd, EndsTheProgramWithOneLine) {
 INSTANTIATE_TEST_SUITE_P(Calls, StoppedBeforeTheEnd,
                          ::testing::Values("MPI_Init", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allgather"));
 
+class StoppedInSplit : public StoppedInMpi {};
+
+/// The communication thread would block in it.
+TEST_P(StoppedInSplit, IsNeverReachedBecauseNoRankCallsIt) {
+  EXPECT_THAT(errors_of("split"), Not(HasSubstr("mylos: error")));
+  EXPECT_EQ(exit_code_, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StoppedInSplit, ::testing::Values("MPI_Comm_split"));
+
+TEST_F(FailingRanks, ARankThatStopsBeforeASplitIsNamed) {
+  EXPECT_THAT(errors_of("stop-split"),
+              ContainsRegex("mylos: error: rank 3 on .* has not reached: step 3, all-gather of the members of groups, "
+                            ".*; ranks 0, 1, 2 wait since [0-9]+ s; no response"));
+  EXPECT_NE(exit_code_, 0);
+}
+
 /// All ranks have come to their end before, so nothing is lost.
 TEST_P(StoppedAtTheEnd, LeavesTheExitCodeAndTheResults) {
   const std::string errors = errors_with_codes("results", 1);
@@ -226,7 +243,8 @@ TEST_F(FailingRanks, OnlyTheTimeWithFilesIsNotCounted) {
 
 TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
   EXPECT_THAT(errors_of("files-hang"),
-              AllOf(ContainsRegex("rank 3 on .* has not reached: .*; working on files for [0-9]+ s, without progress for [0-9]+ s: the file system"),
+              AllOf(ContainsRegex("rank 3 on .* has not reached: .*; working on files for [0-9]+ s, without progress "
+                                  "for [0-9]+ s: the file system"),
                     ContainsRegex("rank 3 on .*: step 3, working on files since [0-9.]+ s, after all-reduce of")));
 }
 
