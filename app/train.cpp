@@ -29,6 +29,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -107,6 +108,9 @@ void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_poi
                                                 ? std::optional(*arguments.train.walltime - seconds_since(begin))
                                                 : remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler reports when this job ends; give --walltime, too");
+    if (std::isinf(*remaining)) {
+      return log_line("--stop-before has no effect: this job has no time limit (--walltime sets one)");
+    }
     if (*remaining <= before) {
       fail(fmt::format("--stop-before: {} before the time limit, but only {} are left", duration_text(before),
                        duration_text(*remaining)));
@@ -127,16 +131,16 @@ train::OutputRules output_rules(const Arguments& arguments) {
 /// Logs the state of the output directory if it affects the start of the run. Errors: UsageError if it holds a finished
 /// run of another command.
 void say_start(const TrainRank& rank, const std::filesystem::path& output, const train::OutputStart& start) {
+  if (rank.is_first() && !start.remark.empty()) log_line(start.remark);
   if (!start.differing.empty()) {
     throw UsageError(
         fmt::format("--output {} contains a finished run with other options: {}; choose another directory, continue to "
                     "larger --steps or --epochs with --extend, or start over with --overwrite",
                     output.string(), fmt::join(start.differing, "; ")));
   }
-  if (!rank.is_first()) return;
-  if (start.finished)
-    log_line(fmt::format("{} contains this run, which has finished; --overwrite starts over", output.string()));
-  if (!start.remark.empty()) log_line(start.remark);
+  if (!rank.is_first() || !start.finished) return;
+  log_line(fmt::format("{} contains this run, which has finished{}", output.string(),
+                       start.remark.empty() ? "; --overwrite starts over" : ""));
 }
 
 void warn_without_lock(const std::filesystem::path& output, const train::OutputDirectory* directory) {

@@ -79,6 +79,7 @@ Findings job_findings(const parallel::Environment& environment, std::optional<do
     return {{Level::warning, "job", job + ", whose end is not known from its environment, squeue or qstat",
              "use --walltime T with --stop-before, or --checkpoint-every, to save a run before its end"}};
   }
+  if (std::isinf(*remaining)) return {{Level::ok, "job", job + ", without a time limit: --stop-before has no effect"}};
   return {{Level::ok, "job",
            fmt::format("{}, {} left according to the scheduler, as --stop-before sees it", job,
                        duration_text(*remaining))}};

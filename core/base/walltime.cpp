@@ -1,15 +1,19 @@
 #include "core/base/walltime.hpp"
 
 #include "core/base/subprocess.hpp"
+#include "core/base/text_file.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <stdexcept>
 
 namespace mylos {
 namespace {
+
+constexpr std::optional<double> no_limit = std::numeric_limits<double>::infinity();
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -28,14 +32,15 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
-/// Parses the walltime after "key = " in `text`.
-std::optional<double> walltime_of(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  std::string_view line = text.substr(at + key.size());
-  line = trimmed(line.substr(0, line.find('\n')));
-  if (!line.starts_with('=')) return std::nullopt;
-  return parse_walltime(trimmed(line.substr(1)));
+/// Returns the value of the line "name = value" in the output of qstat -f; nullopt if there is no such line.
+std::optional<std::string_view> attribute_of(std::string_view text, std::string_view name) {
+  for (std::string_view line : split_lines(text)) {
+    line = trimmed(line);
+    if (!line.starts_with(name)) continue;
+    line = trimmed(line.substr(name.size()));
+    if (line.starts_with('=')) return trimmed(line.substr(1));
+  }
+  return std::nullopt;
 }
 
 std::optional<double> slurm_remaining(double now, const RunProgram& run) {
@@ -43,7 +48,8 @@ std::optional<double> slurm_remaining(double now, const RunProgram& run) {
   if (job.empty()) return std::nullopt;
   if (const auto end = whole_number(environment("SLURM_JOB_END_TIME"))) return *end - now;
   const auto output = run({"squeue", "-h", "-j", job, "-o", "%L"});  // before version 23, Slurm sets no end time
-  return output ? parse_walltime(trimmed(*output)) : std::nullopt;
+  if (!output) return std::nullopt;
+  return trimmed(*output) == "UNLIMITED" ? no_limit : parse_walltime(trimmed(*output));
 }
 
 std::optional<double> pbs_remaining(const RunProgram& run) {
@@ -51,9 +57,21 @@ std::optional<double> pbs_remaining(const RunProgram& run) {
   if (job.empty()) return std::nullopt;
   const auto output = run({"qstat", "-f", job});
   if (!output) return std::nullopt;
-  const auto granted = walltime_of(*output, "Resource_List.walltime");
+  const auto limit = attribute_of(*output, "Resource_List.walltime");
+  if (!limit) return output->find("Job Id") == std::string::npos ? std::nullopt : no_limit;
+  const auto granted = parse_walltime(*limit);
   if (!granted) return std::nullopt;
-  return *granted - walltime_of(*output, "resources_used.walltime").value_or(0.0);
+  return *granted - parse_walltime(attribute_of(*output, "resources_used.walltime").value_or("")).value_or(0.0);
+}
+
+/// Returns the output of a program that succeeds, else nullopt.
+std::optional<std::string> output_of(const std::vector<std::string>& words) {
+  try {
+    const ProcessResult result = run_process(words);
+    return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
+  } catch (const std::runtime_error&) {  // not installed here
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -87,14 +105,12 @@ std::optional<double> remaining_walltime(double now, const RunProgram& run) {
 
 std::optional<double> remaining_walltime() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return remaining_walltime(std::chrono::duration<double>(now).count(), [](const std::vector<std::string>& words) {
-    try {
-      const ProcessResult result = run_process(words);
-      return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
-    } catch (const std::runtime_error&) {  // not installed here
-      return std::optional<std::string>();
-    }
-  });
+  return remaining_walltime(std::chrono::duration<double>(now).count(), output_of);
+}
+
+std::optional<double> pbs_start_count(const std::string& job) {
+  const auto output = output_of({"qstat", "-f", job});
+  return output ? whole_number(attribute_of(*output, "run_count").value_or("")) : std::nullopt;
 }
 
 }  // namespace mylos

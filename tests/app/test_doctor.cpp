@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -151,6 +152,8 @@ TEST(DoctorLaunch, ClocksAreApartByMoreThanTheyMayBeWrong) {
   EXPECT_EQ(clock_findings({}).size(), 0u);
   const std::vector<ClockOffset> near = {{1, 0.5, 1e-3}, {2, 4.0, 3.5}};
   EXPECT_THAT(reported(clock_findings(near)), HasSubstr("ok       clock"));
+  EXPECT_THAT(reported(job_findings(slurm, std::numeric_limits<double>::infinity())),
+              HasSubstr("ok       job         Slurm 7, without a time limit: --stop-before has no effect"));
   const std::vector<ClockOffset> far = {{1, 0.5, 1e-3}, {2, -90.0, 0.5}};
   EXPECT_THAT(reported(clock_findings(far)), HasSubstr("warning  clock       rank 2 is 90 s behind rank 0"));
 }
@@ -370,12 +373,8 @@ TEST(DoctorFiles, KnowFileSystemsByTheirNumber) {
 }
 
 TEST(DoctorFiles, SayHowLustreSpreadsFilesOverServers) {
-  const TemporaryDirectory programs;
   const auto told_with = [&](const std::string& lines) {
-    const std::filesystem::path lfs = programs / "lfs";
-    write_file(lfs, "#!/bin/sh\ntest \"$*\" = 'getstripe -d /scratch/run' || exit 2\n" + lines);
-    std::filesystem::permissions(lfs, std::filesystem::perms::owner_all);
-    const EnvironmentVariable path("PATH", programs.path().string() + ":/usr/bin:/bin");
+    const StandInProgram lfs("lfs", "test \"$*\" = 'getstripe -d /scratch/run' || exit 2\n" + lines);
     return reported(striping_findings("/scratch/run"));
   };
   EXPECT_THAT(told_with("echo 'stripe_count:  8 stripe_size:   4194304 pattern: raid0 stripe_offset: -1'\n"),

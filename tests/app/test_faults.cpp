@@ -381,6 +381,14 @@ TEST_F(Faults, AWalltimeThatNobodyKnowsIsRefused) {
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.errors, HasSubstr("no scheduler reports when this job ends; give --walltime, too"));
   const ProgramRun over = run_mylos(words(run_, {"--walltime", "2m", "--stop-before", "5m"}));
+TEST_F(Faults, AJobWithoutALimitIsNotStopped) {
+  const StandInProgram squeue("squeue", "echo UNLIMITED");
+  const EnvironmentVariable slurm("SLURM_JOB_ID", "7"), end("SLURM_JOB_END_TIME", "");
+  const ProgramRun run = run_mylos(words(run_, {"--steps", "1", "--stop-before", "5m"}));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("--stop-before has no effect: this job has no time limit"));
+}
+
   EXPECT_EQ(over.exit_code, 1);
   EXPECT_THAT(over.errors, HasSubstr("before the time limit"));
 }

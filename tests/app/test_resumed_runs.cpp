@@ -195,10 +195,20 @@ TEST_F(ResumedRuns, TheDirectorysRules) {
   leave_unfinished(run_, 4);
   expect_refused(train(run_, {"--resume", "never"}), "--resume auto continues it, --overwrite starts over");
   {
-    const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
+    const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1"), job("SLURM_JOB_ID", "");
     const ProgramRun run = train(run_, {"--overwrite"});
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_THAT(run.errors, HasSubstr("goes on after step 4"));
+    EXPECT_THAT(run.errors, HasSubstr("keeps to its own run: --overwrite is not used"));
+    EXPECT_THAT(train(run_, {"--overwrite", "--seed", "7"}).errors,
+                HasSubstr("keeps to its own run: --overwrite is not used"));
+  }
+  {
+    interrupt(run_, 4);
+    const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1"), another("SLURM_JOB_ID", "8");
+    const ProgramRun run = train(run_, {"--overwrite"});
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, Not(HasSubstr("goes on")));
   }
   fs::remove_all(run_);
   leave_unfinished(run_, 4);

@@ -36,6 +36,16 @@ class EnvironmentVariable {
   bool was_set_;
 };
 
+/// Puts a shell script of this name first in PATH for the lifetime of the object.
+class StandInProgram {
+ public:
+  StandInProgram(std::string_view name, const std::string& commands);
+
+ private:
+  TemporaryDirectory directory_;
+  EnvironmentVariable path_;
+};
+
 /// Changes the working directory to `directory` for the lifetime of the object.
 class WorkingDirectory {
  public:

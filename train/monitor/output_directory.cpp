@@ -104,7 +104,9 @@ void OutputDirectory::begin(OrderedJson run) {
   require(!finished(), "OutputDirectory::begin: a finished run is there");
   require(run.is_object(), "OutputDirectory::begin: run is not a JSON object");
   run_ = std::move(run);
-  run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};
+  run_[state_key] = {{"finished", false},
+                     {slurm_job_key, rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};
+  if (!rules_.pbs_job.empty()) run_[state_key][pbs_job_key] = rules_.pbs_job;
   if (!start_.goes_on) clear();
   write_run();
 }

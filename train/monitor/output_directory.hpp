@@ -16,9 +16,12 @@ namespace mylos::train {
 /// of an earlier one, the next run removes the rest. Files that no run writes are never touched.
 class OutputDirectory {
  public:
-  /// The key of the run's state in run.json: {"finished": bool, "slurm_job": id or null}, with "ended": reason, if the
-  /// run ended unfinished and could record it, and "clearing": true while files of an earlier run are being removed.
+  /// The key of the run's state in run.json: {"finished": bool, "slurm_job": id or null}, with "pbs_job": id in a job
+  /// of PBS, "ended": reason, if the run ended unfinished and could record it, and "clearing": true while files of an
+  /// earlier run are being removed.
   static constexpr const char* state_key = "state";
+  static constexpr const char* slurm_job_key = "slurm_job";
+  static constexpr const char* pbs_job_key = "pbs_job";
   static constexpr const char* clearing_key = "clearing";
 
   /// Decides how the run starts and, if it may start, creates the directory (with its parents) and locks it. Removes

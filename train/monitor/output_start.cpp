@@ -4,6 +4,7 @@
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/walltime.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"
 #include "train/monitor/run_files.hpp"
@@ -25,8 +26,22 @@ struct ExistingRun {
   OrderedJson run;  ///< contents of run.json
   bool finished = false;
   bool clearing = false;  ///< killed while it removed the files of an earlier run
-  std::string job;
+  std::string job;        ///< of Slurm
+  std::string pbs_job;
 };
+
+/// Whether a scheduler has started the job of an existing run again, which then keeps to its run: the command is that
+/// of its first start, --overwrite included. Unknown: the run is of this PBS job, and qstat does not say. It may also
+/// be an earlier command of an interactive job, but nothing of it is removed.
+enum class Restarted { no, yes, unknown };
+
+Restarted restarted(const ExistingRun& run, const OutputRules& rules) {
+  if (rules.requeued) return run.job == rules.job ? Restarted::yes : Restarted::no;
+  if (rules.pbs_job.empty() || run.pbs_job != rules.pbs_job) return Restarted::no;
+  const std::optional<double> starts = pbs_start_count(rules.pbs_job);
+  if (!starts) return Restarted::unknown;
+  return *starts > 1.0 ? Restarted::yes : Restarted::no;
+}
 
 /// Returns the run whose run.json is in `path`; nullopt if there is no such file or another program wrote it. Errors:
 /// run.json is a pipe, on which reading would wait, or anything else that is not a file.
@@ -44,18 +59,39 @@ std::optional<ExistingRun> existing_run(const fs::path& path) {
   OrderedJson run = try_parse_ordered_json(read_text(path / run_file_name));
   const OrderedJson state = run.is_object() ? run.value(OutputDirectory::state_key, OrderedJson()) : OrderedJson();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
-  const OrderedJson job = state.value("slurm_job", OrderedJson());
+  const auto text = [&](const char* key) {
+    const OrderedJson value = state.value(key, OrderedJson());
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
   return ExistingRun{std::move(run), state["finished"].get<bool>(), state.contains(OutputDirectory::clearing_key),
-                     job.is_string() ? job.get<std::string>() : std::string()};
+                     text(OutputDirectory::slurm_job_key), text(OutputDirectory::pbs_job_key)};
 }
 
 CommandDifference difference_from(const ExistingRun& run, const OutputRules& rules) {
   return rules.compare ? rules.compare(run.run) : CommandDifference();
 }
 
-/// A requeued job that finished before it was requeued must not start anew because of its --overwrite.
-bool is_overwritten(const ExistingRun& run, const OutputRules& rules) {
-  return rules.overwrite && !(rules.requeued && run.job == rules.job);
+/// Returns the line for options that a restarted job does not follow; empty if there are none.
+std::string unused_line(const OutputRules& rules, Restarted restart) {
+  std::vector<std::string> unused;
+  if (rules.overwrite && restart != Restarted::no) unused.push_back(setting("overwrite"));
+  if (!rules.resume || !rules.resume_from.empty())
+    unused.push_back(setting("resume", rules.resume ? rules.resume_from.string() : "never"));
+  if (unused.empty()) return {};
+  const std::string are_not_used =
+      fmt::format("{} {} not used", fmt::join(unused, " and "), unused.size() == 1 ? "is" : "are");
+  switch (restart) {
+    case Restarted::no:
+      return "this run has checkpoints of its own: " + are_not_used;
+    case Restarted::yes:
+      return "this job was started again and keeps to its own run: " + are_not_used;
+    case Restarted::unknown:
+      break;
+  }
+  return fmt::format(
+      "this run is of job {}, and qstat does not say whether PBS has started the job again: {}, so that nothing is "
+      "lost; remove the directory to start over",
+      rules.pbs_job, are_not_used);
 }
 
 void refuse_foreign_files(const fs::path& path, bool holds_run) {
@@ -69,6 +105,7 @@ void refuse_foreign_files(const fs::path& path, bool holds_run) {
 /// The contents of a directory.
 struct Contents {
   std::optional<ExistingRun> run;
+  Restarted restarted = Restarted::no;
   bool is_kept = false;               ///< a finished run whose files are kept
   CommandDifference difference = {};  ///< difference from the finished run
 };
@@ -79,7 +116,9 @@ Contents look_into(const fs::path& path, const OutputRules& rules) {
   if (!fs::exists(path, unreadable)) return {};
   if (!fs::is_directory(path, unreadable)) refuse_output(path, "is a file; choose a directory");
   Contents contents{.run = existing_run(path)};
-  if (contents.run && contents.run->finished && !is_overwritten(*contents.run, rules)) {
+  if (contents.run) contents.restarted = restarted(*contents.run, rules);
+  const bool is_overwritten = rules.overwrite && contents.restarted == Restarted::no;
+  if (contents.run && contents.run->finished && !is_overwritten) {
     contents.difference = difference_from(*contents.run, rules);
     contents.is_kept = !contents.difference.extends || !contents.difference.options.empty();
   }
@@ -118,7 +157,7 @@ OutputStart begin_anew(const fs::path& path, const OutputRules& rules, std::stri
   return start;
 }
 
-OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& rules, const ExistingRun& found) {
+OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& rules, const Contents& contents) {
   if (rules.overwrite) return begin_anew(path, rules);
   std::error_code unreadable;  // reported by the call that removes it
   if (fs::exists(path / "last", unreadable)) {
@@ -126,8 +165,8 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
                                     "from; {} starts over, or choose another directory",
                                     setting("overwrite")));
   }
-  const std::vector<std::string> differing = difference_from(found, rules).options;
-  if (!rules.requeued && !differing.empty()) {
+  const std::vector<std::string> differing = difference_from(*contents.run, rules).options;
+  if (contents.restarted != Restarted::yes && !differing.empty()) {
     refuse_output(path, fmt::format("contains an unfinished run with other options and no checkpoint to resume from: "
                                     "{}; {} starts over, or choose another directory",
                                     fmt::join(differing, "; "), setting("overwrite")));
@@ -137,29 +176,24 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
       fmt::format("{} contains this run, interrupted before its first checkpoint: it starts over", path.string()));
 }
 
-/// Resumes from the run's own latest checkpoint, overriding --resume.
-OutputStart go_on(fs::path latest, const OutputRules& rules) {
-  OutputStart start{.goes_on = true, .checkpoint = std::move(latest)};
-  const bool was_told_otherwise = !rules.resume || !rules.resume_from.empty();
-  if (was_told_otherwise) {
-    start.remark = fmt::format("this run has checkpoints of its own: {} is not used",
-                               setting("resume", rules.resume ? rules.resume_from.string() : "never"));
-  }
-  return start;
-}
-
-OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, const ExistingRun& found) {
-  if (!rules.requeued && !rules.overwrite && names_own(path, rules))
+OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, const Contents& contents) {
+  const bool is_restarted = contents.restarted != Restarted::no;
+  if (!is_restarted && !rules.overwrite && names_own(path, rules))
     return {.goes_on = true, .checkpoint = named_checkpoint(rules)};
   fs::path latest = parallel::resolve_checkpoint(own_checkpoints(path));
-  if (latest.empty()) return begin_without_checkpoint(path, rules, found);
-  if (rules.requeued) return go_on(std::move(latest), rules);
-  if (rules.overwrite) return begin_anew(path, rules);
-  if (!rules.resume) {
+  if (latest.empty()) return begin_without_checkpoint(path, rules, contents);
+  if (!is_restarted && rules.overwrite) return begin_anew(path, rules);
+  if (!is_restarted && !rules.resume) {
     refuse_output(path, fmt::format("contains an unfinished run; {} continues it, {} starts over",
                                     setting("resume", "auto"), setting("overwrite")));
   }
-  return go_on(std::move(latest), rules);
+  return {.goes_on = true, .checkpoint = std::move(latest), .remark = unused_line(rules, contents.restarted)};
+}
+
+OutputStart keep(Contents contents, const OutputRules& rules) {
+  return {.finished = true,
+          .differing = std::move(contents.difference.options),
+          .remark = rules.overwrite ? unused_line(rules, contents.restarted) : ""};
 }
 
 /// Continues a finished run, or one interrupted while it was extended.
@@ -177,28 +211,31 @@ OutputStart extend(const fs::path& path, const Contents& contents) {
 }  // namespace
 
 OutputRules output_rules(bool overwrite, const std::string& resume) {
-  const char* count = std::getenv("SLURM_RESTART_COUNT");
-  const char* job = std::getenv("SLURM_JOB_ID");
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  const std::string job = variable("SLURM_JOB_ID");
   return {.overwrite = overwrite,
-          .requeued = count != nullptr && std::strtol(count, nullptr, 10) > 0,
-          .job = job != nullptr ? job : "",
+          .requeued = std::strtol(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10) > 0,
+          .job = job,
+          .pbs_job = job.empty() ? variable("PBS_JOBID") : "",
           .resume = resume != "never",
           .resume_from = resume == "never" || resume == "auto" ? "" : resume};
 }
 
 std::optional<OutputStart> finished_start(const fs::path& path, const OutputRules& rules) {
   Contents contents = look_into(path, rules);
-  if (!contents.is_kept) return std::nullopt;
-  return OutputStart{.finished = true, .differing = std::move(contents.difference.options)};
+  return contents.is_kept ? std::optional(keep(std::move(contents), rules)) : std::nullopt;
 }
 
 OutputStart decide_start(const fs::path& path, const OutputRules& rules) {
-  const Contents contents = look_into(path, rules);
-  if (contents.is_kept) return {.finished = true, .differing = contents.difference.options};
+  Contents contents = look_into(path, rules);
+  if (contents.is_kept) return keep(std::move(contents), rules);
   if (rules.extend) return extend(path, contents);
   const std::optional<ExistingRun>& run = contents.run;
   const bool is_unfinished = run && !run->finished && !run->clearing;
-  return is_unfinished ? take_up_unfinished(path, rules, *run) : begin_anew(path, rules);
+  return is_unfinished ? take_up_unfinished(path, rules, contents) : begin_anew(path, rules);
 }
 
 }  // namespace mylos::train

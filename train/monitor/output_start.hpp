@@ -23,6 +23,7 @@ struct OutputRules {
   bool overwrite = false;
   bool requeued = false;                   ///< Slurm has requeued this job and starts it again
   std::string job = {};                    ///< Slurm's job id; empty outside a job
+  std::string pbs_job = {};                ///< PBS's job id; qstat says whether PBS has started the job again
   bool resume = true;                      ///< an unfinished run resumes from its latest checkpoint
   std::filesystem::path resume_from = {};  ///< checkpoint, or directory of checkpoints, that a fresh start begins from
   bool extend = false;                     ///< continue a finished run, or one interrupted while it was extended
@@ -30,8 +31,8 @@ struct OutputRules {
   std::function<CommandDifference(const nlohmann::ordered_json& saved)> compare = {};
 };
 
-/// Returns the rules for a command line, with SLURM_RESTART_COUNT and SLURM_JOB_ID from the environment. `resume` is
-/// "auto", "never" or a path.
+/// Returns the rules for a command line, with SLURM_RESTART_COUNT, SLURM_JOB_ID and PBS_JOBID from the environment.
+/// `resume` is "auto", "never" or a path.
 OutputRules output_rules(bool overwrite, const std::string& resume = "auto");
 
 /// The way a run starts in its output directory.
@@ -52,12 +53,12 @@ inline auto members(OutputStart& start) {
 std::optional<OutputStart> finished_start(const std::filesystem::path& path, const OutputRules& rules);
 
 /// Decides from the contents of `path`, which need not exist. Changes nothing. A directory belongs to a run if it holds
-/// its run.json, which records whether the run is finished. docs/checkpoints.md has the rules as a table:
+/// its run.json, which records its job and whether the run is finished. docs/checkpoints.md has the rules as a table:
 /// - A finished run is kept, unless it is overwritten, or extended from its latest checkpoint.
-/// - An unfinished run with checkpoints resumes from its latest one in a requeued job. If started by hand, it resumes
-///   from the checkpoint of its own that `resume_from` names, starts anew with `overwrite`, and otherwise resumes from
-///   its latest checkpoint. It is refused if `resume` is false, or if `overwrite` is combined with a checkpoint of its
-///   own.
+/// - An unfinished run with checkpoints resumes from its latest one if the scheduler has started its job again.
+///   Otherwise it resumes from the checkpoint of its own that `resume_from` names, starts anew with `overwrite`, and
+///   else resumes from its latest checkpoint. It is refused if `resume` is false, or if `overwrite` is combined with a
+///   checkpoint of its own.
 /// - An unfinished run without checkpoints starts anew; it is refused if its command differs or it has left a model. A
 ///   run killed while it removed the files of an earlier run starts anew, too.
 /// Errors: std::runtime_error with a one-line message if no run may start.

@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace mylos {
 namespace {
 
 using tests::EnvironmentVariable;
+
+constexpr double without_limit = std::numeric_limits<double>::infinity();
 
 const RunProgram nothing = [](const std::vector<std::string>&) { return std::optional<std::string>(); };
 
@@ -39,7 +43,8 @@ TEST_F(Walltime, IsUnknownOutsideAJob) { EXPECT_FALSE(remaining_walltime(0.0, an
 TEST_F(Walltime, IsSlurmsEndTimeOrWhatSqueueSays) {
   const EnvironmentVariable job("SLURM_JOB_ID", "17");
   EXPECT_EQ(remaining_walltime(0.0, answers("squeue", "5:00\n")), 300.0);
-  EXPECT_FALSE(remaining_walltime(0.0, answers("squeue", "UNLIMITED\n")).has_value());
+  EXPECT_EQ(remaining_walltime(0.0, answers("squeue", "UNLIMITED\n")), without_limit);
+  EXPECT_FALSE(remaining_walltime(0.0, answers("squeue", "NOT_SET\n")).has_value());
   EXPECT_FALSE(remaining_walltime(0.0, nothing).has_value());
   const EnvironmentVariable end("SLURM_JOB_END_TIME", "1000");
   EXPECT_EQ(remaining_walltime(400.0, nothing), 600.0);
@@ -50,7 +55,10 @@ TEST_F(Walltime, IsWhatQstatSays) {
   const std::string text =
       "Job Id: 17.server\n    resources_used.walltime = 00:10:00\n    Resource_List.walltime = 01:00:00\n";
   EXPECT_EQ(remaining_walltime(0.0, answers("qstat", text)), 3000.0);
-  EXPECT_FALSE(remaining_walltime(0.0, answers("qstat", "Job Id: 17.server\n")).has_value());
+  EXPECT_EQ(remaining_walltime(0.0, answers("qstat", "Job Id: 17.server\n    job_state = R\n")), without_limit);
+  for (const char* unclear : {"", "Job Id: 17.server\n    Resource_List.walltime = soon\n"}) {
+    EXPECT_FALSE(remaining_walltime(0.0, answers("qstat", unclear)).has_value()) << unclear;
+  }
 }
 
 }  // namespace

@@ -265,6 +265,11 @@ TEST_F(OutputDirectoryTest, RequeuedJobOverwritesWhatAnotherOneFinished) {
   EXPECT_FALSE(OutputDirectory(path_, {.overwrite = true, .requeued = true, .job = "7"}).finished());
 }
 
+TEST_F(OutputDirectoryTest, RecordsTheJobOfPbs) {
+  run(true, {.pbs_job = "17.server"});
+  EXPECT_THAT(tests::read_file(path_ / "run.json"), HasSubstr("\"slurm_job\": null,\n    \"pbs_job\": \"17.server\""));
+}
+
 TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -18,11 +18,11 @@ using testing::HasSubstr;
 
 class OutputStartTest : public testing::Test {
  protected:
-  /// Leaves a directory with the run.json of job 7, a file of the run, and checkpoints of steps 1 to `checkpoints`.
-  void leave_run(bool finished, std::size_t checkpoints) const {
+  /// Leaves a directory with the run.json of `job`, a file of the run, and checkpoints of steps 1 to `checkpoints`.
+  void leave_run(bool finished, std::size_t checkpoints, const std::string& job = R"("slurm_job": "7")") const {
     fs::remove_all(path_);
-    tests::write_file(path_ / "run.json", finished ? R"({"state": {"finished": true, "slurm_job": "7"}})"
-                                                   : R"({"state": {"finished": false, "slurm_job": "7"}})");
+    tests::write_file(path_ / "run.json",
+                      std::string(R"({"state": {"finished": )") + (finished ? "true, " : "false, ") + job + "}}");
     tests::write_file(path_ / "metrics.jsonl", "");
     for (std::size_t step = 1; step <= checkpoints; ++step) tests::write_file(own(step), "a checkpoint");
   }
@@ -72,23 +72,72 @@ TEST_F(OutputStartTest, FollowsTheTable) {
       {Holds::finished, true, false, "results", "results", "results"},
       {Holds::finished, true, true, "results", "results", "results"},
   };
-  for (const Row& row : table) {
+  const auto expect_row = [&](const Row& row, const OutputRules& rules, const std::string& which) {
     leave_run(row.holds == Holds::finished, row.holds == Holds::none ? 0 : 2);
-    const OutputRules rules = {.overwrite = row.overwrite, .requeued = row.requeued, .job = "7"};
     OutputRules path = rules, never = rules;
     path.resume_from = other_;
     never.resume = false;
-    const std::string which = "row " + std::to_string(&row - table.data());
     EXPECT_EQ(outcome(rules), row.automatic) << which;
     EXPECT_EQ(outcome(path), row.path) << which;
     EXPECT_EQ(outcome(never), row.never) << which;
+  };
+  for (const Row& row : table) {
+    const std::string which = "row " + std::to_string(&row - table.data());
+    expect_row(row, {.overwrite = row.overwrite, .requeued = row.requeued, .job = "7"}, which);
+    // The column "of another job": as by hand, which the rows before those of requeued jobs describe.
+    const OutputRules another = {.overwrite = row.overwrite, .requeued = row.requeued, .job = "8"};
+    expect_row(row.requeued ? *(&row - 2) : row, another, which + ", of another job");
   }
+}
+
+// An interactive job has the same id in all its commands. Only one that PBS has started again keeps to its run.
+TEST_F(OutputStartTest, AsksQstatWhetherPbsStartedTheJobAgain) {
+  const OutputRules rules = {.overwrite = true, .pbs_job = "17.server"};
+  const std::string ours = R"("slurm_job": null, "pbs_job": "17.server")", line = "`overwrite` is not used";
+  const auto starts = [](const std::string& count) {
+    return "test \"$*\" = '-f 17.server' || exit 2\necho 'Job Id: 17.server\n    run_count = " + count + "'";
+  };
+  const auto expect = [&](const std::string& expected, const std::string& job, const std::string& remark) {
+    leave_run(false, 2, job);
+    EXPECT_EQ(outcome(rules), expected == "own" ? "newest" : "step 1");
+    EXPECT_THAT(decide_start(path_, rules).remark, HasSubstr(expected == "own" ? remark + line : ""));
+    leave_run(true, 2, job);
+    EXPECT_EQ(outcome(rules), expected == "own" ? "results" : "step 1");
+    EXPECT_THAT(decide_start(path_, rules).remark, HasSubstr(expected == "own" ? remark + line : ""));
+  };
+  {
+    const tests::StandInProgram qstat("qstat", starts("2"));
+    expect("own", ours, "this job was started again and keeps to its own run: ");
+    expect("anew", R"("slurm_job": null, "pbs_job": "16.server")", "");
+    expect("anew", R"("slurm_job": "17.server")", "");
+  }
+  {
+    const tests::StandInProgram qstat("qstat", starts("1"));
+    expect("anew", ours, "");
+  }
+  const std::string unknown = "qstat does not say whether PBS has started the job again: ";
+  for (const std::string& commands : {std::string("exit 1"), std::string("echo 'Job Id: 17.server'")}) {
+    const tests::StandInProgram qstat("qstat", commands);
+    expect("own", ours, unknown);
+  }
+  const tests::EnvironmentVariable without("PATH", directory_.path().string());
+  expect("own", ours, unknown);
+}
+
+// Nothing is lost: an interactive job may have begun another run here that has no checkpoint yet.
+TEST_F(OutputStartTest, RefusesAnotherCommandIfQstatDoesNotAnswer) {
+  const tests::StandInProgram qstat("qstat", "exit 1");
+  leave_run(false, 0, R"("pbs_job": "17.server")");
+  EXPECT_THAT(refusal({.pbs_job = "17.server",
+                       .compare = [](const auto&) { return CommandDifference{.options = {"seed 42, now 7"}}; }}),
+              HasSubstr("no checkpoint to resume from: seed 42, now 7"));
 }
 
 TEST_F(OutputStartTest, ObeysACheckpointOfItsOwnWhereItWasStartedByHand) {
   leave_run(false, 2);
   EXPECT_EQ(decide_start(path_, {.resume_from = own(1)}).checkpoint, own(1));
-  EXPECT_EQ(decide_start(path_, {.requeued = true, .resume_from = own(1)}).checkpoint, own(2));
+  EXPECT_EQ(decide_start(path_, {.requeued = true, .job = "7", .resume_from = own(1)}).checkpoint, own(2));
+  EXPECT_EQ(decide_start(path_, {.requeued = true, .job = "8", .resume_from = own(1)}).checkpoint, own(1));
   for (const fs::path& name : {path_, path_ / "", path_ / "checkpoints", path_ / "checkpoints" / ""}) {
     const OutputStart start = decide_start(path_, {.resume_from = name});
     EXPECT_TRUE(start.goes_on) << name;
@@ -96,6 +145,17 @@ TEST_F(OutputStartTest, ObeysACheckpointOfItsOwnWhereItWasStartedByHand) {
     EXPECT_EQ(start.remark, "");
   }
   EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5`: contains no checkpoint"));
+}
+
+TEST_F(OutputStartTest, SaysWhatARequeuedJobDoesNotFollow) {
+  leave_run(false, 2);
+  const OutputRules all = {.overwrite = true, .requeued = true, .job = "7", .resume = false};
+  EXPECT_EQ(decide_start(path_, all).remark,
+            "this job was started again and keeps to its own run: `overwrite` and `resume never` are not used");
+  EXPECT_EQ(decide_start(path_, {.requeued = true, .job = "7"}).remark, "");
+  leave_run(true, 2);
+  EXPECT_EQ(decide_start(path_, {.overwrite = true, .requeued = true, .job = "7"}).remark,
+            "this job was started again and keeps to its own run: `overwrite` is not used");
 }
 
 TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
@@ -125,7 +185,8 @@ TEST_F(OutputStartTest, KeepsAModelThatNoCheckpointStandsFor) {
   leave_run(false, 0);
   tests::write_file(path_ / "last" / "model.safetensors", "a model");
   for (const bool requeued : {false, true}) {
-    EXPECT_THAT(refusal({.requeued = requeued}), HasSubstr("with a model in last/, but no checkpoint to resume from"));
+    EXPECT_THAT(refusal({.requeued = requeued, .job = "7"}),
+                HasSubstr("with a model in last/, but no checkpoint to resume from"));
   }
   EXPECT_EQ(outcome({.overwrite = true}), "step 1");
 }
@@ -143,7 +204,7 @@ TEST_F(OutputStartTest, BeginsAnewOnlyWhatIsTheSameCommand) {
   rules.overwrite = true;
   EXPECT_EQ(outcome(rules), "step 1");
   for (const bool requeued : {false, true}) {
-    rules = {.requeued = requeued, .compare = [](const auto&) { return CommandDifference(); }};
+    rules = {.requeued = requeued, .job = "7", .compare = [](const auto&) { return CommandDifference(); }};
     EXPECT_EQ(decide_start(path_, rules).remark,
               path_.string() + " contains this run, interrupted before its first checkpoint: it starts over");
   }
@@ -198,8 +259,12 @@ TEST(OutputRules, KnowARequeuedJob) {
     EXPECT_TRUE(output_rules(true).overwrite);
   }
   const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "0");
+  const tests::EnvironmentVariable pbs("PBS_JOBID", "17.server");
   EXPECT_FALSE(output_rules(false).requeued);
   EXPECT_FALSE(output_rules(false).overwrite);
+  EXPECT_EQ(output_rules(false).pbs_job, "") << "Slurm's id counts if a plugin sets both";
+  const tests::EnvironmentVariable none("SLURM_JOB_ID", "");
+  EXPECT_EQ(output_rules(false).pbs_job, "17.server");
 }
 
 TEST(OutputStart, IsTheSameOnTheRankThatReceivesIt) {
