@@ -1,6 +1,8 @@
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
+#include "app/options/consistency.hpp"
 #include "app/program/build_info.hpp"
+#include "app/program/model_argument.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/report/compared_runs.hpp"
 #include "app/run_commands.hpp"
@@ -15,7 +17,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <exception>
 #include <sstream>
 
 /// mylos compare: runs one training job in every parallel mode, on several numbers of ranks.
@@ -40,11 +44,52 @@ std::filesystem::path run_directory(const Arguments& arguments, const ComparedSe
   return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks, repeat + 1);
 }
 
-/// Runs one run as a separate process. Stores a failure in `setting`, so that the others continue.
+/// Returns "seed 42, now 7" for each setting of the run in `saved`, a run.json, that is not that of a run of `setting`.
+train::CommandDifference difference_from(const OrderedJson& saved, const Arguments& arguments,
+                                         const ComparedSetting& setting) {
+  static constexpr std::array<std::string_view, 3> own = {"mode", "checkpoint-every", "save-strategy"};
+  Arguments run = arguments;
+  resolve_model_argument(run, [](const std::string&) {});
+  resolve_ranks(run, setting.ranks);
+  return {.options = differing_settings(saved, *find_command("train"), run, own)};
+}
+
+/// Returns whether this job, which a scheduler has started again, has already finished this run in `output`. Removes
+/// what it left there of another run or of an interrupted one, because the time of a resumed run is no measurement.
+bool is_already_finished(const Arguments& arguments, const ComparedSetting& setting,
+                         const std::filesystem::path& output) {
+  train::OutputRules rules = train::output_rules(true);
+  rules.compare = [&](const OrderedJson& saved) { return difference_from(saved, arguments, setting); };
+  try {
+    const train::OutputStart start = train::decide_start(output, rules);
+    if (start.finished && start.differing.empty()) return true;
+    if (start.finished || start.goes_on) {
+      train::OutputDirectory(output, {.overwrite = true}).begin(OrderedJson::object());
+    }
+  } catch (const std::exception&) {  // the run reports it
+  }
+  return false;
+}
+
+/// Stores the figures of the finished run in `output` in `setting`.
+void take_figures(const std::filesystem::path& output, double total_seconds, ComparedSetting& setting) {
+  const train::RunRecord record = train::read_run(output);
+  ensure(!record.steps.empty(), fmt::format("{}: contains no steps", (output / "metrics.jsonl").string()));
+  setting.runs.push_back(compared_run(record));
+  setting.runs.back().total_seconds = total_seconds;
+}
+
+/// Runs one run as a separate process, unless this job did so before it was started again. Stores a failure in
+/// `setting`, so that the others continue.
 void run_once(const Arguments& arguments, const std::filesystem::path& config, std::size_t repeat,
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
+  const std::string name = fmt::format("{} on {} ranks, repeat {}", setting.mode, setting.ranks, repeat + 1);
+  if (is_already_finished(arguments, setting, output)) {
+    take_figures(output, unknown_figure, setting);
+    return log_line(name + ": this job has already finished it; its figures are those of its own metrics");
+  }
   std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting.ranks);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const std::string& word :
@@ -56,15 +101,11 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const ProcessResult result = run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (result.exit_code == 0) {
-    const train::RunRecord record = train::read_run(output);
-    ensure(!record.steps.empty(), fmt::format("{}: contains no steps", (output / "metrics.jsonl").string()));
-    setting.runs.push_back(compared_run(record));
-    setting.runs.back().total_seconds = seconds;
+    take_figures(output, seconds, setting);
   } else {
     setting.failure = fmt::format("exit code {}: {}", result.exit_code, failure_reason(result.errors));
   }
-  log_line(fmt::format("{} on {} ranks, repeat {}: {}", setting.mode, setting.ranks, repeat + 1,
-                       setting.failure.empty() ? fmt::format("{:.1f} s", seconds) : setting.failure));
+  log_line(fmt::format("{}: {}", name, setting.failure.empty() ? fmt::format("{:.1f} s", seconds) : setting.failure));
 }
 
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {

@@ -21,7 +21,10 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view percent = "%";
 constexpr std::size_t least_rate_width = 9, least_metric_width = 7;  // columns of text
 
+/// Returns the median of the finite values; NaN if there are none.
 double middle_of(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return unknown_figure;
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
@@ -47,9 +50,10 @@ std::optional<double> score_of(const ComparedSetting& setting, const std::string
   std::vector<double> values;
   for (const ComparedRun& run : setting.runs) {
     const double* const value = train::find_metric(run.metrics, name);
-    if (value != nullptr && std::isfinite(*value)) values.push_back(*value);
+    if (value != nullptr) values.push_back(*value);
   }
-  return values.empty() ? std::nullopt : std::optional(middle_of(std::move(values)));
+  const double middle = middle_of(std::move(values));
+  return std::isfinite(middle) ? std::optional(middle) : std::nullopt;
 }
 
 /// Returns the metrics of a run that have a column.
@@ -65,6 +69,8 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
     return line;
   }
   const ComparedRun& first = setting.runs.front();
+  line.kept = static_cast<std::size_t>(
+      std::ranges::count_if(setting.runs, [](const ComparedRun& run) { return std::isnan(run.total_seconds); }));
   line.work = first.work;
   line.total_seconds = median_of(setting, &ComparedRun::total_seconds);
   line.training_seconds = median_of(setting, &ComparedRun::training_seconds);
@@ -91,7 +97,8 @@ OrderedJson line_json(const ComparisonLine& line) {
     return object;
   }
   object["repeats"] = line.repeats;
-  object["total_seconds"] = line.total_seconds;
+  if (line.kept > 0) object["kept"] = line.kept;
+  if (std::isfinite(line.total_seconds)) object["total_seconds"] = line.total_seconds;
   object["training_seconds"] = line.training_seconds;
   if (std::isfinite(line.epoch_seconds)) object["epoch_seconds"] = line.epoch_seconds;
   object[train::rate_key(line.work)] = line.rate;
@@ -109,6 +116,8 @@ OrderedJson line_json(const ComparisonLine& line) {
 /// Returns the width of a column in the table of `mylos compare`.
 std::size_t width_of(const std::string& heading, std::size_t least) { return std::max(heading.size(), least); }
 
+std::string seconds_text(double seconds) { return std::isfinite(seconds) ? fmt::format("{:.1f}", seconds) : "-"; }
+
 std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
 
 /// Returns the figures of a line. `work` heads the column of rates; a line with another unit of work has none there.
@@ -116,8 +125,8 @@ std::string figures_text(const ComparisonLine& line, const std::vector<train::Me
                          const std::string& work) {
   constexpr double mebibyte = 1u << 20;
   std::string text = fmt::format(
-      "{:>9.1f} {:>11.1f} {:>9} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", line.total_seconds,
-      line.training_seconds, std::isfinite(line.epoch_seconds) ? fmt::format("{:.1f}", line.epoch_seconds) : "-",
+      "{:>9} {:>11.1f} {:>9} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", seconds_text(line.total_seconds),
+      line.training_seconds, seconds_text(line.epoch_seconds),
       line.work == work ? fmt::format("{:.0f}", line.rate) : "-", width_of(work + "/s", least_rate_width),
       ratio_text(line.speedup), ratio_text(line.efficiency), line.memory / mebibyte, line.sent / mebibyte, line.loss);
   for (const train::MetricKind& kind : metrics) {
@@ -147,10 +156,10 @@ ComparedRun compared_run(const train::RunRecord& record) {
     work += done;
   }
   run.mean_rate = work / run.training_seconds;
-  if (const std::size_t steps = record.steps_per_epoch(); steps > 0 && !step_seconds.empty()) {
+  if (const std::size_t steps = record.steps_per_epoch(); steps > 0) {
     run.epoch_seconds = middle_of(std::move(step_seconds)) * static_cast<double>(steps);
   }
-  run.rate = rates.empty() ? std::nan("") : middle_of(std::move(rates));
+  run.rate = middle_of(std::move(rates));
   run.loss = train::number_of(record.steps.back(), "loss");
   for (const train::MetricKind& kind : run.kinds) {
     const char* const name = kind.name.c_str();

@@ -17,7 +17,7 @@ inline constexpr double unknown_figure = std::numeric_limits<double>::quiet_NaN(
 
 /// The figures of one run, read from its files.
 struct ComparedRun {
-  double total_seconds = 0.0;                 ///< whole process, from start to end
+  double total_seconds = 0.0;                 ///< whole process, from start to end; NaN if it was not measured
   double training_seconds = 0.0;              ///< sum over its steps
   double epoch_seconds = unknown_figure;      ///< median step times the steps of an epoch, also of a shorter run
   std::string work = "tokens";                ///< unit of work of its steps
@@ -38,12 +38,13 @@ struct ComparedSetting {
   std::string failure;
 };
 
-/// A line of a comparison: medians over the repeats of a setting. Speedup and efficiency compare the work per second
-/// with that of the first setting on the fewest ranks; runs with another unit of work have neither.
+/// A line of a comparison: medians over the repeats of a setting that have the figure. Speedup and efficiency compare
+/// the work per second with that of the first setting on the fewest ranks; runs with another unit of work have neither.
 struct ComparisonLine {
   std::string mode;
   std::size_t ranks = 0;
   std::size_t repeats = 0;                ///< runs that succeeded; if 0, the figures below are unknown
+  std::size_t kept = 0;                   ///< of these, runs whose whole process was not measured
   std::string failure = {};               ///< why there are none
   std::string work = {};                  ///< unit of work of the steps
   double total_seconds = unknown_figure;  ///< these are as in ComparedRun

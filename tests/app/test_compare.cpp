@@ -203,6 +203,56 @@ TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
   EXPECT_EQ(compare().exit_code, 0);
 }
 
+// The job is killed in the second run and requeued.
+TEST_F(CompareCommand, ARequeuedJobKeepsTheRunsThatItFinished) {
+  const tests::EnvironmentVariable job("SLURM_JOB_ID", "7");
+  const auto compare = [&](const std::string& seed) {
+    return tests::run_mylos(compare_words({"--modes", "replicated", "--ranks", "1", "--repeats", "2", "--json",
+                                           "--checkpoint-every", "1", "--seed", seed}));
+  };
+  ASSERT_EQ(compare("42").exit_code, 0);
+  const std::filesystem::path finished = run_ / "replicated-1-1", killed = run_ / "replicated-1-2";
+  const auto interrupt = [&] {
+    nlohmann::json run = tests::read_json(killed / "run.json");
+    run["state"]["finished"] = false;
+    tests::write_file(killed / "run.json", run.dump());
+  };
+  interrupt();
+  const auto rows = tests::metrics_of(finished);
+  const auto old = tests::metrics_of(killed);
+  const tests::EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
+  const tests::ProgramRun again = compare("42");
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_THAT(again.errors, HasSubstr("replicated on 1 ranks, repeat 1: this job has already finished it; "
+                                      "its figures are those of its own metrics"));
+  EXPECT_THAT(again.errors, ::testing::ContainsRegex("replicated on 1 ranks, repeat 2: [0-9.]+ s"));
+  EXPECT_EQ(tests::metrics_of(finished), rows);
+  EXPECT_NE(tests::metrics_of(killed), old) << "run again";
+  EXPECT_EQ(tests::metrics_of(killed).front()["step"], 1) << "from the start";
+  const auto line = nlohmann::json::parse(again.output)[0];
+  EXPECT_EQ(line["repeats"], 2);
+  EXPECT_EQ(line["kept"], 1);
+  EXPECT_GT(line["total_seconds"].get<double>(), 0.0);
+  // Another comparison in the same job.
+  const tests::ProgramRun other = compare("7");
+  ASSERT_EQ(other.exit_code, 0) << other.errors;
+  EXPECT_FALSE(nlohmann::json::parse(other.output)[0].contains("kept")) << other.errors;
+  EXPECT_EQ(tests::read_json(finished / "run.json")["seed"], 7);
+}
+
+TEST(Compare, ARunWhoseProcessWasNotMeasuredHasNoTotal) {
+  const auto run = [](double total) {
+    return ComparedRun{.total_seconds = total, .training_seconds = 4.0, .rate = 1.0};
+  };
+  const auto lines = comparison_json(
+      {{"replicated", 1, {run(unknown_figure), run(5.0)}, {}}, {"sharded", 1, {run(unknown_figure)}, {}}});
+  EXPECT_EQ(lines[0]["total_seconds"], 5.0);
+  EXPECT_EQ(lines[0]["kept"], 1);
+  EXPECT_FALSE(lines[1].contains("total_seconds"));
+  EXPECT_THAT(comparison_table({{"sharded", 1, {run(unknown_figure)}, {}}}),
+              HasSubstr("sharded                1         -         4.0"));
+}
+
 TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
   const tests::ProgramRun run =
       tests::run_mylos(compare_words({"--modes", "ddp,hsdp", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
