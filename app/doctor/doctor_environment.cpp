@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -72,6 +74,11 @@ RankReport check_rank(LimitedChecks& checks, const NodePosition& position, const
     return gpu_findings(*gpus);
   });
   append(findings, node_findings(position.ranks_of_node));
+  if (position.rank_of_node == 0) {
+    NodeLoad load = node_load(std::array{static_cast<long>(::getpid())});
+    load.others -= std::min(load.others, position.ranks_of_node - 1);  // they wait for this rank, and may spin
+    append(findings, load_findings(load));
+  }
   const BuildInfo build = build_info();
   const DeviceInfo* const device = has_gpu_facts ? own_device(*gpus) : nullptr;
   return {std::move(findings), processor_facts(host), device == nullptr ? "" : device->id,

@@ -155,6 +155,13 @@ Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const 
   }
 }
 
+Findings load_findings(const NodeLoad& load) {
+  const std::string busy = busy_text(load);
+  if (busy.empty()) return {{Level::ok, "load", "no more threads of other programs than processors"}};
+  return {{Level::warning, "load", busy,
+           "steps take longer until those have ended; OMP_WAIT_POLICY=passive reduces the loss"}};
+}
+
 Findings instruction_findings(std::span<const std::string> built, std::span<const std::string> present) {
   const auto has = [](std::span<const std::string> names, const char* name) {
     return std::ranges::find(names, name) != names.end();

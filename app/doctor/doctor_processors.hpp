@@ -28,6 +28,9 @@ std::vector<Findings> processor_findings(std::span<const ProcessorFacts> node);
 /// Reports pinning that `mylos train` would refuse. `ranks` holds the world rank of each element of `node`.
 Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const std::size_t> ranks);
 
+/// Reports whether other programs have more threads than the node has processors.
+Findings load_findings(const NodeLoad& load);
+
 /// Compares the instruction sets of the CPU with those of the build. `built` and `present` are names of CPU features.
 Findings instruction_findings(std::span<const std::string> built, std::span<const std::string> present);
 

@@ -27,6 +27,15 @@ double epochs_of(const tasks::Task& task, const train::Trainer& trainer) {
   return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
 }
 
+/// Returns the run's processes on the node of this rank.
+std::vector<long> processes_of_this_node(const parallel::Launch& launch) {
+  std::vector<long> processes;
+  for (const parallel::RankPlacement& placement : launch.placements()) {
+    if (placement.node == launch.placement().node) processes.push_back(placement.process);
+  }
+  return processes;
+}
+
 /// Returns the names of the run's hosts, in rank order.
 std::vector<std::string> hosts_of(const parallel::Launch& launch) {
   std::vector<std::string> hosts;
@@ -76,6 +85,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
           .work = task.work(),
           .memory = trainer.plan(),
           .free_memory = free_memory,
+          .load = busy_text(node_load(processes_of_this_node(launch))),
           .output = arguments.run.engine.output.string()};
 }
 

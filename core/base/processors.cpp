@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -16,6 +18,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -44,7 +47,52 @@ std::size_t sharers_of(std::span<const Processors> allowed, std::size_t rank_of_
   return std::max<std::size_t>(1, sharers);
 }
 
+/// Counts the threads of the process that run or wait for a processor.
+std::size_t runnable_threads(const std::filesystem::path& process) {
+  std::size_t count = 0;
+  std::error_code ended;
+  for (const auto& thread : std::filesystem::directory_iterator(process / "task", ended)) {
+    std::string line;  // "17 (name) R ...", in which the name may contain anything
+    std::getline(std::ifstream(thread.path() / "stat"), line);
+    const std::size_t name_end = line.rfind(')');
+    if (name_end != std::string::npos && line.substr(name_end).starts_with(") R")) ++count;
+  }
+  return count;
+}
+
+std::size_t count_processors(const std::filesystem::path& stat) {
+  std::size_t count = 0;
+  std::ifstream file(stat);
+  for (std::string line; std::getline(file, line);) {
+    if (line.size() > 3 && line.starts_with("cpu") && line[3] != ' ') ++count;
+  }
+  return count;
+}
+
 }  // namespace
+
+NodeLoad node_load(std::span<const long> own, const std::filesystem::path& proc) {
+  constexpr int looks = 5;
+  constexpr std::chrono::milliseconds between_looks(10);
+  NodeLoad load{.processors = count_processors(proc / "stat")};
+  for (int look = 0; look < looks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(between_looks);
+    std::string averages;
+    std::size_t runnable = 0, ours = 0;
+    std::ifstream(proc / "loadavg") >> averages >> averages >> averages >> runnable;  // "0.2 0.1 0.1 9/140 4711"
+    for (const long process : own) ours += runnable_threads(proc / std::to_string(process));
+    const std::size_t others = runnable > ours ? runnable - ours : 0;
+    load.others = look == 0 ? others : std::min(load.others, others);
+    if (load.others <= load.processors) break;
+  }
+  return load;
+}
+
+std::string busy_text(const NodeLoad& load) {
+  if (load.others <= load.processors || load.processors == 0) return {};
+  return fmt::format("{} of other programs on {}", count_of(load.others, "thread"),
+                     count_of(load.processors, "processor"));
+}
 
 Processors allowed_processors() {
   Processors allowed;

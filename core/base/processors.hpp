@@ -2,6 +2,7 @@
 
 #include <bitset>
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -33,6 +34,17 @@ std::size_t ranks_a_processor(std::span<const Processors> allowed, std::size_t r
 /// unused. `ranks` are their ranks in the world. Errors: std::runtime_error.
 void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,
                    const std::string& host);
+
+/// The threads of other processes that run or wait for a processor, and the processors of this node.
+struct NodeLoad {
+  std::size_t others = 0;
+  std::size_t processors = 0;
+};
+/// Returns the least of a few looks, because many threads run for a moment only. `own` are the processes that do not
+/// count. `proc` is /proc or a stand-in. Returns zeros if the system does not say.
+NodeLoad node_load(std::span<const long> own, const std::filesystem::path& proc = "/proc");
+/// Returns "9 threads of other programs on 2 processors" if there are more of them than processors, else "".
+std::string busy_text(const NodeLoad& load);
 
 /// Identifies this machine's CPU by the fields of /proc/cpuinfo (x86 or ARM), as a key for cached timings.
 std::string processor_name();

@@ -141,19 +141,25 @@ TEST(DoctorLaunch, TellsWhichSignalSaves) {
               HasSubstr("send SIGUSR1, SIGTERM or Ctrl-C;"));
 }
 
+TEST(DoctorProcessors, SaysWhetherOtherProgramsUseThem) {
+  EXPECT_THAT(reported(load_findings({.others = 2, .processors = 2})), HasSubstr("ok       load"));
+  EXPECT_THAT(reported(load_findings({.others = 3, .processors = 2})),
+              HasSubstr("warning  load        3 threads of other programs on 2 processors"));
+}
+
 TEST(DoctorLaunch, TellsWhatStopBeforeWouldSee) {
   EXPECT_THAT(reported(job_findings(variables({}), {})), HasSubstr("--walltime T"));
   const auto slurm = variables({{"SLURM_JOB_ID", "7"}});
   EXPECT_THAT(reported(job_findings(slurm, 3700.0)), HasSubstr("ok       job         Slurm 7, 1:01:40 left"));
   EXPECT_THAT(reported(job_findings(slurm, {})), HasSubstr("warning  job         Slurm 7, whose end"));
+  EXPECT_THAT(reported(job_findings(slurm, std::numeric_limits<double>::infinity())),
+              HasSubstr("ok       job         Slurm 7, without a time limit: --stop-before has no effect"));
 }
 
 TEST(DoctorLaunch, ClocksAreApartByMoreThanTheyMayBeWrong) {
   EXPECT_EQ(clock_findings({}).size(), 0u);
   const std::vector<ClockOffset> near = {{1, 0.5, 1e-3}, {2, 4.0, 3.5}};
   EXPECT_THAT(reported(clock_findings(near)), HasSubstr("ok       clock"));
-  EXPECT_THAT(reported(job_findings(slurm, std::numeric_limits<double>::infinity())),
-              HasSubstr("ok       job         Slurm 7, without a time limit: --stop-before has no effect"));
   const std::vector<ClockOffset> far = {{1, 0.5, 1e-3}, {2, -90.0, 0.5}};
   EXPECT_THAT(reported(clock_findings(far)), HasSubstr("warning  clock       rank 2 is 90 s behind rank 0"));
 }

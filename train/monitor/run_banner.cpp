@@ -72,6 +72,7 @@ std::string run_banner(const RunDescription& run) {
                                             count_of(run.threads, "thread"), run.execution));
   if (run.ranks > 1 || run.memory.layout.split.micro_batch_groups > 0) text += named_line("ranks", ranks_text(run));
   text += rank_lines(run.placements);
+  if (!run.load.empty()) text += named_line("load", run.load + ": steps take longer");
   text += named_line("steps", steps_text(run));
   text += named_line("memory", memory_text(run));
   return text + named_line("output", run.output);

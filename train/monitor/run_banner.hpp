@@ -27,6 +27,7 @@ struct RunDescription {
   WorkKind work = {};   ///< unit of work that steps count
   MemoryPlan memory;    ///< expected memory
   std::size_t free_memory = 0;
+  std::string load = {};  ///< threads of other programs on the first rank's node, if there are too many, else empty
   std::string output;
 };
 

@@ -44,6 +44,32 @@ TEST(Processors, ThreadsAreReadFromTheEnvironment) {
   }
 }
 
+/// A node of two processors on which `runnable` threads run or wait. Process 7, ours, has two threads, one of which
+/// runs.
+class NodeLoadOf : public tests::TemporaryDirectory {
+ public:
+  explicit NodeLoadOf(std::size_t runnable) {
+    tests::write_file(*this / "stat", "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 7\nprocs_running 4\n");
+    tests::write_file(*this / "loadavg", "0.10 0.20 0.30 " + std::to_string(runnable) + "/140 4711\n");
+    tests::write_file(path() / "7/task/7/stat", "7 (a) R) S 1 7");
+    tests::write_file(path() / "7/task/8/stat", "8 (a) R 1 7");
+  }
+  std::string text(const std::vector<long>& own) const { return busy_text(node_load(own, path())); }
+};
+
+TEST(NodeLoad, CountsOnlyThreadsOfOthers) {
+  EXPECT_EQ(NodeLoadOf(9).text({7}), "8 threads of other programs on 2 processors");
+  EXPECT_EQ(NodeLoadOf(4).text({7}), "3 threads of other programs on 2 processors");
+  EXPECT_EQ(NodeLoadOf(3).text({7}), "");
+  EXPECT_EQ(NodeLoadOf(3).text({}), "3 threads of other programs on 2 processors");
+  EXPECT_EQ(NodeLoadOf(3).text({99}), "3 threads of other programs on 2 processors") << "one that has ended";
+}
+
+TEST(NodeLoad, IsOfThisNodeAndUnknownWithoutProc) {
+  EXPECT_GE(node_load({}).processors, allowed_processors().count());
+  EXPECT_EQ(busy_text(node_load({}, "/nonexistent")), "");
+}
+
 TEST(Processors, RanksThatShareProcessorsDivideThem) {
   const std::vector<Processors> free(4, set_of({0, 1, 2, 3, 4, 5, 6, 7}));
   for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(share_of_processors(free, rank), 2u);

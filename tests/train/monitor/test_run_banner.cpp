@@ -70,6 +70,13 @@ TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
   EXPECT_THAT(run_banner(run), HasSubstr("compute  half, loss scale 65536, matrix products by onednn"));
 }
 
+TEST(RunBanner, SaysThatTheNodeIsBusy) {
+  RunDescription run = described_example();
+  run.load = "8 threads of other programs on 2 processors";
+  EXPECT_THAT(run_banner(run),
+              HasSubstr("\nload     8 threads of other programs on 2 processors: steps take longer\n"));
+}
+
 TEST(RunBanner, HasNoLineForAbsentDevData) {
   RunDescription run = described_example();
   run.dev = {};
