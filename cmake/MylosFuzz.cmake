@@ -20,7 +20,7 @@ function(mylos_fuzz_target name)
   else()
     target_link_libraries(fuzz_${name} PRIVATE mylos_fuzz_replay)
     add_test(NAME fuzz.${name} COMMAND fuzz_${name} "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}")
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
   endif()
 endfunction()
 

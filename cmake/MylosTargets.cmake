@@ -85,23 +85,27 @@ function(mylos_folder folder)
   set(mylos_folder_target ${target} PARENT_SCOPE)
 endfunction()
 
-# mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
+# Seconds after which ctest ends a test. Limits of tests only end what hangs, at twenty times the usual time or more,
+# because no test may fail on a slow machine. tests/support/waiting.hpp has half of this for what a test waits for.
+set(mylos_test_limit 1200)
+if(MYLOS_ENABLE_SANITIZERS)
+  set(mylos_test_limit 2400)
+endif()
+file(WRITE "${PROJECT_BINARY_DIR}/DartConfiguration.tcl" "TimeOut: ${mylos_test_limit}\n") # ctest reads its default here
+
+# mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>])
 #
 # Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
-# <name>; with sanitizers, four ctests that each run a part of them within 600 s. KOKKOS: main() initialises Kokkos before
-# the tests and finalises it after them. OPTIMIZED: compiles the tests with optimisation. TIMEOUT: per test, 300 s by
-# default. Does nothing without sources.
+# <name>; with sanitizers, four ctests that each run a part of them. KOKKOS: main() initialises Kokkos before the tests and
+# finalises it after them. OPTIMIZED: compiles the tests with optimisation. Does nothing without sources.
 function(mylos_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "TIMEOUT" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "" "SOURCES;LINK")
   if(NOT arg_SOURCES)
     return()
   endif()
   set(main mylos_test_main)
   if(arg_KOKKOS)
     set(main mylos_test_main_kokkos)
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
   endif()
   set(environment ENVIRONMENT ${mylos_test_cache})
   if(name STREQUAL app) # its tests start the program, whose memory some of them measure
@@ -120,7 +124,7 @@ function(mylos_tests name)
     foreach(part RANGE 1 4)
       math(EXPR index "${part} - 1")
       add_test(NAME ${name}.${part}_of_4 COMMAND test_${name})
-      set_tests_properties(${name}.${part}_of_4 PROPERTIES LABELS ${name} TIMEOUT 600 ENVIRONMENT
+      set_tests_properties(${name}.${part}_of_4 PROPERTIES LABELS ${name} ENVIRONMENT
                            "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${index};${mylos_test_cache}")
     endforeach()
     return()
@@ -130,22 +134,19 @@ function(mylos_tests name)
     test_${name}
     TEST_PREFIX ${name}.
     DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} ${environment} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
+    DISCOVERY_TIMEOUT ${mylos_test_limit}
+    PROPERTIES LABELS ${name} ${environment} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
 endfunction()
 
-# mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...]
+# mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [ENVIRONMENT <name=value>...]
 #                 [ARGUMENTS <words>...])
 #
 # Adds the program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos. For each
 # number of ranks, 1 to 4 by default, a ctest <name>.<number>_ranks with label <name> runs all its tests with mpirun, or
-# those that ARGUMENTS select. It fails if a test fails on any rank. Only the first rank reports passing tests. TIMEOUT:
-# 240 s by default; then mpirun is asked to end, together with all ranks. In a build without MPI there is only one rank.
+# those that ARGUMENTS select. It fails if a test fails on any rank. Only the first rank reports passing tests. In a build
+# without MPI there is only one rank.
 function(mylos_mpi_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT;ARGUMENTS")
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 240)
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;RANKS;ENVIRONMENT;ARGUMENTS")
   if(NOT arg_RANKS)
     set(arg_RANKS 1 2 3 4)
   endif()
@@ -154,17 +155,17 @@ function(mylos_mpi_tests name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_optimized_test_options)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   foreach(ranks IN LISTS arg_RANKS)
-    mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT}
+    mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ENVIRONMENT ${arg_ENVIRONMENT}
                    ARGUMENTS ${arg_ARGUMENTS})
   endforeach()
 endfunction()
 
-# mylos_mpi_test(<test> <name> <ranks> <timeout> [ENVIRONMENT <name=value>...] [ARGUMENTS <words>...])
+# mylos_mpi_test(<test> <name> <ranks> [ENVIRONMENT <name=value>...] [ARGUMENTS <words>...])
 #
-# Adds one ctest that runs test_<name> with ARGUMENTS on this number of ranks. In a build without MPI, only tests on one
-# rank.
-function(mylos_mpi_test test name ranks timeout)
-  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "ENVIRONMENT;ARGUMENTS")
+# Adds one ctest that runs test_<name> with ARGUMENTS on this number of ranks. If it hangs, mpirun is asked to end,
+# together with all ranks. In a build without MPI, only tests on one rank.
+function(mylos_mpi_test test name ranks)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ENVIRONMENT;ARGUMENTS")
   set(launcher ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS})
   if(NOT MYLOS_ENABLE_MPI)
     if(ranks GREATER 1)
@@ -172,13 +173,13 @@ function(mylos_mpi_test test name ranks timeout)
     endif()
     set(launcher)
   endif()
-  math(EXPR last "${timeout} + 30")
-  add_test(NAME ${test} COMMAND timeout --kill-after=10 ${timeout} ${launcher} $<TARGET_FILE:test_${name}>
+  math(EXPR limit "${mylos_test_limit} - 30")
+  add_test(NAME ${test} COMMAND timeout --kill-after=10 ${limit} ${launcher} $<TARGET_FILE:test_${name}>
                                 ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
   # Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores, and give
   # up theirs while they wait, because several tests may run at once. Leaks within MPI are not ours.
   set_tests_properties(
     ${test}
-    PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
+    PROPERTIES LABELS ${name} PROCESSORS ${ranks} ENVIRONMENT
                "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_mpi_yield_when_idle=1;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${mylos_test_cache};${arg_ENVIRONMENT}")
 endfunction()

@@ -1,16 +1,16 @@
 #include "tests/app/rank_runs.hpp"
 
+#include "tests/support/waiting.hpp"
+
 #include <chrono>
 #include <sstream>
-#include <thread>
 
 namespace mylos::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int looks = 3000;
-constexpr std::chrono::milliseconds between_looks(20);
+constexpr std::chrono::milliseconds between_looks(20);  // a look reads all of /proc
 
 }  // namespace
 
@@ -48,19 +48,16 @@ std::vector<int> RankRuns::processes_of(const fs::path& output) {
 
 std::vector<int> RankRuns::wait_for_ranks(const fs::path& output, std::size_t ranks) {
   std::vector<int> processes;
-  for (int look = 0; look < looks && processes.size() < ranks; ++look) {
-    std::this_thread::sleep_for(between_looks);
-    processes = processes_of(output);
-  }
+  wait_until([&] { return (processes = processes_of(output)).size() >= ranks; }, between_looks);
   return processes;
 }
 
 void RankRuns::wait_for_size(const fs::path& file, std::uintmax_t bytes) {
-  for (int look = 0; look < looks; ++look) {
-    std::error_code ignored;
-    if (const std::uintmax_t size = fs::file_size(file, ignored); !ignored && size >= bytes) return;
-    std::this_thread::sleep_for(between_looks);
-  }
+  wait_until([&] {
+    std::error_code absent;
+    const std::uintmax_t size = fs::file_size(file, absent);
+    return !absent && size >= bytes;
+  });
 }
 
 std::vector<nlohmann::json> metrics_of(const fs::path& run) {

@@ -1,5 +1,6 @@
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -109,7 +110,7 @@ class DoctorOnASlowDisk : public DoctorProgram {
  protected:
   bool has_file() const { return !fs::is_empty(run_); }
   void wait_for_file() const {
-    for (int look = 0; look < 1000 && !has_file(); ++look) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    wait_until([this] { return has_file(); });
   }
   static Words slowly(const std::string& files, const char* seconds, const Words& words) {
     Words all = {std::string("LD_PRELOAD=") + MYLOS_SLOW_DISK, "MYLOS_SLOW_FILES=" + files,
@@ -221,9 +222,7 @@ class DoctorWithoutARank : public DoctorOnRanks {
     all.insert(all.end(), {":", "-n", "1", program()});
     all.insert(all.end(), mine.begin(), mine.end());
     RunningProgram run(all, "", {}, mpiexec());
-    for (int look = 0; look < 1000 && fs::is_empty(run_); ++look) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    wait_until([this] { return !fs::is_empty(run_); });
     const std::vector<int> ranks = processes_of(run_);
     EXPECT_EQ(ranks.size(), 2u);
     if (ranks.size() == 2) ::kill(ranks[1], signal);

@@ -6,17 +6,16 @@
 #include "tests/app/tiny_run.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace mylos::tests {
@@ -150,12 +149,11 @@ TEST_F(Generate, PrintsTokensAsTheyCome) {
   const fs::path output = directory_ / "output";
   const RunningProgram running(words({"--max-new-tokens", "190000", "--temperature", "1", "a"}), "", output);
   std::uintmax_t size = 0;
-  for (int waits = 0; waits < 3000 && size == 0; ++waits) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  wait_until([&] {
     std::error_code not_yet;
     size = fs::file_size(output, not_yet);
-    if (not_yet) size = 0;
-  }
+    return !not_yet && size > 0;
+  });
   EXPECT_GT(size, 0u);
   EXPECT_LT(size, 60'000u);
 }

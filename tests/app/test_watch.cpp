@@ -2,13 +2,13 @@
 #include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <csignal>
-#include <thread>
 
 /// mylos watch: observes a run through its files.
 namespace mylos::tests {
@@ -194,9 +194,7 @@ TEST_F(Watch, ShowsItsPictureWhileTheRunGoesOn) {
   const std::filesystem::path seen = directory_ / "seen.txt";
   write_file(seen, "");
   const auto awaits = [&](const char* what) {
-    for (int waits = 0; waits < 1000 && read_file(seen).find(what) == std::string::npos; ++waits) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    wait_until([&] { return read_file(seen).find(what) != std::string::npos; });
     EXPECT_THAT(read_file(seen), HasSubstr(what));
   };
   RunningProgram watch({"watch", run_, "--refresh", "0.05"}, "", seen);

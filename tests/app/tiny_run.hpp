@@ -4,27 +4,23 @@
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace mylos::tests {
 
-/// Waits up to a minute until a run has written more than `bytes` of its metrics.
+/// Waits until a run has written more than `bytes` of its metrics.
 inline void await_metrics(const std::filesystem::path& run, std::uintmax_t bytes = 0) {
   const std::filesystem::path file = run / "metrics.jsonl";
-  for (int waits = 0; waits < 3000; ++waits) {
-    if (std::filesystem::exists(file) && std::filesystem::file_size(file) > bytes) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  wait_until([&] { return std::filesystem::exists(file) && std::filesystem::file_size(file) > bytes; });
 }
 
 /// Returns the default GEMM provider of the program under test, which may come from another build than the test.

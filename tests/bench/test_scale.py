@@ -24,7 +24,7 @@ MODES = {"replicated": 2, "sharded-optimizer": 2, "sharded-gradients": 2, "shard
 
 def run(*words):
     names = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false"}
-    return subprocess.run([sys.argv[1], *words], capture_output=True, text=True, timeout=100, env=names)
+    return subprocess.run([sys.argv[1], *words], capture_output=True, text=True, env=names)
 
 
 def others(count):

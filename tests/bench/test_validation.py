@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import types
 import unittest
 import unittest.mock
@@ -23,6 +22,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from validation import agreement, beside, bundle, commands, kernels, main, open_mpi, ranks, record, report, sanitizer, sizes, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
+HANG_LIMIT = 600  # seconds; ends only what hangs
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": "81920", "compute_capability": "8.0", "uuid": "GPU-1"}
 
@@ -181,7 +181,7 @@ class Kernels(unittest.TestCase):
     def test_missing_program_names_the_remedy(self):
         session = types.SimpleNamespace(bundle=bundle.Bundle({}, pathlib.Path("/nowhere"), True))
         with self.assertRaisesRegex(commands.Failed, "bench_kernels is not in the bundle; make it again with scripts/bundle-gpu"):
-            kernels.bench(session, commands.Clock(60), "bench_kernels")
+            kernels.bench(session, commands.Clock(HANG_LIMIT), "bench_kernels")
 
     def test_speeds_are_compared_by_pass(self):
         ratios = beside.speed_ratios({"forward": 1.0, "backward": 2.0}, {"forward": 2.0, "backward": 1.0})
@@ -240,19 +240,18 @@ class Reading(unittest.TestCase):
             self.assertEqual(agreement.difference([1.0, 2.0], others), math.inf)
 
     def test_timeout_ends_a_command_and_its_children(self):
-        done = commands.run(["sh", "-c", "sleep 60 & sleep 60"], 0.3)
+        done = commands.run(["sh", "-c", "sleep 6000 & sleep 6000"], 0.3)
         self.assertTrue(done.timed_out)
-        self.assertLess(done.seconds, 30)
         self.assertRegex(done.reason(), "not done after")
 
     def test_reason_of_a_failed_command(self):
-        self.assertEqual(commands.run(["sh", "-c", "echo one; echo two >&2; exit 3"], 30).reason(), "two (exit code 3)")
-        self.assertEqual(commands.run(["sh", "-c", "kill -11 $$"], 30).reason(), "signal 11")
-        self.assertEqual(commands.run(["/no/such/program"], 30).code, 127)
+        self.assertEqual(commands.run(["sh", "-c", "echo one; echo two >&2; exit 3"], HANG_LIMIT).reason(), "two (exit code 3)")
+        self.assertEqual(commands.run(["sh", "-c", "kill -11 $$"], HANG_LIMIT).reason(), "signal 11")
+        self.assertEqual(commands.run(["/no/such/program"], HANG_LIMIT).code, 127)
 
     def test_reason_is_the_line_before_a_backtrace(self):
         text = "error( cudaErrorIllegalAddress): an illegal memory access\\nBacktrace:\\n    /bin/mylos [0x55aa]\\n[0x5578b6e22c31]"
-        done = commands.run(["sh", "-c", f"printf '{text}\\n' >&2; kill -6 $$"], 30)
+        done = commands.run(["sh", "-c", f"printf '{text}\\n' >&2; kill -6 $$"], HANG_LIMIT)
         self.assertEqual(done.reason(), "error( cudaErrorIllegalAddress): an illegal memory access (signal 6)")
 
     def test_a_signal_ends_commands_and_keeps_what_was_found(self):
@@ -267,19 +266,17 @@ main.check_target = lambda *_: {}
 def parts(*_):
     found.check("tests", "one", True)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
-    commands.run(["sleep", "60"], 60)
+    commands.run(["sleep", "6000"], 6000)
 signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 main.run_parts = parts
 main.report.write = lambda result, *_: print([(check["name"], check["passed"]) for check in result["checks"]]) or []
 for number in main.SIGNALS:
     signal.signal(number, main.stop)
-print(main.validate(types.SimpleNamespace(seconds=9, bundle=None, dry_run=True, parts=[], output=None), None))
+print(main.validate(types.SimpleNamespace(seconds=6000, bundle=None, dry_run=True, parts=[], output=None), None))
 """
-        begin = time.monotonic()
-        done = commands.run([sys.executable, "-c", script, ROOT / "bench"], 50)
+        done = commands.run([sys.executable, "-c", script, ROOT / "bench"], HANG_LIMIT)
         self.assertEqual(done.output.splitlines(), ["[('one', True), ('the whole validation', False)]", "1"], done.errors)
         self.assertIn("stopped by SIGTERM", done.errors)
-        self.assertLess(time.monotonic() - begin, 30)
 
     def test_exhausted_budget_differs_from_a_timeout(self):
         with self.assertRaises(commands.OutOfTime):
@@ -287,7 +284,7 @@ print(main.validate(types.SimpleNamespace(seconds=9, bundle=None, dry_run=True, 
         with self.assertRaises(commands.OutOfTime):
             commands.succeed(["sleep", "60"], commands.Clock(1.2).limit(10))
         with self.assertRaisesRegex(commands.Failed, "not done after"):
-            commands.succeed(["sleep", "60"], commands.Clock(60).limit(0.2))
+            commands.succeed(["sleep", "60"], commands.Clock(HANG_LIMIT).limit(0.2))
 
 
 class Targets(unittest.TestCase):

@@ -38,7 +38,7 @@ TEST(LaunchTime, IsThatOfTheLaunchesBefore) {
   EXPECT_GT(second, 0.0);
   EXPECT_NEAR(first + second, whole, 1e-5);
   EXPECT_LE(whole, elapsed + 1e-5);
-  EXPECT_GE(whole, 0.2 * elapsed);  // on a device, the waiting is for what lies between
+  if (!runs_on_host) EXPECT_GE(whole, 0.2 * elapsed);  // the waiting is for what lies between
 }
 
 TEST(LaunchTime, MayBeSetAgain) {

@@ -76,7 +76,7 @@ def make_run(program, work, environment):
     """Makes runs/first, a finished run with two checkpoints."""
     subprocess.run([program, "train", "--model", "minilm", "--train", "train-v1.1.json", "--dev", "dev-v1.1.json", "--output",
                     "runs/first", "--steps", "4", "--checkpoint-every", "2"], cwd=work, env=environment, check=True,
-                   capture_output=True, timeout=60)
+                   capture_output=True)
 
 
 def make(folder, program, page):

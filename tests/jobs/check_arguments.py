@@ -22,7 +22,7 @@ def arguments_of(script, **given):
     """Runs a script. Returns the words that it passes to the launcher, or to the program if that starts the launcher."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PBS"))}
     environment.update(GIVEN, SCRIPT=str(script), **({"MYLOS": "echo"} if compares(script) else {}), **given)
-    done = subprocess.run(["bash", script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"{script}: exit code {done.returncode}: {done.stderr}")
     return done.stdout.split()

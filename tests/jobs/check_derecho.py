@@ -43,8 +43,7 @@ class Node:
         environment = {**kept, **MODULE, "PATH": f"{self.base}:{os.environ['PATH']}", "NOTED": str(noted),
                        "MODULES": str(self.base / "modules"), "PBS_NODEFILE": str(self.base / "nodes"), "PBS_JOBNAME": "mylos",
                        "PBS_O_WORKDIR": str(self.base), "OMP_NUM_THREADS": "64", **given}
-        done = subprocess.run(["bash", self.script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run(["bash", self.script], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         return done.returncode, done.stderr, json.loads(noted.read_text()) if noted.exists() else None
 
 

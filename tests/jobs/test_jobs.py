@@ -63,15 +63,15 @@ class Site:
         return sorted(file.name for file in (self.home / output / "checkpoints").glob("step-*.h5"))
 
     def wait_for_step(self, output, step):
-        wait_for(f"step {step} of {output}", lambda: max(self.losses(output), default=0) >= step, 60)
+        wait_for(f"step {step} of {output}", lambda: max(self.losses(output), default=0) >= step)
 
-    def expect_success(self, job, seconds=90):
-        facts = self.cluster.wait_for_end(job, seconds)
+    def expect_success(self, job):
+        facts = self.cluster.wait_for_end(job)
         expect(facts["JobState"] == "COMPLETED", f"job {job}: {facts['JobState']}, {facts['ExitCode']}:\n{self.log(job)}")
         return facts
 
-    def expect_failure(self, job, code, seconds=90):
-        facts = self.cluster.wait_for_end(job, seconds)
+    def expect_failure(self, job, code):
+        facts = self.cluster.wait_for_end(job)
         expect(facts["ExitCode"].split(":")[0] == str(code), f"job {job}: {facts['ExitCode']}:\n{self.log(job)}")
 
     def train_on_both_nodes(self, variables):
@@ -204,7 +204,7 @@ def test_time_limit(site):
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, "--time=00:01:00", "--signal=B:USR1@50", **site.variables(
         "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.program_slow_at_first_start(0.3), LAUNCHER=SRUN))
     whole = site.whole_run("whole", steps)
-    facts = site.expect_success(job, 120)
+    facts = site.expect_success(job)
     log = site.log(job)
     # On a busy machine the next start may get the signal as well.
     expect(int(facts["Restarts"]) >= 1, f"{facts}\n{log}")
@@ -218,7 +218,7 @@ def test_restarts(site):
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables("run", f"--steps {ENDLESS}", MAX_RESTARTS="1", LAUNCHER=SRUN))
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
-    wait_for("the restart", lambda: "goes on after step" in site.log(job), 60)
+    wait_for("the restart", lambda: "goes on after step" in site.log(job))
     site.wait_for_step("run", int(site.log(job).split("goes on after step ")[1].split(",")[0]) + 5)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
     site.expect_failure(job, 85)
@@ -268,13 +268,13 @@ def test_scancel(site):
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", job)
     facts = site.cluster.wait_for_state(job, "CANCELLED")
-    wait_for("the end of its steps", lambda: not site.cluster.processes("train", str(site.home / "run")), 20)
+    wait_for("the end of its steps", lambda: not site.cluster.processes("train", str(site.home / "run")))
     # Slurm's SIGTERM, or the SIGUSR1 into which the script turns it, whichever comes first.
     expect(facts["Restarts"] == "0" and re.search("ended by SIG(TERM|USR1) after", site.log(job)), site.log(job))
     saved = site.checkpoints("run")
     expect(len(saved) == 1, f"{saved}\n{site.log(job)}")
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **variables)
-    wait_for("the second job", lambda: "goes on after step" in site.log(job), 60)
+    wait_for("the second job", lambda: "goes on after step" in site.log(job))
     expect(saved[0] in site.log(job), site.log(job))
 
 
@@ -323,7 +323,7 @@ def test_dead_node(site):
         "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.program_slow_at_first_start(0.3), LAUNCHER="srun --mpi=pmix --wait=10"))
     site.wait_for_step("run", 16)
     kill_node(site.cluster, "n2")
-    wait_for("the job to leave its node", lambda: site.cluster.job(job)["Restarts"] == "1", 90, 0.2)
+    wait_for("the job to leave its node", lambda: site.cluster.job(job)["Restarts"] == "1", every=0.2)
     site.cluster.start_node("n2")
     whole = site.whole_run("whole", 60)
     site.expect_success(job)
@@ -339,7 +339,7 @@ def test_array(site):
     site.wait_for_step("run-2", 3)
     site.cluster.run("scancel", "--batch", "--signal=USR1", f"{array}_2")  # the last task has the number of the array
     logs = {task: site.home / f"mylos-{array}.{task}.out" for task in (1, 2)}
-    wait_for("both tasks", lambda: all(log.exists() and "done after 40 steps" in log.read_text() for log in logs.values()), 90)
+    wait_for("both tasks", lambda: all(log.exists() and "done after 40 steps" in log.read_text() for log in logs.values()))
     expect("goes on after step" in logs[2].read_text() and "goes on after step" not in logs[1].read_text(),
            f"{logs[1].read_text()}{logs[2].read_text()}")
     expect(f", task 2 of array {array}, start 2\n" in logs[2].read_text(), logs[2].read_text())
@@ -370,7 +370,7 @@ def test_compare(site):
 def submit_pbs(site, script, *options, **variables):
     """Submits a script from its directory, which becomes $PBS_O_WORKDIR."""
     done = subprocess.run(["qsub", "-V", *options, script], cwd=site.home, env={**site.cluster.environment, **variables},
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True)
     expect(done.returncode == 0, f"qsub: {done.stdout}{done.stderr}")
     return done.stdout.strip()
 

@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import tiny
+from cluster import HANG_LIMIT, wait_for
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 SCRIPTS = ("slurm/train-cpu.sbatch", "slurm/train-gpu.sbatch", "slurm/requeue.sbatch", "pbs/train-cpu.pbs",
@@ -38,13 +38,6 @@ while :; do sleep 0.05; done
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)
-
-
-def wait_for(what, condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        expect(time.monotonic() < end, f"waited {seconds:.0f} s for {what}")
-        time.sleep(0.05)
 
 
 class Desk:
@@ -81,7 +74,7 @@ class Desk:
         return job
 
     def expect_exit(self, job, code, output):
-        found = job.wait(timeout=300)
+        found = job.wait(timeout=HANG_LIMIT)
         self.log.seek(0)
         log = self.log.read()
         expect(found == code, f"exit code {found}, not {code}:\n{log}")
@@ -129,7 +122,7 @@ def check_first_signal(desk, program, script):
     job.terminate()
     wait.unlink()
     goes_on = script in ("slurm/requeue.sbatch", "pbs/resubmit.pbs")
-    found = job.wait(timeout=60)
+    found = job.wait(timeout=HANG_LIMIT)
     expect(found == (0 if goes_on else 85), f"{script}: exit code {found}")
     expect(desk.asked.exists() == goes_on, f"{script}: started again: {desk.asked.exists()}")
     desk.asked.unlink(missing_ok=True)
@@ -141,7 +134,7 @@ def check_early_signal(desk, program, script):
     before = desk.program("early", "trap 'case $BASH_COMMAND in run=*) kill -TERM $$ ;; esac' DEBUG\n")
     job = desk.start(script, output, MYLOS=program, MODEL="m", TRAIN="t", LAUNCHER="env", BASH_ENV=before)
     try:
-        found = job.wait(timeout=30)
+        found = job.wait(timeout=HANG_LIMIT)
     except subprocess.TimeoutExpired:
         os.killpg(job.pid, signal.SIGKILL)
         raise AssertionError(f"{script}: the signal was lost") from None
@@ -156,7 +149,7 @@ def write_bert_base(directory):
 def wait_for_a_step(output):
     metrics = output / "metrics.jsonl"
     before = metrics.stat().st_size if metrics.exists() else 0
-    wait_for(f"a step of {output.name}", lambda: metrics.exists() and metrics.stat().st_size > before, 300)
+    wait_for(f"a step of {output.name}", lambda: metrics.exists() and metrics.stat().st_size > before)
 
 
 def check_real_scripts(desk, **given):
@@ -178,7 +171,7 @@ def check_bare_launcher(desk, words, is_open_mpi):
         job, log = desk.launch(words + ["--output", str(output)], output)
         wait_for_a_step(output)
         job.send_signal(number)
-        code = job.wait(timeout=300)
+        code = job.wait(timeout=HANG_LIMIT)
         log.seek(0)
         text = log.read()
         found = {file.name for file in (output / "checkpoints").glob("step-*.h5")}

@@ -1,6 +1,7 @@
 """Checks rules that the compiler does not: includes, names of vendors and options, lengths of files, and that sources are listed and tested.
 
-    check_tree.py RULE ROOT      RULE: includes | table | vendors | families | settings | lengths | sources | definitions | tests | pip
+    check_tree.py RULE ROOT      RULE: includes | table | vendors | families | settings | lengths | sources | definitions | tests | pip |
+                             recorded | limits
 
 Prints one line for each error. Exits with 1 if there is one.
 """
@@ -108,6 +109,7 @@ GENERATED = {"mylos_commit.hpp"}
 
 MAXIMUM_LINES = 500
 MOST_RECORDED_BYTES = 8 << 20
+LEAST_LIMIT = 600  # seconds; hang_limit of tests/support/waiting.hpp
 
 
 def sources(root):
@@ -284,6 +286,18 @@ def check_pip(root):
                 yield f"{path.relative_to(root)}: {command}: needs -I -m pip, and --only-binary=:all: or --require-hashes"
 
 
+def check_limits(root):
+    """Checks that no limit of a test is about speed: a wait in seconds, or a limit below the one that only ends what hangs."""
+    waits = re.compile(r"\bTIMEOUT\s+(\d+)|\btimeout=(\d+)|now\(\) \+ (?:std::chrono::)?(?:seconds|minutes)\((\d+)\)")
+    files = [path for folder in ("cmake", "tests") for path in (root / folder).rglob("*") if path.suffix in {".cmake", ".cpp", ".hpp", ".py", ".txt"}]
+    for path in sorted(files):
+        text = path.read_text(errors="replace")
+        for found in waits.finditer(text):
+            if int(next(filter(None, found.groups()))) < LEAST_LIMIT and not path.name.startswith("test_check_"):
+                yield (f"{path.relative_to(root)}:{text.count(chr(10), 0, found.start()) + 1}: {' '.join(found[0].split())} may fail on a slow "
+                       "machine; leave it to ctest, or use tests/support/waiting.hpp")
+
+
 def check_recorded(root):
     """Checks the size of recorded values, which are part of every clone."""
     total = sum(path.stat().st_size for path in (root / "tests/golden").rglob("*") if path.is_file())
@@ -294,7 +308,7 @@ def check_recorded(root):
 def main(rule, root):
     check = {"includes": check_includes, "vendors": check_vendors, "families": check_families,
              "settings": check_settings, "lengths": check_lengths, "sources": check_sources,
-             "definitions": check_definitions, "pip": check_pip, "recorded": check_recorded, "table": check_table,
+             "definitions": check_definitions, "pip": check_pip, "recorded": check_recorded, "limits": check_limits, "table": check_table,
              "tests": check_tests}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:

@@ -275,6 +275,16 @@ class CheckTree(unittest.TestCase):
         self.write("tests/golden/b.json", "{}")
         self.assertEqual(len(list(check_tree.check_recorded(self.root))), 1)
 
+    def test_limits_that_a_slow_machine_exceeds(self):
+        for path, text in [("tests/app/CMakeLists.txt", "set_tests_properties(a PROPERTIES\n  TIMEOUT\n  300)"),
+                           ("tests/jobs/test_a.py", "subprocess.run(words, timeout=60)"),
+                           ("tests/app/test_a.cpp", "const auto end = Clock::now() + std::chrono::seconds(30);")]:
+            with self.subTest(path):
+                self.write(path, text)
+                self.assertEqual(len(list(check_tree.check_limits(self.root))), 1)
+                self.write(path, text.replace("300", "3600").replace("60)", "HANG_LIMIT)").replace("30)", "limit)"))
+                self.assertEqual(list(check_tree.check_limits(self.root)), [])
+
     def test_pip_that_may_run_downloaded_code(self):
         for good in [
             'python3 -I -m pip install --only-binary=:all: --target x y\n',

@@ -3,6 +3,7 @@
 #include "core/base/subprocess.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,13 +21,21 @@
 namespace mylos::tests {
 namespace {
 
-/// Waits for a process and returns its exit code. `usage` receives its resource usage.
+/// Waits for a process and returns its exit code. `usage` receives its resource usage. Errors: std::runtime_error if
+/// the process hangs and had to be ended; mpirun ends its ranks, too.
 int wait_for(pid_t process, rusage& usage) {
   int status = 0;
-  while (::wait4(process, &status, 0, &usage) < 0) {
-    if (errno != EINTR) throw std::runtime_error("wait4 failed");
-  }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const auto has_ended = [&] {
+    const pid_t ended = ::wait4(process, &status, WNOHANG, &usage);
+    if (ended < 0 && errno != EINTR) throw std::runtime_error("wait4 failed");
+    return ended > 0;
+  };
+  if (wait_until(has_ended)) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  ::kill(process, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(10));
+  ::kill(process, SIGKILL);
+  wait_until(has_ended);
+  throw std::runtime_error("a program hangs");
 }
 
 pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& input,
@@ -102,12 +111,9 @@ std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, s
 }
 
 int open_when_read(const std::filesystem::path& pipe) {
-  for (int looks = 0; looks < 3000; ++looks) {
-    const int descriptor = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor >= 0) return descriptor;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return -1;
+  int descriptor = -1;
+  wait_until([&] { return (descriptor = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0; });
+  return descriptor;
 }
 
 }  // namespace mylos::tests

@@ -20,18 +20,17 @@ std::string launcher() {
 
 }  // namespace
 
-ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments, const std::filesystem::path& program,
-                     std::chrono::seconds limit) {
+ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments,
+                     const std::filesystem::path& program) {
   // Open MPI requires these settings to run as root and with more ranks than cores. Ranks are not bound to cores,
   // because several tests may run at once.
   const EnvironmentVariable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), sure("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const EnvironmentVariable many("OMPI_MCA_rmaps_base_oversubscribe", "1");
   const EnvironmentVariable free("OMPI_MCA_hwloc_base_binding_policy", "none");
-  std::vector<std::string> words{"--kill-after=10", std::to_string(limit.count()), launcher(), "-n",
-                                 std::to_string(ranks)};
+  std::vector<std::string> words{"-n", std::to_string(ranks)};
   words.push_back(program.empty() ? tests::program().string() : program.string());
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return RunningProgram(words, "", {}, "/usr/bin/timeout").wait();
+  return RunningProgram(words, "", {}, launcher()).wait();
 }
 
 std::string launcher_version() {

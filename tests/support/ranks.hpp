@@ -3,7 +3,6 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
 
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -13,9 +12,9 @@
 namespace mylos::tests {
 
 /// Runs mpirun with `ranks` ranks of `program` (by default mylos), with the number of threads that the environment
-/// specifies. After `limit`, mpirun is asked to end together with all ranks, and the exit code is 124.
+/// specifies.
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments,
-                     const std::filesystem::path& program = {}, std::chrono::seconds limit = std::chrono::seconds(120));
+                     const std::filesystem::path& program = {});
 
 /// During its lifetime, Open MPI's mpirun does not kill the other ranks when one dies. Otherwise it kills them, often
 /// before they notice the failure, and prints a message of its own. With this setting its exit code is 0 even so.

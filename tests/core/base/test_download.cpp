@@ -6,14 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace mylos {
 namespace {
@@ -123,10 +122,7 @@ TEST(Download, NobodyElseCanReadATokenMeanwhile) {
 /// Returns the process id that a stand-in wrote to the file when it started.
 pid_t process_in(const std::filesystem::path& file) {
   pid_t process = 0;
-  for (int tries = 0; tries < 1000 && process == 0; ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    std::ifstream(file) >> process;
-  }
+  tests::wait_until([&] { return std::ifstream(file) >> process && process != 0; });
   return process;
 }
 

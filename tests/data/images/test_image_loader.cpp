@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "data/images/synthetic_images.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 namespace mylos::data {
 namespace {
@@ -26,9 +27,7 @@ class TroubledImages : public ImageSet {
   std::string encoded(std::size_t index) const override {
     ++asked;
     if (gate.valid()) gate.wait();
-    for (int i = 0; i < 2000 && index == late_image && failures == 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    if (index == late_image) tests::wait_until([] { return failures > 0; });
     if (index >= 50) ++failures;
     if (index >= 50) fail("image " + std::to_string(index) + " is damaged");
     return std::string(48, static_cast<char>(index));

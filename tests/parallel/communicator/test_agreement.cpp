@@ -3,6 +3,7 @@
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -75,9 +76,8 @@ TEST(Agreement, APendingMaximumDoesNotWaitForLaterOperations) {
   if (rank() == 0) {
     tests::write_file(known, "");
   } else {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!std::filesystem::exists(known) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_TRUE(std::filesystem::exists(known)) << "the first rank waits for the later operation";
+    EXPECT_TRUE(tests::wait_until([&] { return std::filesystem::exists(known); }))
+        << "the first rank waits for the later operation";
     later = submit();
   }
   later.wait(space);

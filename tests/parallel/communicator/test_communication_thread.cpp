@@ -1,6 +1,7 @@
 #include "parallel/communicator/communication_thread.hpp"
 
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gmock/gmock.h>
 
@@ -62,12 +63,6 @@ class Told final : public QueuedOperation {
 
 using Order = Told::Order;
 
-/// Waits for a condition. If it never holds, the test's time limit applies.
-template <class Condition>
-void wait_until(const Condition& condition) {
-  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 /// Waits, to allow time for an error to appear.
 void wait_for_a_mistake() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
@@ -123,7 +118,7 @@ TEST(CommunicationThread, LaunchesAheadOnAStreamUpToABound) {
   const int stream = 0;
   const auto operations = submit_to(thread, CommunicationThread::most_under_way + 2, &stream);
   for (std::size_t i = 0; i < CommunicationThread::most_under_way; ++i) {
-    wait_until([&] { return operations[i]->begun.load(); });
+    tests::wait_until([&] { return operations[i]->begun.load(); });
     if (i < 4) wait_for_a_mistake();
     // The previous operation has been launched, but has not ended.
     EXPECT_FALSE(operations[i + 1]->begun);
@@ -138,7 +133,7 @@ TEST(CommunicationThread, LaunchesAheadOnAStreamUpToABound) {
   operations[0]->order = Order::end;
   Event(operations[1]).wait_for_its_end();
   EXPECT_TRUE(operations[0]->done());
-  wait_until([&] { return operations[CommunicationThread::most_under_way]->begun.load(); });
+  tests::wait_until([&] { return operations[CommunicationThread::most_under_way]->begun.load(); });
   end_all(operations);
   thread.finish();
 }
@@ -150,13 +145,13 @@ TEST(CommunicationThread, WaitsForTheEndBeforeAnotherStream) {
     const auto first = submit_to(thread, 2, &stream), second = submit_to(thread, 1, after),
                third = submit_to(thread, 1, &stream);
     for (const auto& each : first) each->order = Order::launch;
-    wait_until([&] { return first[1]->begun.load(); });
+    tests::wait_until([&] { return first[1]->begun.load(); });
     first[0]->order = Order::end;
     Event(first[0]).wait_for_its_end();
     wait_for_a_mistake();
     EXPECT_FALSE(second[0]->begun);
     first[1]->order = Order::end;
-    wait_until([&] { return second[0]->begun.load(); });
+    tests::wait_until([&] { return second[0]->begun.load(); });
     EXPECT_TRUE(first[1]->done());
     second[0]->order = Order::launch;
     wait_for_a_mistake();
@@ -173,18 +168,18 @@ TEST(CommunicationThread, OperationsOnHostMemoryAndOnAStreamDoNotWaitForEachOthe
   const auto first = submit_to(thread, 1, &stream);
   const auto on_host = submit_on_host(thread), later_on_host = submit_on_host(thread);
   // Not even for a launch.
-  wait_until([&] { return on_host->begun.load(); });
+  tests::wait_until([&] { return on_host->begun.load(); });
   wait_for_a_mistake();
   EXPECT_FALSE(later_on_host->begun);
   on_host->order = Order::end;
   Event(on_host).wait_for_its_end();
   EXPECT_FALSE(first[0]->done());
-  wait_until([&] { return later_on_host->begun.load(); });
+  tests::wait_until([&] { return later_on_host->begun.load(); });
   const auto second = submit_to(thread, 1, &stream);
   wait_for_a_mistake();
   EXPECT_FALSE(second[0]->begun) << "the one before it on the stream has not been launched";
   first[0]->order = Order::launch;
-  wait_until([&] { return second[0]->begun.load(); });
+  tests::wait_until([&] { return second[0]->begun.load(); });
   end_all(first);
   end_all(second);
   EXPECT_FALSE(later_on_host->done());
@@ -199,22 +194,22 @@ TEST(CommunicationThread, AnOperationOfNeitherKindRunsAlone) {
   const auto on_host = submit_on_host(thread);
   const auto alone = submit_to(thread, 1, nullptr);
   on_stream[0]->order = Order::launch;
-  wait_until([&] { return on_host->begun.load(); });
+  tests::wait_until([&] { return on_host->begun.load(); });
   end_all({on_host});
   wait_for_a_mistake();
   EXPECT_FALSE(alone[0]->begun);
   end_all(on_stream);
-  wait_until([&] { return alone[0]->begun.load(); });
+  tests::wait_until([&] { return alone[0]->begun.load(); });
   const auto later_on_host = submit_on_host(thread);
   wait_for_a_mistake();
   EXPECT_FALSE(later_on_host->begun);
   end_all(alone);
-  wait_until([&] { return later_on_host->begun.load(); });
+  tests::wait_until([&] { return later_on_host->begun.load(); });
   const auto alone_again = submit_to(thread, 1, nullptr);
   wait_for_a_mistake();
   EXPECT_FALSE(alone_again[0]->begun);
   end_all({later_on_host});
-  wait_until([&] { return alone_again[0]->begun.load(); });
+  tests::wait_until([&] { return alone_again[0]->begun.load(); });
   const auto later = submit_to(thread, 1, &stream);
   wait_for_a_mistake();
   EXPECT_FALSE(later[0]->begun);
@@ -228,7 +223,7 @@ TEST(CommunicationThread, AnErrorOfAnyThatIsLaunchedEndsAllAndNamesIt) {
   const int stream = 0;
   const auto operations = submit_to(thread, 3, &stream);
   for (const auto& each : operations) each->order = Order::launch;
-  wait_until([&] { return operations[2]->begun.load(); });
+  tests::wait_until([&] { return operations[2]->begun.load(); });
   operations[1]->order = Order::fail;
   for (const auto& each : operations) {
     EXPECT_THAT(tests::error_of([&] { each->wait_on_host(); }), HasSubstr("sum 1: the network is down"));
@@ -243,7 +238,7 @@ TEST(CommunicationThread, AFailureIsSeenBeforeOperationsAreStopped) {
   std::string seen;
   operation->on_stop = [&] { seen = tests::error_of([&] { thread.expect_no_failure(); }); };
   thread.submit(operation);
-  wait_until([&] { return operation->begun.load(); });
+  tests::wait_until([&] { return operation->begun.load(); });
   thread.expect_no_failure();
   operation->order = Order::fail;
   Event(operation).wait_for_its_end();
@@ -282,10 +277,10 @@ TEST(CommunicationThread, TheWatchSeesTheFirstThatHasNotEnded) {
   const int stream = 0;
   const auto operations = submit_to(thread, 3, &stream);
   for (const auto& each : operations) each->order = Order::launch;
-  wait_until([&] { return operations[2]->begun.load(); });
-  wait_until([&] { return watch.seen() == "sum 0"; });
+  tests::wait_until([&] { return operations[2]->begun.load(); });
+  tests::wait_until([&] { return watch.seen() == "sum 0"; });
   operations[0]->order = Order::end;
-  wait_until([&] { return watch.seen() == "sum 1"; });
+  tests::wait_until([&] { return watch.seen() == "sum 1"; });
   end_all(operations);
   thread.finish();
 }
@@ -297,11 +292,11 @@ TEST(CommunicationThread, TheWatchSeesTheOlderOfTwoKinds) {
   const int stream = 0;
   const auto on_stream = submit_to(thread, 1, &stream);
   const auto on_host = submit_on_host(thread);
-  wait_until([&] { return on_host->begun.load(); });
-  wait_until([&] { return watch.seen() == "sum 0"; });
+  tests::wait_until([&] { return on_host->begun.load(); });
+  tests::wait_until([&] { return watch.seen() == "sum 0"; });
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   end_all(on_stream);
-  wait_until([&] { return watch.seen() == "agreement"; });
+  tests::wait_until([&] { return watch.seen() == "agreement"; });
   EXPECT_GE(watch.seconds(), 0.15) << "the time since it began, not since the sum ended";
   end_all({on_host});
   thread.finish();

@@ -4,6 +4,7 @@
 #include "parallel/communicator/nccl_streams.hpp"
 #include "tests/parallel/communicator/communicator_contract.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
@@ -107,9 +108,7 @@ class NcclAlone : public ::testing::Test {
 TEST_F(NcclAlone, ConnectsWhileTheHostDoesOtherWork) {
   NcclLink link(device, 0, 1);
   link.begin(new_id());
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!link.is_ready() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_TRUE(link.is_ready());
+  EXPECT_TRUE(tests::wait_until([&] { return link.is_ready(); }));
 }
 
 TEST_F(NcclAlone, OperationsBeginAfterEarlierLaunches) {

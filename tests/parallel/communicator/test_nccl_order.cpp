@@ -4,6 +4,7 @@
 #include "parallel/communicator/nccl_device.hpp"
 #include "parallel/communicator/nccl_streams.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -110,11 +111,6 @@ TEST_P(NcclOrder, ADiscardedOperationPrecedesLaterLaunchesAndTheHostDoesNotWait)
   EXPECT_EQ(sums.to, std::vector<double>(count, sum_of_ones));
 }
 
-template <class Condition>
-void wait_until(const Condition& condition) {
-  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
   constexpr std::size_t most = CommunicationThread::most_under_way;
   Fill ones{data.data()};
@@ -132,7 +128,7 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
     events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, MemoryKind::device}, "test"));
   }
   // No operation has started on the device yet.
-  wait_until([&] { return stand_in_operations() == before + most; });
+  tests::wait_until([&] { return stand_in_operations() == before + most; });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(stand_in_operations(), before + most);
   for (const Event& event : events) EXPECT_FALSE(event.done());
@@ -197,7 +193,7 @@ TEST(NcclPieces, OfAVeryLongArrayDoNotFillTheStream) {
   ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
   const Event event =
       ranks->all_reduce(space, {values.data(), values.size(), ElementType::int64, MemoryKind::device}, "test");
-  wait_until([] { return stand_in_longest_queue() >= NcclDevice::most_launches; });
+  tests::wait_until([] { return stand_in_longest_queue() >= NcclDevice::most_launches; });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(stand_in_longest_queue(), NcclDevice::most_launches + 16);  // events between launches
   ones.may_go = true;

@@ -57,16 +57,16 @@ void fail_as(const std::string& how, Communicator& world) {
   if (how == "kill") std::raise(SIGKILL);
   if (how == "throw") throw std::runtime_error("this rank's own error");
   if (how == "exit") std::_Exit(0);
-  if (how == "compute") std::this_thread::sleep_for(std::chrono::seconds(100));
+  if (how == "compute") std::this_thread::sleep_for(std::chrono::hours(1));
   if (how.starts_with("files")) {
     const FileWork slow;
     if (how == "files-stop") std::raise(SIGSTOP);
     for (int i = 0; how == "files-work" && i < 100; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::this_thread::sleep_for(std::chrono::seconds(how == "files" ? 7 : 1));
     if (how == "files-kill") std::raise(SIGKILL);
-    if (how == "files-hang") std::this_thread::sleep_for(std::chrono::seconds(100));
+    if (how == "files-hang") std::this_thread::sleep_for(std::chrono::hours(1));
   }
-  if (how == "files-compute") std::this_thread::sleep_for(std::chrono::seconds(100));
+  if (how == "files-compute") std::this_thread::sleep_for(std::chrono::hours(1));
   if (how == "elsewhere") world.barrier("the wrong place");
 }
 

@@ -2,6 +2,7 @@
 
 #include "tests/parallel/launch/simulated_watch.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/waiting.hpp"
 
 #include <gmock/gmock.h>
 #include <mpi.h>
@@ -40,11 +41,13 @@ class WatchOfRanks : public ::testing::Test {
   /// Performs a check; this rank waits in the same operation as all others.
   void look(Clock::time_point since) { watch_->look({name_, true, since}); }
 
-  /// Checks until `is_done` on this rank and then on all ranks, for at most half a minute.
+  /// Checks until `is_done` on this rank and then on all ranks.
   template <class IsDone>
   void look_until_all(const IsDone& is_done) {
-    const Clock::time_point end = Clock::now() + seconds(30);
-    while (!is_done() && Clock::now() < end) look_once();
+    tests::wait_until([&] {
+      look_once();
+      return is_done();
+    });
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
     for (int done = 0; done == 0;) {
@@ -98,13 +101,13 @@ TEST(MpiMail, LongAndShortMessagesArriveFromAnyRank) {
   mail.send((ranks.rank + 1) % ranks.size, longer);
   mail.send((ranks.rank + 1) % ranks.size, shorter);
   std::vector<std::vector<std::byte>> arrived;
-  const Clock::time_point end = Clock::now() + seconds(30);
-  while (arrived.size() < 2 && Clock::now() < end) {
+  tests::wait_until([&] {
     mail.receive([&](std::size_t from, std::span<const std::byte> message) {
       EXPECT_EQ((from + 1) % ranks.size, ranks.rank);
       arrived.emplace_back(message.begin(), message.end());
     });
-  }
+    return arrived.size() >= 2;
+  });
   EXPECT_THAT(arrived, ::testing::UnorderedElementsAre(longer, shorter));
   MPI_Barrier(all);
   MPI_Comm_free(&all);
