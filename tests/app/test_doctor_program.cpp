@@ -112,16 +112,15 @@ class DoctorOnASlowDisk : public DoctorProgram {
   void wait_for_file() const {
     wait_until([this] { return has_file(); });
   }
-  static Words slowly(const std::string& files, const char* seconds, const Words& words) {
-    Words all = {std::string("LD_PRELOAD=") + MYLOS_SLOW_DISK, "MYLOS_SLOW_FILES=" + files,
-                 std::string("MYLOS_SLOW_SECONDS=") + seconds, program()};
+  static Words slowly(const std::string& rule, const Words& words) {
+    Words all = {"LD_PRELOAD=" + file_faults_library().string(), "MYLOS_FILE_FAULTS=" + rule, program()};
     all.insert(all.end(), words.begin(), words.end());
     return all;
   }
 };
 
 TEST_F(DoctorOnASlowDisk, AnInterruptLeavesNothing) {
-  RunningProgram run(slowly("mylos-doctor-trial", "10", words()), "", {}, "/usr/bin/env");
+  RunningProgram run(slowly("fsync:10s:mylos-doctor-trial", words()), "", {}, "/usr/bin/env");
   wait_for_file();
   EXPECT_TRUE(has_file());
   run.send(SIGINT);
@@ -130,9 +129,9 @@ TEST_F(DoctorOnASlowDisk, AnInterruptLeavesNothing) {
 }
 
 TEST_F(DoctorOnASlowDisk, WhatDoesNotComeBackIsNamed) {
-  const ProgramRun run =
-      RunningProgram(slowly("mylos-doctor-trial", "10", words({"--collective-timeout", "2"})), "", {}, "/usr/bin/env")
-          .wait();
+  const ProgramRun run = RunningProgram(slowly("fsync:10s:mylos-doctor-trial", words({"--collective-timeout", "2"})),
+                                        "", {}, "/usr/bin/env")
+                             .wait();
   EXPECT_EQ(run.exit_code, 1) << run.errors;
   EXPECT_THAT(run.output, HasSubstr("writing to " + run_.string() + " did not finish within 1 s"));
   EXPECT_FALSE(has_file());
@@ -140,8 +139,7 @@ TEST_F(DoctorOnASlowDisk, WhatDoesNotComeBackIsNamed) {
 
 TEST_F(DoctorOnASlowDisk, AMountWhoseServerIsGoneIsNamed) {
   const fs::path dead = directory_ / "deadmount" / "run";
-  Words words = slowly("none", "20", {"doctor", "--collective-timeout", "2", "--output", dead});
-  words.insert(words.begin(), "MYLOS_SLOW_STATS=deadmount");
+  const Words words = slowly("stat:20s:deadmount", {"doctor", "--collective-timeout", "2", "--output", dead});
   const ProgramRun run = RunningProgram(words, "", {}, "/usr/bin/env").wait();
   EXPECT_EQ(run.exit_code, 1) << run.errors;
   EXPECT_THAT(run.output,
@@ -213,9 +211,8 @@ class DoctorWithoutARank : public DoctorOnRanks {
     Words all = {"-n",
                  "1",
                  "/usr/bin/env",
-                 std::string("LD_PRELOAD=") + MYLOS_SLOW_DISK,
-                 "MYLOS_SLOW_FILES=mylos-doctor-shared",
-                 "MYLOS_SLOW_SECONDS=1",
+                 "LD_PRELOAD=" + file_faults_library().string(),
+                 "MYLOS_FILE_FAULTS=fsync:1s:mylos-doctor-shared",
                  program()};
     const Words mine = words({"--collective-timeout", "4"});
     all.insert(all.end(), mine.begin(), mine.end());

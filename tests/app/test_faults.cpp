@@ -254,9 +254,8 @@ TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
 
 TEST_F(Faults, ASlowDiskOfOneRankIsNoHungCollective) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
-  const EnvironmentVariable seconds("MYLOS_SLOW_SECONDS", "3"), disk("LD_PRELOAD", MYLOS_SLOW_DISK);
   for (const auto& [files, every] : {std::pair("step-000002.h5", "2"), std::pair("model.safetensors", "100")}) {
-    const EnvironmentVariable slow("MYLOS_SLOW_FILES", files);
+    const FileFaults slow(std::string("fsync:3s:") + files);
     const ProgramRun run = run_on(
         ranks, words(directory_ / every, {"--steps", "2", "--checkpoint-every", every, "--collective-timeout", "1s"}));
     EXPECT_EQ(run.exit_code, 0) << run.errors;
@@ -346,8 +345,7 @@ TEST_F(Faults, WhatMpirunKillsInASaveSaysSoAndLeavesEarlierCheckpoints) {
   const fs::path saved = parallel::resolve_checkpoint(run_);
   ASSERT_FALSE(saved.empty());
   for (const int signal : {SIGTERM, SIGINT}) {
-    const EnvironmentVariable seconds("MYLOS_SLOW_SECONDS", "60"), disk("LD_PRELOAD", MYLOS_SLOW_DISK),
-        files("MYLOS_SLOW_FILES", "step-");
+    const FileFaults slow("fsync:60s:step-");
     const ProgramRun run = run_and_signal(run_words, signal);
     EXPECT_NE(run.exit_code, 0);
     EXPECT_EQ(count(run.errors,

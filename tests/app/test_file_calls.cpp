@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 
 struct FileCall {
   int process = 0;
-  std::string name, path, target;  ///< as file_calls.cpp records them
+  std::string name, path, target;  ///< as file_faults.cpp records them
 };
 
 std::vector<FileCall> read_calls(const fs::path& file) {
@@ -104,8 +104,8 @@ class FileCalls : public RankRuns {
 
   /// Returns the calls of one rank for each of `ranks`, in directory_.
   std::vector<FileCall> calls_of(const std::vector<Words>& ranks) const {
-    const EnvironmentVariable library("LD_PRELOAD", MYLOS_FILE_CALLS_LIBRARY),
-        file("MYLOS_FILE_CALLS", record_.string()), under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
+    const EnvironmentVariable library("LD_PRELOAD", file_faults_library()), file("MYLOS_FILE_CALLS", record_.string()),
+        under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
     fs::remove(record_);
     const ProgramRun run = run_on(ranks);
     EXPECT_EQ(run.exit_code, 0) << run.errors;

@@ -65,19 +65,17 @@ class Logs : public TinyRun {
     return steps;
   }
 
-  /// Simulates a full disk for files with `name` in their path, during these writes. Truncating a partial line fails as
-  /// well, at first.
-  struct FullDisk {
-    FullDisk(const char* name, const char* when) : files("MYLOS_FULL_FILES", name), writes("MYLOS_FULL_WRITES", when) {}
-    EnvironmentVariable files, writes;
-    EnvironmentVariable truncations{"MYLOS_FULL_TRUNCATIONS", "1"}, disk{"LD_PRELOAD", MYLOS_FULL_DISK};
-  };
+  /// Returns rules for a disk that is full from the 4th write of files with `name` in their path to the `last` one. The
+  /// 4th write stores half of its data, and the first truncation of a partial line fails as well.
+  static std::string full_disk(const std::string& name, const std::string& last) {
+    return fmt::format("write#4:short:{0} write#5-{1}:{2}:{0} truncate#1:{3}:{0}", name, last, ENOSPC, EIO);
+  }
 };
 
 // A single line that could not be written ended training before the checkpoint.
 TEST_F(Logs, AreWrittenLaterWhereADiskIsFullForAWhile) {
   for (const char* name : {"metrics.jsonl", "events.out.tfevents"}) {
-    const FullDisk full(name, "4-5");
+    const FileFaults full(full_disk(name, "5"));
     const ProgramRun run = run_mylos(words("9"));
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_THAT(run.errors, ContainsRegex(std::string("cannot write .*") + name +
@@ -89,7 +87,7 @@ TEST_F(Logs, AreWrittenLaterWhereADiskIsFullForAWhile) {
 }
 
 TEST_F(Logs, ThatStayUnwrittenEndTheRunWithAnErrorWhenItIsComplete) {
-  const FullDisk full("metrics.jsonl", "4");
+  const FileFaults full(full_disk("metrics.jsonl", ""));
   const ProgramRun run = run_mylos(words("9"));
   EXPECT_EQ(run.exit_code, 1) << run.errors;
   EXPECT_THAT(run.error_lines().back(),
@@ -108,7 +106,7 @@ TEST_F(Logs, ThatStayUnwrittenEndTheRunWithAnErrorWhenItIsComplete) {
 
 TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-  const FullDisk full("metrics.jsonl", "4");
+  const FileFaults full(full_disk("metrics.jsonl", ""));
   RunningProgram running(words("1000000"));
   await_metrics(run_);
   running.send(SIGUSR1);
@@ -120,9 +118,7 @@ TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
 // The file system has no locks, `latest` cannot be written, and old checkpoints cannot be removed.
 TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-  const EnvironmentVariable library("LD_PRELOAD", MYLOS_FAILING_CALLS_LIBRARY),
-      failing("MYLOS_FAILING_CALLS",
-              fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO, EACCES));
+  const FileFaults failing(fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO, EACCES));
   Words all = words("3");
   std::ranges::replace(all.begin() + static_cast<std::ptrdiff_t>(all.size()) - 4, all.end(), std::string("3"),
                        std::string("1"));

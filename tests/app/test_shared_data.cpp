@@ -1,10 +1,12 @@
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <csignal>
 #include <map>
 #include <set>
@@ -93,7 +95,7 @@ TEST_F(SharedData, AreCopiesWhereMemoryCannotBeShared) {
   const fs::path alone = directory_ / "alone";
   const ProgramRun one = run_mylos(train_words(alone, more));
   ASSERT_EQ(one.exit_code, 0) << one.errors;
-  const EnvironmentVariable library("LD_PRELOAD", MYLOS_UNSHARED_MEMORY);
+  const FileFaults no_space(fmt::format("allocate:{}:/memfd:mylos-data", ENOSPC));
   const ProgramRun run = run_on(2, train_words(run_, more));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const std::string line = "on 1 of 1 node, ranks cannot share memory, so each has a copy of the data: cannot reserve";

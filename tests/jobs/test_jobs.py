@@ -1,6 +1,6 @@
 """Runs a test of jobscripts/ on a Slurm cluster that is started for this test.
 
-    test_jobs.py NAME MYLOS SCRIPTS SLOW_DISK    SCRIPTS: the folder of job scripts; SLOW_DISK: mylos_test_slow_disk's library
+    test_jobs.py NAME MYLOS SCRIPTS FILE_FAULTS    SCRIPTS: the folder of job scripts; FILE_FAULTS: mylos_test_file_faults' library
 
 The exit code is 77, with a line that gives the reason, if Slurm cannot start here.
 """
@@ -34,8 +34,8 @@ def expect(condition, what):
 class Site:
     """A cluster with a model, questions and job scripts of a user."""
 
-    def __init__(self, cluster, mylos, scripts, slow_disk):
-        self.cluster, self.mylos, self.scripts, self.slow_disk = cluster, mylos, pathlib.Path(scripts), slow_disk
+    def __init__(self, cluster, mylos, scripts, file_faults):
+        self.cluster, self.mylos, self.scripts, self.file_faults = cluster, mylos, pathlib.Path(scripts), file_faults
         self.home = cluster.base / "home"
         self.home.mkdir()
         tiny.write_model(self.home / "model")
@@ -93,8 +93,8 @@ class Site:
     def program_slow_at_first_start(self, seconds):
         """Writes a program that runs mylos with a slow disk at the first start of a job, and plain mylos afterwards."""
         file = self.home / "slow-mylos"
-        file.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" -gt 0 ] ||\n  export LD_PRELOAD="{self.slow_disk}" '
-                        f'MYLOS_SLOW_FILES=step- MYLOS_SLOW_SECONDS={seconds}\nexec "{self.mylos}" "$@"\n')
+        file.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" -gt 0 ] ||\n  export LD_PRELOAD="{self.file_faults}" '
+                        f'MYLOS_FILE_FAULTS=fsync:{seconds}s:step-\nexec "{self.mylos}" "$@"\n')
         file.chmod(0o755)
         return str(file)
 
@@ -419,8 +419,8 @@ def test_pbs_resubmit(site):
     """Before the walltime ends, the job saves and submits itself again from the same directory, up to its limit of restarts."""
     script = pbs_script(site, "resubmit.pbs", "2:ncpus=1:mpiprocs=1")
     steps = 60
-    slow = site.fake("slow-mylos", f'[ "$RESTARTS" -gt 0 ] || export LD_PRELOAD="{site.slow_disk}" MYLOS_SLOW_FILES=step- '
-                     f'MYLOS_SLOW_SECONDS=0.3\nexec "{site.mylos}" "$@"')
+    slow = site.fake("slow-mylos", f'[ "$RESTARTS" -gt 0 ] || export LD_PRELOAD="{site.file_faults}" '
+                     f'MYLOS_FILE_FAULTS=fsync:0.3s:step-\nexec "{site.mylos}" "$@"')
     # The walltime is 24 s, and the run stops with 20 s left, which is 4 s after its start.
     variables = site.variables("run", f"--steps {steps}", CHECKPOINT_EVERY="1", WALLTIME="24", STOP_BEFORE="20", MYLOS=slow,
                                RESTARTS="0")
@@ -450,7 +450,7 @@ def test_pbs_compare(site):
     check_table(pbs_log(site, job, script), ["replicated"], ["1", "2"])
 
 
-def main(name, mylos, scripts, slow_disk):
+def main(name, mylos, scripts, file_faults):
     for_pbs = name.startswith("pbs")
     require_slurm(*(["qsub", "mpirun"] if for_pbs else ["mpirun"]))
     if for_pbs and not PBS_PLUGIN.exists():
@@ -459,7 +459,7 @@ def main(name, mylos, scripts, slow_disk):
         skip("a build with MPICH, which Debian's Slurm starts by other means than PMIx")
     test = globals()[f"test_{name}"]
     with Cluster(pbs=for_pbs, slurmd_timeout=5 if name == "dead_node" else 300) as cluster:
-        site = Site(cluster, mylos, scripts, slow_disk)
+        site = Site(cluster, mylos, scripts, file_faults)
         try:
             test(site)
         except AssertionError:

@@ -1,8 +1,8 @@
 """Sends SIGTERM and SIGINT to job scripts, as batch systems and people do, without a batch system.
 
-    test_signals.py MYLOS SCRIPTS SLOW_DISK MPIEXEC [bert-base]
+    test_signals.py MYLOS SCRIPTS FILE_FAULTS MPIEXEC [bert-base]
 
-SCRIPTS: the folder of job scripts; SLOW_DISK: mylos_test_slow_disk's library; bert-base: use a model of that size, whose save takes
+SCRIPTS: the folder of job scripts; FILE_FAULTS: mylos_test_file_faults' library; bert-base: use a model of that size, whose save takes
 seconds by itself. A run has to save, and the script has to end with the code of the signal and must not start itself again.
 """
 
@@ -185,7 +185,7 @@ def check_bare_launcher(desk, words, is_open_mpi):
             expect(announced == 0 and code == CODES[number] and found != saved, f"exit code {code}:\n{text}")
 
 
-def main(mylos, scripts, slow_disk, mpiexec, size="tiny"):
+def main(mylos, scripts, file_faults, mpiexec, size="tiny"):
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells start background jobs with SIGINT ignored, which children inherit
     with tempfile.TemporaryDirectory(prefix="mylos-signals.") as directory:
         desk = Desk(directory, scripts)
@@ -201,8 +201,8 @@ def main(mylos, scripts, slow_disk, mpiexec, size="tiny"):
             said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
             check_bare_launcher(desk, words, "Open MPI" in said or "OpenRTE" in said)
             return
-        slow = desk.program("slow-mylos", f'#!/bin/sh\nexport LD_PRELOAD="{slow_disk}" MYLOS_SLOW_FILES=step- '
-                            f'MYLOS_SLOW_SECONDS=3\nexec "{mylos}" "$@"\n')
+        slow = desk.program("slow-mylos", f'#!/bin/sh\nexport LD_PRELOAD="{file_faults}" '
+                            f'MYLOS_FILE_FAULTS=fsync:3s:step-\nexec "{mylos}" "$@"\n')
         tiny.write_model(desk.base / "model")
         check_real_scripts(desk, **{**given, "MYLOS": slow, "OPTIONS": f"{options} --gemm kokkos-kernels"})
 

@@ -18,6 +18,8 @@ std::filesystem::path source_dir() { return from_environment("MYLOS_SOURCE", MYL
 
 std::filesystem::path program() { return from_environment("MYLOS_PROGRAM", MYLOS_BUILT_PROGRAM); }
 
+std::filesystem::path file_faults_library() { return MYLOS_FILE_FAULTS; }
+
 std::filesystem::path golden_data() { return source_dir() / "tests" / "golden"; }
 
 std::filesystem::path uncased_vocabulary() { return golden_data() / "vocabulary" / "bert-base-uncased.txt"; }

@@ -15,6 +15,9 @@ std::filesystem::path source_dir();
 /// Returns the program under test: $MYLOS_PROGRAM, by default that of the build.
 std::filesystem::path program();
 
+/// Returns the library for LD_PRELOAD of file_faults.cpp.
+std::filesystem::path file_faults_library();
+
 /// Returns tests/golden, which scripts/record writes.
 std::filesystem::path golden_data();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <filesystem>
@@ -44,6 +45,16 @@ class RunningProgram {
 /// to `output` if it is given (for example /dev/full), and returned otherwise.
 ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input = "",
                      const std::filesystem::path& output = {});
+
+/// Makes file operations of programs that are started during its lifetime fail: `rules` as in file_faults.cpp. Not for
+/// builds with a sanitizer of the heap, which has to be loaded first.
+class FileFaults {
+ public:
+  explicit FileFaults(const std::string& rules) : rules_("MYLOS_FILE_FAULTS", rules) {}
+
+ private:
+  EnvironmentVariable rules_, library_{"LD_PRELOAD", file_faults_library()};
+};
 
 /// Runs mylos with `arguments` from a shell `script`, in which "$@" is the program's command line and $disk is `disk`,
 /// the mount point of a private file system of `kibibytes`. Returns nullopt if this user may not mount.
