@@ -17,7 +17,6 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,9 +54,7 @@ EnvironmentFindings check_environment(LimitedChecks& checks, const std::filesyst
   append(findings, instruction_findings(built_cpu_feature_names(), present_cpu_feature_names()));
   append(findings, openblas_findings(openblas_choice()));
   append(findings, limit_findings(limit_facts()));
-  const char* const locking = std::getenv("HDF5_USE_FILE_LOCKING");
-  append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel,
-                                 locking == nullptr ? std::nullopt : std::optional<std::string>(locking)));
+  append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel));
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) variables.emplace_back(*each);
   append(findings, environment_findings(variables));

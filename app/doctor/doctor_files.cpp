@@ -4,6 +4,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
 #include "core/base/subprocess.hpp"
+#include "core/base/uninterrupted.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -83,10 +84,11 @@ std::string scrap_name(std::string_view what) {
 /// Returns errno, or 0 if everything was written.
 int write_all(int descriptor, const std::vector<char>& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t written = ::write(descriptor, bytes.data() + done, bytes.size() - done);
-    if (written < 0 && errno != EINTR) return errno;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor, bytes.data() + done, bytes.size() - done); });
+    if (written < 0) return errno;
     if (written == 0) return ENOSPC;
-    done += written > 0 ? static_cast<std::size_t>(written) : 0;
+    done += static_cast<std::size_t>(written);
   }
   return 0;
 }
@@ -95,7 +97,8 @@ bool holds(int descriptor, const std::vector<char>& bytes) {
   std::vector<char> read(bytes.size());
   std::size_t done = 0;
   while (done < read.size()) {
-    const ssize_t count = ::pread(descriptor, read.data() + done, read.size() - done, static_cast<off_t>(done));
+    const ssize_t count = uninterrupted(
+        [&] { return ::pread(descriptor, read.data() + done, read.size() - done, static_cast<off_t>(done)); });
     if (count <= 0) return false;
     done += static_cast<std::size_t>(count);
   }
@@ -112,7 +115,7 @@ void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& t
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 4096);
   const auto begin = std::chrono::steady_clock::now();
   if (const int error = write_all(descriptor, bytes); error != 0) return failed("write", error);
-  if (::fsync(descriptor) != 0) return failed("synchronise (fsync)", errno);
+  if (uninterrupted([&] { return ::fsync(descriptor); }) != 0) return failed("synchronise (fsync)", errno);
   trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) trial.lock_error = errno;
   if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename", errno);
@@ -294,7 +297,7 @@ Findings trial_findings(const Trial& trial) {
        rate, Quantity::bytes_per_second}};
   if (trial.lock_error != 0) {
     findings.push_back({Level::warning, "output", fmt::format("no file locks: {}", std::strerror(trial.lock_error)),
-                        "do not let two runs write to the same directory, and set HDF5_USE_FILE_LOCKING=FALSE"});
+                        "do not let two runs write to the same directory"});
   }
   return findings;
 }

@@ -114,9 +114,9 @@ Findings clock_findings(std::span<const ClockOffset> offsets) {
 Findings environment_findings(std::span<const std::string> variables) {
   static constexpr std::array prefixes = {"OMP_",   "KMP_", "GOMP_", "OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "MPICH_",
                                           "I_MPI_", "UCX_", "FI_",   "NCCL_",     "HDF5_",     "CUDA_",     "MALLOC_"};
-  // Set by launchers for their own use.
-  static constexpr std::array own = {"OMPI_MCA_ess",     "OMPI_MCA_orte",  "OMPI_MCA_pmix",
-                                     "OMPI_MCA_initial", "OMPI_MCA_shmem", "PMIX_MCA_mca"};
+  // Set by launchers and by Mylos for their own use.
+  static constexpr std::array own = {"OMPI_MCA_ess",   "OMPI_MCA_orte", "OMPI_MCA_pmix",        "OMPI_MCA_initial",
+                                     "OMPI_MCA_shmem", "PMIX_MCA_mca",  "HDF5_USE_FILE_LOCKING"};
   std::vector<std::string> shown;
   for (const std::string& variable : variables) {
     const auto begins = [&](const char* prefix) { return variable.starts_with(prefix); };

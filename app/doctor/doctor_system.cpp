@@ -2,7 +2,6 @@
 
 #include "app/doctor/doctor_files.hpp"
 #include "app/doctor/doctor_gpus.hpp"
-#include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "tasks/task_kinds.hpp"
@@ -114,18 +113,14 @@ Findings limit_findings(const LimitFacts& facts) {
   return findings;
 }
 
-Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking) {
+Findings hdf5_findings(const std::string& version, bool is_parallel) {
   if (version.empty()) {
     return {{Level::warning, "HDF5", "this build has no HDF5: no checkpoints, no prepared data",
              "build with -DMYLOS_ENABLE_HDF5=ON to resume runs"}};
   }
-  Findings findings = {{Level::ok, "HDF5",
-                        is_parallel ? fmt::format("{}, parallel", version)
-                                    : fmt::format("{}, not parallel: this build runs as one process", version)}};
-  if (locking) {
-    findings.push_back({Level::ok, "HDF5", fmt::format("HDF5_USE_FILE_LOCKING={}", printable(*locking))});
-  }
-  return findings;
+  return {{Level::ok, "HDF5",
+           is_parallel ? fmt::format("{}, parallel", version)
+                       : fmt::format("{}, not parallel: this build runs as one process", version)}};
 }
 
 Findings cache_findings() {

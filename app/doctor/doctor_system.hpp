@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <string>
 
 /// Checks memory, process limits, HDF5, caches and models.
@@ -30,8 +29,8 @@ struct LimitFacts {
 LimitFacts limit_facts();
 Findings limit_findings(const LimitFacts& facts);
 
-/// `version`: HDF5 version of the build, empty if it has none. `locking`: HDF5_USE_FILE_LOCKING, if set.
-Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking);
+/// `version`: HDF5 version of the build, empty if it has none.
+Findings hdf5_findings(const std::string& version, bool is_parallel);
 
 /// Checks whether the user's cache can store timings and models.
 Findings cache_findings();

@@ -5,12 +5,18 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <cstdlib>
 #include <type_traits>
 
 namespace mylos {
 namespace {
 
 static_assert(std::is_same_v<hid_t, std::int64_t>, "Hdf5Id keeps identifiers as HDF5 1.10 and later define them");
+
+/// Turns HDF5's file locks off: files are read only under their final names, and flock fails on some file systems. All
+/// versions read this variable once, at their first call, and it overrides the properties of a file. Set before main()
+/// because other threads may read the environment later.
+[[maybe_unused]] const bool hdf5_locks_are_off = ::setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1) == 0;
 
 /// Keeps the description of the innermost error, which gives the reason.
 herr_t keep_last(unsigned, const H5E_error2_t* error, void* text) {
@@ -62,9 +68,6 @@ std::int64_t hdf5_access_properties() {
   H5PLset_loading_state(0);                     // prevents files from loading filter libraries from HDF5_PLUGIN_PATH
   const hid_t properties = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_libver_bounds(properties, H5F_LIBVER_V110, H5F_LIBVER_V110);
-#if H5_VERSION_GE(1, 10, 7)
-  H5Pset_file_locking(properties, true, true);
-#endif
   return properties;
 }
 

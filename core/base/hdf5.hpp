@@ -34,9 +34,8 @@ class Hdf5Id {
 /// Throws "<file>: cannot <action> <what>: <HDF5's description of its last failure>".
 [[noreturn]] void fail_hdf5(const std::string& file, std::string_view action, std::string_view what);
 
-/// Creates the file access properties: metadata with checksums (format 1.10), and no failure if file locks are
-/// unavailable. Also turns off HDF5's printed error stacks and its loading of filter plugins. The caller closes the
-/// result with H5Pclose.
+/// Creates the file access properties: metadata with checksums (format 1.10). Also turns off HDF5's printed error
+/// stacks and its loading of filter plugins. The caller closes the result with H5Pclose.
 std::int64_t hdf5_access_properties();
 
 /// Opens a file for reading; the caller closes it with H5Fclose.

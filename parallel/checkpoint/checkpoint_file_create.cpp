@@ -3,6 +3,7 @@
 // after a disk error.
 #include "core/base/error.hpp"
 #include "core/base/hdf5.hpp"
+#include "core/base/uninterrupted.hpp"
 #include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
@@ -44,7 +45,8 @@ class MemoryFile {
     while ((begin = ::lseek(descriptor_, begin, SEEK_DATA)) >= 0) {
       const off_t end = ::lseek(descriptor_, begin, SEEK_HOLE);
       while (begin < end) {
-        const auto count = ::pread(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), end - begin), begin);
+        const auto size = std::min<std::size_t>(bytes.size(), end - begin);
+        const auto count = uninterrupted([&] { return ::pread(descriptor_, bytes.data(), size, begin); });
         if (count <= 0) fail(fmt::format("cannot read a file in memory: {}", std::strerror(errno)));
         target.write(static_cast<std::uint64_t>(begin), std::span(bytes).first(static_cast<std::size_t>(count)));
         begin += count;
@@ -61,9 +63,6 @@ hid_t create_layout_file(const std::string& memory, const std::string& name) {
   const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
   H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, but a file in memory has none
   H5Pset_alignment(properties.get(), aligned_bytes, aligned_bytes);
-#if H5_VERSION_GE(1, 10, 7)
-  H5Pset_file_locking(properties.get(), false, true);  // no locks: no other process can access the file in memory
-#endif
   const hid_t file = H5Fcreate(memory.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
   if (file < 0) fail_hdf5(name, "lay", "it out");
   return file;
