@@ -19,9 +19,13 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
 
   void append(std::string_view record);
+  /// Flushes the records to disk.
+  void sync();
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  bool cut(std::int64_t size) const;
+
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::optional<std::int64_t> broken_at_;  ///< offset of a partial record, if one remains

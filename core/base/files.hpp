@@ -31,12 +31,15 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& director
 /// Throws std::runtime_error: "cannot <action> <path>: <message for the errno `code`>".
 [[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code);
 
-/// Flushes a directory's entries to disk. Returns false on failure; true if the file system has nothing to flush.
-bool sync_directory(const std::filesystem::path& directory);
+/// Flushes a directory's entries to disk, so that what was there before may be removed. Errors: std::runtime_error.
+void sync_directory(const std::filesystem::path& directory);
+
+/// Closes a file that was written. Some network file systems report a full disk only here. Errors: std::runtime_error.
+void close_written(int descriptor, const std::filesystem::path& path);
 
 /// A file written under a temporary name beside `target`. `commit` flushes it to disk and renames it to `target`;
-/// without a commit the temporary file is removed and `target` is unchanged. Errors are std::runtime_error naming the
-/// file.
+/// without a commit the temporary file is removed and `target` is unchanged. Also removes temporary files that killed
+/// writers left beside `target`; those of living ones are locked. Errors are std::runtime_error naming the file.
 class StagedFile {
  public:
   explicit StagedFile(std::filesystem::path target);
@@ -72,6 +75,7 @@ class StagedDirectory {
  private:
   std::filesystem::path target_;
   std::filesystem::path temporary_;
+  int descriptor_ = -1;  ///< holds the lock
 };
 
 /// Returns the name that a temporary file or directory called `name` will have after its commit: "best" for
@@ -83,8 +87,10 @@ std::string_view whole_name(std::string_view name);
 std::string beginning_of(const std::filesystem::path& file, std::size_t count = 1024);
 
 /// Removes the temporaries that killed writers left beside `target`. If `target` is missing because such a writer had
-/// moved it aside (on file systems that cannot exchange directories), moves it back. The caller must be the only writer
-/// of `target`.
+/// moved it aside (on file systems that cannot exchange directories), moves it back. On file systems without locks the
+/// caller must be the only writer of `target`.
 void remove_abandoned(const std::filesystem::path& target);
+/// Does the same for all targets in `directory`.
+void remove_all_abandoned(const std::filesystem::path& directory);
 
 }  // namespace mylos

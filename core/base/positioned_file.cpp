@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/uninterrupted.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,7 +30,8 @@ int flags_of(PositionedFile::Use use) {
 }  // namespace
 
 PositionedFile::PositionedFile(std::filesystem::path path, Use use)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), flags_of(use) | O_CLOEXEC, 0666)) {
+    : path_(std::move(path)),
+      descriptor_(uninterrupted([&] { return ::open(path_.c_str(), flags_of(use) | O_CLOEXEC, 0666); })) {
   if (descriptor_ < 0) fail_with_errno(use == Use::read ? "read" : "write", path_, errno);
 }
 
@@ -45,8 +47,8 @@ std::uint64_t PositionedFile::size() const {
 
 void PositionedFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const auto count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
+    const auto count =
+        uninterrupted([&] { return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (count < 0) fail_with_errno("read", path_, errno);
     if (count == 0) fail(fmt::format("{} ends early, at byte {}: it is truncated", path_.string(), offset));
     offset += static_cast<std::uint64_t>(count);
@@ -56,8 +58,8 @@ void PositionedFile::read(std::uint64_t offset, std::span<std::byte> bytes) cons
 
 void PositionedFile::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
-    const auto count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
+    const auto count =
+        uninterrupted([&] { return ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (count < 0) fail_with_errno("write", path_, errno);
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -72,19 +74,20 @@ void PositionedFile::begin_flush(std::uint64_t offset, std::uint64_t count) cons
 
 void PositionedFile::reserve(std::uint64_t size) const {
   // posix_fallocate would write to every block if the file system cannot reserve space.
-  if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
+  const int code = uninterrupted([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)); });
+  if (code == 0) return;
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) fail_with_errno("write", path_, errno);
   resize(size);
 }
 
 void PositionedFile::resize(std::uint64_t size) const {
-  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) fail_with_errno("write", path_, errno);
+  const int code = uninterrupted([&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); });
+  if (code != 0) fail_with_errno("write", path_, errno);
 }
 
 void PositionedFile::sync_and_close() {
-  if (::fsync(descriptor_) != 0) fail_with_errno("write", path_, errno);
-  // Some network file systems report a full disk only at close.
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", path_, errno);
+  if (uninterrupted([this] { return ::fsync(descriptor_); }) != 0) fail_with_errno("write", path_, errno);
+  close_written(std::exchange(descriptor_, -1), path_);
 }
 
 }  // namespace mylos

@@ -16,6 +16,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/signals.hpp"
+#include "core/base/uninterrupted.hpp"
 
 extern char** environ;
 
@@ -86,8 +87,8 @@ pid_t start(const std::vector<std::string>& arguments, const Input& input, const
 /// Appends the bytes that can be read now; returns false at the end.
 bool read_some(int descriptor, std::string& text) {
   std::array<char, 4096> buffer;
-  const auto count = ::read(descriptor, buffer.data(), buffer.size());
-  if (count < 0) return errno == EINTR;
+  const auto count = uninterrupted([&] { return ::read(descriptor, buffer.data(), buffer.size()); });
+  if (count < 0) return false;
   text.append(buffer.data(), static_cast<std::size_t>(count));
   return count > 0;
 }
@@ -96,7 +97,7 @@ bool read_some(int descriptor, std::string& text) {
 void read_both(int output, std::string& output_text, int errors, std::string& errors_text) {
   std::array<pollfd, 2> waiting{{{output, POLLIN, 0}, {errors, POLLIN, 0}}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
-    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
+    if (uninterrupted([&] { return ::poll(waiting.data(), waiting.size(), -1); }) < 0) break;
     if (waiting[0].revents != 0 && !read_some(output, output_text)) waiting[0].fd = -1;
     if (waiting[1].revents != 0 && !read_some(errors, errors_text)) waiting[1].fd = -1;
   }
@@ -105,8 +106,8 @@ void read_both(int output, std::string& output_text, int errors, std::string& er
 /// Errors: std::runtime_error if the system keeps no exit code, for example if SIGCHLD is ignored.
 int wait_for(pid_t process, const std::string& program) {
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0) {
-    if (errno != EINTR) fail(fmt::format("{}: its exit code is not known: {}", program, std::strerror(errno)));
+  if (uninterrupted([&] { return ::waitpid(process, &status, 0); }) < 0) {
+    fail(fmt::format("{}: its exit code is not known: {}", program, std::strerror(errno)));
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

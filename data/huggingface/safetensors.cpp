@@ -15,6 +15,7 @@
 #include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/uninterrupted.hpp"
 
 namespace mylos::data {
 namespace {
@@ -30,8 +31,8 @@ constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 /// Reads bytes.size() bytes at `offset` of an open file.
 void read_at(int descriptor, std::uint64_t offset, std::span<std::byte> bytes, const std::string& file) {
   while (!bytes.empty()) {
-    const auto count = ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
+    const auto count =
+        uninterrupted([&] { return ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (count < 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
     if (count == 0) fail(fmt::format("{}: cut short at byte {} while it was read; fetch it again", file, offset));
     bytes = bytes.subspan(static_cast<std::size_t>(count));

@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/hdf5.hpp"
+#include "core/base/uninterrupted.hpp"
 #include "data/images/image_file.hpp"
 
 namespace mylos::data {
@@ -46,7 +47,8 @@ class LayoutInMemory {
     std::string bytes;
     while (begin < end) {
       bytes.resize(std::min(end - begin, copied_at_once));
-      const auto count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(begin));
+      const auto count =
+          uninterrupted([&] { return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(begin)); });
       if (count <= 0) fail(fmt::format("{}: cannot read a file in memory: {}", name_, std::strerror(errno)));
       target.write(std::string_view(bytes).substr(0, static_cast<std::size_t>(count)));
       begin += static_cast<std::uint64_t>(count);

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/unicode.hpp"
+#include "core/base/uninterrupted.hpp"
 
 namespace mylos::data {
 namespace {
@@ -60,13 +61,11 @@ bool LineReader::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= std::exchange(begin_, 0);
   if (buffer_.size() - end_ < block_bytes) buffer_.resize(std::max(2 * end_, end_ + block_bytes));
-  while (true) {
-    const auto count = ::read(file_.descriptor(), buffer_.data() + end_, buffer_.size() - end_);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_with_errno("read", path(), errno);
-    end_ += static_cast<std::size_t>(count);
-    return count > 0;
-  }
+  const auto count =
+      uninterrupted([this] { return ::read(file_.descriptor(), buffer_.data() + end_, buffer_.size() - end_); });
+  if (count < 0) fail_with_errno("read", path(), errno);
+  end_ += static_cast<std::size_t>(count);
+  return count > 0;
 }
 
 }  // namespace mylos::data

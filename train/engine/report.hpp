@@ -53,6 +53,7 @@ struct CheckpointReport {
   double seconds = 0.0;      ///< seconds until it was on disk
   std::string error = {};    ///< reason of a failed write, if the run continues without it
   std::string warning = {};  ///< failure after the checkpoint was complete; empty if there was none
+  std::string loss = {};     ///< reason why `file` is not in the output directory, and the run ends
 };
 
 /// The outcome of a run.
@@ -76,6 +77,8 @@ class Reporter {
   virtual void launch(std::size_t) {}
   virtual void step(const StepReport&) {}
   virtual void evaluation(const EvaluationReport&) {}
+  /// Called before a checkpoint is written: flushes to disk what was reported, because no later start repeats it.
+  virtual void flush() {}
   virtual void checkpoint(const CheckpointReport&) {}
   /// Called last, also if the run ends early.
   virtual void finish() {}

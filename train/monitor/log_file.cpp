@@ -24,6 +24,15 @@ void LogFile::append(std::string_view record) {
   if (Clock::now() >= retry_at_) write_kept();
 }
 
+void LogFile::sync() {
+  try {
+    file_.sync();
+  } catch (const std::exception& error) {
+    if (!std::exchange(reported_sync_, true))
+      say(fmt::format("{}; a crash of the machine may lose records", error.what()));
+  }
+}
+
 std::string LogFile::missing() {
   write_kept();
   const std::size_t count = kept_.size() + dropped_;

@@ -27,6 +27,8 @@ class LogFile {
   LogFile& operator=(const LogFile&) = delete;
 
   void append(std::string_view record);
+  /// Flushes the records that are written to disk. Calls the notice on the first failure.
+  void sync();
   /// Tries to write the records that were kept. Returns an error that names the file and the number of missing records;
   /// empty if everything is written.
   std::string missing();
@@ -45,7 +47,7 @@ class LogFile {
   std::size_t kept_bytes_ = 0, dropped_ = 0;
   std::string error_;           ///< error of the last attempt; empty if it succeeded
   Clock::time_point retry_at_;  ///< earliest time of the next attempt
-  bool reported_failure_ = false, reported_success_ = false;
+  bool reported_failure_ = false, reported_success_ = false, reported_sync_ = false;
 };
 
 }  // namespace mylos::train

@@ -26,6 +26,7 @@ class MetricsFile final : public Reporter {
   void start(const RunStart& run) override { work_ = run.work; }
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
+  void flush() override { file_.sync(); }
   void checkpoint(const CheckpointReport& report) override;
   /// See LogFile::missing.
   std::string missing() { return file_.missing(); }

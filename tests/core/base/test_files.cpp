@@ -21,7 +21,8 @@ namespace {
 /// The behaviour of the file system used by a StagedDirectory.
 struct FileSystem {
   bool exchanges = true;
-  int renames_until_kill = -1;  ///< the process dies before the next rename after these
+  int renames_until_kill = -1;           ///< the process dies before the next rename after these
+  std::filesystem::path unflushed = {};  ///< a directory that cannot be flushed
 };
 FileSystem file_system;
 
@@ -39,6 +40,13 @@ extern "C" int rename(const char* from, const char* to) {
   if (file_system.renames_until_kill == 0) ::raise(SIGKILL);
   --file_system.renames_until_kill;
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+extern "C" int fsync(int descriptor) {
+  std::error_code none;
+  const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), none);
+  if (path != file_system.unflushed) return static_cast<int>(::syscall(SYS_fsync, descriptor));
+  errno = EIO;
+  return -1;
 }
 
 namespace mylos {
@@ -127,7 +135,9 @@ TEST(Files, StagedDirectoryReplacesAnExistingOneWhole) {
 /// Simulates a file system that cannot exchange directories during its lifetime.
 class WithoutExchange {
  public:
-  explicit WithoutExchange(int renames_until_kill = -1) { file_system = {false, renames_until_kill}; }
+  explicit WithoutExchange(int renames_until_kill = -1) {
+    file_system = {.exchanges = false, .renames_until_kill = renames_until_kill};
+  }
   ~WithoutExchange() { file_system = {}; }
   WithoutExchange(const WithoutExchange&) = delete;
   WithoutExchange& operator=(const WithoutExchange&) = delete;
@@ -172,6 +182,22 @@ TEST(Files, AWriterKilledWhereDirectoriesCannotBeExchangedLosesNothing) {
   }
 }
 
+TEST(Files, ADirectoryThatCannotBeFlushedKeepsWhatWasReplaced) {
+  for (const bool exchanges : {true, false}) {
+    const TemporaryDirectory directory;
+    write_file(directory / "best/model", "old");
+    StagedDirectory staged(directory / "best");
+    write_file(staged.path() / "model", "new");
+    file_system = {.exchanges = exchanges, .unflushed = std::filesystem::canonical(directory.path())};
+    EXPECT_EQ(error_of([&] { staged.commit(); }), "cannot flush " + directory.path().string() + ": Input/output error");
+    EXPECT_EQ(read_file(directory / "best/model"), "new");
+    EXPECT_EQ(entries(directory.path()), 2u) << "the old one is there, too";
+    EXPECT_EQ(error_of([&] { write_text(directory / "file", "text"); }),
+              "cannot flush " + directory.path().string() + ": Input/output error");
+    file_system = {};
+  }
+}
+
 TEST(Files, StagedDirectoryDoesNotReplaceAFile) {
   const TemporaryDirectory directory;
   write_file(directory / "best", "a file");
@@ -181,9 +207,40 @@ TEST(Files, StagedDirectoryDoesNotReplaceAFile) {
   EXPECT_EQ(read_file(directory / "best"), "a file");
 }
 
+/// Ends a process that writes `target` and has not committed.
+void leave_half_written(const std::filesystem::path& target) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StagedFile file(target);
+    file.write("half");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(Files, ALaterWriterRemovesWhatAKilledOneLeftButNotWhatALivingOneWrites) {
+  const TemporaryDirectory directory;
+  leave_half_written(directory / "file");
+  leave_half_written(directory / "other");
+  EXPECT_EQ(entries(directory.path()), 2u);
+  StagedFile living(directory / "file");
+  EXPECT_EQ(entries(directory.path()), 2u) << "the other file's, and the new one";
+  living.write("living");
+  StagedDirectory model(directory / "model");
+  write_text(directory / "file", "whole");
+  remove_all_abandoned(directory.path());
+  EXPECT_EQ(entries(directory.path()), 3u);
+  living.commit();
+  model.commit();
+  EXPECT_EQ(read_file(directory / "file"), "living");
+  EXPECT_TRUE(std::filesystem::is_directory(directory / "model"));
+  EXPECT_EQ(entries(directory.path()), 2u);
+}
+
 TEST(Files, RemoveAbandonedRemovesOnlyPartialsOfThatName) {
   const TemporaryDirectory directory;
-  write_file(directory / "best.partial-0000abcd/model", "half");
+  write_file(directory / "best.partial-0000abcd/model", "half");  // of an earlier version
+  write_file(directory / "best.partial-0123456789abcdef/model", "half");
   write_file(directory / "best/model", "whole");
   write_file(directory / "last.partial-0000abcd/model", "half");
   // Files of users with similar names.

@@ -12,11 +12,16 @@
 namespace {
 
 bool can_reserve = true;  // whether file systems can reserve space
+int interruptions = 0;    // of the next calls, by signals
 
 }  // namespace
 
 /// Replaces the C library's function in this program. posix_fallocate does not call it.
 extern "C" int fallocate(int descriptor, int mode, off_t offset, off_t length) noexcept {  // NOLINT: as it is declared
+  if (interruptions-- > 0) {
+    errno = EINTR;
+    return -1;
+  }
   if (can_reserve) return static_cast<int>(::syscall(SYS_fallocate, descriptor, mode, offset, length));
   errno = EOPNOTSUPP;
   return -1;
@@ -42,6 +47,13 @@ TEST(PositionedFile, ReservingWritesNothingWhereTheFileSystemCannotReserve) {
   const std::size_t bytes = reserved_bytes(directory / "file");
   can_reserve = true;
   EXPECT_LE(bytes, std::size_t{64} << 10);
+}
+
+TEST(PositionedFile, ReservingGoesOnAfterASignal) {
+  const tests::TemporaryDirectory directory;
+  interruptions = 3;
+  EXPECT_GE(reserved_bytes(directory / "file"), std::size_t{4} << 20);
+  EXPECT_LT(interruptions, 0);
 }
 
 }  // namespace
