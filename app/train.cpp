@@ -144,10 +144,9 @@ void say_start(const TrainRank& rank, const std::filesystem::path& output, const
 }
 
 void warn_without_lock(const std::filesystem::path& output, const train::OutputDirectory* directory) {
-  const std::string obstacle = directory == nullptr ? "" : directory->lock_obstacle();
-  if (obstacle.empty()) return;
+  if (directory == nullptr || directory->lock() == nullptr || directory->lock()->obstacle().empty()) return;
   log_line(fmt::format("warning: --output {}: the file system has no locks ({}): do not let another run write there",
-                       output.string(), obstacle));
+                       output.string(), directory->lock()->obstacle()));
 }
 
 void say_banner(const TrainRank& rank, const Arguments& arguments, const PreparedRun& run) {
@@ -181,6 +180,7 @@ void print_results(const train::OutputDirectory& output) { print(output.results(
 
 /// Runs in an output directory that this process owns. The program began at `begin`. Returns the exit code.
 int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock::time_point begin) {
+  if (output.directory() != nullptr) arguments.run.engine.lock = output.directory()->lock();
   PreparedRun run = prepare_run(rank, arguments, output.start().checkpoint);
   say_banner(rank, arguments, run);
   const nlohmann::ordered_json description = run_json(arguments, *run.task, run.trainer, rank.launch);

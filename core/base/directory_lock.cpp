@@ -2,6 +2,7 @@
 
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/uninterrupted.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,17 +21,14 @@ namespace mylos {
 namespace {
 
 std::string content_of(int descriptor) {
-  std::array<char, 300> text{};
-  const auto length = ::pread(descriptor, text.data(), text.size(), 0);
-  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+  std::array<char, 512> text{};
+  const auto length = uninterrupted([&] { return ::pread(descriptor, text.data(), text.size(), 0); });
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
 }
 
-/// Records this process in the lock file, for the error message of others. Write errors are ignored: they are reported
-/// elsewhere.
-void write_holder(int descriptor) {
-  const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
-  [[maybe_unused]] const bool written =
-      ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, holder.data(), holder.size(), 0) > 0;
+/// Returns the process named in the file's content, for messages.
+std::string holder_in(const std::string& content) {
+  return content.empty() ? "another process" : content.substr(0, content.find('\n'));
 }
 
 /// Returns 0, or the errno if the lock does not become free in time. Waits because a requeued run may start before its
@@ -38,8 +36,8 @@ void write_holder(int descriptor) {
 int lock(int descriptor) {
   constexpr std::chrono::milliseconds pause(50);
   constexpr int attempts = 40;  // 2 s
-  for (int attempt = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (errno == EINTR) continue;
+  const auto try_lock = [descriptor] { return ::flock(descriptor, LOCK_EX | LOCK_NB); };
+  for (int attempt = 1; uninterrupted(try_lock) != 0; ++attempt) {
     if (errno != EWOULDBLOCK || attempt >= attempts) return errno;
     std::this_thread::sleep_for(pause);
   }
@@ -73,14 +71,15 @@ int open_lock(const std::filesystem::path& directory) {
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descriptor_(open_lock(directory)) {
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
+    : file_(directory / file_name), descriptor_(open_lock(directory)) {
   const int code = lock(descriptor_);
   if (has_no_locks(code)) obstacle_ = std::strerror(code);
   if (code == 0 || has_no_locks(code)) {
-    write_holder(descriptor_);
+    signature_ = content_of(descriptor_);
     return;
   }
-  const std::string holder = content_of(descriptor_);
+  const std::string holder = holder_in(content_of(descriptor_));
   ::close(descriptor_);
   if (code != EWOULDBLOCK) {
     refuse(directory, fmt::format("cannot lock {}: {}; choose another directory", file_name, std::strerror(code)));
@@ -90,5 +89,29 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descripto
 }
 
 DirectoryLock::~DirectoryLock() { ::close(descriptor_); }
+
+void DirectoryLock::sign() {
+  const std::string text = fmt::format("process {} on {}\n{}\n", ::getpid(), host_name(), unique_key());
+  // Write errors are ignored: they are reported elsewhere.
+  [[maybe_unused]] const bool written =
+      ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, text.data(), text.size(), 0) > 0;
+  signature_ = content_of(descriptor_);
+}
+
+std::string DirectoryLock::loss() const {
+  const int found =
+      uninterrupted([this] { return ::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
+  const bool is_gone = found < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE);
+  if (is_gone) return fmt::format("{} was removed", file_.string());
+  if (found < 0) return {};
+  struct stat own {
+  }, other{};
+  const bool is_same = ::fstat(descriptor_, &own) == 0 && ::fstat(found, &other) == 0 && own.st_dev == other.st_dev &&
+                       own.st_ino == other.st_ino;
+  const std::string content = content_of(found);
+  ::close(found);
+  if (is_same && content == signature_) return {};
+  return fmt::format("{} belongs to {} now", file_.string(), holder_in(content));
+}
 
 }  // namespace mylos

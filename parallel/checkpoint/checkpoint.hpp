@@ -68,9 +68,10 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
 /// If the save fails, existing checkpoints stay. Errors after the renaming are returned as a warning, because the
 /// checkpoint is complete and find_checkpoint finds it. `record` is used on rank 0 only. `writer_of` gives the writer
 /// of each rank's data (see choose_writers); if empty, each rank writes its own. The file does not depend on it.
+/// `check` is called on rank 0 before the renaming, and its error is the save's.
 SaveReport save_checkpoint(Communicator& world, const std::filesystem::path& directory, std::size_t step,
                            const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep,
-                           std::span<const std::size_t> writer_of = {});
+                           std::span<const std::size_t> writer_of = {}, const std::function<void()>& check = {});
 
 /// Returns the file that `path` refers to (see resolve_checkpoint), the same on every rank; empty if there is none.
 std::filesystem::path find_checkpoint(Communicator& world, const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/positioned_file.hpp"
+#include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 
@@ -45,8 +46,6 @@ void rename_file(const fs::path& from, const fs::path& to) {
 /// Makes `latest` name the checkpoint `name`. The file is replaced atomically.
 void write_latest(const fs::path& directory, const fs::path& name) {
   const fs::path target = directory / latest_name, temporary = unfinished_name(target);
-  std::error_code ignored;  // a leftover of an interrupted save; if it cannot be removed, the next line fails
-  fs::remove(temporary, ignored);
   PositionedFile file(temporary, PositionedFile::Use::create);
   const std::string text = name.string() + "\n";
   file.write(0, std::as_bytes(std::span(text)));
@@ -125,7 +124,9 @@ bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
 
 fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", prefix, step, suffix); }
 
-fs::path unfinished_name(const fs::path& file) { return file.string() + std::string(unfinished_suffix); }
+fs::path unfinished_name(const fs::path& file) {
+  return fmt::format("{}.{}{}", file.string(), unique_key(), unfinished_suffix);
+}
 
 fs::path checkpoints_directory(const fs::path& path) {
   std::error_code unreadable;  // reported when the directory is listed
@@ -155,9 +156,10 @@ fs::path resolve_checkpoint(const fs::path& path) {
   return entries.empty() ? fs::path() : entries.back().file;
 }
 
-std::string publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t keep) {
+std::string publish_checkpoint(const fs::path& unfinished, const fs::path& directory, std::size_t step,
+                               std::size_t keep) {
   const fs::path name = checkpoint_file_name(step);
-  rename_file(unfinished_name(directory / name), directory / name);
+  rename_file(unfinished, directory / name);
   sync_directory(directory);
   note_whole(directory / name);
   const std::string unnamed = error_of([&] { write_latest(directory, name); });
@@ -179,10 +181,12 @@ void clear_unfinished(const fs::path& directory) {
   std::error_code code;
   fs::create_directories(directory, code);
   if (code) fail(fmt::format("cannot create {}: {}", directory.string(), code.message()));
+  sync_directory(fs::absolute(directory).parent_path());
   for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
     const std::string name = entry->path().filename().string();
     const bool is_ours = name.starts_with(prefix) || name.starts_with(latest_name);
-    if (is_ours && name.ends_with(unfinished_suffix)) remove_file(entry->path());
+    const bool is_unfinished = is_ours && name.ends_with(unfinished_suffix);
+    if (is_unfinished || name.starts_with(probe_prefix)) remove_file(entry->path());
   }
   if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
 }

@@ -9,6 +9,8 @@
 namespace mylos::parallel {
 
 inline constexpr const char* checkpoints_name = "checkpoints";
+/// The names of files that show whether all ranks see a directory begin so.
+inline constexpr const char* probe_prefix = ".probe-";
 
 struct CheckpointEntry {
   std::size_t step = 0;
@@ -16,7 +18,7 @@ struct CheckpointEntry {
 };
 
 std::filesystem::path checkpoint_file_name(std::size_t step);
-/// Returns the name of a checkpoint that is still being written.
+/// Returns a new name for a file that is still being written, which no other process or call uses.
 std::filesystem::path unfinished_name(const std::filesystem::path& file);
 
 /// Returns the directory of checkpoints for `path`: a run's output directory, or a directory of checkpoints itself.
@@ -29,10 +31,12 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& direc
 /// that is newer than `latest` takes precedence: `latest` could not be updated after it was written.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 
-/// Renames a finished checkpoint to its final name and updates `latest`. Removes the checkpoints of later steps, and
-/// those before the newest `keep` intact ones; damaged ones do not count. Returns the errors that occurred after the
-/// renaming; empty if there were none. Errors: thrown if the renaming fails.
-std::string publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
+/// Renames the finished checkpoint `unfinished` to its final name and updates `latest`. Removes the checkpoints of
+/// later steps, and those before the newest `keep` intact ones; damaged ones do not count. Returns the errors that
+/// occurred after the new name was on disk; empty if there were none. Errors: thrown if the renaming fails or may not
+/// be on disk; nothing is removed then.
+std::string publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& directory,
+                               std::size_t step, std::size_t keep);
 
 /// Removes the checkpoint of a step, and sets `latest` to the newest of the others.
 void withdraw_checkpoint(const std::filesystem::path& directory, std::size_t step);

@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -11,7 +12,6 @@
 
 #include <chrono>
 #include <numeric>
-#include <random>
 
 namespace mylos::parallel {
 namespace {
@@ -32,8 +32,6 @@ PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
 std::vector<DatasetSlot> create_file(Communicator& world, const fs::path& file, const PlannedFile& plan,
                                      const CheckpointRecord& record) {
   return on_first_rank(world, [&] {
-    std::error_code ignored;  // a leftover of a failed save; if it cannot be removed, creating the file fails
-    fs::remove(file, ignored);
     std::vector<DatasetShape> shapes;
     for (const PlannedDataset& dataset : plan.datasets) shapes.push_back(dataset.shape);
     return create_checkpoint_file(file, shapes, record);
@@ -47,17 +45,11 @@ std::vector<std::size_t> every_rank(std::size_t ranks) {
   return writer_of;
 }
 
-/// Creates a file with a random name, and returns the name.
+/// Creates a file with a unique name, and returns the name.
 std::string make_probe(const fs::path& directory) {
-  std::random_device random;
-  const std::string name = fmt::format(".probe-{:08x}{:08x}", random(), random());
+  const std::string name = probe_prefix + unique_key();
   PositionedFile(directory / name, PositionedFile::Use::create).sync_and_close();
   return name;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "a host without a name";
 }
 
 void find_probe(const fs::path& directory, const std::string& name) {
@@ -97,14 +89,15 @@ void prepare_checkpoints(Communicator& world, const fs::path& directory, std::si
 
 SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::size_t step,
                            const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep,
-                           std::span<const std::size_t> writer_of) {
+                           std::span<const std::size_t> writer_of, const std::function<void()>& check) {
   require(keep > 0, "checkpoints: keep at least one");
   const std::vector<std::size_t> own = every_rank(world.size());
   if (writer_of.empty()) writer_of = own;
   require(writer_of.size() == world.size() && writer_of[0] == 0,
           "checkpoints: rank 0 is a writer, and each rank has one");
   const Clock::time_point begin = Clock::now();
-  const fs::path file = directory / checkpoint_file_name(step), unfinished = unfinished_name(file);
+  const fs::path file = directory / checkpoint_file_name(step);
+  const fs::path unfinished = on_first_rank(world, [&] { return unfinished_name(file); });
   PlannedFile plan = plan_file(arrays, world.size());
   std::string warning;
   Kokkos::fence("mylos::Checkpoint::save");
@@ -116,7 +109,10 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
       const FileWork flushing;
       writer.finish();
     });
-    warning = on_first_rank(world, [&] { return publish_checkpoint(directory, step, keep); });
+    warning = on_first_rank(world, [&] {
+      if (check) check();
+      return publish_checkpoint(unfinished, directory, step, keep);
+    });
   } catch (...) {
     std::error_code ignored;  // the next start removes the file
     if (world.rank() == 0) fs::remove(unfinished, ignored);

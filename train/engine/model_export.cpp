@@ -124,9 +124,10 @@ namespace {
 /// See export_model. Errors: SharedError, thrown by all ranks at the same call.
 void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
-                  const std::vector<WrittenTensors>& writers, ExportWriter& mine) {
+                  const std::vector<WrittenTensors>& writers, ExportWriter& mine, const std::function<void()>& check) {
   const std::size_t count = writers.size();
   const std::filesystem::path staged = parallel::on_first_rank(ranks, [&] {
+    check();
     std::unique_ptr<ModelExport> first = exporter.start(directory, {.writer = 0, .writers = count});
     const std::filesystem::path path = first->staged();
     mine.start(std::move(first));
@@ -146,19 +147,22 @@ void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, 
                    mine.write(tensor, first, values);
                  });
   if (count > 1) parallel::on_every_rank(ranks, [&] { mine.finish(); });
-  parallel::on_first_rank(ranks, [&] { mine.commit(); });
+  parallel::on_first_rank(ranks, [&] {
+    check();
+    mine.commit();
+  });
 }
 
 }  // namespace
 
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
-                  std::span<const std::size_t> writer_of) {
+                  std::span<const std::size_t> writer_of, const std::function<void()>& check) {
   const ModelExporter* const exporter = task.exporter();
   require(exporter != nullptr, "export: the task has no exporter");
   ExportWriter mine;
   try {
-    write_export(ranks, *exporter, store, mode, directory, divide_export(exporter->files(), writer_of), mine);
+    write_export(ranks, *exporter, store, mode, directory, divide_export(exporter->files(), writer_of), mine, check);
   } catch (const parallel::SharedError&) {
     // The first rank removes the directory, in which nobody else may remove files at the same time.
     if (ranks.rank() != 0) mine.abandon();

@@ -43,11 +43,12 @@ using TensorSource = std::function<void(const TensorSink& take)>;
 void export_model(const ModelExporter& exporter, const TensorSource& source, const std::filesystem::path& directory);
 
 /// Exports the model of `task` into `directory`. The first rank writes, or several of the ranks in `writer_of` do if
-/// the export has several files; the others send them their parts. Collective.
-/// Errors: std::invalid_argument if the task has no exporter. An error of the export is thrown on every rank, so that
-/// no rank is left waiting.
+/// the export has several files; the others send them their parts. `check` is called on the first rank before anything
+/// is written, and before the directory gets its name. Collective.
+/// Errors: those of `check`; std::invalid_argument if the task has no exporter. An error of the export is thrown on
+/// every rank, so that no rank is left waiting.
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
-                  std::span<const std::size_t> writer_of);
+                  std::span<const std::size_t> writer_of, const std::function<void()>& check);
 
 }  // namespace mylos::train

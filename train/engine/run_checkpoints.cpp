@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -147,27 +148,59 @@ bool RunCheckpoints::due_by_time() const {
 }
 
 CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestModel& best) {
-  const fs::path directory = config_.output / parallel::checkpoints_name;
-  CheckpointReport report{.step = progress.steps, .file = directory / parallel::checkpoint_file_name(progress.steps)};
+  const auto check = [this] { config_.check_output(); };
+  CheckpointReport report{.step = progress.steps};
+  parallel::SaveReport saved;
   try {
-    const parallel::SaveReport saved =
-        parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(), record(progress, best),
-                                  config_.checkpoints.keep, parts_.writer_of);
-    report.bytes = saved.bytes;
-    report.seconds = saved.seconds;
-    report.warning = saved.warning;
-    held_ = progress.steps;
+    parallel::on_first_rank(parts_.ranks, check);
+    saved = save_to(config_.output / parallel::checkpoints_name, progress, best, check);
   } catch (const std::runtime_error& error) {
-    if (config_.checkpoints.stop_on_error) throw;
-    report.error = error.what();
+    report.loss = output_loss();
+    if (report.loss.empty() && config_.checkpoints.stop_on_error) throw;
+    if (report.loss.empty()) report.error = error.what();
   }
+  if (!report.loss.empty()) {
+    saved = save_to(make_directory_elsewhere(), progress, best, {});
+    is_elsewhere_ = true;
+  }
+  if (report.error.empty()) held_ = progress.steps;
+  report.file = saved.file;
+  report.bytes = saved.bytes;
+  report.seconds = saved.seconds;
+  report.warning = saved.warning;
   last_ = Clock::now();
   return report;
 }
 
+parallel::SaveReport RunCheckpoints::save_to(const fs::path& directory, const RunProgress& progress,
+                                             const BestModel& best, const std::function<void()>& check) {
+  return parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(), record(progress, best),
+                                   config_.checkpoints.keep, parts_.writer_of, check);
+}
+
+std::string RunCheckpoints::output_loss() const {
+  return parallel::on_first_rank(parts_.ranks, [this] { return config_.output_loss(); });
+}
+
+/// Creates a directory beside that of the run, with a name that no other run has.
+fs::path RunCheckpoints::make_directory_elsewhere() const {
+  return parallel::on_first_rank(parts_.ranks, [this] {
+    const fs::path output = config_.output.has_filename() ? config_.output : config_.output.parent_path();
+    fs::path directory = fmt::format("{}.lost-{}", output.string(), unique_key());
+    fs::create_directories(directory);
+    return directory;
+  });
+}
+
+void RunCheckpoints::forget_lost() {
+  if (!is_elsewhere_ && !output_loss().empty()) held_.reset();
+}
+
 void RunCheckpoints::withdraw(std::size_t steps) {
-  parallel::on_first_rank(parts_.ranks,
-                          [&] { parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps); });
+  parallel::on_first_rank(parts_.ranks, [&] {
+    config_.check_output();
+    parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps);
+  });
   held_.reset();
 }
 

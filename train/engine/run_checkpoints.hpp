@@ -39,8 +39,8 @@ struct SavedParts {
   std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own
 };
 
-/// Saves and restores checkpoints. Every call but `enabled`, `due`, `due_by_time` and `holds` is collective, and an
-/// error of one rank is thrown on all.
+/// Saves and restores checkpoints. Every call but `enabled`, `due`, `due_by_time`, `holds` and `is_elsewhere` is
+/// collective, and an error of one rank is thrown on all.
 class RunCheckpoints {
  public:
   RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length);
@@ -58,11 +58,17 @@ class RunCheckpoints {
   /// clocks of ranks differ; other ranks return false.
   bool due_by_time() const;
   /// Writes a checkpoint. With on_save_error continue a failure is returned in `error` of the report, else it is
-  /// thrown.
+  /// thrown. If the output directory belongs to the run no longer, writes to a new directory beside it, and returns the
+  /// reason in `loss`.
   CheckpointReport save(const RunProgress& progress, const BestModel& best);
   /// Returns whether a run in this directory would resume after `steps` steps, from a checkpoint that this start wrote
   /// or resumed from.
   bool holds(std::size_t steps) const { return held_ == steps; }
+
+  /// Returns whether a checkpoint was written to another directory than the run's.
+  bool is_elsewhere() const { return is_elsewhere_; }
+  /// If the output directory belongs to the run no longer, `holds` is false for the checkpoints in it from now on.
+  void forget_lost();
 
   /// Removes the checkpoint after `steps` steps because its weights turned out to be unusable.
   void withdraw(std::size_t steps);
@@ -80,6 +86,10 @@ class RunCheckpoints {
   parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
   LossScale saved_loss_scale(const parallel::CheckpointRecord& record) const;
   void check_length(const parallel::CheckpointRecord& record) const;
+  std::string output_loss() const;
+  parallel::SaveReport save_to(const std::filesystem::path& directory, const RunProgress& progress,
+                               const BestModel& best, const std::function<void()>& check);
+  std::filesystem::path make_directory_elsewhere() const;
   bool is_own(const std::filesystem::path& file) const;
   bool is_newest(const std::filesystem::path& file) const;
 
@@ -87,7 +97,8 @@ class RunCheckpoints {
   const TrainConfig& config_;
   RunLength length_;
   std::string description_;
-  std::optional<std::size_t> held_;        ///< steps of the last checkpoint written or resumed from
+  std::optional<std::size_t> held_;  ///< steps of the last checkpoint written or resumed from
+  bool is_elsewhere_ = false;
   Clock::time_point last_ = Clock::now();  ///< time of the last write, or of the start of the run
 };
 

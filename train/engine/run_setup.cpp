@@ -125,7 +125,8 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
 }
 
 void RunSetup::export_model(const char* name) const {
-  train::export_model(ranks.world, task, store, *mode, config.output / name, writer_of);
+  train::export_model(ranks.world, task, store, *mode, config.output / name, writer_of,
+                      [this] { config.check_output(); });
 }
 
 }  // namespace mylos::train

@@ -1,5 +1,10 @@
 #include "train/engine/train_config.hpp"
 
+#include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
+
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace mylos::train {
@@ -15,6 +20,16 @@ nn::LearningRateSchedule learning_rate_schedule(const TrainConfig& config, std::
           .minimum = config.learning_rate_min,
           .decay_steps = config.decay_steps,
           .decay_factor = config.decay_factor};
+}
+
+std::string TrainConfig::output_loss() const {
+  const std::string loss = lock == nullptr ? std::string() : lock->loss();
+  if (loss.empty()) return {};
+  return fmt::format("{} belongs to this run no longer: {}", setting("output", output.string()), loss);
+}
+
+void TrainConfig::check_output() const {
+  if (const std::string loss = output_loss(); !loss.empty()) fail(loss);
 }
 
 }  // namespace mylos::train

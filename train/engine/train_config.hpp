@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/directory_lock.hpp"
 #include "core/kernels/gemm_choice.hpp"
 #include "core/numeric.hpp"
 #include "nn/learning_rate.hpp"
@@ -75,8 +76,9 @@ struct CheckpointConfig {
 };
 
 struct TrainConfig {
-  std::filesystem::path output;  ///< output directory of the run
-  std::size_t steps = 0;         ///< total steps of the run, e.g. 7380; 0 = `epochs` times the task's steps per epoch
+  std::filesystem::path output;         ///< output directory of the run
+  const DirectoryLock* lock = nullptr;  ///< on the first rank, the lock of `output`; null: not locked
+  std::size_t steps = 0;  ///< total steps of the run, e.g. 7380; 0 = `epochs` times the task's steps per epoch
   double epochs = 2.0;
   std::size_t micro_batch = 0;   ///< samples, or images, per micro-batch of a rank; 0 = the most that fit
   std::size_t micro_tokens = 0;  ///< tokens per micro-batch of a rank, e.g. 4096; 0 = no limit
@@ -108,6 +110,12 @@ struct TrainConfig {
   std::size_t patience = 0;               ///< evaluations without improvement before stopping; 0 = never stop
   /// Takes the results of each step before the next one is launched, for benchmarks that measure between steps.
   bool waits_for_each_step = false;
+
+  /// Returns why `output` belongs to this run no longer; empty if it does. Known to the first rank.
+  std::string output_loss() const;
+  /// Throws std::runtime_error if there is such a reason. For the first rank, before it replaces or removes files
+  /// there.
+  void check_output() const;
 };
 
 /// Returns the learning-rate schedule of a run of `steps` steps. The warm-up takes `warmup_steps` steps if set, else

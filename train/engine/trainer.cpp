@@ -110,8 +110,10 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   const RunResult result = loop.run();
   const bool is_saved = result.signal != 0 && state.checkpoints.enabled();
   if (!setup.config.output.empty() && !is_saved) {
-    setup.export_model("last");
-    if (setup.task.evaluation() == nullptr) setup.export_model("best");
+    loop.save_before_failing([&] {
+      setup.export_model("last");
+      if (setup.task.evaluation() == nullptr) setup.export_model("best");
+    });
   }
   reports.tell([](Reporter& reporter) { reporter.finish(); });
   reports.agree({});

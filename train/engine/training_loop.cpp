@@ -57,13 +57,25 @@ bool is_evaluated(const RunSetup& run, std::size_t step) {
 
 void keep_answers(const RunSetup& run, std::size_t step) {
   parallel::on_first_rank(run.ranks.world, [&] {
+    run.config.check_output();
     const std::string answers = run.task.short_answers();
     if (!answers.empty()) keep_evaluation(run.config.output, step, answers);
   });
 }
 
 void write_results(const RunSetup& run) {
-  parallel::on_first_rank(run.ranks.world, [&] { run.task.write_results(run.config.output); });
+  parallel::on_first_rank(run.ranks.world, [&] {
+    run.config.check_output();
+    run.task.write_results(run.config.output);
+  });
+}
+
+/// Returns a message about the outcome of a save.
+std::string saved_text(const CheckpointReport& report) {
+  if (!report.error.empty()) return fmt::format("no checkpoint after step {}: {}", report.step, report.error);
+  if (report.loss.empty()) return fmt::format("the checkpoint after step {} is saved", report.step);
+  return fmt::format("the checkpoint after step {} is {}; a new run continues from it with {}", report.step,
+                     report.file.string(), setting("resume", report.file.string()));
 }
 
 }  // namespace
@@ -297,19 +309,27 @@ void TrainingLoop::keep(EvaluationReport& report) {
   state_.best = std::move(best);
 }
 
+CheckpointReport TrainingLoop::write_checkpoint() {
+  reports_.tell([](Reporter& reporter) { reporter.flush(); });
+  return state_.checkpoints.save(progress_, state_.best);
+}
+
 void TrainingLoop::save() {
-  const CheckpointReport report = state_.checkpoints.save(progress_, state_.best);
+  const CheckpointReport report = write_checkpoint();
   state_.sent.since_last();
+  if (!report.loss.empty()) throw parallel::SharedError(report.loss + "; " + saved_text(report));
   // The exit codes for signals promise a checkpoint.
   if (requested_.signal != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
   reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
 }
 
-/// Saves a run without steps left. If that fails, the run is completed before the error is reported.
+/// Saves a run without steps left. If that fails, the run is completed before the error is reported, unless its output
+/// directory is lost.
 void TrainingLoop::save_complete() {
   try {
     save();
   } catch (const parallel::SharedError& error) {
+    if (state_.checkpoints.is_elsewhere()) throw;
     unsaved_ = error.what();
   }
 }
@@ -320,7 +340,6 @@ void TrainingLoop::stop() {
   stopped_by_ = requested_.signal;
 }
 
-/// Does work whose error, the same on every rank, ends the run. If it fails, first saves the progress of this start.
 void TrainingLoop::save_before_failing(const std::function<void()>& work) {
   std::string error;
   try {
@@ -329,6 +348,7 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
   } catch (const parallel::SharedError& failure) {
     if (!state_.checkpoints.enabled()) throw;
     while (run_.step->outstanding() > 0) take();  // the parameters are those after the last launched step
+    state_.checkpoints.forget_lost();
     if (progress_.steps == first_step_ || state_.checkpoints.holds(progress_.steps)) throw;
     error = failure.what();
   }
@@ -337,14 +357,11 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
 
 /// Saves a checkpoint of a run that ends with an error. Returns a message about the outcome.
 std::string TrainingLoop::saved_at_the_end() {
-  std::string error;
   try {
-    error = state_.checkpoints.save(progress_, state_.best).error;
+    return saved_text(write_checkpoint());
   } catch (const parallel::SharedError& failure) {
-    error = failure.what();
+    return saved_text({.step = progress_.steps, .error = failure.what()});
   }
-  return error.empty() ? fmt::format("the checkpoint after step {} is saved", progress_.steps)
-                       : fmt::format("no checkpoint after step {}: {}", progress_.steps, error);
 }
 
 }  // namespace mylos::train

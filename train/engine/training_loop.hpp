@@ -55,6 +55,8 @@ class TrainingLoop {
   /// Trains to the end. If the result has a signal, the run was stopped, and its directory holds a checkpoint after the
   /// result's steps if it can write checkpoints. Errors, the same on every rank: those of Trainer::run.
   RunResult run();
+  /// Does work whose error, the same on every rank, ends the run. If it fails, first saves the progress of this start.
+  void save_before_failing(const std::function<void()>& work);
   /// Returns the reason why a complete run could not be saved, or an empty string. The caller throws it after writing
   /// the models.
   const std::string& unsaved() const { return unsaved_; }
@@ -73,10 +75,10 @@ class TrainingLoop {
   void report_step();
   void evaluate();
   void keep(EvaluationReport& report);
+  CheckpointReport write_checkpoint();
   void save();
   void save_complete();
   void stop();
-  void save_before_failing(const std::function<void()>& work);
   [[noreturn]] void stop_at_step(const StepResult& result);
   [[noreturn]] void stop_at_evaluation();
   std::string withdraw_checkpoint();

@@ -4,6 +4,7 @@
 #include "core/base/files.hpp"
 #include "core/base/positioned_file.hpp"
 #include "core/base/quantities.hpp"
+#include "train/engine/evaluation_files.hpp"
 #include "train/monitor/run_files.hpp"
 
 #include <fmt/format.h>
@@ -75,7 +76,11 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   lock_.emplace(path_);
   // A predecessor may have saved or finished while this process waited for its lock.
   start_ = decide_start(path_, rules);
-  if (start_.finished) lock_.reset();
+  if (start_.finished) {
+    lock_.reset();
+  } else {
+    lock_->sign();
+  }
 }
 
 std::optional<std::string> OutputDirectory::results() const {
@@ -107,7 +112,12 @@ void OutputDirectory::begin(OrderedJson run) {
   run_[state_key] = {{"finished", false},
                      {slurm_job_key, rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};
   if (!rules_.pbs_job.empty()) run_[state_key][pbs_job_key] = rules_.pbs_job;
-  if (!start_.goes_on) clear();
+  if (start_.goes_on) {
+    remove_all_abandoned(path_);
+    remove_all_abandoned(path_ / evaluations_name);
+  } else {
+    clear();
+  }
   write_run();
 }
 
@@ -138,6 +148,7 @@ void OutputDirectory::end(const std::string& how) {
 }
 
 void OutputDirectory::write_run() {
+  if (const std::string loss = lock_->loss(); !loss.empty()) fail(loss);
   std::string text;
   append_json(text, run_, 0);
   write_text(path_ / run_file_name, text + "\n");

@@ -48,8 +48,8 @@ class OutputDirectory {
   /// Records that the run ended unfinished, and why: "ended by SIGTERM". The next begin() removes the record.
   void end(const std::string& how);
 
-  /// Returns why the directory cannot be locked against other runs; empty if it is locked.
-  std::string lock_obstacle() const { return lock_ ? lock_->obstacle() : ""; }
+  /// Returns the lock; null if a finished run is there, which is only read.
+  const DirectoryLock* lock() const { return lock_ ? &*lock_ : nullptr; }
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -1,7 +1,9 @@
 #include "core/base/directory_lock.hpp"
 
+#include "core/base/process.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -60,6 +62,32 @@ TEST(DirectoryLock, SaysWhereAFileSystemHasNoLocks) {
               HasSubstr("cannot lock .lock: Input/output error; choose another directory"));
   flock_error = 0;
   EXPECT_EQ(DirectoryLock(directory.path()).obstacle(), "");
+}
+
+TEST(DirectoryLock, ReportsThatItIsLost) {
+  const tests::TemporaryDirectory directory;
+  const std::filesystem::path run = directory / "run", file = run / DirectoryLock::file_name;
+  std::filesystem::create_directory(run);
+  DirectoryLock lock(run);
+  lock.sign();
+  EXPECT_EQ(lock.loss(), "");
+  std::filesystem::remove_all(run);
+  EXPECT_EQ(lock.loss(), file.string() + " was removed");
+  std::filesystem::create_directory(run);
+  DirectoryLock other(run);
+  EXPECT_EQ(lock.loss(), file.string() + " belongs to another process now");
+  other.sign();
+  const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
+  EXPECT_EQ(lock.loss(), fmt::format("{} belongs to {} now", file.string(), holder));
+  EXPECT_EQ(other.loss(), "");
+  // The same file, signed by another process that got the lock, too.
+  flock_error = ENOLCK;
+  DirectoryLock third(run);
+  EXPECT_EQ(other.loss(), "") << "only looked at";
+  third.sign();
+  flock_error = 0;
+  EXPECT_EQ(other.loss(), fmt::format("{} belongs to {} now", file.string(), holder));
+  EXPECT_EQ(third.loss(), "");
 }
 
 }  // namespace

@@ -11,9 +11,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,12 +25,30 @@
 /// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker of the sanitizer build.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
+namespace {
+
+std::filesystem::path unflushed;  // a directory that fsync fails to flush
+
+}  // namespace
+
+/// Replaces the C library's function in this program.
+extern "C" int fsync(int descriptor) {
+  std::error_code none;
+  const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), none);
+  if (unflushed.empty() || path != std::filesystem::canonical(unflushed)) {
+    return static_cast<int>(::syscall(SYS_fsync, descriptor));
+  }
+  errno = EIO;
+  return -1;
+}
+
 namespace mylos::parallel {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using tests::error_of;
@@ -247,8 +267,10 @@ TEST_F(Checkpoint, TheSameStepIsWrittenAgain) {
 
 TEST_F(Checkpoint, PreparingRemovesWhatKilledSavesLeft) {
   const fs::path kept = save(1, small_);
-  write_file(checkpoints_ / "step-000002.h5.tmp", "half");
-  write_file(checkpoints_ / "latest.tmp", "half");
+  write_file(checkpoints_ / "step-000002.h5.tmp", "half");  // of an earlier version
+  write_file(unfinished_name(checkpoints_ / "step-000003.h5"), "half");
+  write_file(unfinished_name(checkpoints_ / "latest"), "half");
+  write_file(checkpoints_ / ".probe-0123456789abcdef", "");
   write_file(checkpoints_ / "mine.tmp", "mine");
   prepare_checkpoints(*world_, checkpoints_, 1000, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "mine.tmp", "step-000001.h5"}));
@@ -353,11 +375,33 @@ TEST_F(Checkpoint, AFileThatMayNotGrowLeavesTheLastOne) {
   const fs::path kept = save(1, table_, 1);
   for (const rlim_t limit : {1000, 100'000, 4'000'000, 7'200'000}) {
     const tests::FileSizeLimit limited(limit);
-    EXPECT_THAT(error_of([&] { save(2, table_, 2); }), HasSubstr("step-000002.h5.tmp: File too large"));
+    EXPECT_THAT(error_of([&] { save(2, table_, 2); }),
+                ContainsRegex("step-000002.h5[.][0-9a-f]+[.]tmp: File too large"));
   }
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000001.h5"}));
   EXPECT_EQ(load_error(find_checkpoint(*world_, checkpoints_), table_, 1), "");
   EXPECT_EQ(load_error(save(2, table_, 2), table_, 2), "");
+}
+
+TEST_F(Checkpoint, ADirectoryThatCannotBeFlushedKeepsThePredecessor) {
+  save(1, small_, 1, 1);
+  unflushed = checkpoints_;
+  EXPECT_EQ(error_of([&] { save(2, small_, 2, 1); }), "cannot flush " + checkpoints_.string() + ": Input/output error");
+  unflushed.clear();
+  EXPECT_EQ(load_error(checkpoints_ / "step-000001.h5", small_, 1), "");
+  save(3, small_, 3, 1);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000003.h5"}));
+}
+
+TEST_F(Checkpoint, AnErrorOfTheCheckBeforeThePublicationIsTheSaves) {
+  save(1, small_, 1, 1);
+  SavedArrays saved(small_, Spread::replicated, 0, 1);
+  const auto refuse = [] { throw std::runtime_error("not ours"); };
+  EXPECT_EQ(error_of([&] {
+              save_checkpoint(*world_, checkpoints_, 2, saved.arrays(), tests::saved_record(2), 1, {}, refuse);
+            }),
+            "not ours");
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000001.h5"}));
 }
 
 TEST_F(Checkpoint, AKillDuringASaveLeavesAWholeOne) {

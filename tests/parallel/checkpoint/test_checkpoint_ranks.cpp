@@ -235,10 +235,11 @@ TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
     std::optional<tests::FileSizeLimit> limit;
     const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);
     if (world().rank() == writer_of.back()) limit.emplace(2'000'000);
-    EXPECT_THAT(error_of([&] { save_with(2, writers); }), HasSubstr("step-000002.h5.tmp: File too large"));
+    EXPECT_THAT(error_of([&] { save_with(2, writers); }),
+                ::testing::ContainsRegex("step-000002.h5[.][0-9a-f]+[.]tmp: File too large"));
   }
   world().barrier("test");
-  EXPECT_FALSE(fs::exists(path_ / "step-000002.h5.tmp"));
+  for (const auto& entry : fs::directory_iterator(path_)) EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   EXPECT_EQ(find_checkpoint(world(), path_), kept);
   EXPECT_EQ(differing(world(), kept, 1, Spread::replicated, table), 0u);
 }

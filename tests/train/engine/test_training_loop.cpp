@@ -1,5 +1,6 @@
 // A run that is stopped at any time, or cannot continue, loses nothing.
 
+#include "core/base/directory_lock.hpp"
 #include "core/base/error.hpp"
 #include "core/base/signals.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -25,6 +26,7 @@
 #include <limits>
 #include <random>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace mylos::small_models {
@@ -300,14 +302,47 @@ TEST_F(TrainingLoop, AReporterThatFailsEndsTheRunAfterACheckpoint) {
 }
 
 TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
-  // Nothing can be saved after step 8, because a directory has the name of the checkpoint being written.
+  // Nothing can be saved after step 8, because a directory has the name of the checkpoint.
   const TaskObserver observer = {.on_training_batch = [this] {
-    fs::create_directories(config_.output / "checkpoints" / "step-000008.h5.tmp" / "taken");
+    fs::create_directories(config_.output / "checkpoints" / "step-000008.h5" / "taken");
   }};
-  EXPECT_THAT(tests::error_of([&] { start(observer); }), HasSubstr("step-000008.h5.tmp"));
+  EXPECT_THAT(tests::error_of([&] { start(observer); }), HasSubstr("step-000008.h5: Is a directory"));
   EXPECT_EQ(last_step(config_.output), 8u);
   EXPECT_EQ(rows_of(config_.output), whole_rows());
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+/// A lost output directory is noticed by the next thing that would be written there: a checkpoint, an evaluation or the
+/// last export. What was trained is saved beside it, and the directory is not touched.
+TEST_F(TrainingLoop, AnOutputDirectoryThatIsLostIsLeftAlone) {
+  for (const auto& [every, evaluate, saved] : {std::tuple{5, 100, 5}, {100, 3, 3}, {100, 100, 8}}) {
+    SCOPED_TRACE(saved);
+    config_.checkpoints.every_steps = static_cast<std::size_t>(every);
+    config_.evaluate_every = static_cast<std::size_t>(evaluate);
+    config_.evaluate_on_start = false;
+    spans_.evaluation_sequences = evaluate == 3 ? 60 : 0;
+    fs::create_directories(config_.output);
+    DirectoryLock lock(config_.output);
+    lock.sign();
+    config_.lock = &lock;
+    std::size_t batches = 0;
+    const TaskObserver observer = {.on_training_batch = [&] {
+      if (++batches == 2) fs::remove_all(config_.output);
+    }};
+    const std::string error = tests::error_of([&] { start(observer); });
+    config_.lock = nullptr;
+    EXPECT_THAT(error, ::testing::ContainsRegex(fmt::format(
+                           "^`output {0}` belongs to this run no longer: {0}/.lock was removed; the checkpoint after "
+                           "step {1} is {0}.lost-[0-9a-f]+/step-00000{1}.h5; a new run continues from it with `resume",
+                           config_.output.string(), saved)));
+    EXPECT_FALSE(fs::exists(config_.output));
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
+      if (entry.path().filename().string().starts_with("run.lost-")) {
+        EXPECT_GT(parallel::verify_checkpoint(parallel::resolve_checkpoint(entry.path())), 0u);
+        fs::remove_all(entry.path());
+      }
+    }
+  }
 }
 
 /// Records launches and reports in order.
