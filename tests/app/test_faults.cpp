@@ -1,3 +1,4 @@
+#include "core/base/files.hpp"
 #include "core/kernels/gemm.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -144,6 +145,76 @@ TEST_F(Faults, AKilledRankLosesNothing) {
     }
   }
 }
+
+/// Every how many of its file calls a run is killed: 1 in scripts/test-faults, otherwise `usual`.
+std::size_t stride_of_kills(std::size_t usual) {
+  const char* text = std::getenv("MYLOS_FAULT_STRIDE");
+  return text == nullptr ? usual : std::strtoul(text, nullptr, 10);
+}
+
+/// A run with evaluations, exports and pruned checkpoints, killed by a preloaded library at a file call.
+class KilledAtFileCalls : public Faults {
+ protected:
+  void SetUp() override {
+    if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+    Faults::SetUp();
+  }
+
+  Words short_words(const fs::path& output) const {
+    return train_words(output, with_noise({"--steps", "5", "--mode", "sharded", "--checkpoint-every", "2",
+                                           "--eval-every", "3", "--keep", "1"}));
+  }
+  /// Runs on some ranks; `rule` of file_faults.cpp applies to the rank `victim`.
+  static ProgramRun run_with(const std::string& rule, std::size_t victim, std::size_t ranks, const Words& run_words) {
+    Words all;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      Words one = {"/usr/bin/env", program()};
+      if (rank == victim) {
+        one.insert(one.begin() + 1, {"LD_PRELOAD=" + file_faults_library().string(), "MYLOS_FILE_FAULTS=" + rule});
+      }
+      one.insert(one.end(), run_words.begin(), run_words.end());
+      if (ranks > 1) one.insert(one.begin(), {"-n", "1"});
+      if (rank > 0) all.emplace_back(":");
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    if (ranks > 1) return RunningProgram(all, "", {}, mpiexec()).wait();
+    return RunningProgram(Words(all.begin() + 1, all.end()), "", {}, all.front()).wait();
+  }
+  void expect_same_results(const fs::path& output, const fs::path& whole) const {
+    EXPECT_EQ(losses_of(output), losses_of(whole));
+    for (const char* model : {"best", "last"}) {
+      EXPECT_EQ(read_file(output / model / "model.safetensors"), read_file(whole / model / "model.safetensors"));
+    }
+    EXPECT_EQ(run_mylos({"checkpoint", "diff", output, whole}).exit_code, 0);
+    for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {
+      const std::string name = entry.path().filename();
+      const bool is_temporary = whole_name(name) != name || name.ends_with(".tmp") || name.starts_with(".probe");
+      EXPECT_FALSE(is_temporary) << entry.path() << " stays";
+    }
+  }
+  /// Kills the rank `victim` at every stride-th call, until a run makes fewer calls.
+  void kill_at_calls(std::size_t ranks, std::size_t victim) {
+    const fs::path whole = directory_ / "whole", output = directory_ / "killed";
+    const ProgramRun reference = run_with("", victim, ranks, short_words(whole));
+    ASSERT_EQ(reference.exit_code, 0) << reference.errors;
+    const std::size_t stride = stride_of_kills(ranks == 1 ? 50 : 200);
+    for (std::size_t call = (stride + 9) / 10;; call += stride) {
+      SCOPED_TRACE(fmt::format("rank {} of {} killed at call {}", victim, ranks, call));
+      const std::string rule = fmt::format("change#{}:kill:{}/", call, fs::canonical(directory_.path()).string());
+      const ProgramRun killed = run_with(rule, victim, ranks, short_words(output));
+      const ProgramRun again = run_with("", victim, ranks, short_words(output));
+      ASSERT_EQ(again.exit_code, 0) << again.errors;
+      expect_same_results(output, whole);
+      fs::remove_all(output);
+      if (killed.exit_code == 0) break;
+    }
+    fs::remove_all(whole);
+  }
+};
+
+TEST_F(KilledAtFileCalls, ARankAloneLosesNothing) { kill_at_calls(1, 0); }
+TEST_F(KilledAtFileCalls, TheFirstOfTwoRanksLosesNothing) { kill_at_calls(2, 0); }
+TEST_F(KilledAtFileCalls, TheSecondOfTwoRanksLosesNothing) { kill_at_calls(2, 1); }
 
 using FaultsOfFamily = OnFamily<Faults>;
 

@@ -72,6 +72,10 @@ class CrashCheck {
     for (const auto& [directory, change] : changed_) {
       if (is_in(directory, call.path)) losses.insert(directory + ": not flushed before " + text_of(call));
     }
+    const fs::path metrics = fs::path(call.target).parent_path().parent_path() / "metrics.jsonl";
+    if (fs::path(call.target).extension() == ".h5" && !unflushed_[metrics].empty()) {
+      losses.insert(metrics.string() + ": not flushed before " + text_of(call) + ", which refers to its lines");
+    }
     check_changed(call.target);
     changed_[fs::path(call.target).parent_path()] = text_of(call);
   }
