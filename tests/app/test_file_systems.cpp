@@ -67,7 +67,7 @@ TEST_F(FileSystems, WithoutLocksRunsSaveResumeAndVerify) {
     SCOPED_TRACE(code);
     const FileFaults no_locks(fmt::format("flock:{}:", code));
     const fs::path prepared = directory_ / "prepared.h5";
-    const ProgramRun preparation = run_mylos({"prepare", "--model", model_, "--train", train_, "--output", prepared,
+    const ProgramRun preparation = run_mylos({"prepare", "--model", model_, "--data", train_, "--output", prepared,
                                               "--max-length", "60", "--doc-stride", "20"});
     ASSERT_EQ(preparation.exit_code, 0) << preparation.errors;
     const ProgramRun stopped =
