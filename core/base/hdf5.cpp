@@ -102,6 +102,12 @@ void write_hdf5_attribute(std::int64_t object, const char* attribute, std::strin
   write_attribute(object, attribute, type.get(), std::string(value).c_str(), file);
 }
 
+bool has_hdf5_attribute(std::int64_t object, const char* attribute, const std::string& file) {
+  const auto exists = H5Aexists(object, attribute);
+  if (exists < 0) fail_hdf5(file, "look for", attribute);
+  return exists > 0;
+}
+
 template <class Value>
 Value read_hdf5_number(std::int64_t object, const char* attribute, const std::string& file) {
   Value value{};

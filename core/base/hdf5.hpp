@@ -53,6 +53,8 @@ void write_hdf5_attribute(std::int64_t object, const char* attribute, std::int64
 void write_hdf5_attribute(std::int64_t object, const char* attribute, double value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::string_view value, const std::string& file);
 
+/// Returns whether `object` has an attribute. Errors: the file is damaged.
+bool has_hdf5_attribute(std::int64_t object, const char* attribute, const std::string& file);
 /// Reads a number; Value is std::int64_t, std::uint64_t, std::uint32_t or double.
 template <class Value>
 Value read_hdf5_number(std::int64_t object, const char* attribute, const std::string& file);

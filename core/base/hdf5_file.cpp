@@ -125,7 +125,9 @@ std::string Hdf5Writer::finish() {
 
 Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : file_(path) { check_holes(path); }
 
-bool Hdf5Reader::has_attribute(const char* attribute) const { return H5Aexists(file_.id(), attribute) > 0; }
+bool Hdf5Reader::has_attribute(const char* attribute) const {
+  return has_hdf5_attribute(file_.id(), attribute, file_.name());
+}
 
 std::int64_t Hdf5Reader::integer(const char* attribute) const {
   return read_hdf5_number<std::int64_t>(file_.id(), attribute, file_.name());

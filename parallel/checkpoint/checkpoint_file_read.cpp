@@ -10,21 +10,21 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
+#include <tuple>
 #include <utility>
 
 namespace mylos::parallel {
 namespace {
 
 constexpr std::size_t longest_text = 16 << 20;  // bytes of an attribute
-constexpr int most_members = 1024;              // attributes of /run
+constexpr std::size_t most_members = 1024;      // attributes of /run
 constexpr int deepest_group = 8;
 constexpr std::size_t longest_path = 1024;       // in bytes
 constexpr std::size_t least_object_bytes = 64;   // lower bound for a group or dataset; HDF5 takes more
 constexpr std::uint64_t rows_at_once = 1 << 12;  // rows of a checksum table
 
 void check_format(const Hdf5Source& source) {
-  const bool is_checkpoint = H5Aexists(source.id(), format_attribute) > 0 &&
+  const bool is_checkpoint = has_hdf5_attribute(source.id(), format_attribute, source.name()) &&
                              read_hdf5_text(source.id(), format_attribute, source.name(), 64) == checkpoint_format;
   ensure(is_checkpoint, fmt::format("{} is an HDF5 file, but not a checkpoint of Mylos", source.name()));
   const auto version = read_hdf5_number<std::uint64_t>(source.id(), version_attribute, source.name());
@@ -47,33 +47,22 @@ CheckpointRecord::Value read_member(hid_t run, const std::string& member, const 
   }
 }
 
-/// Returns the name of a link or attribute. `ask` writes it into a buffer and returns its length.
-std::string name_at(const std::function<ssize_t(char*, std::size_t)>& ask, const Hdf5Source& source,
-                    const std::string& of) {
-  const ssize_t length = ask(nullptr, 0);
-  if (length < 0) fail_hdf5(source.name(), "read", of);
-  std::string text(static_cast<std::size_t>(length) + 1, '\0');
-  if (ask(text.data(), text.size()) < 0) fail_hdf5(source.name(), "read", of);
-  text.resize(static_cast<std::size_t>(length));
-  return text;
+herr_t take_name(hid_t, const char* name, const H5A_info_t*, void* names) {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
 }
 
 CheckpointRecord read_record(const Hdf5Source& source) {
-  CheckpointRecord record(source.name());
   const Hdf5Id run(source.open(record_group), H5Oclose);
-  const int count = H5Aget_num_attrs(run.get());
-  if (count < 0) fail_hdf5(source.name(), "read", record_group);
-  ensure(count <= most_members, fmt::format("{}: {} has {} members, more than the {} that are read", source.name(),
-                                            record_group, count, most_members));
-  for (int i = 0; i < count; ++i) {
-    const std::string member = name_at(
-        [&](char* text, std::size_t size) {
-          return H5Aget_name_by_idx(run.get(), ".", H5_INDEX_NAME, H5_ITER_INC, static_cast<hsize_t>(i), text, size,
-                                    H5P_DEFAULT);
-        },
-        source, record_group);
-    record.set(member, read_member(run.get(), member, source.name()));
-  }
+  std::vector<std::string> names;
+  hsize_t position = 0;
+  const auto done = H5Aiterate2(run.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &position, take_name, &names);
+  if (done < 0) fail_hdf5(source.name(), "read", record_group);
+  ensure(names.size() <= most_members, fmt::format("{}: {} has {} members, more than the {} that are read",
+                                                   source.name(), record_group, names.size(), most_members));
+  std::ranges::sort(names);
+  CheckpointRecord record(source.name());
+  for (const std::string& name : names) record.set(name, read_member(run.get(), name, source.name()));
   return record;
 }
 
@@ -134,9 +123,25 @@ CheckpointDataset describe(hid_t dataset, const std::string& path, Hdf5Source& s
   return described;
 }
 
-herr_t take_name(hid_t, const char* name, const H5L_info_t*, void* into) {
-  static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+struct Link {
+  std::int64_t order;  ///< of creation
+  std::string name;
+};
+
+herr_t take_link(hid_t, const char* name, const H5L_info_t* link, void* links) {
+  static_cast<std::vector<Link>*>(links)->push_back({link->corder_valid ? link->corder : 0, name});
   return 0;
+}
+
+/// Returns the links of a group in order of creation. If a group of more than 8 links is damaged, HDF5 1.10 frees
+/// invalid pointers when it sorts them itself, so this lists them in the order of its index.
+std::vector<Link> links_of(hid_t group, const std::string& path, const Hdf5Source& source) {
+  std::vector<Link> links;
+  hsize_t position = 0;
+  const auto done = H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, &position, take_link, &links);
+  if (done < 0) fail_hdf5(source.name(), "read", path);
+  std::ranges::sort(links, {}, [](const Link& link) { return std::tie(link.order, link.name); });
+  return links;
 }
 
 /// Visits the groups and datasets of a file in order of creation.
@@ -158,11 +163,9 @@ class DatasetWalk {
       return;
     }
     ensure(depth < deepest_group, fmt::format("{}: {} is too deep", source_.name(), path));
-    std::vector<std::string> names;
-    hsize_t position = 0;
-    const auto done = H5Literate(object.get(), H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, take_name, &names);
-    if (done < 0) fail_hdf5(source_.name(), "read", path);
-    for (const std::string& name : names) visit(fmt::format("{}/{}", path, name), depth + 1);
+    for (const Link& link : links_of(object.get(), path, source_)) {
+      visit(fmt::format("{}/{}", path, link.name), depth + 1);
+    }
   }
 
  private:
@@ -181,7 +184,9 @@ CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
   CheckpointIndex index{read_record(source), {}};
   DatasetWalk walk(source, index.datasets);
   for (const char* top : {"/model", "/state", "/optimizer"}) {
-    if (H5Lexists(source.id(), top, H5P_DEFAULT) > 0) walk.visit(top);
+    const auto exists = H5Lexists(source.id(), top, H5P_DEFAULT);
+    if (exists < 0) fail_hdf5(source.name(), "look for", top);
+    if (exists > 0) walk.visit(top);
   }
   return index;
 }

@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 
 namespace mylos::parallel {
 namespace {
@@ -30,7 +30,7 @@ bool verifies(const fs::path& file) {
   try {
     verify_checkpoint(file);
     return true;
-  } catch (const std::runtime_error&) {  // the message is for users who resume from the file
+  } catch (const std::exception&) {  // the message is for users who resume from the file
     return false;
   }
 }
@@ -63,7 +63,7 @@ bool has_whole_structure(const fs::path& file) {
   try {
     read_checkpoint_index(file);
     return true;
-  } catch (const std::runtime_error&) {  // the message is for users who resume from the file
+  } catch (const std::exception&) {  // the message is for users who resume from the file
     return false;
   }
 }

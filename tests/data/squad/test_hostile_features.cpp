@@ -5,13 +5,16 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 
 #include "core/base/hdf5.hpp"
 #include "core/base/hdf5_file.hpp"
+#include "core/base/value_bytes.hpp"
 #include "data/squad/feature_file.hpp"
 #include "tests/data/squad/prepared.hpp"
+#include "tests/support/changed_bytes.hpp"
 #include "tests/support/hdf5_changes.hpp"
 #include "tests/support/memory_limit.hpp"
 #include "tests/support/sanitized.hpp"
@@ -23,6 +26,7 @@
 namespace mylos::data {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using tests::error_of;
@@ -131,6 +135,21 @@ TEST_F(HostileFeatures, NoPluginIsLoaded) {
   unsigned kinds = ~0u;
   ASSERT_GE(H5PLget_loading_state(&kinds), 0);
   EXPECT_EQ(kinds, 0u);
+}
+
+// The file has more than 8 attributes, which HDF5 stores in a heap with a B-tree. scripts/test-faults sets
+// MYLOS_EVERY_BYTE.
+TEST_F(HostileFeatures, AChangedByteIsAnErrorOrChangesNothing) {
+  const auto contents = [this] {
+    PreparedFeatures prepared = read_feature_file(path_);
+    const FeatureOptions& options = prepared.options;
+    return bytes_of_value(prepared.dataset) + bytes_of_value(prepared.features) +
+           fmt::format("{} {} {}", options.max_length, options.doc_stride, prepared.tokenizer.vocabulary_checksum);
+  };
+  const std::string intact = contents();
+  const std::size_t count = std::getenv("MYLOS_EVERY_BYTE") != nullptr ? 0 : 200;
+  EXPECT_THAT(tests::read_changed(path_, tests::draw_changed_bytes(path_, count), [&] { return contents() == intact; }),
+              ElementsAre());
 }
 
 }  // namespace

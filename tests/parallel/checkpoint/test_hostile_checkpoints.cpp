@@ -1,9 +1,12 @@
 // Valid HDF5 files that Mylos did not write, with invalid contents.
 
 #include "core/base/hdf5.hpp"
+#include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/whole_checkpoints.hpp"
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
+#include "tests/support/changed_bytes.hpp"
 #include "tests/support/hdf5_changes.hpp"
 #include "tests/support/memory_limit.hpp"
 #include "tests/support/sanitized.hpp"
@@ -14,9 +17,12 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cstdlib>
+
 namespace mylos::parallel {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::replace_dataset;
 
@@ -127,6 +133,53 @@ TEST_F(HostileCheckpoints, ManyMembersAreRefused) {
     }
   };
   EXPECT_EQ(message(add_members), "F: /run has 1030 members, more than the 1024 that are read");
+}
+
+/// Saves 40 tensors and 15 members, which HDF5 stores in heaps with B-trees, as it does not store those of small_table.
+std::filesystem::path save_large_groups(Communicator& world, const std::filesystem::path& directory, std::size_t step) {
+  ParameterTable::Builder builder;
+  for (int i = 0; i < 40; ++i) builder.unit(fmt::format("layer{}", i)).tensor(fmt::format("layer{}.bias", i), {3}, {});
+  const ParameterTable table = builder.build();
+  tests::SavedArrays saved(table, tests::Spread::replicated, 0, 1);
+  saved.fill(step);
+  CheckpointArrays arrays = saved.arrays();
+  arrays.groups.resize(1);
+  CheckpointRecord record = tests::saved_record(step);
+  for (int i = 0; i < 10; ++i) record.set(fmt::format("member{}", i), 0.5 * i);
+  return save_checkpoint(world, directory, step, arrays, record, 9).file;
+}
+
+/// The bytes of record and tables that are read from `file`.
+std::string read_contents(const std::filesystem::path& file) {
+  const CheckpointIndex index = read_checkpoint_index(file);
+  std::string text = bytes_of_value(index.record);
+  for (const CheckpointDataset& dataset : index.datasets) {
+    text += fmt::format("{} {} {}\n", dataset.name, shape_text(dataset.shape), dataset.offset);
+    for (const ChecksumRange& range : dataset.ranges) text += fmt::format("{} {}\n", range.count, range.crc32c);
+  }
+  return text;
+}
+
+// MYLOS_EVERY_BYTE, which scripts/test-faults sets, changes every byte of the structures.
+TEST_F(HostileCheckpoints, AChangedByteIsAnErrorThatNamesTheIntactOne) {
+  const std::filesystem::path directory = directory_ / "large";
+  std::filesystem::create_directory(directory);
+  const std::filesystem::path earlier = save_large_groups(*world_, directory, 1);
+  const std::filesystem::path file = save_large_groups(*world_, directory, 2);
+  const std::string contents = read_contents(file),
+                    intact = "the earlier " + earlier.filename().string() + " is intact";
+  const auto read = [&] {
+    try {
+      read_checkpoint_record(*world_, file);
+    } catch (const std::runtime_error& error) {
+      if (std::string(error.what()).find(intact) == std::string::npos) return false;
+      throw;
+    }
+    return read_contents(file) == contents;
+  };
+  ASSERT_TRUE(is_whole(earlier) && read());
+  const std::size_t count = std::getenv("MYLOS_EVERY_BYTE") != nullptr ? 0 : 1000;
+  EXPECT_THAT(tests::read_changed(file, tests::draw_changed_bytes(file, count), read), ElementsAre());
 }
 
 }  // namespace
