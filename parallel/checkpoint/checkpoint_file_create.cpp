@@ -116,6 +116,7 @@ std::vector<DatasetSlot> lay_out(hid_t file, std::span<const DatasetShape> datas
                                  const std::string& name) {
   write_hdf5_attribute(file, format_attribute, checkpoint_format, name);
   write_hdf5_attribute(file, version_attribute, checkpoint_format_version, name);
+  write_hdf5_attribute(file, record_checksum_attribute, record.checksum(), name);
   const Hdf5Id run(create_group(file, record_group, name), H5Gclose);
   for (const auto& member : record.members()) {
     const auto write = [&](const auto& value) { write_hdf5_attribute(run.get(), member.first.c_str(), value, name); };

@@ -47,6 +47,15 @@ CheckpointRecord::Value read_member(hid_t run, const std::string& member, const 
   }
 }
 
+/// HDF5 has no checksum for an attribute above 4 KiB, such as the configuration. Older files have none of ours either.
+void check_record(const CheckpointRecord& record, const Hdf5Source& source) {
+  if (!has_hdf5_attribute(source.id(), record_checksum_attribute, source.name())) return;
+  const auto expected = read_hdf5_number<std::uint32_t>(source.id(), record_checksum_attribute, source.name());
+  const std::uint32_t found = record.checksum();
+  ensure(found == expected, fmt::format("{}: {}: CRC32C is {:08x}, not {:08x}: the file is damaged", source.name(),
+                                        record_group, found, expected));
+}
+
 herr_t take_name(hid_t, const char* name, const H5A_info_t*, void* names) {
   static_cast<std::vector<std::string>*>(names)->emplace_back(name);
   return 0;
@@ -63,6 +72,7 @@ CheckpointRecord read_record(const Hdf5Source& source) {
   std::ranges::sort(names);
   CheckpointRecord record(source.name());
   for (const std::string& name : names) record.set(name, read_member(run.get(), name, source.name()));
+  check_record(record, source);
   return record;
 }
 

@@ -12,6 +12,7 @@ inline constexpr std::uint64_t checkpoint_format_version = 1;
 inline constexpr const char* format_attribute = "format";
 inline constexpr const char* version_attribute = "format_version";
 inline constexpr const char* record_group = "/run";
-inline constexpr const char* checksums_group = "/checksums";  ///< the table of dataset D is /checksums + D
+inline constexpr const char* record_checksum_attribute = "run_crc32c";  ///< CheckpointRecord::checksum of /run
+inline constexpr const char* checksums_group = "/checksums";            ///< the table of dataset D is /checksums + D
 
 }  // namespace mylos::parallel

@@ -1,10 +1,13 @@
 #include "parallel/checkpoint/checkpoint_record.hpp"
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 
 namespace mylos::parallel {
 
@@ -38,5 +41,26 @@ std::uint64_t CheckpointRecord::integer(std::string_view name) const {
 double CheckpointRecord::real(std::string_view name) const { return get<double>(name, "number"); }
 
 const std::string& CheckpointRecord::text(std::string_view name) const { return get<std::string>(name, "text"); }
+
+std::uint32_t CheckpointRecord::checksum() const {
+  std::vector<Member> sorted = members_;
+  std::ranges::sort(sorted, {}, &Member::first);
+  std::string bytes;
+  const auto add = [&bytes](const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      bytes += value;
+    } else {
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  };
+  for (const auto& [name, value] : sorted) {
+    bytes += name;
+    bytes += '\0';
+    bytes += static_cast<char>('0' + value.index());
+    std::visit(add, value);
+    bytes += '\0';
+  }
+  return crc32c(std::as_bytes(std::span(bytes)));
+}
 
 }  // namespace mylos::parallel

@@ -31,6 +31,9 @@ class CheckpointRecord {
   double real(std::string_view name) const;
   const std::string& text(std::string_view name) const;
 
+  /// Returns the CRC-32C of all names and values, independent of their order. It is stored in files.
+  std::uint32_t checksum() const;
+
   /// Members in the order in which they were set.
   std::span<const Member> members() const { return members_; }
 

@@ -4,6 +4,7 @@
 #include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_format.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
 #include "tests/support/changed_bytes.hpp"
@@ -180,6 +181,23 @@ TEST_F(HostileCheckpoints, AChangedByteIsAnErrorThatNamesTheIntactOne) {
   ASSERT_TRUE(is_whole(earlier) && read());
   const std::size_t count = std::getenv("MYLOS_EVERY_BYTE") != nullptr ? 0 : 1000;
   EXPECT_THAT(tests::read_changed(file, tests::draw_changed_bytes(file, count), read), ElementsAre());
+}
+
+// In a heap, HDF5 has no checksum of an attribute of more than 4 KiB.
+TEST_F(HostileCheckpoints, AChangedConfigurationIsRefused) {
+  const std::filesystem::path file = save_large_groups(*world_, directory_.path(), 2);
+  std::string bytes = tests::read_file(file);
+  const std::size_t text = bytes.find("{{{{{{{{");
+  ASSERT_NE(text, std::string::npos);
+  bytes[text + 4000] = '7';
+  tests::write_file(file, bytes);
+  EXPECT_THAT(tests::error_of_file(file, [&] { read_checkpoint_index(file); }),
+              ::testing::MatchesRegex("F: /run: CRC32C is [0-9a-f]*, not [0-9a-f]*: the file is damaged"));
+}
+
+TEST_F(HostileCheckpoints, AnOlderFileWithoutAChecksumOfItsRecordIsRead) {
+  tests::change_hdf5(path_, [](hid_t file) { H5Adelete(file, record_checksum_attribute); });
+  EXPECT_EQ(read_checkpoint_index(path_).record.integer("step"), 1u);
 }
 
 }  // namespace
