@@ -5,6 +5,7 @@
 #include "core/base/positioned_file.hpp"
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 
 #include <fcntl.h>
@@ -110,14 +111,22 @@ std::string error_of(const Work& work) {
   return {};
 }
 
-/// Returns true if `entry` is of a later step than the checkpoint that `latest` names, and was written after `latest`.
-/// A checkpoint of another branch of the run may also be of a later step, but is older than `latest`.
+/// Returns the number of the save that wrote `file`; nullopt if the file is damaged.
+std::optional<std::uint64_t> save_of(const fs::path& file) {
+  try {
+    const CheckpointRecord record = read_checkpoint_index(file).record;
+    return record.has(save_number) ? record.integer(save_number) : 0;
+  } catch (const std::exception&) {  // the message is for users who resume from the file
+    return std::nullopt;
+  }
+}
+
+/// Returns true if `entry` is of a later step than the checkpoint that `latest` names, and was written after it. A
+/// checkpoint of another branch of the run may also be of a later step, but was written before.
 bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
-  std::error_code entry_unknown, latest_unknown;
-  const auto written = fs::last_write_time(entry.file, entry_unknown);
-  const auto latest_written = fs::last_write_time(entry.file.parent_path() / latest_name, latest_unknown);
-  if (entry_unknown || latest_unknown || written <= latest_written) return false;
-  return entry.step > step_of(named.filename().string()) && has_whole_structure(entry.file);
+  if (entry.step <= step_of(named.filename().string())) return false;
+  const std::optional<std::uint64_t> later = save_of(entry.file), latest = save_of(named);
+  return later && latest && *later >= *latest;
 }
 
 }  // namespace
@@ -144,6 +153,13 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
   if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
   std::ranges::sort(entries, {}, &CheckpointEntry::step);
   return entries;
+}
+
+std::uint64_t last_save(const fs::path& directory) {
+  std::uint64_t last = 0;
+  for (const CheckpointEntry& entry : list_checkpoints(directory))
+    last = std::max(last, save_of(entry.file).value_or(0));
+  return last;
 }
 
 fs::path resolve_checkpoint(const fs::path& path) {

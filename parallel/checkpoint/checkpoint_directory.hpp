@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -26,9 +27,14 @@ std::filesystem::path checkpoints_directory(const std::filesystem::path& path);
 /// Returns the checkpoints in the order of steps, without unfinished ones; empty if the directory does not exist.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
+/// Member of a checkpoint's record that numbers the saves in a directory; absent in older files, which means 0.
+inline constexpr const char* save_number = "save_number";
+/// Returns the largest number of a save in `directory`; 0 if there is none. Damaged files do not count.
+std::uint64_t last_save(const std::filesystem::path& directory);
+
 /// Returns the checkpoint file that `path` refers to; empty if there is none. A file refers to itself. A directory
 /// refers to the checkpoint named in `latest`, or to the last step if that is missing. A complete file of a later step
-/// that is newer than `latest` takes precedence: `latest` could not be updated after it was written.
+/// and a later save takes precedence: `latest` could not be updated after it was written.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 
 /// Renames the finished checkpoint `unfinished` to its final name and updates `latest`. Removes the checkpoints of

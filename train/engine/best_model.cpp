@@ -25,15 +25,20 @@ BestModel::BestModel(std::string best_by, std::size_t patience, std::span<const 
   if (kind != nullptr) kind_ = *kind;
 }
 
-bool BestModel::offer(const Metrics& metrics) {
+bool BestModel::offer(const Metrics& metrics, std::size_t step) {
   const double* value = find_metric(metrics, kind_.name);
   if (value == nullptr) throw SettingError("best-by", best_by_, "the evaluation gives " + names_of(metrics));
-  const double* best = find_metric(metrics_, kind_.name);
+  const bool exhausts_patience = patience_ > 0 && since_best_ + 1 >= patience_;
+  const bool is_lost = exported_ != step_ && (step >= exported_ || exhausts_patience);
+  const double* best = is_lost ? nullptr : find_metric(metrics_, kind_.name);
   // Otherwise a first value of NaN would stay the best forever.
   const bool better =
       best == nullptr || std::isnan(*best) || (kind_.larger_is_better ? *value > *best : *value < *best);
   since_best_ = better ? 0 : since_best_ + 1;
-  if (better) metrics_ = metrics;
+  if (better) {
+    metrics_ = metrics;
+    step_ = exported_ = step;
+  }
   return better;
 }
 

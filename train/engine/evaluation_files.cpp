@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <string>
 #include <system_error>
 
 namespace mylos::train {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* best_note = "best";
+
+}  // namespace
 
 std::vector<KeptEvaluation> list_evaluations(const fs::path& directory) {
   std::vector<KeptEvaluation> kept;
@@ -29,6 +36,17 @@ std::vector<KeptEvaluation> list_evaluations(const fs::path& directory) {
 void keep_evaluation(const fs::path& directory, std::size_t step, std::string_view answers) {
   fs::create_directories(directory / evaluations_name);
   write_text(directory / evaluations_name / (std::to_string(step) + ".json"), answers);
+}
+
+void note_best(const fs::path& directory, std::size_t step) {
+  fs::create_directories(directory / evaluations_name);
+  write_text(directory / evaluations_name / best_note, std::to_string(step) + "\n");
+}
+
+std::optional<std::size_t> noted_best(const fs::path& directory) {
+  std::size_t step = 0;
+  if (!(std::ifstream(directory / evaluations_name / best_note) >> step)) return std::nullopt;
+  return step;
 }
 
 void cut_evaluations(const fs::path& directory, std::size_t step, bool evaluation_due) {

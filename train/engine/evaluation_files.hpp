@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 /// Files with the answers of each evaluation: evaluations/<step>.json in the output directory, where <step> is the
-/// number of completed steps. The task defines their contents.
+/// number of completed steps. The task defines their contents. evaluations/best holds the step of the model in best/.
 namespace mylos::train {
 
 inline constexpr const char* evaluations_name = "evaluations";
@@ -22,6 +23,11 @@ std::vector<KeptEvaluation> list_evaluations(const std::filesystem::path& direct
 
 /// Writes the `answers` of the evaluation after `step`. Errors: those of write_text.
 void keep_evaluation(const std::filesystem::path& directory, std::size_t step, std::string_view answers);
+
+/// Notes that best/ is about to be replaced by the model after `step`. Errors: those of write_text.
+void note_best(const std::filesystem::path& directory, std::size_t step);
+/// Returns the last step noted; nullopt if there is none.
+std::optional<std::size_t> noted_best(const std::filesystem::path& directory);
 
 /// Removes the files that a run resumed after `step` writes again: those of later steps and, if the evaluation of
 /// `step` is still due, that of `step`.

@@ -7,6 +7,7 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/communicator/agreement.hpp"
+#include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -129,6 +130,8 @@ void RunCheckpoints::prepare(std::string description) {
   const std::size_t kept = checkpoints.regular() ? checkpoints.keep : 0;
   parallel::prepare_checkpoints(parts_.ranks, config_.output / parallel::checkpoints_name,
                                 parallel::checkpoint_bytes(arrays()), kept);
+  saves_ = parallel::on_first_rank(parts_.ranks,
+                                   [&] { return parallel::last_save(config_.output / parallel::checkpoints_name); });
 }
 
 bool RunCheckpoints::due(std::size_t steps) const {
@@ -151,6 +154,7 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   const auto check = [this] { config_.check_output(); };
   CheckpointReport report{.step = progress.steps};
   parallel::SaveReport saved;
+  ++saves_;
   try {
     parallel::on_first_rank(parts_.ranks, check);
     saved = save_to(config_.output / parallel::checkpoints_name, progress, best, check);
@@ -217,7 +221,11 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   if (is_own(file)) {
     // A run that is extended after its patience ran out starts counting anew.
     const std::size_t since_best = config_.checkpoints.extend ? 0 : record.integer("evaluations_since_best");
-    best.restore(parse_metrics(record.text("best_metrics"), file), since_best);
+    const std::optional<std::size_t> exported =
+        parallel::on_first_rank(parts_.ranks, [&] { return noted_best(config_.output); });
+    const bool is_known = exported && record.has("best_step");  // else of an earlier version
+    best.restore(parse_metrics(record.text("best_metrics"), file), since_best,
+                 is_known ? record.integer("best_step") : 0, is_known ? *exported : 0);
     if (is_newest(file)) held_ = progress.steps;
   }
   parallel::load_checkpoint(parts_.ranks, file, arrays());
@@ -289,9 +297,11 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("training_seconds", progress.training_seconds);
   record.set("evaluation_due", std::uint64_t{progress.evaluation_due ? 1u : 0u});
   record.set("best_metrics", metrics_json(best.metrics()));
+  record.set("best_step", std::uint64_t{best.step()});
   record.set("evaluations_since_best", std::uint64_t{best.since_best()});
   record.set("ranks", std::uint64_t{parts_.ranks.size()});
   record.set("precision", std::string(to_string(config_.precision)));
+  record.set(parallel::save_number, saves_);
   record.set("configuration", description_);
   return record;
 }

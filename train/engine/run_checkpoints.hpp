@@ -8,6 +8,7 @@
 #include "train/engine/train_config.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -97,6 +98,7 @@ class RunCheckpoints {
   const TrainConfig& config_;
   RunLength length_;
   std::string description_;
+  std::uint64_t saves_ = 0;          ///< number of the last save in the directory
   std::optional<std::size_t> held_;  ///< steps of the last checkpoint written or resumed from
   bool is_elsewhere_ = false;
   Clock::time_point last_ = Clock::now();  ///< time of the last write, or of the start of the run

@@ -301,8 +301,9 @@ void TrainingLoop::keep(EvaluationReport& report) {
   save_before_failing([&] {
     if (!output.empty()) keep_answers(run_, report.step);
     if (report.step == 0) return;
-    parallel::on_every_rank(run_.ranks.world, [&] { report.best = best.offer(report.metrics); });
+    parallel::on_every_rank(run_.ranks.world, [&] { report.best = best.offer(report.metrics, report.step); });
     if (!report.best || output.empty()) return;
+    parallel::on_first_rank(run_.ranks.world, [&] { note_best(output, report.step); });
     run_.export_model("best");
     write_results(run_);
   });

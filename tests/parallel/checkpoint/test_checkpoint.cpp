@@ -68,7 +68,9 @@ class Checkpoint : public ::testing::Test {
   fs::path save(std::size_t step, const ParameterTable& table, std::size_t salt = 0, std::size_t keep = 2) {
     SavedArrays saved(table, Spread::replicated, 0, 1);
     saved.fill(salt);
-    return save_checkpoint(*world_, checkpoints_, step, saved.arrays(), tests::saved_record(step), keep).file;
+    CheckpointRecord record = tests::saved_record(step);
+    record.set(save_number, ++saves_);
+    return save_checkpoint(*world_, checkpoints_, step, saved.arrays(), record, keep).file;
   }
 
   /// Returns the error of loading a file into arrays of `table`, or "" if all values are as saved.
@@ -92,6 +94,7 @@ class Checkpoint : public ::testing::Test {
 
   tests::TemporaryDirectory directory_;
   fs::path checkpoints_ = directory_ / "checkpoints";
+  std::uint64_t saves_ = 0;
   std::unique_ptr<Communicator> world_ = make_self_communicator();
   ParameterTable table_ = tests::saved_table(), small_ = tests::small_table();
 };
@@ -144,20 +147,22 @@ TEST_F(Checkpoint, KeepsNumbersThatAreNone) {
   EXPECT_GT(report.bytes_per_second(), 0.0);
 }
 
-// `latest` could not be updated after the newest checkpoint.
+// `latest` could not be updated after the newest checkpoint. Times of files are those of the clocks of several
+// machines.
 TEST_F(Checkpoint, ANewerCompleteOneThanLatestIsFound) {
-  save(10, table_, 1);
-  save(20, table_, 1);
-  const fs::path latest = checkpoints_ / "latest", newest = checkpoints_ / "step-000020.h5";
+  save(10, small_, 1);
+  const fs::path latest = checkpoints_ / "latest", later = save(20, small_, 1), aside = directory_ / "aside.h5";
   write_file(latest, "step-000010.h5\n");
-  const auto written = fs::last_write_time(newest);
-  fs::last_write_time(latest, written + std::chrono::seconds(1));
-  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "of another branch of the run";
-  fs::last_write_time(latest, written - std::chrono::seconds(1));
-  EXPECT_EQ(resolve_checkpoint(checkpoints_), newest);
-  fs::resize_file(newest, 1000);
-  fs::last_write_time(newest, written);
+  fs::last_write_time(later, fs::last_write_time(latest) - std::chrono::hours(1));
+  EXPECT_EQ(resolve_checkpoint(checkpoints_), later);
+  fs::copy_file(later, aside);
+  fs::resize_file(later, 1000);
   EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "the newer one is damaged";
+  save(10, small_, 2);
+  EXPECT_EQ(last_save(checkpoints_), 3u);
+  fs::copy_file(aside, later);
+  fs::last_write_time(later, fs::last_write_time(latest) + std::chrono::hours(1));
+  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "of another branch of the run";
 }
 
 TEST_F(Checkpoint, IsReadByAnyNumberOfRanks) {

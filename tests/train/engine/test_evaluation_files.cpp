@@ -33,5 +33,13 @@ TEST(EvaluationFiles, AreCutBackToAStep) {
   EXPECT_EQ(steps_in(directory.path()), (std::vector<std::size_t>{2}));
 }
 
+TEST(EvaluationFiles, NoteTheStepOfTheBestModel) {
+  const tests::TemporaryDirectory directory;
+  EXPECT_EQ(noted_best(directory.path()), std::nullopt);
+  for (const std::size_t step : {4u, 12u}) note_best(directory.path(), step);
+  EXPECT_EQ(noted_best(directory.path()), 12u);
+  EXPECT_TRUE(list_evaluations(directory.path()).empty());
+}
+
 }  // namespace
 }  // namespace mylos::train

@@ -8,6 +8,7 @@
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
+#include "train/engine/evaluation_files.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <gmock/gmock.h>
@@ -196,6 +197,31 @@ TEST_F(Resume, OfARunThatIsExtended) {
   EXPECT_EQ(log.losses.size(), 6u);
   config.learning_rate *= 2;
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("learning_rate"));
+}
+
+// Without a learning rate the first evaluation stays the best. A continuation that was abandoned has replaced it.
+TEST_F(Resume, TheBestModelOfAnAbandonedContinuationIsReplaced) {
+  TextTask task(TextTaskConfig{});
+  train::TrainConfig config = training();
+  config.learning_rate = 0.0;
+  config.patience = 0;
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 8;
+  ResumeLog log;
+  train::Trainer(config, task).run({&log});
+  EXPECT_THAT(log.best, ElementsAre(true, false, false, false, false));
+  EXPECT_EQ(train::noted_best(config.output), 3u);
+  config.checkpoints.resume = config.output / "checkpoints" / "step-000008.h5";
+  ResumeLog same;
+  train::Trainer(config, task).run({&same});
+  EXPECT_THAT(same.best, ElementsAre(false, false, false));
+  train::note_best(config.output, 12);
+  fs::remove_all(config.output / "best");
+  ResumeLog abandoned;
+  train::Trainer(config, task).run({&abandoned});
+  EXPECT_THAT(abandoned.best, ElementsAre(false, true, false));
+  EXPECT_TRUE(fs::exists(config.output / "best"));
+  EXPECT_EQ(train::noted_best(config.output), 12u);
 }
 
 // Another peak learning rate or seed than the run's would silently give another curve (accelerate 4289, 662).
