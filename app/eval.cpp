@@ -50,6 +50,7 @@ int run_eval(const Arguments& configured) {
   results.begin(record_of(arguments));
   task->write_results(engine.output);
   log_line(prediction_line(task->evaluated(), evaluator.prediction_seconds(), metrics));
+  for (const std::string& line : task->closing_lines()) log_line(line);
   const std::string scores = task->results_text();
   if (scores.empty()) log_line(fmt::format("{}: no gold answers, so nothing is scored", arguments.data.string()));
   print(scores);

@@ -202,6 +202,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   if (rank.is_first()) {
     if (result.signal != 0) log_line(how_to_go_on(arguments, output.start().goes_on, rank.ranks.size()));
     print_results(*output.directory());
+    for (const std::string& line : run.task->closing_lines()) log_line(line);
     log_text(train::closing_line(result, seconds_since(begin)));
   }
   return exit_code_of(result.signal);

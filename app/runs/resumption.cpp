@@ -17,7 +17,7 @@ namespace mylos::app {
 namespace {
 
 /// Options that change how a run's numbers are computed, or how results are used, but not the numbers themselves.
-constexpr std::array<std::string_view, 25> may_differ = {"mode",
+constexpr std::array<std::string_view, 26> may_differ = {"mode",
                                                          "precision",
                                                          "export-precision",
                                                          "initial-loss-scale",
@@ -41,6 +41,7 @@ constexpr std::array<std::string_view, 25> may_differ = {"mode",
                                                          "collective-timeout",
                                                          "loader-threads",
                                                          "eval-on-start",
+                                                         "damaged",
                                                          "strict"};
 
 /// The settings that --extend may change.

@@ -20,21 +20,17 @@ std::vector<DirectoryEntry> entries_of(const fs::path& directory) {
   return entries;
 }
 
-void check_ending(const fs::path& file) {
+bool is_named_as_image(const fs::path& file) {
   std::string ending = file.extension().string();
   std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  if (ending == ".jpg" || ending == ".jpeg" || ending == ".png") return;
-  fail(
-      fmt::format("{} is not named .jpg, .jpeg or .png: move it out of the class directories, or let `mylos prepare` "
-                  "leave it out",
-                  file.string()));
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
 class ClassDirectories : public ImageSet {
  public:
-  ClassDirectories(fs::path directory, bool check_names) : directory_(std::move(directory)) {
+  explicit ClassDirectories(fs::path directory) : directory_(std::move(directory)) {
     for (const DirectoryEntry& entry : entries_of(directory_)) {
-      if (entry.kind == EntryKind::directory) add_class(directory_ / entry.name, check_names);
+      if (entry.kind == EntryKind::directory) add_class(directory_ / entry.name);
     }
     if (label_names_.empty()) {
       fail(fmt::format("{} has no class directories, and no files of CIFAR or MNIST by their official names",
@@ -46,10 +42,11 @@ class ClassDirectories : public ImageSet {
     return label_names_[static_cast<std::size_t>(label(index))] + '/' + files_[index];
   }
   std::string location(std::size_t index) const override { return (directory_ / name(index)).string(); }
-  std::string encoded(std::size_t index) const override { return read_text(directory_ / name(index)); }
+  std::string encoded(std::size_t index) const override { return read_text(file(index)); }
+  fs::path file(std::size_t index) const override { return directory_ / name(index); }
 
  private:
-  void add_class(const fs::path& path, bool check_names) {
+  void add_class(const fs::path& path) {
     const std::size_t before = files_.size();
     for (const DirectoryEntry& entry : entries_of(path)) {
       const fs::path file = path / entry.name;
@@ -59,11 +56,15 @@ class ClassDirectories : public ImageSet {
                         "classes",
                         file.string()));
       }
+      if (!is_named_as_image(file)) {
+        if (passed_over_.files++ == 0) passed_over_.first = file.string();
+        continue;
+      }
       if (entry.kind == EntryKind::other) fail(fmt::format("{} is not a file", file.string()));
-      if (check_names) check_ending(file);
       files_.push_back(entry.name);
     }
-    ensure(files_.size() > before, fmt::format("{}: a class directory without images", path.string()));
+    ensure(files_.size() > before,
+           fmt::format("{}: a class directory without files named .jpg, .jpeg or .png", path.string()));
     labels_.resize(files_.size(), static_cast<std::int32_t>(label_names_.size()));
     label_names_.push_back(path.filename().string());
   }
@@ -74,8 +75,8 @@ class ClassDirectories : public ImageSet {
 
 }  // namespace
 
-std::unique_ptr<ImageSet> open_class_directories(const fs::path& directory, bool check_names) {
-  return std::make_unique<ClassDirectories>(directory, check_names);
+std::unique_ptr<ImageSet> open_class_directories(const fs::path& directory) {
+  return std::make_unique<ClassDirectories>(directory);
 }
 
 }  // namespace mylos::data

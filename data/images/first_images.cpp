@@ -13,11 +13,14 @@ class FirstImages final : public ImageSet {
     labels_.assign(set_->labels().begin(), set_->labels().begin() + static_cast<std::ptrdiff_t>(count));
     label_names_ = set_->label_names();
     shape_ = set_->shape();
+    passed_over_ = set_->passed_over();
   }
 
   std::string name(std::size_t index) const override { return set_->name(index); }
   std::string location(std::size_t index) const override { return set_->location(index); }
   std::string encoded(std::size_t index) const override { return set_->encoded(index); }
+  std::filesystem::path file(std::size_t index) const override { return set_->file(index); }
+  std::optional<std::uint32_t> checksum(std::size_t index) const override { return set_->checksum(index); }
   void write_arrays(ByteWriter& bytes) const override { set_->write_arrays(bytes); }
   void read_arrays(ByteReader& bytes) override { set_->read_arrays(bytes); }
 

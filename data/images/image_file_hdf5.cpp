@@ -59,11 +59,13 @@ class PreparedImages : public ImageSet {
     file_.read(offset_ + starts_[index], std::as_writable_bytes(std::span(bytes)));
     const auto found = crc32c(std::as_bytes(std::span(bytes)));
     if (found != checksums_[index]) {
-      fail(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again", location(index),
-                       found, checksums_[index]));
+      throw DamagedImage(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again",
+                                     location(index), found, checksums_[index]));
     }
     return bytes;
   }
+
+  std::optional<std::uint32_t> checksum(std::size_t index) const override { return checksums_[index]; }
 
   void write_arrays(ByteWriter& bytes) const override {
     bytes.add(starts_);

@@ -1,5 +1,6 @@
 #include "data/images/image_loader.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -59,13 +60,10 @@ void ImageLoader::work() {
   std::unique_lock lock(mutex_);
   while (take(lock, slot, index)) {
     ImageBatch& batch = slot->batch;
-    const AugmentationKey key{options_.seed, batch.step, batch.images[index]};
     std::exception_ptr error;
     lock.unlock();
     try {
-      const std::size_t bytes = options_.transform.size * options_.transform.size * channels_of(set_);
-      transform_image(set_, options_.transform, key, std::span(batch.pixels).subspan(index * bytes, bytes));
-      batch.labels[index] = set_.label(key.image);
+      load(batch, index);
     } catch (...) {
       error = std::current_exception();
     }
@@ -77,6 +75,25 @@ void ImageLoader::work() {
     ++slot->finished;
     if (is_ready(*slot)) ready_.notify_all();
   }
+}
+
+/// Fills the pixels and the label of an image of the batch.
+void ImageLoader::load(ImageBatch& batch, std::size_t index) const {
+  const std::size_t bytes = options_.transform.size * options_.transform.size * channels_of(set_);
+  const std::span<std::uint8_t> pixels = std::span(batch.pixels).subspan(index * bytes, bytes);
+  std::optional<std::uint64_t> image = batch.images[index];
+  for (std::size_t tries = 1; image; ++tries) {
+    try {
+      transform_image(set_, options_.transform, {options_.seed, batch.step, *image}, pixels);
+      batch.labels[index] = set_.label(*image);
+      return;
+    } catch (const DamagedImage&) {
+      if (!options_.substitute || tries == set_.size()) throw;
+      image = options_.substitute(batch.step, batch.images[index], tries);
+    }
+  }
+  std::ranges::fill(pixels, std::uint8_t{0});
+  batch.labels[index] = set_.label(batch.images[index]);
 }
 
 bool ImageLoader::take(std::unique_lock<std::mutex>& lock, Slot*& slot, std::size_t& index) {

@@ -28,11 +28,17 @@ struct ImageBatch {
   std::vector<std::int32_t> labels;
 };
 
+/// Returns the image to use in a step instead of `image` after `tries` images, this one included, were damaged;
+/// nullopt: black pixels. Called by several threads.
+using Substitute =
+    std::function<std::optional<std::uint64_t>(std::uint64_t step, std::uint64_t image, std::size_t tries)>;
+
 struct LoaderOptions {
   TransformOptions transform;
   std::uint64_t seed = 0;
   std::size_t threads = 2;
-  std::size_t ahead = 2;  ///< batches prepared in advance; each takes memory
+  std::size_t ahead = 2;       ///< batches prepared in advance; each takes memory
+  Substitute substitute = {};  ///< for damaged images; null: they are errors
 };
 
 /// Returns the bytes of a loader's batches, each of at most `images` images of `image_bytes` bytes.
@@ -74,6 +80,7 @@ class ImageLoader {
   };
 
   void work();
+  void load(ImageBatch& batch, std::size_t index) const;
   /// Takes the next image, after waiting for space in the ring buffer. Returns false if there are no more images.
   bool take(std::unique_lock<std::mutex>& lock, Slot*& slot, std::size_t& index);
   /// Fills the slot of request number `requested_`.

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/setting_error.hpp"
 #include "data/images/cifar_images.hpp"
 #include "data/images/class_directories.hpp"
 #include "data/images/decode.hpp"
@@ -24,8 +25,19 @@ bool may_be_prepared(const std::filesystem::path& file) {
 
 }  // namespace
 
-Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
-  const std::string bytes = encoded(index);
+std::string ImageSet::damage_hint() const {
+  return fmt::format("; `mylos prepare` leaves damaged pictures out, and {} goes on without them",
+                     setting("damaged", "skip"));
+}
+
+/// Reads an image, and decodes the region. `mark` gets the checksum and the stamp of a file that only this image has.
+Image ImageSet::decode(std::size_t index, const ChooseRegion& choose, ImageMark& mark) const {
+  std::string bytes;
+  if (const std::filesystem::path path = marks_ ? file(index) : std::filesystem::path(); !path.empty()) {
+    mark = read_marked(path, bytes);
+  } else {
+    bytes = encoded(index);
+  }
   if (shape_) {
     Image image{*shape_, {bytes.begin(), bytes.end()}};
     if (!choose) return image;
@@ -34,7 +46,26 @@ Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
   try {
     return decode_image(bytes, choose);
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: {}{}", location(index), error.what(), damage_hint()));
+    throw DamagedImage(fmt::format("{}: {}{}", location(index), error.what(), damage_hint()));
+  }
+}
+
+void ImageSet::note(std::size_t index, const ImageMark& mark) const {
+  if (!marks_ || marks_->note(index, mark)) return;
+  fail(fmt::format("{} has changed since the run first read it; restore it, or start the run over", location(index)));
+}
+
+Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
+  ImageMark mark;
+  try {
+    Image image = decode(index, choose, mark);
+    note(index, mark);
+    return image;
+  } catch (const DamagedImage&) {
+    // Without skipping, the run ends before it has used the image, which may be repaired.
+    mark.is_damaged = 1;
+    if (skips_damaged_) note(index, mark);
+    throw;
   }
 }
 
@@ -51,7 +82,7 @@ std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, c
   }
   if (const auto files = find_idx_files(path, part)) return read_idx_images(*files);
   if (const auto files = find_cifar_files(path, part)) return read_cifar_images(*files);
-  return open_class_directories(path, options.check_names);
+  return open_class_directories(path);
 }
 
 }  // namespace mylos::data

@@ -5,15 +5,23 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/base/value_bytes.hpp"
 #include "data/images/image.hpp"
+#include "data/images/image_marks.hpp"
 
 /// A data set of labelled images. Errors are std::runtime_error of one line with the file, and with the image if a file
 /// holds several.
 namespace mylos::data {
+
+/// An image whose bytes cannot be decoded, or do not have the checksum that its file records.
+class DamagedImage : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// Images that are decoded on demand. All functions are thread-safe.
 class ImageSet {
@@ -37,22 +45,50 @@ class ImageSet {
   virtual std::string location(std::size_t index) const = 0;
   /// Returns the unchanged bytes of the file, or the pixels if shape() has a value.
   virtual std::string encoded(std::size_t index) const = 0;
+  /// Returns the file that contains the image and nothing else; empty if there is none.
+  virtual std::filesystem::path file(std::size_t) const { return {}; }
+  /// Returns the CRC-32C of encoded() if it is known without reading a file.
+  virtual std::optional<std::uint32_t> checksum(std::size_t) const { return {}; }
   /// Write and read the large arrays of a set: its pixels in memory, or its index. A set that was made from a copy of
   /// what another process has read (read_once) has none, and must read them before an image is used.
   virtual void write_arrays(ByteWriter&) const {}
   virtual void read_arrays(ByteReader&) {}
 
-  /// Decodes the region of an image that `choose` selects, by default all of it. Throws if the image is damaged.
+  /// Decodes the region of an image that `choose` selects, by default all of it. Throws DamagedImage if the image is
+  /// damaged; with marks, std::runtime_error if its file has changed.
   Image decode(std::size_t index, const ChooseRegion& choose = {}) const;
+
+  /// Makes decode() mark the images that it reads; with `skips_damaged`, also those that are damaged.
+  void keep_marks(bool skips_damaged) {
+    marks_ = std::make_unique<ImageMarks>(size());
+    skips_damaged_ = skips_damaged;
+  }
+  /// Returns null without keep_marks().
+  ImageMarks* marks() const { return marks_.get(); }
+
+  /// Files of class directories that are no images by their names, which torchvision passes over, too.
+  struct PassedOver {
+    std::size_t files = 0;
+    std::string first = {};  ///< path of the first one
+  };
+  const PassedOver& passed_over() const { return passed_over_; }
 
  protected:
   ImageSet() = default;
   /// Returns what ends the message about a damaged image: "; " and what helps, or nothing.
-  virtual std::string damage_hint() const { return "; `mylos prepare` leaves damaged pictures out"; }
+  virtual std::string damage_hint() const;
 
   std::vector<std::int32_t> labels_;
   std::vector<std::string> label_names_;
   std::optional<ImageShape> shape_;
+  PassedOver passed_over_;
+
+ private:
+  Image decode(std::size_t index, const ChooseRegion& choose, ImageMark& mark) const;
+  void note(std::size_t index, const ImageMark& mark) const;
+
+  std::unique_ptr<ImageMarks> marks_;
+  bool skips_damaged_ = false;
 };
 
 /// Selects the files of a directory that contains both parts.
@@ -62,9 +98,6 @@ enum class ImagePart {
 };
 
 struct ImageSetOptions {
-  /// Rejects files in class directories whose names do not end in .jpg, .jpeg or .png. `prepare` leaves them out
-  /// instead.
-  bool check_names = true;
   std::size_t synthetic_labels = 1000;
 };
 

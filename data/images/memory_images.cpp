@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 
 namespace mylos::data {
@@ -28,6 +29,10 @@ std::string MemoryImages::location(std::size_t index) const {
 std::string MemoryImages::encoded(std::size_t index) const {
   require(index < size() && pixels_.size() == size() * shape_->size(), "an image of the set, whose pixels are there");
   return {pixels_.data() + index * shape_->size(), shape_->size()};
+}
+
+std::optional<std::uint32_t> MemoryImages::checksum(std::size_t index) const {
+  return crc32c(std::as_bytes(pixels_.span().subspan(index * shape_->size(), shape_->size())));
 }
 
 std::vector<std::string> numbered_labels(std::size_t count) {

@@ -31,6 +31,7 @@ class MemoryImages : public ImageSet {
   std::string name(std::size_t) const override { return {}; }
   std::string location(std::size_t index) const override;
   std::string encoded(std::size_t index) const override;
+  std::optional<std::uint32_t> checksum(std::size_t index) const override;
   void write_arrays(ByteWriter& bytes) const override { bytes.add(pixels_); }
   void read_arrays(ByteReader& bytes) override { bytes.read(pixels_); }
 

@@ -87,4 +87,18 @@ std::vector<std::size_t> GroupStream::images_of(std::size_t sample) const {
           all.begin() + static_cast<std::ptrdiff_t>(batch.end(index))};
 }
 
+std::size_t GroupStream::image_after(std::size_t step, std::size_t image, std::size_t places) const {
+  const std::size_t first = step - step % steps_per_epoch();
+  std::vector<std::size_t> of_step = images(step);
+  const auto found = std::ranges::find(of_step, image);
+  require(found != of_step.end(), "group stream: the step does not contain this image");
+  std::size_t place = static_cast<std::size_t>(found - of_step.begin()) + places;
+  while (place >= of_step.size()) {
+    place -= of_step.size();
+    step = first + (step + 1 - first) % steps_per_epoch();
+    of_step = images(step);
+  }
+  return of_step[place];
+}
+
 }  // namespace mylos::tasks

@@ -24,7 +24,7 @@ struct BatchGroups {
 
 /// The training images as the engine sees them: a row is an image, and a sample is a group of a step's global batch.
 /// Groups are parts of the batch and not of the ranks, so they are the same on every launch. All functions except
-/// images() and images_of() are thread-safe.
+/// images(), images_of() and image_after() are thread-safe.
 class GroupStream final : public train::SampleStream {
  public:
   /// Draws batches of `batch` out of `images`, shuffled anew each epoch as in EpochSampler. The last batch of an epoch
@@ -50,6 +50,9 @@ class GroupStream final : public train::SampleStream {
   std::vector<std::size_t> images(std::size_t step) const;
   /// Returns the images of a group, in order.
   std::vector<std::size_t> images_of(std::size_t sample) const;
+  /// Returns the image `places` behind the first `image` of a step, in the order of its epoch, whose end its beginning
+  /// follows. The step must contain `image`.
+  std::size_t image_after(std::size_t step, std::size_t image, std::size_t places) const;
 
  private:
   std::size_t batch_size(std::size_t step) const;

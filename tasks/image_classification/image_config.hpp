@@ -24,6 +24,7 @@ struct ImageConfig {
   std::size_t labels = 0;                ///< labels of the model; 0 = those of the model, else of the data
   std::size_t loader_threads = 2;        ///< decoding threads per rank that read ahead
   std::filesystem::path order;           ///< JSON lines, a list of image numbers per step; empty = shuffled
+  bool skips_damaged = false;            ///< go on without damaged pictures instead of ending with an error
   data::ImagePart part = data::ImagePart::training;  ///< the part that prepare reads from a directory with both
   bool strict = false;                               ///< prepare stops at a damaged picture
   bool use_syn = false;                              ///< train on random images

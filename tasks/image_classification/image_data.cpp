@@ -20,6 +20,13 @@ std::unique_ptr<data::ImageSet> open_image_data(const std::filesystem::path& dat
   return limit ? data::first_images(std::move(set), *limit) : std::move(set);
 }
 
+void note_passed_over(const data::ImageSet& set, const std::filesystem::path& data, const Notice& notice) {
+  const auto& [files, first] = set.passed_over();
+  if (files == 0) return;
+  notice(fmt::format("{}: {} passed over, not named .jpg, .jpeg or .png; the first: {}", data.string(),
+                     count_of(files, "file"), first));
+}
+
 std::uint32_t checksum_of(const data::ImageSet& set) {
   constexpr std::size_t sampled = 64;
   std::string text;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/notice.hpp"
 #include "core/batch.hpp"
 #include "data/images/image_loader.hpp"
 #include "data/images/image_set.hpp"
@@ -21,8 +22,11 @@ namespace mylos::tasks {
 std::unique_ptr<data::ImageSet> open_image_data(const std::filesystem::path& data, data::ImagePart part,
                                                 std::size_t labels, std::optional<std::size_t> limit);
 
+/// Sends a line about the files of class directories that were passed over, if there are any.
+void note_passed_over(const data::ImageSet& set, const std::filesystem::path& data, const Notice& notice);
+
 /// Returns a checksum that is equal if the same images are trained on or evaluated. It covers their labels and names;
-/// for images without names, the labels and the pixels of a sample of the images.
+/// for images without names, the labels and the pixels of a sample of the images. PictureNotes covers every byte.
 std::uint32_t checksum_of(const data::ImageSet& set);
 
 /// Returns a description: "60,000 images of 10 labels".

@@ -1,5 +1,7 @@
 #include "tasks/image_classification/image_evaluation.hpp"
 
+#include "core/base/error.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -19,8 +21,10 @@ std::size_t batch_of(std::size_t side) {
   return std::clamp<std::size_t>(pixels / (side * side), 1, most);
 }
 
-data::LoaderOptions loader_options(const ImageInput& input, std::size_t threads) {
-  return {.transform = transform_options(input), .threads = threads};
+data::LoaderOptions loader_options(const ImageInput& input, std::size_t threads, bool skips_damaged) {
+  data::LoaderOptions options{.transform = transform_options(input), .threads = threads, .substitute = {}};
+  if (skips_damaged) options.substitute = [](auto, auto, auto) { return std::nullopt; };
+  return options;
 }
 
 }  // namespace
@@ -33,12 +37,13 @@ double log_sum_exp(std::span<const float> logits) {
 }
 
 ImageEvaluation::ImageEvaluation(std::unique_ptr<data::ImageSet> set, std::vector<std::string> labels,
-                                 const std::vector<std::int32_t>& matched, const ImageInput& input, std::size_t threads)
+                                 const std::vector<std::int32_t>& matched, const ImageInput& input, std::size_t threads,
+                                 bool skips_damaged)
     : set_(std::move(set)),
       labels_(std::move(labels)),
       side_(input.size),
       batch_(batch_of(input.size)),
-      images_(*set_, matched, input, loader_options(input, threads)) {}
+      images_(*set_, matched, input, loader_options(input, threads, skips_damaged)) {}
 
 std::size_t ImageEvaluation::batches() const { return (set_->size() + batch_ - 1) / batch_; }
 
@@ -75,11 +80,7 @@ void ImageEvaluation::assemble(std::size_t index, Batch& batch) const {
 
 void ImageEvaluation::take(std::size_t index, std::span<const float> outputs, std::span<const float>) {
   constexpr std::ptrdiff_t five = 5;
-  if (index == 0) {
-    loss_sum_ = 0.0;
-    right_ = among_five_ = 0;
-    predictions_.clear();
-  }
+  if (index == 0) predictions_.clear();
   std::size_t row = 0;
   for (const std::uint64_t image : images_of(index)) {
     const auto logits = outputs.subspan(row++ * labels_.size(), labels_.size());
@@ -88,15 +89,14 @@ void ImageEvaluation::take(std::size_t index, std::span<const float> outputs, st
     const auto likeliest = std::ranges::max_element(logits);
     const auto predicted = static_cast<std::int32_t>(likeliest - logits.begin());
     const double normalizer = log_sum_exp(logits);
-    const double loss = normalizer - static_cast<double>(of_label);
-    loss_sum_ += loss;
-    if (predicted == label) ++right_;
     // Ranks the label last among equal logits, so that an untrained model is not rewarded.
     const auto before = std::ranges::count_if(logits, [&](float logit) { return logit >= of_label; }) - 1;
-    if (before < five) ++among_five_;
-    predictions_.push_back({label, predicted,
-                            static_cast<float>(std::exp(static_cast<double>(*likeliest) - normalizer)),
-                            static_cast<float>(loss)});
+    predictions_.push_back({.image = image,
+                            .label = label,
+                            .predicted = predicted,
+                            .probability = static_cast<float>(std::exp(static_cast<double>(*likeliest) - normalizer)),
+                            .is_among_five = before < five,
+                            .loss = normalizer - static_cast<double>(of_label)});
   }
 }
 
@@ -107,22 +107,32 @@ std::span<const train::MetricKind> ImageEvaluation::kinds() const {
 }
 
 train::Metrics ImageEvaluation::score() {
-  const auto images = static_cast<double>(set_->size());
-  const double loss = loss_sum_ / images, accuracy = static_cast<double>(right_) / images,
-               top5 = static_cast<double>(among_five_) / images;
-  const nlohmann::ordered_json results = {
-      {"loss", loss}, {"accuracy", accuracy}, {"top5", top5}, {"images", set_->size()}};
+  const data::ImageMarks* const marks = set_->marks();
+  if (marks != nullptr) std::erase_if(predictions_, [&](const auto& each) { return (*marks)[each.image].is_damaged; });
+  ensure(!predictions_.empty(), "all images of the evaluation are damaged");
+  double loss_sum = 0.0;
+  std::size_t right = 0, among_five = 0;
+  for (const Prediction& each : predictions_) {
+    loss_sum += each.loss;
+    if (each.predicted == each.label) ++right;
+    if (each.is_among_five) ++among_five;
+  }
+  const auto images = static_cast<double>(predictions_.size());
+  const double loss = loss_sum / images, accuracy = static_cast<double>(right) / images,
+               top5 = static_cast<double>(among_five) / images;
+  nlohmann::ordered_json results = {
+      {"loss", loss}, {"accuracy", accuracy}, {"top5", top5}, {"images", predictions_.size()}};
+  if (predictions_.size() < set_->size()) results["damaged"] = set_->size() - predictions_.size();
   results_ = results.dump(2) + "\n";
   return {{"validation_loss", loss}, {"accuracy", accuracy}, {"top5", top5}};
 }
 
 std::string ImageEvaluation::prediction_lines() const {
   std::string lines;
-  for (std::size_t i = 0; i < predictions_.size(); ++i) {
-    const Prediction& each = predictions_[i];
-    const std::string file = set_->name(i);
+  for (const Prediction& each : predictions_) {
+    const std::string file = set_->name(each.image);
     nlohmann::ordered_json line;
-    if (file.empty()) line["index"] = i;
+    if (file.empty()) line["index"] = each.image;
     if (!file.empty()) line["file"] = file;
     line["label"] = labels_[static_cast<std::size_t>(each.label)];
     line["predicted"] = labels_[static_cast<std::size_t>(each.predicted)];
@@ -142,14 +152,15 @@ ImageMistakes ImageEvaluation::mistakes() const {
   const std::size_t kept = std::min(wrong.size(), ImageMistakes::most);
   // A NaN loss, from a diverged model, counts as the largest.
   const auto order = [&](std::size_t i) {
-    const float loss = predictions_[i].loss;
+    const auto loss = static_cast<float>(predictions_[i].loss);
     return std::pair(std::isnan(loss) ? -std::numeric_limits<float>::infinity() : -loss, i);
   };
   std::ranges::partial_sort(wrong, wrong.begin() + static_cast<std::ptrdiff_t>(kept), {}, order);
   for (const std::size_t i : std::span(wrong).first(kept)) {
     const Prediction& each = predictions_[i];
-    mistakes.worst.push_back({i, set_->name(i), labels_[static_cast<std::size_t>(each.label)],
-                              labels_[static_cast<std::size_t>(each.predicted)], each.probability, each.loss});
+    mistakes.worst.push_back({each.image, set_->name(each.image), labels_[static_cast<std::size_t>(each.label)],
+                              labels_[static_cast<std::size_t>(each.predicted)], each.probability,
+                              static_cast<float>(each.loss)});
   }
   return mistakes;
 }

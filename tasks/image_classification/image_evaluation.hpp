@@ -17,14 +17,18 @@ class ImageEvaluation final : public train::Evaluation {
  public:
   /// The prediction for an image.
   struct Prediction {
+    std::size_t image = 0;
     std::int32_t label = 0, predicted = 0;
-    float probability = 0.0f;  ///< probability of the predicted label
-    float loss = 0.0f;
+    float probability = 0.0f;    ///< probability of the predicted label
+    bool is_among_five = false;  ///< the label is among the five likeliest
+    double loss = 0.0;
   };
 
-  /// `labels` are the names of the model's labels; `matched` maps labels of the data to those of the model.
+  /// `labels` are the names of the model's labels; `matched` maps labels of the data to those of the model. With
+  /// `skips_damaged`, damaged images are predicted from black pixels, and left out of the score.
   ImageEvaluation(std::unique_ptr<data::ImageSet> set, std::vector<std::string> labels,
-                  const std::vector<std::int32_t>& matched, const ImageInput& input, std::size_t threads);
+                  const std::vector<std::int32_t>& matched, const ImageInput& input, std::size_t threads,
+                  bool skips_damaged = false);
   ImageEvaluation(const ImageEvaluation&) = delete;  // batches refer to the set
   ImageEvaluation& operator=(const ImageEvaluation&) = delete;
 
@@ -56,8 +60,6 @@ class ImageEvaluation final : public train::Evaluation {
   std::size_t batch_;  ///< images per batch
   mutable ImageBatches images_;
   std::vector<Prediction> predictions_;
-  double loss_sum_ = 0.0;  ///< sum over the batches taken since the first
-  std::size_t right_ = 0, among_five_ = 0;
   std::string results_;
 };
 

@@ -93,6 +93,15 @@ OwnOption part_option() {
       [](ImagePart part) { return part == ImagePart::test ? "test" : "training"; });
 }
 
+OwnOption damaged_option() {
+  return enumeration_option(
+      own("damaged", {}, "WHAT", files, train_command | eval_command,
+          "damaged pictures: fail; or skip: train takes the next picture of the epoch's order that is not damaged, and "
+          "evaluations leave damaged ones out; both count them"),
+      {{"fail", {}}, {"skip", {}}}, [](auto& config) -> auto& { return config.skips_damaged; },
+      [](std::string_view name) { return name == "skip"; }, [](bool skips) { return skips ? "skip" : "fail"; });
+}
+
 std::vector<OwnOption> data_options() {
   return {
       count_or_unset_option(
@@ -105,6 +114,7 @@ std::vector<OwnOption> data_options() {
           own("order", {}, "FILE", files, train_command,
               "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
+      damaged_option(),
       part_option(),
       switch_option(
           own("strict", {}, "", files, prepare_command, "fail on a damaged picture, instead of leaving it out"),

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace mylos::tasks {
@@ -72,6 +73,18 @@ class ExpectedImages {
   std::vector<std::vector<std::size_t>> batches_;  ///< batches of the step before step_
 };
 
+/// Returns the rule that replaces damaged images by those that follow in the order of the epoch.
+data::Substitute next_images(const GroupStream& stream) {
+  struct Shared {
+    GroupStream stream;  // private copy, used by the loader's threads
+    std::mutex mutex = {};
+  };
+  return [shared = std::make_shared<Shared>(stream)](std::uint64_t step, std::uint64_t image, std::size_t tries) {
+    const std::lock_guard lock(shared->mutex);
+    return std::optional<std::uint64_t>(shared->stream.image_after(step, image, tries));
+  };
+}
+
 }  // namespace
 
 ImageTask::ImageTask(const RunConfig& run, Notice notice)
@@ -92,7 +105,7 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   if (train_) make_stream(run);
   if (dev_) {
     evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.config.labels, dev_labels_, input_,
-                                                    config_.loader_threads);
+                                                    config_.loader_threads, config_.skips_damaged);
   }
 }
 
@@ -106,9 +119,28 @@ void ImageTask::open_data() {
   }
   if (!configured_.dev.empty())
     dev_ = open_image_data(configured_.dev, data::ImagePart::test, labels, configured_.dev_limit);
-  for (data::ImageSet* set : {train_.get(), dev_.get()}) {
-    if (set != nullptr) sets_.push_back(set);
-  }
+  const auto take = [this](data::ImageSet* set, const char* option, const std::filesystem::path& path) {
+    if (set == nullptr) return;
+    sets_.push_back(set);
+    note_passed_over(*set, path, notice_);
+    if (data::is_synthetic(path.string())) return;
+    notes_.push_back(std::make_unique<PictureNotes>(option, path, *set, config_.loader_threads, config_.skips_damaged));
+  };
+  take(train_.get(), "train", configured_.train);
+  take(dev_.get(), "dev", configured_.dev);
+}
+
+std::vector<train::DataNotes*> ImageTask::data_notes() const {
+  std::vector<train::DataNotes*> notes;
+  for (const auto& each : notes_) notes.push_back(each.get());
+  return notes;
+}
+
+std::vector<std::string> ImageTask::closing_lines() const {
+  std::vector<std::string> lines;
+  for (const auto& each : notes_) lines.push_back(each->damage_text());
+  std::erase(lines, "");
+  return lines;
 }
 
 void ImageTask::write_data(ByteWriter& bytes) const {
@@ -178,9 +210,10 @@ void ImageTask::make_stream(const RunConfig& run) {
   if (const std::string text = rounding_text(run.engine.micro_batch, batch, group); !text.empty()) notice_(text);
   data::TransformOptions transform = transform_options(input_);
   transform.augmentation = config_.augment;
-  batches_ = std::make_unique<ImageBatches>(
-      *train_, train_labels_, input_,
-      data::LoaderOptions{.transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads});
+  data::LoaderOptions options{
+      .transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads, .substitute = {}};
+  if (config_.skips_damaged) options.substitute = next_images(*stream_);
+  batches_ = std::make_unique<ImageBatches>(*train_, train_labels_, input_, options);
   if (classifier_.config.stem == data::ResnetStem::cifar) {
     notice_("--stem cifar: only mylos reads the models that it writes; transformers does not have this stem");
   }

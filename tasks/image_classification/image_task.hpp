@@ -7,6 +7,7 @@
 #include "tasks/image_classification/image_data.hpp"
 #include "tasks/image_classification/image_evaluation.hpp"
 #include "tasks/image_classification/image_input.hpp"
+#include "tasks/image_classification/picture_notes.hpp"
 #include "tasks/interface/task.hpp"
 
 #include <memory>
@@ -43,6 +44,7 @@ class ImageTask final : public Task {
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override;
 
+  std::vector<train::DataNotes*> data_notes() const override;
   ImageEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return mistakes_json(evaluation_->mistakes()); }
@@ -55,6 +57,7 @@ class ImageTask final : public Task {
   std::string dev_text() const override { return describe_images(evaluation_->set()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->set().size(), "images"}; }
   std::string results_text() const override { return evaluation_->results(); }
+  std::vector<std::string> closing_lines() const override;
 
   const ClassifierModel& classifier() const { return classifier_; }
   const ImageInput& input() const { return input_; }
@@ -74,6 +77,7 @@ class ImageTask final : public Task {
   ClassifierModel classifier_;
   std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ is moved into the evaluation
   std::vector<data::ImageSet*> sets_;            ///< both, wherever they are
+  std::vector<std::unique_ptr<PictureNotes>> notes_;
   std::vector<std::int32_t> train_labels_, dev_labels_;
   ImageInput input_;
   std::unique_ptr<nn::Model> network_;

@@ -7,6 +7,7 @@
 #include "data/images/idx_images.hpp"
 #include "data/images/prepare_images.hpp"
 #include "tasks/image_classification/image_config.hpp"
+#include "tasks/image_classification/image_data.hpp"
 #include "tasks/image_classification/image_labels.hpp"
 
 #include <fmt/format.h>
@@ -35,9 +36,8 @@ void prepare_image_file(const RunConfig& run, const std::filesystem::path& data,
     throw UsageError(fmt::format(
         "--part test: {} has no test files as CIFAR's or MNIST's directories have; leave it out", data.string()));
   }
-  data::ImageSetOptions options;
-  options.check_names = config.strict;
-  std::unique_ptr<data::ImageSet> set = data::open_images(data.string(), config.part, options);
+  std::unique_ptr<data::ImageSet> set = data::open_images(data.string(), config.part);
+  note_passed_over(*set, data, notice);
   if (run.task.train_limit) set = data::first_images(std::move(set), *run.task.train_limit);
   const data::PrepareCounts counts =
       data::prepare_images(*set, output, {.strict = config.strict, .threads = config.loader_threads});

@@ -1,13 +1,16 @@
 #include "tasks/image_classification/run_mistakes.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "data/images/encode_png.hpp"
 #include "data/images/resize.hpp"
 #include "data/images/synthetic_images.hpp"
 #include "tasks/image_classification/image_data.hpp"
+#include "tasks/image_classification/picture_notes.hpp"
 #include "tasks/interface/task.hpp"
+#include "train/engine/data_notes.hpp"
 #include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
@@ -52,6 +55,9 @@ std::unique_ptr<data::ImageSet> evaluated_images(const train::RunRecord& run) {
   const Json checksum = recorded_value(run.run, {"resolved", "checksums", "dev"});
   ensure(!checksum.is_string() || checksum.get<std::string>() == checksum_text(checksum_of(*set)),
          fmt::format("{} has changed since the run", data));
+  const fs::path notes = train::notes_file(run.directory, PictureNotes::file_name_of("dev"));
+  set->keep_marks(false);
+  if (fs::exists(notes, none)) set->marks()->read(read_text(notes));  // decode() then compares the pictures
   return set;
 }
 

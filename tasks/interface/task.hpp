@@ -67,6 +67,8 @@ class Task : public train::Task {
   virtual EvaluatedSamples evaluated() const = 0;
   /// Returns the last evaluation's results as printed by eval; empty if nothing was scored.
   virtual std::string results_text() const = 0;
+  /// Returns lines about the data for the end of the log, such as the number of damaged pictures.
+  virtual std::vector<std::string> closing_lines() const { return {}; }
 };
 
 }  // namespace mylos::tasks

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "data/images/encode_png.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/data/images/recorded_images.hpp"
@@ -65,6 +66,21 @@ class ImageRuns : public testing::Test {
                                       "--output", run_,           "--gemm",   default_provider()};
     words.insert(words.end(), more.begin(), more.end());
     return words;
+  }
+  /// Returns a PNG file of 16 x 16 pixels; black for 0.
+  static std::string coloured_picture(std::uint8_t value) {
+    data::Image image{{16, 16, 3}, {}};
+    for (std::size_t i = 0; i < image.shape.size(); ++i) {
+      image.pixels.push_back(static_cast<std::uint8_t>(value == 0 ? 0 : (31 * value + 7 * i) % 256));
+    }
+    return data::encode_png(image);
+  }
+  /// Writes two classes with four different PNG files each.
+  static void write_coloured_pictures(const std::filesystem::path& directory) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      write_file(directory / (i < 4 ? "cats" : "dogs") / (std::to_string(i % 4) + ".png"),
+                 coloured_picture(static_cast<std::uint8_t>(i + 1)));
+    }
   }
   /// Writes two classes with two PNG files each.
   void write_pictures() const {

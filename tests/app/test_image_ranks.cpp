@@ -65,6 +65,66 @@ TEST_F(ImageRanks, ADamagedPictureIsNamedInOneLine) {
   }
 }
 
+/// Each rank meets some of the damaged pictures. The same pictures replace them.
+TEST_F(ImageRanks, DamagedPicturesAreSkippedAlikeOnAnyRanks) {
+  write_small_classifier(model_, 2, 3);
+  write_coloured_pictures(pictures_);
+  for (const char* file : {"cats/1.png", "dogs/3.png"}) write_file(pictures_ / file, "no picture");
+  Words skipping = {"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--batch", "4", "--steps", "6"};
+  skipping.insert(skipping.end(), {"--damaged", "skip", "--batch-norm-group", "2", "--deterministic", "--leaves", "2",
+                                   "--checkpoint-every", "3"});
+  const fs::path alone = directory_ / "alone", sharded = directory_ / "sharded", resumed = directory_ / "resumed";
+  const ProgramRun single = train_on(1, alone, skipping), both = train_on(2, run_, skipping);
+  ASSERT_EQ(single.exit_code, 0) << single.errors;
+  skipping.insert(skipping.end(), {"--mode", "sharded"});
+  ASSERT_EQ(train_on(2, sharded, skipping).exit_code, 0);
+  skipping.insert(skipping.end(), {"--resume", run_ / "checkpoints/step-000003.h5"});
+  const ProgramRun second_half = train_on(2, resumed, skipping);
+  const std::string left_out = pictures_.string() + ": 2 damaged pictures left out of the scores, the first: ",
+                    replaced = pictures_.string() +
+                               ": 2 damaged pictures replaced by the next ones of the epoch, the first: " +
+                               (pictures_ / "cats/1.png").string();
+  for (const ProgramRun& run : {single, both, second_half}) {
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, ::testing::AllOf(HasSubstr(replaced), HasSubstr(left_out)));
+  }
+  for (const fs::path& run : {run_, sharded, resumed}) {
+    EXPECT_EQ(read_file(run / "last/model.safetensors"), read_file(alone / "last/model.safetensors")) << run;
+    EXPECT_EQ(read_file(run / "predictions.jsonl"), read_file(alone / "predictions.jsonl")) << run;
+  }
+  const json results = read_json(alone / "results.json");
+  EXPECT_EQ(results["images"], 6);
+  EXPECT_EQ(results["damaged"], 2);
+  const ProgramRun scored = run_mylos(
+      {"eval", "--model", alone, "--data", pictures_, "--damaged", "skip", "--output", directory_ / "scored"});
+  ASSERT_EQ(scored.exit_code, 0) << scored.errors;
+  EXPECT_EQ(json::parse(scored.output)["damaged"], 2);
+  EXPECT_THAT(scored.errors, HasSubstr(left_out));
+}
+
+/// The run does not use the damaged picture, so that it can be repaired as well as skipped.
+TEST_F(ImageRanks, ARunThatADamagedPictureEndedGoesOn) {
+  write_small_classifier(model_, 2, 3);
+  write_coloured_pictures(pictures_);
+  const std::string whole = read_file(pictures_ / "dogs/3.png");
+  write_file(directory_ / "order.jsonl", "[0, 1]\n[2, 3]\n[4, 5]\n[6, 7]\n");
+  Words more = {"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--order", directory_ / "order.jsonl"};
+  more.insert(more.end(), {"--steps", "4", "--checkpoint-every", "1"});
+  for (const bool repairs : {true, false}) {
+    write_file(pictures_ / "dogs/3.png", "no picture");
+    const ProgramRun failed = train_on(1, run_, more);
+    expect_refused(failed,
+                   "dogs/3.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out, and "
+                   "--damaged skip goes on without them");
+    if (repairs) write_file(pictures_ / "dogs/3.png", whole);
+    if (!repairs) more.insert(more.end(), {"--damaged", "skip"});
+    const ProgramRun run = train_on(1, run_, more);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, HasSubstr("goes on after step "));
+    fs::remove_all(run_);
+  }
+}
+
 TEST_F(ImageRanks, SyntheticImagesAreAsManyAsAllRanksTake) {
   const ProgramRun run = run_on(2, derecho_words({"--steps_syn", "2", "--labels", "3", "--batch-norm-group", "4"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;

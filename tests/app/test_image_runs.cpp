@@ -212,7 +212,12 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   const Words more = {"--arch",  "resnet18", "--image-size",       "16", "--steps", "1",
                       "--batch", "2",        "--batch-norm-group", "2",  "--train", pictures_,
                       "--dev",   pictures_};
-  ASSERT_EQ(train(directory_ / "plain", more).exit_code, 0);
+  write_file(pictures_ / "dogs/Thumbs.db", "not read");
+  const std::string passed_over = "pictures: 1 file passed over, not named .jpg, .jpeg or .png; the first: " +
+                                  (pictures_ / "dogs/Thumbs.db").string();
+  const ProgramRun plain = train(directory_ / "plain", more);
+  ASSERT_EQ(plain.exit_code, 0) << plain.errors;
+  EXPECT_THAT(plain.errors, HasSubstr(passed_over));
   write_file(pictures_ / "dogs/damaged.png", "no picture");
   expect_refused(train(directory_ / "other", more), "dogs/damaged.png: is neither JPEG nor PNG; `mylos prepare`");
   const Words prepare = {"prepare", "--task",   "image-classification",  "--data",
@@ -221,7 +226,7 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
   EXPECT_THAT(prepared.errors,
               AllOf(HasSubstr("1 damaged picture left out, the first: "), HasSubstr("images.h5: 4 images of 2 labels"),
-                    Not(HasSubstr("no readable picture"))));
+                    HasSubstr(passed_over), Not(HasSubstr("no readable picture"))));
   Words strict = prepare;
   strict.insert(strict.end(), {"--strict", "--overwrite"});
   expect_refused(run_mylos(strict), "dogs/damaged.png");

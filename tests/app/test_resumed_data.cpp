@@ -1,8 +1,13 @@
+#include "data/images/image_marks.hpp"
+#include "tests/app/image_runs.hpp"
 #include "tests/app/resumed_runs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
 
 /// Resumption of runs whose data files were edited, moved or reformatted.
 namespace mylos::tests {
@@ -84,6 +89,139 @@ TEST_F(ResumedData, LaidOutAnewOrPreparedIsTheSame) {
   EXPECT_THAT(run.errors, HasSubstr("goes on after step 4, from "));
   interrupt(run_, 4);
   expect_refused(train(run_, {"--dev", dev_}), "order " + order_.string() + ", now unset");
+}
+
+/// A run on eight pictures that stopped after its second step of four. Each epoch has two steps.
+class ResumedImages : public ImageRuns {
+ protected:
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
+    ImageRuns::SetUp();
+    write_small_classifier(model_, 2, 3);
+    write_coloured_pictures(pictures_);
+    ASSERT_EQ(train(run_, words(pictures_)).exit_code, 0);
+  }
+  static Words words(const fs::path& data) {
+    return {"--train",
+            data,
+            "--dev",
+            data,
+            "--image-size",
+            "16",
+            "--batch",
+            "4",
+            "--batch-norm-group",
+            "2",
+            "--steps",
+            "4",
+            "--checkpoint-every",
+            "2"};
+  }
+  /// Goes on in another directory with these data.
+  ProgramRun resume(const fs::path& data, const Words& more = {}) const {
+    Words all = words(data);
+    all.insert(all.end(), {"--resume", run_ / "checkpoints/step-000002.h5"});
+    all.insert(all.end(), more.begin(), more.end());
+    fs::remove_all(directory_ / "other");
+    return train(directory_ / "other", all);
+  }
+  void expect_same_end(const ProgramRun& run) const {
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_EQ(read_file(directory_ / "other/last/model.safetensors"), read_file(run_ / "last/model.safetensors"));
+  }
+  void prepare(const fs::path& data, const fs::path& file) const {
+    const ProgramRun run = run_mylos({"prepare", "--task", "image-classification", "--data", data, "--output", file});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+  }
+  void write_black_pictures() const {
+    for (const auto& entry : fs::recursive_directory_iterator(pictures_)) {
+      if (entry.is_regular_file()) write_file(entry.path(), coloured_picture(0));
+    }
+  }
+};
+
+TEST_F(ResumedImages, ReplacedByBlackOnesAreRefused) {
+  const fs::path whole = directory_ / "whole";
+  fs::copy(pictures_, whole, fs::copy_options::recursive);
+  write_black_pictures();
+  expect_refused(resume(pictures_), "--train " + pictures_.string() +
+                                        ": 8 pictures differ from those that the run read before, the first: " +
+                                        (pictures_ / "cats/0.png").string() + "; restore them, or start over with");
+  expect_refused(resume(pictures_, {"--train", whole}),
+                 "--dev " + pictures_.string() + ": 8 pictures differ from those that the run read before");
+  EXPECT_FALSE(fs::exists(directory_ / "other/metrics.jsonl"));
+  prepare(pictures_, directory_ / "black.h5");
+  expect_refused(resume(directory_ / "black.h5"), "black.h5, image 0 (cats/0.png)");
+  for (const char* notes : {"pictures-train", "pictures-dev"}) fs::remove(run_ / "checkpoints" / notes);
+  EXPECT_THAT(resume(pictures_).errors, HasSubstr("goes on after step 2")) << "as from a version that kept no notes";
+}
+
+TEST_F(ResumedImages, CopiedOrPreparedAreTheSame) {
+  const fs::path copied = directory_ / "copied", prepared = directory_ / "pictures.h5";
+  fs::copy(pictures_, copied, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(copied)) {
+    fs::last_write_time(entry, fs::last_write_time(entry) - std::chrono::hours(1));
+  }
+  expect_same_end(resume(copied));
+  prepare(pictures_, prepared);
+  expect_same_end(resume(prepared));
+  Words back = words(pictures_);  // the file has no times, so that its pictures are compared as they are read
+  back.insert(back.end(), {"--steps", "8", "--extend"});
+  write_file(pictures_ / "cats/0.png", coloured_picture(0));
+  expect_refused(train(directory_ / "other", back), "cats/0.png has changed since the run first read it");
+}
+
+/// The size and the time of a file only tell whether to read it again at start.
+TEST_F(ResumedImages, ReplacedWithTheSameSizeAndTimeAreNoticedWhenTheyAreRead) {
+  const fs::path file = pictures_ / "dogs/1.png";
+  write_file(file, coloured_picture(0));
+  for (const char* name : {"pictures-train", "pictures-dev"}) {
+    const fs::path notes = run_ / "checkpoints" / name;
+    data::ImageMarks marks(8);
+    ASSERT_TRUE(marks.read(read_file(notes)));
+    marks.note(5, data::mark_of(marks[5].checksum, data::file_stamp(file)));
+    write_file(notes, marks.text());
+  }
+  const ProgramRun run = resume(pictures_);
+  EXPECT_THAT(run.errors, HasSubstr("goes on after step 2"));
+  expect_refused(run, "dogs/1.png has changed since the run first read it; restore it, or start the run over");
+}
+
+TEST_F(ResumedImages, NotYetReadMayStillChange) {
+  const Words first = {"--dev", "synthetic:2x16x16", "--labels", "2", "--steps", "1", "--checkpoint-every", "1"};
+  Words start = words(pictures_);
+  start.insert(start.end(), first.begin(), first.end());
+  ASSERT_EQ(train(directory_ / "short", start).exit_code, 0);
+  EXPECT_FALSE(fs::exists(directory_ / "short/checkpoints/pictures-dev"));
+  data::ImageMarks marks(8);
+  ASSERT_TRUE(marks.read(read_file(directory_ / "short/checkpoints/pictures-train")));
+  std::size_t read = 0;
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (marks[i].checksum != 0) {
+      ++read;
+    } else {
+      write_file(pictures_ / (i < 4 ? "cats" : "dogs") / (std::to_string(i % 4) + ".png"), coloured_picture(0));
+    }
+  }
+  EXPECT_LT(read, 8u);
+  start.insert(start.end(), {"--steps", "4", "--extend"});
+  const ProgramRun run = train(directory_ / "short", start);
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  write_file(run_ / "checkpoints/pictures-train", "no marks");
+  expect_refused(resume(pictures_), "pictures-train is damaged; remove it to go on without comparing the pictures");
+}
+
+TEST_F(ResumedImages, InMemoryAreComparedByEveryByte) {
+  write_small_classifier(model_);
+  write_small_digits(digits_, 300, 20);
+  const Words more = {"--steps", "2", "--checkpoint-every", "1"};
+  ASSERT_EQ(train(directory_ / "digits-run", more).exit_code, 0);
+  std::string images = read_file(digits_ / "train-images-idx3-ubyte");
+  images[16 + 144 + 5] ^= 1;  // the checksum of versions that kept no notes does not cover the second image
+  write_file(digits_ / "train-images-idx3-ubyte", images);
+  Words on = more;
+  on.insert(on.end(), {"--resume", directory_ / "digits-run/checkpoints/step-000001.h5"});
+  expect_refused(train(directory_ / "other", on), "train-images-idx3-ubyte, image 1; restore them");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/communicator/agreement.hpp"
+#include "train/engine/data_notes.hpp"
 #include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
@@ -155,6 +156,7 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   CheckpointReport report{.step = progress.steps};
   parallel::SaveReport saved;
   ++saves_;
+  collect_notes(parts_.ranks, parts_.task);
   try {
     parallel::on_first_rank(parts_.ranks, check);
     saved = save_to(config_.output / parallel::checkpoints_name, progress, best, check);
@@ -178,6 +180,7 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
 
 parallel::SaveReport RunCheckpoints::save_to(const fs::path& directory, const RunProgress& progress,
                                              const BestModel& best, const std::function<void()>& check) {
+  save_notes(parts_.ranks, parts_.task, directory);  // first, so that no checkpoint is without them
   return parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(), record(progress, best),
                                    config_.checkpoints.keep, parts_.writer_of, check);
 }
@@ -228,6 +231,7 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
                  is_known ? record.integer("best_step") : 0, is_known ? *exported : 0);
     if (is_newest(file)) held_ = progress.steps;
   }
+  resume_notes(parts_.ranks, parts_.task, file.parent_path());
   parallel::load_checkpoint(parts_.ranks, file, arrays());
   return progress;
 }

@@ -5,6 +5,7 @@
 #include "train/engine/best_model.hpp"
 #include "train/engine/loss_scale.hpp"
 #include "train/engine/report.hpp"
+#include "train/engine/task.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <chrono>
@@ -37,6 +38,7 @@ struct SavedParts {
   const ParameterStore& store;
   parallel::ShardingStrategy& mode;
   nn::Optimizer& optimizer;
+  const Task& task;                             ///< its notes are kept beside the checkpoints
   std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own
 };
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,29 @@ struct ExpectedBatches {
   std::function<std::vector<std::vector<std::size_t>>(std::size_t step)> batches_of = {};
 };
 
+/// What a run notes about a data set as its ranks read it, such as checksums of files, to notice on resume that the
+/// data have changed. See data_notes.hpp.
+class DataNotes {
+ public:
+  virtual ~DataNotes() = default;
+
+  /// Returns the name of the file beside the checkpoints.
+  virtual std::string file_name() const = 0;
+  /// Returns what this rank has noted since the last call.
+  virtual std::string take() = 0;
+  /// Adds what ranks have taken to the notes of the first rank, in any order. Errors: std::runtime_error if ranks have
+  /// read different data.
+  virtual void add(std::string_view taken) = 0;
+  /// Returns all notes of the first rank, as stored in the file.
+  virtual std::string text() = 0;
+  /// Takes over notes that were read from `file`, on every rank. Errors: std::runtime_error if they are damaged.
+  virtual void restore(const std::string& text, const std::filesystem::path& file) = 0;
+  /// Compares the data with the notes, on the first rank. Errors: std::runtime_error if they differ.
+  virtual void compare() = 0;
+
+  bool is_saved = false;  ///< on the first rank: the file holds text()
+};
+
 class Task : public SampleStream {
  public:
   virtual const nn::Model& model() const = 0;
@@ -87,6 +111,9 @@ class Task : public SampleStream {
   /// must be a function of the seed, the step and the sample.
   virtual void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                         Batch& batch) const = 0;
+
+  /// Returns the notes about data that are read during the run.
+  virtual std::vector<DataNotes*> data_notes() const { return {}; }
 
   /// Returns the evaluation, or null if there is none.
   virtual Evaluation* evaluation() const = 0;

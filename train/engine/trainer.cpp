@@ -8,6 +8,7 @@
 #include "parallel/communicator/communicator.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "train/engine/agreed_reports.hpp"
+#include "train/engine/data_notes.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/model_export.hpp"
 #include "train/engine/run_setup.hpp"
@@ -29,13 +30,13 @@ std::span<const MetricKind> kinds_of(const Task& task) {
 /// Returns the state before step 1.
 RunState initial_state(const RunSetup& setup) {
   const TrainConfig& config = setup.config;
-  return {
-      .checkpoints = RunCheckpoints({setup.ranks.world, setup.store, *setup.mode, *setup.optimizer, setup.writer_of},
-                                    config, {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
-      .best = BestModel(config.best_by, config.patience, kinds_of(setup.task)),
-      .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
-                   .evaluation_due = config.evaluate_on_start},
-      .sent = {}};
+  return {.checkpoints = RunCheckpoints(
+              {setup.ranks.world, setup.store, *setup.mode, *setup.optimizer, setup.task, setup.writer_of}, config,
+              {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
+          .best = BestModel(config.best_by, config.patience, kinds_of(setup.task)),
+          .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
+                       .evaluation_due = config.evaluate_on_start},
+          .sent = {}};
 }
 
 /// Fills the master weights and the state tensors from the task.
@@ -115,6 +116,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
       if (setup.task.evaluation() == nullptr) setup.export_model("best");
     });
   }
+  collect_notes(setup.ranks.world, setup.task);
   reports.tell([](Reporter& reporter) { reporter.finish(); });
   reports.agree({});
   if (!loop.unsaved().empty()) throw parallel::SharedError(loop.unsaved());

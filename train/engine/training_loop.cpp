@@ -2,6 +2,7 @@
 
 #include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
+#include "train/engine/data_notes.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/memory.hpp"
 
@@ -276,7 +277,9 @@ void TrainingLoop::evaluate() {
   EvaluationReport report{.step = progress_.steps, .seconds = 0.0, .metrics = {}};
   save_before_failing([&] {
     end = run_.predictor->predict(evaluation, [this] { return own_signal(); });
-    if (end.complete()) report.metrics = run_.predictor->score(evaluation);
+    if (!end.complete()) return;
+    collect_notes(run_.ranks.world, run_.task);  // the score leaves out what any rank found damaged
+    report.metrics = run_.predictor->score(evaluation);
   });
   requested_.signal = end.signal;
   if (requested_.signal != 0) return;

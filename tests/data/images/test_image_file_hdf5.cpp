@@ -30,7 +30,7 @@ class ImageFileHdf5 : public ::testing::Test {
       tests::write_file(directory_ / "set" / file, tests::recorded_image_file("decoded.jsonl", recorded));
     }
     tests::write_file(directory_ / "set/bee/b.jpg", "no picture");
-    source_ = open_images((directory_ / "set").string(), ImagePart::training, {.check_names = false});
+    source_ = open_images((directory_ / "set").string(), ImagePart::training);
     counts_ = prepare_images(*source_, path_, {.threads = 2});
   }
 

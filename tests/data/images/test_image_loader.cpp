@@ -29,7 +29,7 @@ class TroubledImages : public ImageSet {
     if (gate.valid()) gate.wait();
     if (index == late_image) tests::wait_until([] { return failures > 0; });
     if (index >= 50) ++failures;
-    if (index >= 50) fail("image " + std::to_string(index) + " is damaged");
+    if (index >= 50) throw DamagedImage("image " + std::to_string(index) + " is damaged");
     return std::string(48, static_cast<char>(index));
   }
 
@@ -102,6 +102,39 @@ TEST(ImageLoader, TheEarliestErrorOfABatchReachesTheCaller) {
       EXPECT_EQ(tests::error_of([&] { loader.next(); }), "image 61 is damaged");
     }
   }
+}
+
+TEST(ImageLoader, DamagedImagesAreReplacedOrBlack) {
+  const TroubledImages set;
+  for (const std::size_t threads : {1, 3}) {
+    LoaderOptions options = options_for(threads);
+    options.substitute = [](std::uint64_t step, std::uint64_t image, std::size_t tries) {
+      EXPECT_EQ(step, 10u);
+      return std::optional((image + 17 * tries) % 100);  // 60: 77, 94, 11
+    };
+    ImageLoader loader(set, options, [](std::uint64_t number) -> std::optional<ImageRequest> {
+      if (number > 0) return std::nullopt;
+      return ImageRequest{.step = 10, .images = {1, 60, 2}};
+    });
+    const ImageBatch* batch = loader.next();
+    EXPECT_THAT(batch->images, testing::ElementsAre(1, 60, 2)) << "as requested";
+    EXPECT_THAT(batch->labels, testing::ElementsAre(1, 1, 0));
+    EXPECT_EQ(batch->pixels[48], 11);
+    options.substitute = [](auto, auto, auto) { return std::nullopt; };
+    ImageLoader black(set, options, [](std::uint64_t) { return ImageRequest{.step = 10, .images = {61, 3}}; });
+    batch = black.next();
+    EXPECT_THAT(batch->labels, testing::ElementsAre(1, 1));
+    EXPECT_EQ(batch->pixels[0], 0);
+    EXPECT_EQ(batch->pixels[48], 3);
+  }
+}
+
+TEST(ImageLoader, OnlyDamagedImagesAreAnError) {
+  const TroubledImages set;
+  LoaderOptions options = options_for(2);
+  options.substitute = [](auto, auto, auto) { return 70; };
+  ImageLoader loader(set, options, [](std::uint64_t) { return ImageRequest{.step = 10, .images = {60}}; });
+  EXPECT_EQ(tests::error_of([&] { loader.next(); }), "image 70 is damaged");
 }
 
 TEST(ImageLoader, AnErrorOfTheOrderReachesTheCaller) {

@@ -262,6 +262,43 @@ TEST_F(ClassDirectories, SortedNamesAreTheLabels) {
   EXPECT_EQ(set->encoded(2), png);
 }
 
+TEST_F(ClassDirectories, OtherFilesArePassedOverAndCounted) {
+  put("ant/a.png", "1");
+  put("ant/Thumbs.db", "x");
+  put("bee/b.jpg", "2");
+  put("bee/desktop.ini", "x");
+  const auto set = open();
+  EXPECT_EQ(set->size(), 2u);
+  EXPECT_EQ(set->passed_over().files, 2u);
+  EXPECT_EQ(set->passed_over().first, (directory_ / "ant/Thumbs.db").string());
+}
+
+TEST_F(ClassDirectories, AnImageThatChangesBetweenTwoReadsIsNamed) {
+  const std::string png = tests::recorded_image_file("decoded.jsonl", "png RGB");
+  put("ant/a.png", png);
+  const auto set = open();
+  set->decode(0);
+  put("ant/a.png", png + "x");
+  EXPECT_NO_THROW(set->decode(0)) << "without marks";
+  set->keep_marks(false);
+  set->decode(0);
+  put("ant/a.png", png);
+  EXPECT_EQ(tests::error_of_file(directory_.path(), [&] { set->decode(0); }),
+            "F/ant/a.png has changed since the run first read it; restore it, or start the run over");
+}
+
+/// A run that fails at a damaged image can be resumed with the repaired image; one that has skipped it cannot.
+TEST_F(ClassDirectories, DamagedImagesAreMarkedWhereTheyAreSkipped) {
+  put("ant/a.png", "no picture");
+  for (const bool skips : {false, true}) {
+    const auto set = open();
+    set->keep_marks(skips);
+    EXPECT_THROW(set->decode(0), DamagedImage);
+    EXPECT_EQ((*set->marks())[0].checksum != 0, skips);
+    EXPECT_EQ(set->marks()->damaged().size(), skips ? 1u : 0u);
+  }
+}
+
 /// As on the ranks that do not list the directories themselves.
 TEST_F(ClassDirectories, AreThoseOfTheCopiesInUse) {
   put("ant/a.png", "1");
@@ -284,16 +321,17 @@ TEST_F(ClassDirectories, AreThoseOfTheCopiesInUse) {
 TEST_F(ClassDirectories, WhatIsWrongIsNamed) {
   EXPECT_EQ(error(), "F has no class directories, and no files of CIFAR or MNIST by their official names");
   std::filesystem::create_directory(directory_ / "ant");
-  EXPECT_EQ(error(), "F/ant: a class directory without images");
+  EXPECT_EQ(error(), "F/ant: a class directory without files named .jpg, .jpeg or .png");
   put("ant/notes.txt", "a list");
-  EXPECT_THAT(error(), StartsWith("F/ant/notes.txt is not named .jpg, .jpeg or .png: move it out"));
-  std::filesystem::remove(directory_ / "ant/notes.txt");
+  EXPECT_EQ(error(), "F/ant: a class directory without files named .jpg, .jpeg or .png");
   put("ant/deeper/a.png", "");
   EXPECT_THAT(error(), StartsWith("F/ant/deeper is a directory inside a class directory"));
   std::filesystem::remove_all(directory_ / "ant/deeper");
   put("ant/a.png", "a list");
-  EXPECT_EQ(tests::error_of_file(directory_.path(), [&] { open()->decode(0); }),
-            "F/ant/a.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out");
+  EXPECT_EQ(
+      tests::error_of_file(directory_.path(), [&] { open()->decode(0); }),
+      "F/ant/a.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out, and `damaged skip` goes "
+      "on without them");
   std::filesystem::remove(directory_ / "ant/a.png");
   std::filesystem::create_symlink("nothing", directory_ / "ant/b.png");
   EXPECT_THAT(tests::error_of_file(directory_.path(), [&] { open()->decode(0); }),

@@ -53,6 +53,26 @@ TEST(GroupStream, GroupsAreConsecutivePartsOfTheShuffledBatch) {
   EXPECT_EQ(group_sizes(stream, 2), (Sizes{16, 4}));
 }
 
+TEST(GroupStream, TheOrderOfAnEpochIsFollowedAndBeginsAgain) {
+  const GroupStream stream(21, 5, 5, 3);  // the 21st image joins the last step
+  const std::size_t steps = stream.steps_per_epoch();
+  Sizes order;
+  for (std::size_t step = steps; step < 2 * steps; ++step) {
+    const Sizes images = stream.images(step);
+    order.insert(order.end(), images.begin(), images.end());
+  }
+  ASSERT_EQ(order.size(), 21u);
+  for (std::size_t place = 0; place < 21; ++place) {
+    const std::size_t step = steps + std::min(place / 5, steps - 1);
+    for (std::size_t places = 1; places < 21; ++places) {
+      EXPECT_EQ(stream.image_after(step, order[place], places), order[(place + places) % 21]);
+    }
+  }
+  const GroupStream listed({{1, 1}, {2, 3}}, 2);
+  EXPECT_EQ(listed.image_after(2, 1, 1), 1u);
+  EXPECT_EQ(listed.image_after(2, 1, 2), 2u);
+}
+
 TEST(GroupStream, SamplesOfDifferentStepsDiffer) {
   const GroupStream stream(50, 7, 3, 1);
   Sizes all;

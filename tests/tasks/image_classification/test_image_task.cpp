@@ -265,8 +265,9 @@ TEST_F(ImageTaskTest, ADamagedPictureIsNamed) {
   const auto task = make();
   EXPECT_EQ(task->classifier().config.labels, (std::vector<std::string>{"a", "b"}));
   Batch batch;
-  EXPECT_THAT(error_of([&] { task->assemble(0, task->global_batch(0), std::vector<std::uint32_t>{0}, batch); }),
-              HasSubstr("b/2.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out"));
+  EXPECT_THAT(
+      error_of([&] { task->assemble(0, task->global_batch(0), std::vector<std::uint32_t>{0}, batch); }),
+      HasSubstr("b/2.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged pictures out, and `damaged skip`"));
 }
 
 /// Loads PyTorch's model after its 400 steps.
