@@ -1,3 +1,5 @@
+#include "core/device.hpp"
+#include "core/kernels/openblas_kernels.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
@@ -137,6 +139,29 @@ TEST_P(RanksOfFamily, DryRunsTellTheMemoryOfARank) {
   EXPECT_THAT(run.errors, HasSubstr("at most on a rank: "));
   EXPECT_THAT(run.errors, HasSubstr("sharded-optimizer"));
   EXPECT_FALSE(fs::exists(run_));
+}
+
+/// OpenBLAS computes with kernels for another kind of CPU on the second rank.
+TEST_F(RanksOfTheProgram, OnDifferentKindsOfProcessorsCannotBeDeterministic) {
+  const char* const other = "Nehalem";
+  if (!runs_on_host || openblas_config().find("DYNAMIC_ARCH") == std::string::npos || openblas_kernels() == other) {
+    GTEST_SKIP() << "this build computes without OpenBLAS's choice of kernels, or this CPU has those of the test";
+  }
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the kernels are those of an x86 CPU";
+#endif
+  const auto run_with = [&](const Words& more) {
+    const Words words = train_words(run_, more);
+    Words all = launched({words});
+    all.insert(all.end(), {":", "-n", "1", "/usr/bin/env", std::string("OPENBLAS_CORETYPE=") + other, program()});
+    all.insert(all.end(), words.begin(), words.end());
+    return RunningProgram(all, "", {}, mpiexec()).wait();
+  };
+  expect_error(run_with({"--deterministic", "--leaves", "4"}),
+               "--deterministic: ranks compute on different kinds of processors: rank 0 on ");
+  const ProgramRun run = run_with({"--precision", "bfloat16", "--steps", "1"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("; bfloat16 is not rounded alike on them"));
 }
 
 TEST_F(RanksOfTheProgram, ATraceHasTheEventsOfAll) {

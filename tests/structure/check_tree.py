@@ -25,7 +25,7 @@ ARROWS = {
     "nn/llama": "nn/layers nn core core/base core/kernels",
     "nn/resnet": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
-    "parallel/launch": "parallel/communicator core core/base",
+    "parallel/launch": "parallel/communicator core core/base core/kernels",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
     "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator core core/base",
     "data/tokenizer": "core/base",
@@ -101,6 +101,7 @@ OTHER_PROGRAMS = {
     "data/huggingface/model_names.cpp": r"",  # replaces a slash in names of directories
     "data/text/pgn_documents.cpp": r"",  # a null move of chess
     "parallel/launch/launch.cpp": r"ntasks-per-node|gpus-per-node",  # srun
+    "parallel/launch/launch_remarks.cpp": r"ntasks-per-node|ppn|map-by",  # srun, mpiexec, mpirun
     "parallel/launch/launcher.cpp": r"mpi|signal",  # srun, scancel
 }
 

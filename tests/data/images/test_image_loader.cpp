@@ -27,7 +27,7 @@ class TroubledImages : public ImageSet {
   std::string encoded(std::size_t index) const override {
     ++asked;
     if (gate.valid()) gate.wait();
-    if (index == late_image) tests::wait_until([] { return failures > 0; });
+    if (index == late_image) tests::wait_until([this] { return failures > 0; });
     if (index >= 50) ++failures;
     if (index >= 50) throw DamagedImage("image " + std::to_string(index) + " is damaged");
     return std::string(48, static_cast<char>(index));
