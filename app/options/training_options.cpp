@@ -267,12 +267,12 @@ Option decay_steps_option() {
 std::vector<Option> schedule_options() {
   return {
       real_option(
-          named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, 1},
+          named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, unbounded},
           [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
       real_option(
           named("learning-rate-min", {}, "X", optimizer, train_command,
                 "lower bound of the learning rate after warm-up; linear and cosine end there"),
-          {0, 1}, [](auto& a) -> auto& { return a.run.engine.learning_rate_min; }),
+          {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.learning_rate_min; }),
       enumeration_option(
           named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
                 "learning rate schedule after warm-up: linear, constant, cosine or step"),
@@ -283,7 +283,7 @@ std::vector<Option> schedule_options() {
       real_option(
           named("decay-factor", {}, "X", optimizer, train_command,
                 "factor applied to the learning rate at each of --decay-steps"),
-          {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.decay_factor; }),
+          {0, unbounded, true}, [](auto& a) -> auto& { return a.run.engine.decay_factor; }),
       real_option(
           named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
                 "fraction of the steps in which the learning rate rises from 0"),
@@ -320,7 +320,7 @@ std::vector<Option> optimizer_options() {
               "weight-decay", {}, "X", optimizer, train_command,
               "weight decay: decoupled with AdamW, added to the gradient with SGD; not applied to biases and LayerNorm "
               "without --decay-all"),
-          {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
+          {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
       of_both_optimizers(switch_option(
           named("decay-all", {}, "", optimizer, train_command,
                 "apply weight decay to biases and one-dimensional tensors too"),
@@ -340,11 +340,11 @@ std::vector<Option> optimizer_options() {
       real_option(
           named("adam-epsilon", {}, "X", optimizer, train_command,
                 "term added to the denominator of the update, for numerical stability"),
-          {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
+          {0, unbounded, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
       real_option(
           named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
                 "largest global norm of gradients; 0 disables clipping"),
-          {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
+          {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
           named("dropout", {}, "P", optimizer, train_command | plan_command,
                 "dropout probability; default: the model's"),

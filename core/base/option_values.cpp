@@ -112,10 +112,12 @@ std::string describe(const CountRange& range) {
 }
 
 std::string describe(const RealRange& range) {
+  if (range.smallest == -unbounded) return "a number";
+  const std::string above = fmt::format("a number {} {:g}", range.open_below ? "above" : "of at least", range.smallest);
+  if (range.largest == unbounded) return above;
   if (!range.open_below && !range.open_above)
     return fmt::format("a number from {:g} to {:g}", range.smallest, range.largest);
-  return fmt::format("a number {} {:g} and {} {:g}", range.open_below ? "above" : "of at least", range.smallest,
-                     range.open_above ? "below" : "at most", range.largest);
+  return fmt::format("{} and {} {:g}", above, range.open_above ? "below" : "at most", range.largest);
 }
 
 std::string describe(std::span<const Choice> choices) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,9 @@ struct CountRange {
   std::uint64_t smallest = 1;
   std::uint64_t largest = 1'000'000'000;
 };
+
+/// The end of a range of finite numbers without an upper bound.
+inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 /// Finite numbers between two ends, which are included unless marked as open.
 struct RealRange {

@@ -135,11 +135,11 @@ std::vector<OwnOption> image_size_options() {
           own("mean", {}, "A,B,C", images, reads_images | classify_command,
               "mean to subtract from each channel, whose values range from 0 to 1; default: that of the model's "
               "preprocessor_config.json, else that of MNIST or CIFAR if the data are theirs, else ImageNet's"),
-          {-10.0, 10.0}, [](auto& config) -> auto& { return config.mean; }),
+          {-unbounded, unbounded}, [](auto& config) -> auto& { return config.mean; }),
       channels_option(
           own("std", {}, "A,B,C", images, reads_images | classify_command,
               "standard deviation to divide each channel by; default: as for --mean"),
-          {.smallest = 0.0, .largest = 10.0, .open_below = true},
+          {.smallest = 0.0, .largest = unbounded, .open_below = true},
           [](auto& config) -> auto& { return config.deviation; }),
       real_option(
           own("label-smoothing", {"label-smoothing-factor"}, "X", images, train_command,

@@ -83,7 +83,7 @@ std::vector<OwnOption> generation_options() {
       real_option(
           own("temperature", {}, "X", generation, generate_command,
               "sampling temperature, which divides the logits; 0: always take the likeliest token"),
-          {.smallest = 0.0, .largest = 1e6},
+          {.smallest = 0.0, .largest = unbounded},
           [](auto& config) -> auto& { return config.generation.sampling.temperature; }),
       count_option(
           own("top-k", {}, "N", generation, generate_command, "sample from the N likeliest tokens"), {1, 1'000'000'000},

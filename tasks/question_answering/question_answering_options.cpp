@@ -110,7 +110,7 @@ std::vector<OwnOption> answer_options() {
       real_option(
           own("null-threshold", {"null-score-diff-threshold"}, "X", answers, scoring,
               "SQuAD 2.0: predict no answer if its score exceeds the best answer's by more than this, in logits"),
-          {-1e6, 1e6}, [](auto& config) -> auto& { return config.null_threshold; }),
+          {-unbounded, unbounded}, [](auto& config) -> auto& { return config.null_threshold; }),
       path_option(
           own("na-prob-file", {}, "FILE", answers, score_command,
               "JSON file {question id: probability that it has no answer}; also prints the best thresholds (SQuAD "
@@ -119,7 +119,7 @@ std::vector<OwnOption> answer_options() {
       real_option(
           own("na-prob-thresh", {}, "X", answers, score_command,
               "count a question as unanswered if its probability exceeds this (SQuAD 2.0)"),
-          {-1e6, 1e6}, [](auto& config) -> auto& { return config.no_answer_threshold; }),
+          {-unbounded, unbounded}, [](auto& config) -> auto& { return config.no_answer_threshold; }),
   };
 }
 

@@ -179,7 +179,7 @@ TEST_F(Generate, PrecisionsGiveTheSameTextOfASharpModel) {
 }
 
 TEST_F(Generate, BadSettingsAreNamed) {
-  expect_refused({"--temperature", "-1", "a"}, 2, "--temperature -1: expected a number from 0 to");
+  expect_refused({"--temperature", "-1", "a"}, 2, "--temperature -1: expected a number of at least 0");
   expect_refused({"--temperature", "nan", "a"}, 2, "--temperature nan: expected");
   expect_refused({"--top-p", "0", "a"}, 2, "--top-p 0: expected a number above 0 and at most 1");
   expect_refused({"--top-p", "1.5", "a"}, 2, "--top-p 1.5: expected");

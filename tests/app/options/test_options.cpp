@@ -161,6 +161,13 @@ TEST(Options, EveryOneSaysWhatItDoesAndWhoHasIt) {
   }
 }
 
+TEST(Options, FactorsHaveNoUpperBound) {
+  for (const char* name : {"learning-rate", "decay-factor", "weight-decay", "adam-epsilon", "clip", "null-threshold"}) {
+    Arguments arguments = default_arguments(*find_command("train"), tasks::default_task_kind());
+    EXPECT_TRUE(find_option(name)->parse(arguments, "3.2e7")) << name;
+  }
+}
+
 TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--batch=0", "--batch 0: expected a whole number from 1 to 1000000"},
@@ -168,16 +175,16 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--batch=12abc", "--batch 12abc: expected a whole number from 1 to 1000000"},
       {"--steps=99999999999999999999", "--steps 99999999999999999999: expected a whole number from 1 to 1000000000"},
       {"--epochs=0", "--epochs 0: expected a number above 0 and at most 100000"},
-      {"--lr=nan", "--lr nan: expected a number from 0 to 1"},
-      {"--lr=inf", "--lr inf: expected a number from 0 to 1"},
-      {"--lr=-1e-5", "--lr -1e-5: expected a number from 0 to 1"},
-      {"--lr=1e999", "--lr 1e999: expected a number from 0 to 1"},
+      {"--lr=nan", "--lr nan: expected a number of at least 0"},
+      {"--lr=inf", "--lr inf: expected a number of at least 0"},
+      {"--lr=-1e-5", "--lr -1e-5: expected a number of at least 0"},
+      {"--lr=1e999", "--lr 1e999: expected a number of at least 0"},
       {"--dropout=1", "--dropout 1: expected a number of at least 0 and below 1"},
       {"--seed=-1", "--seed -1: expected a whole number from 0 to 2^64 - 1"},
       {"--schedule=cubic", "--schedule cubic: expected linear, constant, cosine or step"},
       {"--optimizer=adafactor", "--optimizer adafactor: expected adamw or sgd"},
       {"--momentum=1", "--momentum 1: expected a number of at least 0 and below 1"},
-      {"--decay-factor=0", "--decay-factor 0: expected a number above 0 and at most 1"},
+      {"--decay-factor=0", "--decay-factor 0: expected a number above 0"},
       {"--decay-steps=", "--decay-steps \"\": expected whole numbers from 1 on, ascending and separated by commas"},
       {"--decay-steps=0,2", "--decay-steps 0,2: expected whole numbers from 1 on, ascending"},
       {"--decay-steps=3,3", "--decay-steps 3,3: expected whole numbers from 1 on, ascending"},

@@ -33,6 +33,11 @@ TEST(Values, RealsAreFiniteAndWithinTheirEnds) {
   EXPECT_EQ(describe(closed), "a number from 0 to 1");
   EXPECT_EQ(describe(RealRange{0, 1, true, false}), "a number above 0 and at most 1");
   EXPECT_EQ(describe(RealRange{0, 1, false, true}), "a number of at least 0 and below 1");
+  EXPECT_EQ(parse_real("3e30", {0, unbounded}), 3e30);
+  EXPECT_EQ(parse_real("inf", {-unbounded, unbounded}), std::nullopt);
+  EXPECT_EQ(describe(RealRange{0, unbounded}), "a number of at least 0");
+  EXPECT_EQ(describe(RealRange{0, unbounded, true}), "a number above 0");
+  EXPECT_EQ(describe(RealRange{-unbounded, unbounded}), "a number");
 }
 
 TEST(Values, ChoicesKnowTheirAliases) {
