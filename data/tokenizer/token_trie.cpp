@@ -50,7 +50,7 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens) : TokenTrie(tokens, so
 
 TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order) : entries_(1024) {
   entries_[root].check = root;
-  std::vector<Pending> todo{{root, 0, tokens.size(), 0}};
+  std::vector<Pending> todo{{root, 0, order.size(), 0}};
   while (!todo.empty()) {
     const Pending pending = todo.back();
     todo.pop_back();

@@ -26,7 +26,8 @@ class TokenTrie {
     std::int32_t id = -1;
   };
 
-  /// Assigns id i to `tokens[i]`. Tokens must be distinct and not empty. `order` is their sorted_ids.
+  /// Assigns id i to `tokens[i]`. Those in `order`, which is their sorted_ids or a part of it, must be distinct and not
+  /// empty; the others are never found.
   TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order);
   explicit TokenTrie(std::span<const std::string> tokens);
 

@@ -14,26 +14,13 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n\v\f";
+bool is_blank(std::string_view token) { return token.find_first_not_of(" \t\r\v\f") == std::string_view::npos; }
 
-void check_token(std::string_view token, std::size_t line, std::string_view name) {
-  if (token.empty()) fail(fmt::format("{}: line {} is blank; every line is one token, its id is its line", name, line));
-  if (blanks.find(token.front()) != std::string_view::npos || blanks.find(token.back()) != std::string_view::npos) {
-    fail(fmt::format("{}: line {}: white space around '{}'; it could never match, remove it", name, line,
-                     printable(token)));
-  }
-}
-
-/// Throws on a token that load() rejects. Returns `tokens`, so that it runs before anything is built from them.
-std::vector<std::string> checked(std::vector<std::string> tokens, std::string_view name) {
-  for (std::size_t i = 0; i < tokens.size(); ++i) check_token(tokens[i], i + 1, name);
-  return tokens;
-}
-
-/// Returns the ids sorted by token. Throws if two tokens are equal.
+/// Returns the ids sorted by token, without those of blank lines. Throws if two tokens are equal.
 std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, std::string_view name) {
   std::vector<std::int32_t> ids = sorted_ids(tokens);
   const auto token = [&](std::int32_t id) -> const std::string& { return tokens[static_cast<std::size_t>(id)]; };
+  std::erase_if(ids, [&](std::int32_t id) { return is_blank(token(id)); });
   const auto twice = std::adjacent_find(ids.begin(), ids.end(), [&](auto a, auto b) { return token(a) == token(b); });
   if (twice != ids.end()) {
     fail(fmt::format("{}: token '{}' stands on line {} and again on line {}", name, printable(token(*twice)),
@@ -52,7 +39,7 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
 }
 
 Vocabulary::Vocabulary(std::vector<std::string> tokens, std::string_view name)
-    : tokens_(checked(std::move(tokens), name)),
+    : tokens_(std::move(tokens)),
       trie_(tokens_, distinct_ids(tokens_, name)),
       padding_(find_special("[PAD]", name)),
       unknown_(find_special("[UNK]", name)),

@@ -16,9 +16,9 @@ using TokenId = std::int32_t;
 /// A BERT vocabulary. The id of a token is its line in vocab.txt, counted from 0. Immutable once constructed.
 class Vocabulary {
  public:
-  /// Reads vocab.txt: UTF-8, one token per line, LF or CRLF, blank lines only at the end. Throws with the file and the
-  /// line if the file is missing, empty or not UTF-8, on blank or duplicate tokens, on white space around a token, and
-  /// if [PAD], [UNK], [CLS] or [SEP] is missing.
+  /// Reads vocab.txt: UTF-8, one token per line, LF or CRLF. As in transformers, a token that is blank or has white
+  /// space around it has an id and never matches; empty lines at the end have none. Throws with the file and the line
+  /// if the file is missing, empty or not UTF-8, on duplicate tokens, and if [PAD], [UNK], [CLS] or [SEP] is missing.
   static Vocabulary load(const std::filesystem::path& path);
 
   /// Uses tokens in the order of their ids. `name` is the file name in errors, which are those of load().

@@ -45,11 +45,18 @@ TEST(Vocabulary, RefusesBrokenFilesAndSaysWhere) {
   EXPECT_THAT(error_of([] { Vocabulary::load("/nowhere/vocab.txt"); }), HasSubstr("/nowhere/vocab.txt"));
   EXPECT_THAT(error_of([] { load_text(""); }), HasSubstr("vocab.txt: the file is empty"));
   EXPECT_THAT(error_of([&] { load_text(specials + "\xFF\n"); }), HasSubstr("not UTF-8 at byte 24"));
-  EXPECT_THAT(error_of([&] { load_text(specials + "\nx\n"); }), HasSubstr("line 5 is blank"));
-  EXPECT_THAT(error_of([&] { load_text(specials + "x \n"); }), HasSubstr("line 5: white space around 'x '"));
-  EXPECT_THAT(error_of([&] { load_text(specials + "\tx\n"); }), HasSubstr("line 5: white space around"));
   EXPECT_THAT(error_of([&] { load_text(specials + "x\ny\nx\n"); }),
               HasSubstr("token 'x' stands on line 5 and again on line 7"));
+}
+
+/// As in transformers, whose ids are lines, too.
+TEST(Vocabulary, LinesOfWhiteSpaceHaveIdsAndNeverMatch) {
+  const Vocabulary vocabulary = load_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n \n\n\t\n\nb \na\n");
+  EXPECT_EQ(vocabulary.size(), 10U);
+  EXPECT_EQ(vocabulary.find("a"), 9);
+  EXPECT_EQ(vocabulary.find("b"), std::nullopt);
+  EXPECT_EQ(vocabulary.find(" "), std::nullopt);
+  EXPECT_EQ(vocabulary.trie().longest_match(TokenTrie::root, " ", 0).id, -1);
 }
 
 TEST(Vocabulary, NamesAMissingSpecialToken) {
