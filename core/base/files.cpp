@@ -24,6 +24,7 @@ namespace mylos {
 namespace {
 
 constexpr std::size_t least_buffer = 65536;  // bytes, for files of unknown size
+constexpr std::string_view lfs_pointer_mark = "version https://git-lfs.github.com/spec/";
 constexpr std::string_view partial_suffix = ".partial-", replaced_suffix = ".replaced-";
 
 /// Returns `target` without a trailing slash, so that it has a file name.
@@ -138,6 +139,17 @@ EntryKind kind_of(const std::filesystem::directory_entry& entry) {
 
 }  // namespace
 
+bool is_present(const std::filesystem::path& path) {
+  std::error_code unreadable;  // reported by the call that opens the path
+  if (std::filesystem::exists(path, unreadable)) return true;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, unreadable);
+  if (target.empty()) return false;
+  fail(
+      fmt::format("{} is a link to {}, which does not exist; if it was downloaded, the download is incomplete: "
+                  "repeat it",
+                  path.string(), target.string()));
+}
+
 std::string read_text(const std::filesystem::path& path) {
   if (const std::string* const copy = copy_of_text(path)) return *copy;
   const Descriptor file(path);
@@ -148,6 +160,8 @@ std::string read_text(const std::filesystem::path& path) {
     if (length == text.size()) text.resize(2 * length);
   }
   text.resize(length);
+  ensure(!text.starts_with(lfs_pointer_mark),
+         fmt::format("{}: a git-lfs pointer, not the file itself; run `git lfs pull` in its directory", path.string()));
   keep_copy(path, text);
   return text;
 }
@@ -166,6 +180,7 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& director
 }
 
 void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
+  if (code == ENOENT) is_present(path);
   fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
 }
 

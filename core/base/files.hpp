@@ -13,8 +13,12 @@
 namespace mylos {
 
 /// Returns a file's bytes, or the copy in use (file_copies.hpp). Throws std::runtime_error naming the file if it cannot
-/// be read.
+/// be read or is a git-lfs pointer.
 std::string read_text(const std::filesystem::path& path);
+
+/// Returns whether there is a file or a directory called `path`. Throws std::runtime_error if it is a link whose target
+/// does not exist, as an interrupted download leaves it in the hub's cache.
+bool is_present(const std::filesystem::path& path);
 
 /// The type of a directory entry. A symbolic link has the type of its target, or `missing` if the target cannot be
 /// accessed.

@@ -176,11 +176,11 @@ ImageProcessor read_timm_file(const ConfigReader& reader) {
 std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& directory) {
   const auto file = directory / image_processor_file, config = directory / "config.json";
   constexpr const char* title = "an image classifier";
-  if (std::filesystem::exists(file)) {
+  if (is_present(file)) {
     const Json json = read_json(file);
     return read_transformers_file({json, file.string(), title});
   }
-  if (!std::filesystem::exists(config)) return std::nullopt;
+  if (!is_present(config)) return std::nullopt;
   const Json json = read_json(config);
   if (!json.is_object() || !json.contains("pretrained_cfg")) return std::nullopt;
   return read_timm_file({json["pretrained_cfg"], config.string() + ": pretrained_cfg", title});

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -25,7 +24,7 @@ constexpr std::string_view convert_command =
 
 [[noreturn]] void fail_without_weights(const std::filesystem::path& directory) {
   for (const auto* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!std::filesystem::exists(directory / name)) continue;
+    if (!is_present(directory / name)) continue;
     fail(fmt::format("{} has only {}, a Python pickle; convert it once, in that directory: {}", directory.string(),
                      name, convert_command));
   }
@@ -61,9 +60,7 @@ void check_shard(const SafetensorsFile& file, const std::set<std::string>& named
 }
 
 /// Returns whether a file exists, without a look at the disk if its header is known from another process.
-bool is_weight_file(const std::filesystem::path& path) {
-  return copy_of_values(path) != nullptr || std::filesystem::exists(path);
-}
+bool is_weight_file(const std::filesystem::path& path) { return copy_of_values(path) != nullptr || is_present(path); }
 
 [[noreturn]] void fail_twice(const WeightEntry& entry, const WeightEntry& first) {
   fail(fmt::format("{} is also stored as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
@@ -78,16 +75,15 @@ bool is_file_name(std::string_view name) {
 }
 
 bool has_weight_files(const std::filesystem::path& directory) {
-  std::error_code unreadable;  // reported when the file is read
   return std::ranges::any_of(
       std::array{weights_file, weights_index_file, "pytorch_model.bin", "pytorch_model.bin.index.json"},
-      [&](const char* name) { return std::filesystem::exists(directory / name, unreadable); });
+      [&](const char* name) { return is_present(directory / name); });
 }
 
 WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {
   if (is_weight_file(directory / weights_file)) {
     open_single(directory / weights_file);
-  } else if (std::filesystem::exists(directory / weights_index_file)) {
+  } else if (is_present(directory / weights_index_file)) {
     open_shards(directory / weights_index_file);
   } else {
     fail_without_weights(directory);

@@ -61,7 +61,7 @@ OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longes
 TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer_config.json";
   TokenizerOptions options;
-  if (!std::filesystem::exists(path)) return options;  // the original releases have none, and are uncased
+  if (!is_present(path)) return options;  // the original releases have none, and are uncased
   const auto file = path.string();
   const auto json = read_json(path);
   ensure(json.is_object(), fmt::format("{}: not a JSON object", file));
@@ -76,7 +76,7 @@ TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) 
 
 std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
   auto path = directory / "vocab.txt";
-  ensure(std::filesystem::exists(path), fmt::format("{} has no vocab.txt", directory.string()));
+  ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
   return path;
 }
 
@@ -84,7 +84,7 @@ WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory) {
   WordPieceFiles files{.vocabulary = {}, .tokenizer_json = {}, .options = read_tokenizer_options(directory)};
   files.vocabulary = read_text(vocabulary_path(directory));
   const auto json = directory / "tokenizer.json";
-  if (std::filesystem::exists(json)) files.tokenizer_json = read_text(json);
+  if (is_present(json)) files.tokenizer_json = read_text(json);
   return files;
 }
 

@@ -62,6 +62,21 @@ std::size_t entries(const std::filesystem::path& directory) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
 }
 
+TEST(Files, LinksWithoutTargetAndGitLfsPointersAreNamed) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("nowhere", directory / "link");
+  for (const auto& use : {+[](const std::filesystem::path& path) { (void)read_text(path); },
+                          +[](const std::filesystem::path& path) { (void)is_present(path); }}) {
+    EXPECT_THAT(error_of([&] { use(directory / "link"); }),
+                HasSubstr("link is a link to nowhere, which does not exist"));
+  }
+  EXPECT_FALSE(is_present(directory / "absent"));
+  write_file(directory / "nowhere", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n");
+  EXPECT_TRUE(is_present(directory / "link"));
+  EXPECT_THAT(error_of([&] { read_text(directory / "link"); }),
+              HasSubstr("link: a git-lfs pointer, not the file itself; run `git lfs pull` in its directory"));
+}
+
 TEST(Files, PrintableEscapesControlsAndCutsLongNames) {
   EXPECT_EQ(printable("a\nb\x7f"), "a\\x0ab\\x7f");
   EXPECT_EQ(printable(std::string(80, 'x')), std::string(80, 'x'));

@@ -192,6 +192,17 @@ TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {
   EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::float32);
 }
 
+TEST(WeightFiles, ADanglingLinkIsNamed) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+    const TemporaryDirectory directory;
+    std::filesystem::create_symlink("../../blobs/0badcafe", directory / name);
+    EXPECT_EQ(message_for(directory), (directory / name).string() +
+                                          " is a link to ../../blobs/0badcafe, which does not exist; if it was "
+                                          "downloaded, the download is incomplete: repeat it");
+    EXPECT_THAT(error_of([&] { (void)has_weight_files(directory.path()); }), HasSubstr("0badcafe"));
+  }
+}
+
 TEST(WeightFiles, APickleIsRefusedWithTheCommandThatConvertsIt) {
   const TemporaryDirectory directory;
   EXPECT_EQ(message_for(directory), directory.path().string() + " has no model.safetensors");
