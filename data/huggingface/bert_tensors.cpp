@@ -9,10 +9,14 @@ void replace_suffix(std::string& name, std::string_view suffix, std::string_view
 
 /// True for heads for other tasks and buffers that hold no weights.
 bool is_ignored_by_bert(std::string_view name) {
-  return name.starts_with("cls.") || name.starts_with("bert.pooler.") || name.ends_with("position_ids");
+  return is_other_bert_head(name) || name.starts_with("bert.pooler.") || name.ends_with("position_ids");
 }
 
 }  // namespace
+
+bool is_other_bert_head(std::string_view name) {
+  return name.starts_with("cls.") || name.starts_with("classifier.") || name.starts_with("score.");
+}
 
 std::string canonical_bert_name(std::string_view name) {
   std::string result(name);

@@ -12,6 +12,9 @@ namespace mylos::data {
 /// the "embeddings." and "encoder." of a bare encoder get the prefix "bert.".
 std::string canonical_bert_name(std::string_view name);
 
+/// True for tensors of the heads for pre-training and for the classification of texts or tokens, by canonical name.
+bool is_other_bert_head(std::string_view name);
+
 /// Returns the naming based on canonical_bert_name. It ignores the pooler, heads for other tasks, and buffers that hold
 /// no weights.
 TensorNaming bert_tensor_naming();

@@ -19,14 +19,6 @@ namespace {
 
 constexpr std::size_t most_names_listed = 8;
 
-/// Formats "a, b, c and 4 more".
-std::string listed(const std::vector<std::string>& names) {
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < names.size() && i < most_names_listed; ++i) shown.push_back(printable(names[i]));
-  const auto more = names.size() - shown.size();
-  return fmt::format("{}{}", fmt::join(shown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 /// Compares the requested tensors with those in the files, before any value is read.
 WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
                    const std::string& directory) {
@@ -81,6 +73,13 @@ void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> v
 
 }  // namespace
 
+std::string listed(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < names.size() && i < most_names_listed; ++i) shown.push_back(printable(names[i]));
+  const auto more = names.size() - shown.size();
+  return fmt::format("{}{}", fmt::join(shown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 std::string ignored_line(const WeightReport& report, std::string_view purpose) {
   if (report.ignored.empty()) return {};
   return fmt::format("{} tensors not used for {} are ignored: {}", report.ignored.size(), purpose,
@@ -111,7 +110,7 @@ std::vector<ModelFile> PretrainedModel::read_files(std::span<const std::string_v
   std::vector<ModelFile> files;
   for (const std::string_view name : names) {
     const auto path = directory_ / name;
-    if (std::filesystem::exists(path)) files.push_back({std::string(name), read_text(path)});
+    if (is_present(path)) files.push_back({std::string(name), read_text(path)});
   }
   return files;
 }

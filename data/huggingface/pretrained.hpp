@@ -35,6 +35,9 @@ struct WeightReport {
   std::vector<std::string> ignored;
 };
 
+/// Formats "a, b, c and 4 more"; lists at most 8 names.
+std::string listed(const std::vector<std::string>& names);
+
 /// Formats "N tensors not used for <purpose> are ignored: ..." on one line. Empty if none were ignored.
 std::string ignored_line(const WeightReport& report, std::string_view purpose);
 

@@ -132,6 +132,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
                                                                if (!other_head || !wanted[row].optional)
                                                                  write(wanted[row].name, read);
                                                              });
+  if (!report.missing.empty() && !train_ && !other_head) fail_without_head(report);
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));
   }
@@ -140,6 +141,14 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
     notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
                         configured_.model.string(), bert_.initializer_range));
   }
+}
+
+void SquadTask::fail_without_head(const data::WeightReport& report) const {
+  std::vector<std::string> others = report.ignored;
+  std::erase_if(others, [](const std::string& name) { return !data::is_other_bert_head(name); });
+  fail(fmt::format("{} has no {}{}: it was not fine-tuned for this task; train it first", configured_.model.string(),
+                   report.missing.front(),
+                   others.empty() ? "" : fmt::format(", but the head of another task ({})", data::listed(others))));
 }
 
 void SquadTask::read_weight_headers() const {

@@ -68,6 +68,7 @@ class SquadTask final : public Task {
   void use_training_data(SquadWindows windows);
   void use_evaluation_data(SquadWindows windows);
   void read_head(const train::TensorWriter& write) const;
+  [[noreturn]] void fail_without_head(const data::WeightReport& report) const;
 
   TaskConfig configured_;
   std::uint64_t seed_;
