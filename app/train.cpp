@@ -18,6 +18,7 @@
 #include "core/base/usage_error.hpp"
 #include "core/base/walltime.hpp"
 #include "core/trace.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launch_remarks.hpp"
@@ -149,6 +150,12 @@ void warn_without_lock(const std::filesystem::path& output, const train::OutputD
                        output.string(), directory->lock()->obstacle()));
 }
 
+void warn_without_cache(const TrainRank& rank) {
+  if (!rank.is_first()) return;
+  const std::string obstacle = data::cache_obstacle();
+  if (!obstacle.empty()) log_line(fmt::format("warning: no cache, so kernels are timed in each run: {}", obstacle));
+}
+
 void say_banner(const TrainRank& rank, const Arguments& arguments, const PreparedRun& run) {
   if (!rank.is_first()) return;
   log_text(run_banner(describe_run(arguments, *run.task, run.trainer, rank.launch, run.free_memory)));
@@ -210,6 +217,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
 
 int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin) {
   resolve_arguments(rank, arguments);
+  warn_without_cache(rank);
   check_trace(rank, arguments.train.trace);
   watch_walltime(rank, arguments, begin);
   if (arguments.train.dry_run) {

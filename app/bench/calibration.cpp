@@ -23,7 +23,7 @@ constexpr double same_size = 1e-9;
 constexpr const char* kept_key = "kept_bytes_per_flop";
 constexpr const char* products_key = "product_flops_per_second";
 
-std::filesystem::path cache() { return data::cache_directory() / "bench"; }
+std::filesystem::path cache() { return data::cache_folder("bench"); }
 
 /// Reads a rate in operations or bytes per second.
 double machine_rate(const nlohmann::json& object, const char* member, const std::string& name) {

@@ -124,20 +124,9 @@ Findings hdf5_findings(const std::string& version, bool is_parallel) {
 }
 
 Findings cache_findings() {
-  std::filesystem::path cache;
-  try {
-    cache = data::cache_directory();
-  } catch (const std::exception& error) {
-    return {{Level::warning, "cache", error.what()}};
-  }
-  // A permission check does not detect a read-only file system or one that accepts no files.
-  std::string trial = (nearest_existing(std::filesystem::absolute(cache)) / ".mylos-doctor-XXXXXX").string();
-  if (const int descriptor = ::mkstemp(trial.data()); descriptor >= 0) {
-    ::close(descriptor);
-    ::unlink(trial.c_str());
-    return {{Level::ok, "cache", cache.string()}};
-  }
-  return {{Level::warning, "cache", fmt::format("{} cannot be written: {}", cache.string(), std::strerror(errno)),
+  const std::string obstacle = data::cache_obstacle();
+  if (obstacle.empty()) return {{Level::ok, "cache", data::cache_directory().string()}};
+  return {{Level::warning, "cache", obstacle,
            "set XDG_CACHE_HOME to a writable directory: without it every run times matrix products anew, and mylos "
            "fetch fails"}};
 }

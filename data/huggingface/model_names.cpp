@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -70,7 +74,9 @@ std::vector<path> hub_repositories(std::string_view name) {
   return repositories;
 }
 
-bool holds_model(const path& directory) { return is_file(directory / "config.json"); }
+bool holds_model(const path& directory) {
+  return is_present(directory / "config.json") && is_file(directory / "config.json");
+}
 
 path resolve_directory(const path& directory) {
   if (holds_model(directory)) return directory;
@@ -92,12 +98,14 @@ std::string remedy_for(const std::string& name) {
 
 path resolve_name(const std::string& name, bool checks_sums) {
   std::vector<std::string> looked{fmt::format("{} (no such directory)", name)};
-  const auto cached = cached_model_directory(name);
-  if (holds_model(cached)) {
-    if (checks_sums) check_fetch_record(cached);
-    return cached;
+  if (!cache_folder("models").empty()) {
+    const auto cached = cached_model_directory(name);
+    if (holds_model(cached)) {
+      if (checks_sums) check_fetch_record(cached);
+      return cached;
+    }
+    looked.push_back(cached.string());
   }
-  looked.push_back(cached.string());
   for (const auto& repository : hub_repositories(name)) {
     const auto snapshot = hub_snapshot(repository);
     if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
@@ -115,6 +123,36 @@ path datasets_directory() {
 }
 
 path cache_directory() { return user_cache() / "mylos"; }
+
+path cache_folder(std::string_view name) {
+  return environment("XDG_CACHE_HOME").empty() && environment("HOME").empty() ? path() : cache_directory() / name;
+}
+
+std::string cache_obstacle() {
+  path cache;
+  try {
+    cache = std::filesystem::absolute(cache_directory());
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  path existing = cache;
+  std::error_code unreadable;  // reported when the trial file cannot be created
+  while (!std::filesystem::exists(existing, unreadable) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  // A permission check detects neither a read-only file system nor a full one.
+  constexpr std::size_t trial_bytes = 4096;
+  std::string trial = (existing / ".mylos-trial-XXXXXX").string();
+  const int descriptor = ::mkstemp(trial.data());
+  int code = descriptor < 0 ? errno : 0;
+  if (descriptor >= 0) {
+    const std::string zeros(trial_bytes, '\0');
+    if (::write(descriptor, zeros.data(), zeros.size()) < 0) code = errno;
+    ::close(descriptor);
+    ::unlink(trial.c_str());
+  }
+  return code == 0 ? "" : fmt::format("{} cannot be written: {}", cache.string(), std::strerror(code));
+}
 
 path cached_model_directory(std::string_view name) {
   if (!is_model_name(name)) fail(fmt::format("\"{}\" is not a model's name", printable(name)));

@@ -9,6 +9,10 @@ namespace mylos::data {
 
 /// Returns ${XDG_CACHE_HOME:-~/.cache}/mylos, the directory into which `mylos fetch` downloads.
 std::filesystem::path cache_directory();
+/// Returns the directory `name` in it; empty if neither XDG_CACHE_HOME nor HOME is set.
+std::filesystem::path cache_folder(std::string_view name);
+/// Returns why files cannot be written to the cache; empty if they can. Creates no directory.
+std::string cache_obstacle();
 
 /// Returns the cache directory of Hugging Face's datasets library, from the environment variables that it reads.
 std::filesystem::path datasets_directory();
