@@ -51,13 +51,15 @@ std::string_view instead_in_bench(std::string_view option) {
 }
 
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
-[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
+[[noreturn]] void refuse_option(const Command& command, std::span<const std::string> words, const tasks::TaskKind& task,
+                                const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}", command.name, name,
                                  commands_with(*option),
                                  command.bit == bench_command ? instead_in_bench(option->name) : ""));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
+    check_named_model(words);
     throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
                                  other->name(), task.title()));
   }
@@ -147,23 +149,14 @@ void check_recordable(const Command& command, const Occurrence& occurrence) {
                                occurrence.read.typed, *wrong));
 }
 
-/// Returns a directory for timings; empty if there is no home directory.
-std::filesystem::path timings_directory(const char* name) {
-  try {
-    return data::cache_directory() / name;
-  } catch (const std::runtime_error&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task) {
   Arguments arguments;
   arguments.task = &task;
   arguments.run = tasks::default_run(task, command.bit);
-  arguments.run.engine.gemm.cache = timings_directory("gemm");
-  arguments.run.task.attention_cache = timings_directory("attention");
+  arguments.run.engine.gemm.cache = data::cache_folder("gemm");
+  arguments.run.task.attention_cache = data::cache_folder("attention");
   if (command.bit == doctor_command) arguments.collective_timeout = 60.0;
   return arguments;
 }
@@ -191,7 +184,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   std::vector<Occurrence> options;
   for (ReadOption& each : read.options) {
     const auto known = meanings.find(each.name);
-    if (known == meanings.end()) refuse_option(command, task, each.typed.substr(2));
+    if (known == meanings.end()) refuse_option(command, words, task, each.typed.substr(2));
     take_option(known->second, std::move(each), options, arguments.remarks);
   }
   if (!read.dashed.empty()) {

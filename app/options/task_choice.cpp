@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/model_names.hpp"
 
 #include <filesystem>
@@ -69,6 +70,13 @@ const tasks::TaskKind* kind_of_named_model(const std::string& model) {
 }
 
 }  // namespace
+
+void check_named_model(std::span<const std::string> words) {
+  const std::string model = typed_value_of(words, "model");
+  std::error_code unreadable;
+  if (!std::filesystem::is_directory(model, unreadable) || kind_of_named_model(model) != nullptr) return;
+  data::find_model_family(data::resolve_model(model, false));
+}
 
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words) {
   if (!command.task.empty()) {

@@ -15,5 +15,7 @@ const tasks::TaskKind& choose_task(const Command& command, std::span<const std::
 
 /// Returns --collective-timeout in seconds, as `words` give it, else the default. Never fails, in the same way.
 double collective_timeout_in(std::span<const std::string> words);
+/// Throws std::runtime_error if --model names a directory of a model family that no task serves.
+void check_named_model(std::span<const std::string> words);
 
 }  // namespace mylos::app

@@ -7,7 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "data/huggingface/config_reader.hpp"
-#include "data/huggingface/model_type.hpp"
+#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/pretrained.hpp"
 
 namespace mylos::data {
@@ -18,21 +18,6 @@ constexpr std::size_t most_tokens = std::size_t{1} << 24;
 constexpr std::size_t largest_width = std::size_t{1} << 17;
 constexpr std::size_t most_layers = 1024;
 constexpr std::size_t most_positions = std::size_t{1} << 20;
-
-/// The original releases have no model_type; their `architectures` identify them.
-void check_model_type(const ConfigReader& reader) {
-  if (const auto* type = reader.find("model_type")) {
-    if (*type == "bert") return;
-    fail(fmt::format("{}: model_type is {}; only \"bert\" is supported", reader.file(), json_value_text(*type)));
-  }
-  if (model_type_of(reader.json(), reader.file()) == "bert") return;
-  const auto* architectures = reader.find("architectures");
-  if (architectures != nullptr && !architectures->empty()) {
-    fail(fmt::format("{}: architectures is {}; only those of BERT are supported", reader.file(),
-                     json_value_text(*architectures)));
-  }
-  fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
-}
 
 void check_together(const BertConfig& config, const std::string& file) {
   ensure(config.hidden_size % config.num_attention_heads == 0,
@@ -47,7 +32,7 @@ void check_together(const BertConfig& config, const std::string& file) {
 
 BertConfig parse_bert_config(const Json& json, const std::string& file) {
   const ConfigReader reader(json, file, "a BERT model");
-  check_model_type(reader);
+  check_model_type(reader, "bert");
   BertConfig config;
   reader.read_size("vocab_size", 1, most_tokens, config.vocab_size, true);
   reader.read_size("hidden_size", 1, largest_width, config.hidden_size, true);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "data/huggingface/config_reader.hpp"
+#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/pretrained.hpp"
 
 namespace mylos::data {
@@ -19,15 +20,6 @@ constexpr std::size_t largest_llama_head = 256;
 constexpr double largest_theta = 1e12, largest_factor = 1e6;
 
 constexpr const char* model_title = "a Llama";
-
-void check_is_llama(const ConfigReader& reader) {
-  const auto* type = reader.find("model_type");
-  if (type == nullptr) {
-    fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"llama\" if it is a Llama", reader.file()));
-  }
-  if (*type == "llama") return;
-  fail(fmt::format("{}: model_type is {}; only \"llama\" is supported", reader.file(), json_value_text(*type)));
-}
 
 RopeScaling::Type read_rope_type(const ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
@@ -164,7 +156,7 @@ OrderedJson token_json(const std::optional<std::size_t>& id) { return id ? Order
 
 LlamaConfig parse_llama_config(const Json& json, const std::string& file) {
   const ConfigReader reader(json, file, model_title);
-  check_is_llama(reader);
+  check_model_type(reader, "llama");
   LlamaConfig config;
   reader.read_size("vocab_size", 1, most_llama_tokens, config.vocab_size, true);
   reader.read_size("hidden_size", 1, widest_llama, config.hidden_size, true);

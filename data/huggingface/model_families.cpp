@@ -1,11 +1,13 @@
 #include "data/huggingface/model_families.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/base/error.hpp"
+#include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/bert_tensors.hpp"
@@ -59,14 +61,41 @@ constexpr std::array families{
     ModelFamily{
         "resnet", "a ResNet", {}, resnet_may_have, [](const path& file) { read_resnet_config(file); }, check_resnet}};
 
+/// Returns " (ViTForImageClassification)", the architecture that config.json names; empty if it names none.
+std::string architecture_text(const Json& config) {
+  Json named = config.value("architectures", Json());
+  if (named.is_array()) named = named.empty() ? Json() : named.front();
+  if (named.is_null()) named = config.value("architecture", Json());  // timm's
+  return named.is_string() ? fmt::format(" ({})", printable(named.get<std::string>())) : "";
+}
+
+[[noreturn]] void fail_unsupported(const Json& config, const std::string& file, std::string_view type) {
+  std::vector<std::string_view> types;
+  for (const ModelFamily& family : families) types.push_back(family.model_type);
+  fail(fmt::format("{}: model_type is \"{}\"{}; the supported model types are {}", file, printable(type),
+                   architecture_text(config), fmt::join(types, ", ")));
+}
+
 }  // namespace
 
 const ModelFamily& find_model_family(const path& directory) {
-  const std::string type = model_type_of(directory);
+  const path file = directory / "config.json";
+  const Json config = read_json(file);
+  const std::string type = model_type_of(config, file.string());
   const auto* const found = std::ranges::find(families, type, &ModelFamily::model_type);
   if (found != families.end()) return *found;
-  fail(fmt::format("{}: model_type is \"{}\"; only \"bert\", \"llama\" and \"resnet\" are supported",
-                   (directory / "config.json").string(), printable(type)));
+  fail_unsupported(config, file.string(), type);
+}
+
+void check_model_type(const ConfigReader& reader, std::string_view wanted) {
+  const std::string type = model_type_of(reader.json(), reader.file());
+  if (type == wanted) return;
+  const bool is_known = std::ranges::find(families, type, &ModelFamily::model_type) != families.end();
+  if (is_known) fail(fmt::format("{}: model_type is \"{}\", but \"{}\" is needed here", reader.file(), type, wanted));
+  if (!type.empty()) fail_unsupported(reader.json(), reader.file(), type);
+  fail(fmt::format("{}: no \"model_type\"{}; add \"model_type\": \"{}\" if it is {}", reader.file(),
+                   architecture_text(reader.json()), wanted,
+                   std::ranges::find(families, wanted, &ModelFamily::model_type)->model));
 }
 
 }  // namespace mylos::data

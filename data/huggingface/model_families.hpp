@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "data/huggingface/config_reader.hpp"
+
 /// The files that `mylos fetch` downloads for each model family.
 namespace mylos::data {
 
@@ -21,5 +23,9 @@ struct ModelFamily {
 /// Returns the family named in config.json of `directory`. Throws std::runtime_error with the file, its model_type and
 /// the supported families if there is no such family.
 const ModelFamily& find_model_family(const std::filesystem::path& directory);
+
+/// Throws std::runtime_error with the file, its model_type and architecture, and the supported families unless the
+/// configuration is of the family `wanted`.
+void check_model_type(const ConfigReader& reader, std::string_view wanted);
 
 }  // namespace mylos::data

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/config_reader.hpp"
+#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/resnet_shapes.hpp"
 
@@ -22,15 +23,6 @@ constexpr std::size_t most_image_channels = 3;
 constexpr std::size_t bottleneck_factor = 4;
 
 constexpr const char* resnet_title = "a ResNet";
-
-void check_is_resnet(const ConfigReader& reader) {
-  const auto* type = reader.find("model_type");
-  if (type == nullptr) {
-    fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"resnet\" if it is a ResNet", reader.file()));
-  }
-  if (*type == "resnet") return;
-  fail(fmt::format("{}: model_type is {}; only \"resnet\" is supported", reader.file(), json_value_text(*type)));
-}
 
 void read_sizes(const ConfigReader& reader, const char* key, std::size_t most, std::vector<std::size_t>& sizes) {
   const Json* list = reader.find(key);
@@ -141,7 +133,7 @@ std::vector<std::string> unnamed_labels(std::size_t count) {
 ResnetConfig parse_resnet_config(const Json& json, const std::string& file) {
   const ConfigReader reader(json, file, resnet_title);
   if (reader.find("model_type") == nullptr && reader.find("architecture") != nullptr) return parse_timm_config(reader);
-  check_is_resnet(reader);
+  check_model_type(reader, "resnet");
   ResnetConfig config;
   reader.read_size("num_channels", 1, most_image_channels, config.num_channels, false);
   reader.read_size("embedding_size", 1, widest_resnet, config.embedding_size, false);

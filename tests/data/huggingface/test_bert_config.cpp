@@ -94,15 +94,18 @@ TEST(BertConfig, AcceptsGeluByItsOtherNameAndOldFilesWithoutModelType) {
 }
 
 TEST(BertConfig, OtherModelsAreNamed) {
-  EXPECT_EQ(message_with("model_type", "roberta"), "F: model_type is \"roberta\"; only \"bert\" is supported");
-  EXPECT_EQ(message_with("model_type", 3), "F: model_type is 3; only \"bert\" is supported");
+  EXPECT_THAT(message_with("model_type", "roberta"),
+              ::testing::AllOf(::testing::StartsWith("F: model_type is \"roberta\""),
+                               ::testing::EndsWith("; the supported model types are bert, llama, resnet")));
+  EXPECT_EQ(message_with("model_type", "llama"), "F: model_type is \"llama\", but \"bert\" is needed here");
+  EXPECT_EQ(message_with("model_type", 3), "F: model_type = 3 is not a string");
   EXPECT_EQ(message_with("model_type", nullptr),
             "F: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model");
   Json json = small();
   json.erase("model_type");
   json["architectures"] = {"RobertaForMaskedLM"};
   EXPECT_EQ(error_of([&] { parse_text(json); }),
-            "F: architectures is [\"RobertaForMaskedLM\"]; only those of BERT are supported");
+            "F: no \"model_type\" (RobertaForMaskedLM); add \"model_type\": \"bert\" if it is a BERT model");
   for (const Json& none : {Json(nullptr), Json::array()}) {
     json["architectures"] = none;
     EXPECT_EQ(error_of([&] { parse_text(json); }),
