@@ -1,5 +1,7 @@
 #include "app/doctor/doctor_limits.hpp"
 
+#include "core/base/threads.hpp"
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -15,7 +17,7 @@ bool LimitedChecks::run(Findings& found, const char* name, const std::string& wh
                         std::function<Findings()> check) {
   const auto promise = std::make_shared<std::promise<Findings>>();
   std::future<Findings> result = promise->get_future();
-  std::thread([promise, name = std::string(name), check = std::move(check)] {
+  start_thread([promise, name = std::string(name), check = std::move(check)] {
     try {
       promise->set_value(check());
     } catch (const std::exception& error) {

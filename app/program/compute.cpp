@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/processors.hpp"
+#include "core/base/threads.hpp"
 #include "core/kernels/cuda/device_obstacle.hpp"
 #include "core/tool_fences.hpp"
 
@@ -24,6 +25,7 @@ Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device)
 }
 
 Kokkos::ScopeGuard start_kokkos(const Kokkos::InitializationSettings& settings) {
+  check_threads(static_cast<std::size_t>(settings.get_num_threads()) - 1);
   const UnfencedTools unfenced;
   return Kokkos::ScopeGuard(settings);
 }

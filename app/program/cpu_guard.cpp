@@ -1,15 +1,26 @@
 #include "app/program/cpu_features.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-/// Ends the program with one line if the CPU lacks instructions that it was compiled for, before any of them runs. This
-/// file is compiled for the oldest supported CPU.
+#include <cstdint>
+
+/// Ends the program with one line if the CPU lacks instructions that it was compiled for, before any of them runs, or
+/// if the address space is too small for its libraries, before they are initialised. This file is compiled for the
+/// oldest supported CPU.
 namespace mylos::app {
 namespace {
 
 void append(char* text, std::size_t size, std::size_t& length, const char* word) {
   while (*word != '\0' && length + 1 < size) text[length++] = *word++;
   text[length] = '\0';
+}
+
+void append(char* text, std::size_t size, std::size_t& length, std::uint64_t number) {
+  if (number >= 10) append(text, size, length, number / 10);
+  const char digit[] = {static_cast<char>('0' + number % 10), '\0'};
+  append(text, size, length, digit);
 }
 
 /// Priority 101 is the first available to programs, so this runs before the constructors of all other files.
@@ -26,6 +37,43 @@ __attribute__((constructor(101))) void refuse_other_cpus() {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, length);
   ::_exit(1);
 }
+
+// The address sanitizer is not initialised yet at this point, and needs more address space than any limit allows.
+#ifndef __SANITIZE_ADDRESS__
+/// Returns the address space of this process in bytes; 0 if unknown.
+std::uint64_t address_space() {
+  char text[32] = {};
+  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0 || ::read(file, text, sizeof text - 1) < 0) return 0;
+  ::close(file);
+  std::uint64_t pages = 0;
+  for (const char* digit = text; *digit >= '0' && *digit <= '9'; ++digit) {
+    pages = 10 * pages + static_cast<std::uint64_t>(*digit - '0');
+  }
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// OpenBLAS reserves 256 MiB when it is loaded, and tries for ever if it cannot have them.
+void refuse_small_address_space() {
+  constexpr std::uint64_t reserved_by_libraries = std::uint64_t{264} << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const std::uint64_t needed = address_space() + reserved_by_libraries;
+  if (limit.rlim_cur >= needed) return;
+  char message[256];
+  std::size_t length = 0;
+  append(message, sizeof message, length, "mylos: error: the address space is limited to ");
+  append(message, sizeof message, length, limit.rlim_cur >> 20);
+  append(message, sizeof message, length, " MiB (ulimit -v), but this program needs ");
+  append(message, sizeof message, length, (needed >> 20) + 1);
+  append(message, sizeof message, length, " MiB to start; raise the limit\n");
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, length);
+  ::_exit(1);
+}
+
+/// The loader calls these functions of a program before the constructors of its libraries.
+__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() = refuse_small_address_space;
+#endif
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "app/program/exit_codes.hpp"
 
 #include "core/base/standard_output.hpp"
+#include "core/base/threads.hpp"
 #include "core/base/usage_error.hpp"
 #include "train/engine/memory.hpp"
 
@@ -13,16 +14,6 @@
 #include <system_error>
 
 namespace mylos::app {
-namespace {
-
-/// Returns the message for a thread that the system refused to start, with its `reason`.
-std::string no_thread_text(const std::string& reason) {
-  return fmt::format("no thread could be started: {}{}; set OMP_NUM_THREADS to fewer, or see ulimit -u and ulimit -v",
-                     reason, train::address_space_note());
-}
-
-}  // namespace
-
 std::string out_of_memory_text(const std::string& wanted) {
   return fmt::format("out of memory{}{}{}; `mylos plan` shows how much a run needs", wanted.empty() ? "" : ": ", wanted,
                      train::address_space_note());
@@ -51,7 +42,7 @@ int report_exception(bool prints, const std::string& who) {
     return report(out_of_memory_text(), failure);
   } catch (const std::system_error& error) {
     const bool is_refused = error.code() == std::errc::resource_unavailable_try_again;  // the system refused a thread
-    return report(is_refused ? no_thread_text(error.what()) : error.what(), failure);
+    return report(is_refused ? no_thread_text() : error.what(), failure);
   } catch (const std::exception& error) {
     return report(translated_allocation_failure(error.what()).value_or(error.what()), failure);
   }

@@ -107,18 +107,15 @@ Processors allowed_processors() {
 }
 
 Processors available_processors() {
-  Processors available;
-  // Requests all processors in a separate thread: the kernel reduces the request to the control group's set, and the
-  // caller's own mask does not change.
-  std::thread([&available] {
-    const CpuSet all(CPU_ALLOC(available.size()));
-    if (all) {
-      CPU_ZERO_S(cpu_set_bytes, all.get());
-      for (std::size_t i = 0; i < available.size(); ++i) CPU_SET_S(i, cpu_set_bytes, all.get());
-      ::sched_setaffinity(0, cpu_set_bytes, all.get());
-    }
-    available = allowed_processors();
-  }).join();
+  const CpuSet own(CPU_ALLOC(Processors().size())), all(CPU_ALLOC(Processors().size()));
+  if (!own || !all || ::sched_getaffinity(0, cpu_set_bytes, own.get()) != 0) return allowed_processors();
+  // Requests all processors for the calling thread, and then its own again: the kernel reduces the request to the
+  // control group's set.
+  CPU_ZERO_S(cpu_set_bytes, all.get());
+  for (std::size_t i = 0; i < Processors().size(); ++i) CPU_SET_S(i, cpu_set_bytes, all.get());
+  ::sched_setaffinity(0, cpu_set_bytes, all.get());
+  const Processors available = allowed_processors();
+  ::sched_setaffinity(0, cpu_set_bytes, own.get());
   return available;
 }
 

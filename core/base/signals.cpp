@@ -1,8 +1,8 @@
 #include "core/base/signals.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/threads.hpp"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <type_traits>
 
@@ -91,7 +90,7 @@ void start_signal_thread() {
   ::pthread_attr_destroy(&attributes);
   if (error != 0) {
     ::pthread_sigmask(SIG_SETMASK, &inherited_mask, nullptr);
-    fail(fmt::format("cannot start a thread: {}", std::strerror(error)));
+    fail(no_thread_text());
   }
   has_thread = true;
 }

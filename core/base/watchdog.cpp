@@ -1,5 +1,7 @@
 #include "core/base/watchdog.hpp"
 
+#include "core/base/threads.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -7,9 +9,9 @@
 namespace mylos {
 
 Watchdog::Watchdog(double seconds, std::function<void()> late)
-    : thread_([this, seconds, late = std::move(late)] {
+    : thread_(start_thread([this, seconds, late = std::move(late)] {
         if (!ends_within(seconds)) late();
-      }) {}
+      })) {}
 
 /// Waits in slices. After a stop of the process the slice under way counts only once.
 bool Watchdog::ends_within(double seconds) {

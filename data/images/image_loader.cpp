@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/threads.hpp"
 
 namespace mylos::data {
 
@@ -12,7 +13,7 @@ ImageLoader::ImageLoader(const ImageSet& set, LoaderOptions options, Order order
     : set_(set), options_(options), order_(std::move(order)), ring_(options.ahead + 1) {
   require(options.threads > 0 && options.ahead > 0, "a loader has threads and batches ahead");
   try {
-    for (std::size_t i = 0; i < options.threads; ++i) threads_.emplace_back([this] { work(); });
+    for (std::size_t i = 0; i < options.threads; ++i) threads_.push_back(start_thread([this] { work(); }));
   } catch (...) {  // the process limit was reached: stop the threads that have started
     {
       const std::lock_guard lock(mutex_);

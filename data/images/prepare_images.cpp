@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include "core/base/crc32c.hpp"
@@ -45,7 +46,10 @@ std::vector<CheckedImage> check_images(const ImageSet& set, const PrepareOptions
     }
   };
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < options.threads; ++i) threads.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < options.threads; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // thread limit reached: continue with the existing threads
+  }
   work();
   threads.clear();
   return checked;

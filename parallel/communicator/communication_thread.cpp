@@ -1,5 +1,6 @@
 #include "parallel/communicator/communication_thread.hpp"
 
+#include "core/base/threads.hpp"
 #include "core/trace.hpp"
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
@@ -112,7 +113,7 @@ void QueuedOperation::finish(std::exception_ptr error) {
   finished_.notify_all();
 }
 
-CommunicationThread::CommunicationThread() : looked_(Clock::now()), thread_([this] { run(); }) {}
+CommunicationThread::CommunicationThread() : looked_(Clock::now()), thread_(start_thread([this] { run(); })) {}
 
 CommunicationThread::~CommunicationThread() {
   if (thread_.joinable()) abandon();

@@ -4,6 +4,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/threads.hpp"
 #include "core/kernels/openblas_kernels.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/communicator_choice.hpp"
@@ -127,13 +128,21 @@ std::size_t asked_threads() {
   return std::string_view(ExecutionSpace::name()) == "Serial" ? 1 : threads_from_environment();
 }
 
+/// Returns asked_threads(). Errors: std::runtime_error if these and those of MPI and communication cannot be started.
+std::size_t startable_threads() {
+  constexpr std::size_t others = 2;  // the progress thread of Open MPI, and CommunicationThread
+  const std::size_t threads = asked_threads();
+  check_threads(std::max<std::size_t>(threads, 1) - 1 + others);
+  return threads;
+}
+
 }  // namespace
 
 struct Launch::State {
   explicit State(std::chrono::duration<double> limit) : runtime(make_rank_runtime(limit)) {}
 
   /// Initialised before MPI starts: an error on this rank alone would leave the others waiting.
-  std::size_t threads = asked_threads();
+  std::size_t threads = startable_threads();
   std::vector<DeviceInfo> devices = usable_devices();
   std::size_t device = 0;
   std::unique_ptr<RankRuntime> runtime;

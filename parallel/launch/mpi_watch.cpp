@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -162,11 +163,14 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
 
 void MpiWatch::end_all(const std::vector<std::string>& lines) const {
   write_lines(lines);
-  std::thread([this] {
-    std::this_thread::sleep_for(abort_limit);
-    peers_.kill();
-    ::_exit(1);
-  }).detach();
+  try {
+    std::thread([this] {
+      std::this_thread::sleep_for(abort_limit);
+      peers_.kill();
+      ::_exit(1);
+    }).detach();
+  } catch (const std::system_error&) {  // thread limit reached: MPI_Abort then has no time limit
+  }
   MPI_Abort(MPI_COMM_WORLD, 1);
   ::_exit(1);
 }

@@ -120,6 +120,57 @@ TEST_F(BadInput, Configurations) {
   expect_refused(train(), "config.json");
 }
 
+TEST_F(BadInput, OtherModelFamilies) {
+  edit_config("model_type", "vit");
+  edit_config("architectures", json::array({"ViTForImageClassification"}));
+  const std::string line =
+      "config.json: model_type is \"vit\" (ViTForImageClassification); the supported model types are bert, llama, "
+      "resnet";
+  expect_refused(train(), line);
+  expect_refused(run_mylos({"train", "--model", model_, "--train", train_, "--output", run_, "--image-size", "32"}),
+                 line);
+}
+
+TEST_F(BadInput, AHeadOfAnotherTaskIsLeftOut) {
+  write_tiny_model(model_, {.has_head = false});
+  const data::SafetensorsFile file(model_ / "model.safetensors");
+  std::vector<std::vector<float>> values;
+  for (const data::TensorInfo& tensor : file.tensors()) values.push_back(file.read_float(tensor.name));
+  std::vector<data::NamedTensor> tensors;
+  for (const data::TensorInfo& tensor : file.tensors())
+    tensors.push_back({tensor.name, tensor.shape, values[tensors.size()]});
+  const std::vector<float> head(3, 0.5f);
+  tensors.push_back({"classifier.bias", {3}, head});
+  tensors.push_back({"score.weight", {3}, head});
+  data::write_safetensors(model_ / "classifier.safetensors", tensors);
+  fs::rename(model_ / "classifier.safetensors", model_ / "model.safetensors");
+  const ProgramRun run = train();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("tensors not used for question answering are ignored: "));
+  EXPECT_THAT(run.errors, HasSubstr("classifier.bias"));
+  fs::remove_all(run_);
+  const ProgramRun eval = run_mylos(
+      {"eval", "--model", model_, "--data", train_, "--output", run_, "--max-length", "60", "--doc-stride", "20"});
+  EXPECT_EQ(eval.exit_code, 1);
+  EXPECT_THAT(
+      eval.errors,
+      HasSubstr("has no qa_outputs.weight, but the head of another task (classifier.bias, score.weight): it was not "
+                "fine-tuned for this task; train it first"));
+}
+
+TEST_F(BadInput, WithoutACacheARunGoesOn) {
+  const EnvironmentVariable home("HOME", "");
+  for (const auto& [cache, why] : {std::pair{"", "neither XDG_CACHE_HOME nor HOME is set"},
+                                   std::pair{"/proc/cache", "/proc/cache/mylos cannot be written"}}) {
+    const EnvironmentVariable directory("XDG_CACHE_HOME", cache);
+    const ProgramRun run = train({"--overwrite"});
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    const std::string line = "warning: no cache, so kernels are timed in each run: ";
+    EXPECT_THAT(run.errors, HasSubstr(line + why));
+    EXPECT_EQ(run.errors.find(line), run.errors.rfind(line)) << "said once";
+  }
+}
+
 TEST_F(BadInput, ModelsThatAreNotThere) {
   expect_refused(train({"--model", "/no/such/model"}), "/no/such/model");
   expect_refused(train({"--model", "no-such-model"}), "no-such-model");

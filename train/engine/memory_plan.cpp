@@ -99,12 +99,14 @@ MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std:
     plan = plan_layout(workload, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
   }
   if (plan.total() > available) {
+    const bool is_small = gibibytes(plan.total()) < 1.0;
+    const auto amount = [&](std::size_t bytes) { return gibibytes(bytes) * (is_small ? 1024.0 : 1.0); };
     fail(
-        fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
-                    "{} {} {:.2f}), {:.2f} GiB are free{}; {}",
-                    gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
-                    gibibytes(plan.optimizer), work.count(plan.largest.rows), work.name,
-                    gibibytes(plan.activations + plan.scratch), gibibytes(available), address_space_note(),
+        fmt::format("memory: {:.2f} {} are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+                    "{} {} {:.2f}), {} are free{}; {}",
+                    amount(plan.total()), is_small ? "MiB" : "GiB", amount(plan.values),
+                    amount(plan.gradients + plan.exchange), amount(plan.optimizer), work.count(plan.largest.rows),
+                    work.name, amount(plan.activations + plan.scratch), bytes_text(available), address_space_note(),
                     memory_advice(workload, config, plan.layout.mode, steps, available, ranks)));
   }
   return plan;

@@ -4,6 +4,7 @@
 #include "core/base/error.hpp"
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"
+#include "core/base/threads.hpp"
 #include "train/monitor/gpu_record.hpp"
 
 #include <fmt/format.h>
@@ -203,7 +204,7 @@ GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlacement> place
     if (work->meters.empty()) {
       if (work->nvml.find(placements[rank].device) == nullptr) obstacle_ = "NVML does not show them to this process";
     } else {
-      work->thread = std::thread([work] { work->run(); });
+      work->thread = start_thread([work] { work->run(); });
       work_ = std::move(work);
     }
   } catch (const std::exception& error) {

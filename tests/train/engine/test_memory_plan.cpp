@@ -137,7 +137,7 @@ TEST(PlanMemory, SaysWhatDoesNotFitAndWhatToChange) {
   const ListedTask task({{1 << 20, 1 << 20}});
   EXPECT_EQ(tests::error_of([&] { plan_memory(task, {}, 1, 1 << 29); }),
             "memory: 1.00 GiB are needed (values 0.00, gradients 0.00, optimizer 0.00, activations of 1048576 tokens "
-            "1.00), 0.50 GiB are free; it fits with `max-length 524256`");
+            "1.00), 512.00 MiB are free; it fits with `max-length 524256`");
 }
 
 /// Returns the advice for a run with room for all its fixed memory and `rows` rows of activations.
