@@ -39,7 +39,7 @@ class DigitsOnRanks : public testing::Test {
     engine.read_momentum(state);
     train::TrainConfig config = recorded_.run.engine;
     config.output = directory;
-    train::RunCheckpoints checkpoints({*engine.ranks, engine.store, *engine.mode, *engine.optimizer}, config,
+    train::RunCheckpoints checkpoints({*engine.ranks, engine.store, *engine.mode, *engine.optimizer, task}, config,
                                       {.steps = config.steps, .steps_per_epoch = task.steps_per_epoch()});
     checkpoints.prepare("{}");
     return checkpoints.save({.steps = done}, train::BestModel(config.best_by, 0, {})).file;
