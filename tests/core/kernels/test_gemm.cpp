@@ -184,6 +184,7 @@ class SignalRain {
 
  private:
   std::atomic<bool> ends_ = false;
+  const bool is_ignored_ = std::signal(SIGUSR1, SIG_IGN) != SIG_ERR;  // the last one may come after the guard's end
   const SignalGuard guard_;
   std::thread thread_{[this] {
     while (!ends_) {

@@ -16,10 +16,11 @@ TEST(BertTensors, NamesAreTodays) {
 
 TEST(BertTensors, OtherHeadsAndBuffersAreIgnored) {
   const TensorNaming naming = bert_tensor_naming();
-  for (const auto* name : {"cls.predictions.bias", "bert.pooler.dense.bias", "bert.embeddings.position_ids"}) {
+  for (const auto* name : {"cls.predictions.bias", "bert.pooler.dense.bias", "bert.embeddings.position_ids",
+                           "classifier.weight", "score.weight"}) {
     EXPECT_TRUE(naming.is_ignored(name)) << name;
   }
-  for (const auto* name : {"qa_outputs.bias", "bert.encoder.layer.0.output.dense.bias", "classifier.weight"}) {
+  for (const auto* name : {"qa_outputs.bias", "bert.encoder.layer.0.output.dense.bias", "classifiers.weight"}) {
     EXPECT_FALSE(naming.is_ignored(name)) << name;
   }
 }

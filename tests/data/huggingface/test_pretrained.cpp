@@ -157,11 +157,11 @@ TEST(Pretrained, HeadsForOtherTasksAreIgnoredInOneLine) {
 
 TEST(Pretrained, ExtraTensorsAreNamed) {
   auto tensors = whole();
-  for (int i = 0; i < 10; ++i) tensors.add("classifier." + std::to_string(i), {1});
+  for (int i = 0; i < 10; ++i) tensors.add("adapter." + std::to_string(i), {1});
   const Loaded loaded(tensors);
   EXPECT_THAT(loaded.message,
-              HasSubstr(" have 10 tensors that a BERT of this config.json does not: classifier.0, classifier.1, "));
-  EXPECT_TRUE(loaded.message.ends_with("classifier.7 and 2 more"));
+              HasSubstr(" have 10 tensors that a BERT of this config.json does not: adapter.0, adapter.1, "));
+  EXPECT_TRUE(loaded.message.ends_with("adapter.7 and 2 more"));
   EXPECT_TRUE(loaded.values.empty());
 }
 

@@ -92,7 +92,8 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
   }
   EXPECT_THAT(message(R"({"weight_map":{"a":"../b"}})"), HasSubstr("index.json: \"a\" is in \"../b\", which"));
   EXPECT_THAT(message(R"({"weight_map":{"a":"absent.safetensors"}})"),
-              EndsWith("index.json: \"a\" is in absent.safetensors, which does not exist; fetch it"));
+              EndsWith("index.json: \"a\" is in absent.safetensors, which does not exist; if it was downloaded, the "
+                       "download is incomplete"));
   write_one(directory / "s.safetensors", "b");
   EXPECT_THAT(message(R"({"weight_map":{"a":"s.safetensors"}})"),
               EndsWith("index.json: \"a\" should be in s.safetensors, which has no such tensor"));
@@ -174,7 +175,7 @@ TEST(WeightFiles, AShardMayBeALink) {
   EXPECT_TRUE(WeightFiles(directory / "snapshot").entries().contains("a"));
   std::filesystem::remove(directory / "blobs/0123");
   EXPECT_THAT(error_of([&] { WeightFiles files(directory / "snapshot"); }),
-              HasSubstr("which does not exist; fetch it"));
+              HasSubstr("which does not exist; if it was downloaded, the download is incomplete"));
 }
 
 TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {

@@ -335,7 +335,7 @@ TEST_F(ClassDirectories, WhatIsWrongIsNamed) {
   std::filesystem::remove(directory_ / "ant/a.png");
   std::filesystem::create_symlink("nothing", directory_ / "ant/b.png");
   EXPECT_THAT(tests::error_of_file(directory_.path(), [&] { open()->decode(0); }),
-              HasSubstr("/ant/b.png: No such file or directory"));
+              HasSubstr("/ant/b.png is a link to nothing, which does not exist"));
 }
 
 TEST_F(ImageSetTest, AFileOfAnotherKindIsToldWhatIsExpected) {

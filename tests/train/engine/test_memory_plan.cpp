@@ -293,7 +293,7 @@ TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, 1 << 20, four_ranks); }),
               testing::EndsWith("; use a smaller model"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), {}, 1, 1 << 20, four_ranks); }),
-              HasSubstr("GiB are needed"));
+              HasSubstr("MiB are needed"));
 }
 
 TEST(PlanMemory, SaysHowManyRanksFit) {
