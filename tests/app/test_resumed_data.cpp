@@ -165,10 +165,12 @@ TEST_F(ResumedImages, CopiedOrPreparedAreTheSame) {
   expect_same_end(resume(copied));
   prepare(pictures_, prepared);
   expect_same_end(resume(prepared));
-  Words back = words(pictures_);  // the file has no times, so that its pictures are compared as they are read
-  back.insert(back.end(), {"--steps", "8", "--extend"});
+  const fs::path from_file = directory_ / "from-file";
+  ASSERT_EQ(train(from_file, words(prepared)).exit_code, 0);
   write_file(pictures_ / "cats/0.png", coloured_picture(0));
-  expect_refused(train(directory_ / "other", back), "cats/0.png has changed since the run first read it");
+  Words back = words(pictures_);  // the file has no times, so that its pictures are compared as they are read
+  back.insert(back.end(), {"--resume", from_file / "checkpoints/step-000002.h5"});
+  expect_refused(train(directory_ / "back", back), "cats/0.png has changed since the run first read it");
 }
 
 /// The size and the time of a file only tell whether to read it again at start.
