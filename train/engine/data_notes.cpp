@@ -23,8 +23,8 @@ void collect_notes(parallel::Communicator& ranks, const Task& task) {
 void save_notes(parallel::Communicator& ranks, const Task& task, const std::filesystem::path& directory) {
   for (DataNotes* const notes : task.data_notes()) {
     parallel::on_first_rank(ranks, [&] {
-      if (notes->is_saved) return;
       const std::filesystem::path file = directory / notes->file_name();
+      if (notes->is_saved && std::filesystem::exists(file)) return;
       remove_abandoned(file);
       write_text(file, notes->text());
       notes->is_saved = true;

@@ -91,7 +91,7 @@ class DataNotes {
   /// Compares the data with the notes, on the first rank. Errors: std::runtime_error if they differ.
   virtual void compare() = 0;
 
-  bool is_saved = false;  ///< on the first rank: the file holds text()
+  bool is_saved = false;  ///< on the first rank: the file that was last written holds text()
 };
 
 class Task : public SampleStream {
