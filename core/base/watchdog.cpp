@@ -15,11 +15,13 @@ Watchdog::Watchdog(double seconds, std::function<void()> late)
 
 /// Waits in slices. After a stop of the process the slice under way counts only once.
 bool Watchdog::ends_within(double seconds) {
-  constexpr double longest = 1.0;
+  using Seconds = std::chrono::duration<double>;
+  constexpr Seconds longest(1.0);
   std::unique_lock lock(mutex_);
-  for (double left = seconds; left > 0.0; left -= longest) {
-    const std::chrono::duration<double> slice(std::min(left, longest));
-    if (woken_.wait_for(lock, slice, [this] { return done_; })) return true;
+  Seconds left(seconds);
+  while (left > Seconds::zero()) {
+    if (woken_.wait_for(lock, std::min(left, longest), [this] { return done_; })) return true;
+    left -= longest;
   }
   return done_;
 }
