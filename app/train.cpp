@@ -153,7 +153,7 @@ void warn_without_lock(const std::filesystem::path& output, const train::OutputD
 void warn_without_cache(const TrainRank& rank) {
   if (!rank.is_first()) return;
   const std::string obstacle = data::cache_obstacle();
-  if (!obstacle.empty()) log_line(fmt::format("warning: no cache, so kernels are timed in each run: {}", obstacle));
+  if (!obstacle.empty()) log_line(fmt::format("warning: timings of kernels cannot be stored: {}", obstacle));
 }
 
 void say_banner(const TrainRank& rank, const Arguments& arguments, const PreparedRun& run) {

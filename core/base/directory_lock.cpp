@@ -14,16 +14,19 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace mylos {
 namespace {
 
-std::string content_of(int descriptor) {
+/// Returns nullopt if the file cannot be read.
+std::optional<std::string> content_of(int descriptor) {
   std::array<char, 512> text{};
   const auto length = uninterrupted([&] { return ::pread(descriptor, text.data(), text.size(), 0); });
-  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+  if (length < 0) return std::nullopt;
+  return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
 /// Returns the process named in the file's content, for messages.
@@ -76,10 +79,10 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
   const int code = lock(descriptor_);
   if (has_no_locks(code)) obstacle_ = std::strerror(code);
   if (code == 0 || has_no_locks(code)) {
-    signature_ = content_of(descriptor_);
+    signature_ = content_of(descriptor_).value_or("");
     return;
   }
-  const std::string holder = holder_in(content_of(descriptor_));
+  const std::string holder = holder_in(content_of(descriptor_).value_or(""));
   ::close(descriptor_);
   if (code != EWOULDBLOCK) {
     refuse(directory, fmt::format("cannot lock {}: {}; choose another directory", file_name, std::strerror(code)));
@@ -95,7 +98,7 @@ void DirectoryLock::sign() {
   // Write errors are ignored: they are reported elsewhere.
   [[maybe_unused]] const bool written =
       ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, text.data(), text.size(), 0) > 0;
-  signature_ = content_of(descriptor_);
+  signature_ = content_of(descriptor_).value_or("");
 }
 
 std::string DirectoryLock::loss() const {
@@ -106,12 +109,12 @@ std::string DirectoryLock::loss() const {
   if (found < 0) return {};
   struct stat own {
   }, other{};
-  const bool is_same = ::fstat(descriptor_, &own) == 0 && ::fstat(found, &other) == 0 && own.st_dev == other.st_dev &&
-                       own.st_ino == other.st_ino;
-  const std::string content = content_of(found);
+  const bool is_known = ::fstat(descriptor_, &own) == 0 && ::fstat(found, &other) == 0;
+  const bool is_same = own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+  const std::optional<std::string> content = content_of(found);
   ::close(found);
-  if (is_same && content == signature_) return {};
-  return fmt::format("{} belongs to {} now", file_.string(), holder_in(content));
+  if (!is_known || !content || (is_same && *content == signature_)) return {};
+  return fmt::format("{} belongs to {} now", file_.string(), holder_in(*content));
 }
 
 }  // namespace mylos

@@ -193,8 +193,8 @@ std::string vector_instructions() {
   std::istringstream words(line);
   const std::set<std::string> flags(std::istream_iterator<std::string>(words), {});
   std::string found;
-  for (const char* flag : {"avx", "fma", "avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-                           "amx_bf16", "amx_fp16", "asimd", "asimdhp", "sve", "sve2", "bf16", "svebf16"}) {
+  for (const char* flag : {"avx", "fma", "avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16",
+                           "asimd", "asimdhp", "sve", "sve2", "bf16", "svebf16"}) {
     if (!flags.contains(flag)) continue;
     if (!found.empty()) found += ' ';
     found += flag;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 
 namespace mylos {
@@ -33,25 +35,29 @@ std::string no_thread_text() {
   if (const auto space = limit_of(RLIMIT_AS)) {
     limits.push_back(fmt::format("ulimit -v allows {} of address space", bytes_text(*space)));
   }
-  if (limits.empty()) limits.emplace_back("a limit of the system or of this job (pids.max of its control group)");
+  limits.emplace_back("the job's control group may have a lower limit (pids.max)");
   return fmt::format("no thread could be started: {}; raise the limit, or set OMP_NUM_THREADS to fewer",
                      fmt::join(limits, ", "));
 }
 
 void check_threads(std::size_t count) {
   std::latch over(1);
-  std::vector<std::thread> threads;
-  const auto end = [&] {
-    over.count_down();
-    for (std::thread& thread : threads) thread.join();
+  std::vector<pthread_t> threads;
+  threads.reserve(count);
+  // These threads allocate nothing: the C library would keep an arena of addresses for each that does.
+  const auto wait = [](void* latch) -> void* {
+    static_cast<std::latch*>(latch)->wait();
+    return nullptr;
   };
-  try {
-    while (threads.size() < count) threads.push_back(start_thread([&] { over.wait(); }));
-  } catch (...) {
-    end();
-    throw;
+  int error = 0;
+  while (error == 0 && threads.size() < count) {
+    pthread_t thread{};
+    error = ::pthread_create(&thread, nullptr, wait, &over);
+    if (error == 0) threads.push_back(thread);
   }
-  end();
+  over.count_down();
+  for (const pthread_t thread : threads) ::pthread_join(thread, nullptr);
+  if (error != 0) fail(no_thread_text());
 }
 
 }  // namespace mylos

@@ -106,11 +106,17 @@ path resolve_name(const std::string& name, bool checks_sums) {
     }
     looked.push_back(cached.string());
   }
+  std::exception_ptr incomplete;
   for (const auto& repository : hub_repositories(name)) {
     const auto snapshot = hub_snapshot(repository);
-    if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
+    try {
+      if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
+    } catch (const std::runtime_error&) {  // another directory may have the whole model
+      incomplete = std::current_exception();
+    }
     looked.push_back(repository.string());
   }
+  if (incomplete) std::rethrow_exception(incomplete);
   fail(fmt::format("no model \"{}\": looked at {}; {}", name, fmt::join(looked, ", "), remedy_for(name)));
 }
 

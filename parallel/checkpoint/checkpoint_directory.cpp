@@ -126,7 +126,13 @@ std::optional<std::uint64_t> save_of(const fs::path& file) {
 bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
   if (entry.step <= step_of(named.filename().string())) return false;
   const std::optional<std::uint64_t> later = save_of(entry.file), latest = save_of(named);
-  return later && latest && *later >= *latest;
+  if (!later || !latest) return false;
+  if (*later != 0 || *latest != 0) return *later > *latest;
+  // Earlier versions did not number their saves.
+  std::error_code entry_unknown, latest_unknown;
+  const auto written = fs::last_write_time(entry.file, entry_unknown);
+  const auto latest_written = fs::last_write_time(entry.file.parent_path() / latest_name, latest_unknown);
+  return !entry_unknown && !latest_unknown && written > latest_written;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* d
   if (bytes == 0) return;
   MPI_Request& request = sent_.emplace_back(MPI_REQUEST_NULL);
   MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, group.rank_of(to), group.tag, group.ranks, &request));
-  count_sent(bytes);
+  if (is_counted_) count_sent(bytes);
 }
 
 void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {

@@ -28,7 +28,8 @@ MpiGroup make_mpi_group(MPI_Comm communicator);
 /// sent.
 class MpiMessages {
  public:
-  MpiMessages() = default;
+  /// `is_counted`: sent_bytes() includes these messages.
+  explicit MpiMessages(bool is_counted = true) : is_counted_(is_counted) {}
   /// Cancels messages under way, on the thread that calls MPI. After it their memory is not used any more, unless
   /// another rank has died while it was exchanging a long message.
   ~MpiMessages();
@@ -43,6 +44,7 @@ class MpiMessages {
   bool done();
 
  private:
+  bool is_counted_;
   std::vector<MPI_Request> sent_, received_;
 };
 

@@ -90,7 +90,7 @@ class Barrier final : public QueuedOperation {
  private:
   MpiGroup group_;
   std::size_t distance_ = 1;
-  std::optional<MpiMessages> messages_{std::in_place};
+  std::optional<MpiMessages> messages_{std::in_place, false};  // a barrier is no data
 };
 
 /// The event of an operation in a group of one: there is nothing to do except to wait for operations submitted before,

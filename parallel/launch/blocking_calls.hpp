@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace mylos::parallel {
@@ -24,13 +25,16 @@ class BlockingCalls {
   /// Makes a call and returns its result.
   template <class Call>
   auto run(const char* name, const Call& call) const {
-    const Watchdog watchdog(limit() + patience(), [this, name] { end(name); });
+    std::optional<Watchdog> watchdog;
+    try {
+      watchdog.emplace(limit(), [this, name] { end(name); });
+    } catch (const std::runtime_error&) {  // The system refuses a thread. The call may return all the same.
+    }
     return call();
   }
 
  private:
   double limit() const;
-  double patience() const;
   [[noreturn]] void end(const char* name) const;
 
   double limit_;

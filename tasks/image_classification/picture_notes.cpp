@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,6 +39,10 @@ void PictureNotes::restore(const std::string& text, const std::filesystem::path&
       fmt::format("{} is damaged; remove it to go on without comparing the pictures of --{}", file.string(), option_));
 }
 
+/// Pictures that are read again at start. If all have new times, because they were copied, the others are compared when
+/// they are next read.
+constexpr std::size_t most_read_again = 4096;
+
 /// Returns whether a picture is the one that was read before. Reads it if its file may have changed. Pictures whose
 /// file has no recorded time, such as those of a prepared file, are compared when they are next read.
 bool PictureNotes::is_same(std::size_t index) {
@@ -47,6 +51,7 @@ bool PictureNotes::is_same(std::size_t index) {
   if (const auto checksum = set_.checksum(index)) return set_.marks()->note(index, data::mark_of(*checksum));
   const std::filesystem::path file = set_.file(index);
   if (file.empty() || mark.stamp == 0 || mark.stamp == data::file_stamp(file)) return true;
+  if (read_again_++ >= most_read_again) return true;
   std::string bytes;
   return set_.marks()->note(index, data::read_marked(file, bytes));
 }
@@ -69,7 +74,10 @@ void PictureNotes::compare() {
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < threads_; ++i) threads.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < threads_; ++i) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // fewer threads will do
+    }
     work();
   }
   std::ranges::sort(differing);

@@ -3,6 +3,7 @@
 #include "data/images/image_set.hpp"
 #include "train/engine/task.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -36,6 +37,7 @@ class PictureNotes final : public train::DataNotes {
   std::filesystem::path path_;
   data::ImageSet& set_;
   std::size_t threads_;
+  std::atomic<std::size_t> read_again_ = 0;
 };
 
 }  // namespace mylos::tasks

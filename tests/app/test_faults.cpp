@@ -317,8 +317,8 @@ TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
                                   {"--steps", "1000", "--on-save-error", "continue"});
   if (!run) GTEST_SKIP() << "this user may not mount a file system";
   EXPECT_EQ(run->exit_code, 0) << run->errors;
-  EXPECT_THAT(run->errors,
-              ::testing::ContainsRegex("step [0-9]+: no checkpoint: .*/step-[0-9]+.h5.[0-9a-f]+.tmp: No space left on device"));
+  EXPECT_THAT(run->errors, ::testing::ContainsRegex(
+                               "step [0-9]+: no checkpoint: .*/step-[0-9]+.h5.[0-9a-f]+.tmp: No space left on device"));
   EXPECT_THAT(run->output, HasSubstr("step-001000.h5: "));
   EXPECT_THAT(run->output, HasSubstr("all checksums match"));
 }

@@ -54,6 +54,7 @@ struct CheckpointReport {
   std::string error = {};    ///< reason of a failed write, if the run continues without it
   std::string warning = {};  ///< failure after the checkpoint was complete; empty if there was none
   std::string loss = {};     ///< reason why `file` is not in the output directory, and the run ends
+  std::string changed = {};  ///< what has changed in the data, for which the run ends
 };
 
 /// The outcome of a run.

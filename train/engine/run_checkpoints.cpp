@@ -126,6 +126,7 @@ void RunCheckpoints::prepare(std::string description) {
   description_ = std::move(description);
   last_ = Clock::now();
   if (!enabled()) return;
+  absolute_output_ = fs::absolute(config_.output).lexically_normal();
   const CheckpointConfig& checkpoints = config_.checkpoints;
   // Without an interval, only a signal writes a checkpoint.
   const std::size_t kept = checkpoints.regular() ? checkpoints.keep : 0;
@@ -156,7 +157,11 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   CheckpointReport report{.step = progress.steps};
   parallel::SaveReport saved;
   ++saves_;
-  collect_notes(parts_.ranks, parts_.task);
+  try {
+    collect_notes(parts_.ranks, parts_.task);
+  } catch (const parallel::SharedError& error) {
+    report.changed = error.what();
+  }
   try {
     parallel::on_first_rank(parts_.ranks, check);
     saved = save_to(config_.output / parallel::checkpoints_name, progress, best, check);
@@ -192,7 +197,7 @@ std::string RunCheckpoints::output_loss() const {
 /// Creates a directory beside that of the run, with a name that no other run has.
 fs::path RunCheckpoints::make_directory_elsewhere() const {
   return parallel::on_first_rank(parts_.ranks, [this] {
-    const fs::path output = config_.output.has_filename() ? config_.output : config_.output.parent_path();
+    const fs::path output = absolute_output_.has_filename() ? absolute_output_ : absolute_output_.parent_path();
     fs::path directory = fmt::format("{}.lost-{}", output.string(), unique_key());
     fs::create_directories(directory);
     return directory;

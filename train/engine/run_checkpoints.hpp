@@ -100,8 +100,9 @@ class RunCheckpoints {
   const TrainConfig& config_;
   RunLength length_;
   std::string description_;
-  std::uint64_t saves_ = 0;          ///< number of the last save in the directory
-  std::optional<std::size_t> held_;  ///< steps of the last checkpoint written or resumed from
+  std::uint64_t saves_ = 0;                ///< number of the last save in the directory
+  std::optional<std::size_t> held_;        ///< steps of the last checkpoint written or resumed from
+  std::filesystem::path absolute_output_;  ///< stays valid if the working directory is removed
   bool is_elsewhere_ = false;
   Clock::time_point last_ = Clock::now();  ///< time of the last write, or of the start of the run
 };

@@ -321,7 +321,8 @@ CheckpointReport TrainingLoop::write_checkpoint() {
 void TrainingLoop::save() {
   const CheckpointReport report = write_checkpoint();
   state_.sent.since_last();
-  if (!report.loss.empty()) throw parallel::SharedError(report.loss + "; " + saved_text(report));
+  const std::string& reason = report.changed.empty() ? report.loss : report.changed;
+  if (!reason.empty()) throw parallel::SharedError(reason + "; " + saved_text(report));
   // The exit codes for signals promise a checkpoint.
   if (requested_.signal != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
   reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });

@@ -105,8 +105,6 @@ std::unique_ptr<AppendFile> open_record_file(const fs::path& run, const std::str
   return file;
 }
 
-;
-
 }  // namespace
 
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes) {

@@ -76,11 +76,7 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   lock_.emplace(path_);
   // A predecessor may have saved or finished while this process waited for its lock.
   start_ = decide_start(path_, rules);
-  if (start_.finished) {
-    lock_.reset();
-  } else {
-    lock_->sign();
-  }
+  if (start_.finished) lock_.reset();
 }
 
 std::optional<std::string> OutputDirectory::results() const {
@@ -108,6 +104,7 @@ void OutputDirectory::check_space(std::size_t bytes) const {
 void OutputDirectory::begin(OrderedJson run) {
   require(!finished(), "OutputDirectory::begin: a finished run is there");
   require(run.is_object(), "OutputDirectory::begin: run is not a JSON object");
+  lock_->sign();  // not earlier: without locks, a command that is refused would take the directory from a run
   run_ = std::move(run);
   run_[state_key] = {{"finished", false},
                      {slurm_job_key, rules_.job.empty() ? OrderedJson() : OrderedJson(rules_.job)}};

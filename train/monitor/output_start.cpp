@@ -177,13 +177,13 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
 }
 
 OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, const Contents& contents) {
-  const bool is_restarted = contents.restarted != Restarted::no;
+  const bool is_restarted = contents.restarted == Restarted::yes;
   if (!is_restarted && !rules.overwrite && names_own(path, rules))
     return {.goes_on = true, .checkpoint = named_checkpoint(rules)};
   fs::path latest = parallel::resolve_checkpoint(own_checkpoints(path));
   if (latest.empty()) return begin_without_checkpoint(path, rules, contents);
-  if (!is_restarted && rules.overwrite) return begin_anew(path, rules);
-  if (!is_restarted && !rules.resume) {
+  if (contents.restarted == Restarted::no && rules.overwrite) return begin_anew(path, rules);
+  if (!is_restarted && !rules.overwrite && !rules.resume) {
     refuse_output(path, fmt::format("contains an unfinished run; {} continues it, {} starts over",
                                     setting("resume", "auto"), setting("overwrite")));
   }

@@ -100,9 +100,10 @@ using StoppedAtTheEnd = StoppedInMpi;
 
 TEST_P(StoppedBeforeTheEnd, EndsTheProgramWithOneLine) {
   const std::string errors = errors_of("not at all");
-  EXPECT_THAT(errors, ContainsRegex(fmt::format("mylos: error: rank 0: {} has not returned for 7 s: another rank has "
-                                                "not reached it, .*; a longer `collective-timeout` would wait\n",
-                                                GetParam())));
+  EXPECT_THAT(errors,
+              ContainsRegex(fmt::format("mylos: error: rank 0: {} has not returned for [0-9]+ s: another rank has "
+                                        "not reached it, .*; a longer `collective-timeout` would wait\n",
+                                        GetParam())));
   EXPECT_THAT(errors, Not(ContainsRegex("mylos: error: .*\n.*mylos: error: "))) << "one line names them";
   EXPECT_NE(exit_code_, 0);
 }
@@ -130,9 +131,10 @@ TEST_F(FailingRanks, ARankThatStopsBeforeASplitIsNamed) {
 /// All ranks have come to their end before, so nothing is lost.
 TEST_P(StoppedAtTheEnd, LeavesTheExitCodeAndTheResults) {
   const std::string errors = errors_with_codes("results", 1);
-  EXPECT_THAT(errors, ContainsRegex(fmt::format("mylos: rank 0: {} has not returned for 7 s: all ranks have completed "
-                                                "their work, so this one ends with exit code 85\n",
-                                                GetParam())));
+  EXPECT_THAT(errors,
+              ContainsRegex(fmt::format("mylos: rank 0: {} has not returned for [0-9]+ s: all ranks have completed "
+                                        "their work, so this one ends with exit code 85\n",
+                                        GetParam())));
   EXPECT_THAT(errors, Not(HasSubstr("mylos: error")));
   EXPECT_EQ(codes_, "85\n");
   EXPECT_THAT(output_, HasSubstr("the results\n"));

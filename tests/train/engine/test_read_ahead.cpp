@@ -1,14 +1,21 @@
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
+#include "tests/small_models/span_task.hpp"
+#include "tests/support/temporary.hpp"
 #include "train/engine/trainer.hpp"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace mylos::train {
 namespace {
 
+using ::testing::ElementsAre;
 using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;  // steps and samples
 
 /// A task that records the batches announced to it, and those requested later.
@@ -62,6 +69,45 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
     EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");
     EXPECT_GE(task.assembled_.size(), 8u);
   }
+}
+
+/// Records launches and reports in order.
+class Order final : public Reporter {
+ public:
+  void launch(std::size_t step) override { calls.push_back(fmt::format("launch {}", step)); }
+  void step(const StepReport& report) override { calls.push_back(fmt::format("step {}", report.step)); }
+  void evaluation(const EvaluationReport& report) override {
+    calls.push_back(fmt::format("evaluation {}", report.step));
+  }
+  void checkpoint(const CheckpointReport& report) override {
+    calls.push_back(fmt::format("checkpoint {}", report.step));
+  }
+  std::vector<std::string> calls;
+};
+
+TEST(ReadAhead, AStepIsLaunchedBeforeTheOneBeforeIsReported) {
+  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+  const tests::TemporaryDirectory directory;
+  TrainConfig config;
+  config.output = directory / "run";
+  config.steps = 5;
+  config.schedule = nn::ScheduleKind::constant;
+  config.gemm.provider = gemm_providers().front();
+  config.evaluate_every = 3;
+  config.checkpoints.every_steps = 4;
+  const auto calls = [&config] {
+    small_models::SpanTask task(small_models::uneven_spans());
+    Order order;
+    Trainer(config, task).run({&order});
+    return order.calls;
+  };
+  EXPECT_THAT(calls(),
+              ElementsAre("launch 1", "launch 2", "step 1", "launch 3", "step 2", "step 3", "evaluation 3", "launch 4",
+                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
+  config.waits_for_each_step = true;
+  EXPECT_THAT(calls(),
+              ElementsAre("launch 1", "step 1", "launch 2", "step 2", "launch 3", "step 3", "evaluation 3", "launch 4",
+                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
 }
 
 }  // namespace

@@ -35,7 +35,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -343,39 +342,6 @@ TEST_F(TrainingLoop, AnOutputDirectoryThatIsLostIsLeftAlone) {
       }
     }
   }
-}
-
-/// Records launches and reports in order.
-class Order final : public train::Reporter {
- public:
-  void launch(std::size_t step) override { calls.push_back(fmt::format("launch {}", step)); }
-  void step(const train::StepReport& report) override { calls.push_back(fmt::format("step {}", report.step)); }
-  void evaluation(const train::EvaluationReport& report) override {
-    calls.push_back(fmt::format("evaluation {}", report.step));
-  }
-  void checkpoint(const train::CheckpointReport& report) override {
-    calls.push_back(fmt::format("checkpoint {}", report.step));
-  }
-  std::vector<std::string> calls;
-};
-
-TEST_F(TrainingLoop, AStepIsLaunchedBeforeTheOneBeforeIsReported) {
-  config_.steps = 5;
-  config_.evaluate_on_start = false;
-  config_.checkpoints.every_steps = 4;
-  const auto calls = [this] {
-    SpanTask task(spans_);
-    Order order;
-    train::Trainer(config_, task).run({&order});
-    return order.calls;
-  };
-  EXPECT_THAT(calls(),
-              ElementsAre("launch 1", "launch 2", "step 1", "launch 3", "step 2", "step 3", "evaluation 3", "launch 4",
-                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
-  config_.waits_for_each_step = true;
-  EXPECT_THAT(calls(),
-              ElementsAre("launch 1", "step 1", "launch 2", "step 2", "launch 3", "step 3", "evaluation 3", "launch 4",
-                          "step 4", "checkpoint 4", "launch 5", "step 5", "checkpoint 5", "evaluation 5"));
 }
 
 /// A step makes the first batch of the next one.
