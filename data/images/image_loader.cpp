@@ -9,7 +9,7 @@
 
 namespace mylos::data {
 
-ImageLoader::ImageLoader(const ImageSet& set, LoaderOptions options, Order order)
+ImageLoader::ImageLoader(const ImageSet& set, const LoaderOptions& options, Order order)
     : set_(set), options_(options), order_(std::move(order)), ring_(options.ahead + 1) {
   require(options.threads > 0 && options.ahead > 0, "a loader has threads and batches ahead");
   try {

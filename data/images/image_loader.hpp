@@ -55,7 +55,7 @@ class ImageLoader {
   using Order = std::function<std::optional<ImageRequest>(std::uint64_t number)>;
 
   /// `set` must outlive the loader.
-  ImageLoader(const ImageSet& set, LoaderOptions options, Order order);
+  ImageLoader(const ImageSet& set, const LoaderOptions& options, Order order);
   /// Stops the threads after each has finished its current image.
   ~ImageLoader();
   ImageLoader(const ImageLoader&) = delete;

@@ -289,7 +289,7 @@ def check_pip(root):
 
 def check_limits(root):
     """Checks that no limit of a test is about speed: a wait in seconds, or a limit below the one that only ends what hangs."""
-    waits = re.compile(r"\bTIMEOUT\s+(\d+)|\btimeout=(\d+)|now\(\) \+ (?:std::chrono::)?(?:seconds|minutes)\((\d+)\)")
+    waits = re.compile(r"\bTIMEOUT\s+(\d+)|(?<!-)\btimeout=(\d+)|now\(\) \+ (?:std::chrono::)?(?:seconds|minutes)\((\d+)\)")
     files = [path for folder in ("cmake", "tests") for path in (root / folder).rglob("*") if path.suffix in {".cmake", ".cpp", ".hpp", ".py", ".txt"}]
     for path in sorted(files):
         text = path.read_text(errors="replace")

@@ -72,7 +72,7 @@ TEST_F(TaskChoice, ACommandOfOneTaskHasNoChoice) {
 /// Needed before MPI starts, and options are parsed only after that.
 TEST(CollectiveTimeout, IsFoundInWordsThatAreNotParsedYet) {
   EXPECT_EQ(collective_timeout_in(Words{"--mode", "sharded", "--collective_timeout", "3s"}), 3.0);
-  EXPECT_EQ(collective_timeout_in(Words{"--ddp-timeout=1.5m", "--unknown"}), 90.0);
+  EXPECT_EQ(collective_timeout_in(Words{"--ddp-timeout=90", "--unknown"}), 90.0);
   EXPECT_EQ(collective_timeout_in(Words{}), 600.0);
   EXPECT_EQ(collective_timeout_in(Words{"--collective-timeout", "soon"}), 600.0) << "the parser says what is wrong";
 }

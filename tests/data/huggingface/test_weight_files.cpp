@@ -92,8 +92,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
   }
   EXPECT_THAT(message(R"({"weight_map":{"a":"../b"}})"), HasSubstr("index.json: \"a\" is in \"../b\", which"));
   EXPECT_THAT(message(R"({"weight_map":{"a":"absent.safetensors"}})"),
-              EndsWith("index.json: \"a\" is in absent.safetensors, which does not exist; if it was downloaded, the "
-                       "download is incomplete"));
+              EndsWith("index.json: \"a\" is in absent.safetensors, which does not exist; fetch it"));
   write_one(directory / "s.safetensors", "b");
   EXPECT_THAT(message(R"({"weight_map":{"a":"s.safetensors"}})"),
               EndsWith("index.json: \"a\" should be in s.safetensors, which has no such tensor"));

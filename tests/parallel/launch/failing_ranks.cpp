@@ -72,7 +72,10 @@ void fail_as(const std::string& how, Communicator& world) {
 
 void run(const std::string& how, const std::string& directory, const std::vector<std::size_t>& failing) {
   std::ofstream(fmt::format("{}/{}", directory, launched_rank(process_environment))) << ::getpid() << '\n';
-  Launch launch(std::chrono::milliseconds(how == "files-hang" || how == "files-work" ? 1000 : 2000));
+  // A rank that is gone is noticed long before the limit.
+  const bool is_gone = how == "exit" || how.ends_with("kill");
+  const std::chrono::seconds limit(is_gone ? 600 : how == "files-hang" || how == "files-work" ? 1 : 2);
+  Launch launch{std::chrono::duration<double>(limit)};
   Communicator& world = launch.world();
   const bool last = world.rank() + 1 == world.size();
   const bool fails = failing.empty() ? last : std::ranges::find(failing, world.rank()) != failing.end();
