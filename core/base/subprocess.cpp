@@ -79,9 +79,7 @@ pid_t start(const std::vector<std::string>& arguments, const Input& input, const
   ::posix_spawn_file_actions_adddup2(&files, input.descriptor(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&files, output.write_end(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&files, errors.write_end(), STDERR_FILENO);
-  const pid_t process = spawn_process(arguments, files);
-  ::posix_spawn_file_actions_destroy(&files);
-  return process;
+  return spawn_process(arguments, files);
 }
 
 /// Appends the bytes that can be read now; returns false at the end.
@@ -128,7 +126,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, std::string
   return result;
 }
 
-pid_t spawn_process(const std::vector<std::string>& arguments, const posix_spawn_file_actions_t& files) {
+pid_t spawn_process(const std::vector<std::string>& arguments, posix_spawn_file_actions_t& files) {
   std::vector<char*> pointers;
   for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
@@ -141,6 +139,7 @@ pid_t spawn_process(const std::vector<std::string>& arguments, const posix_spawn
   pid_t process = 0;
   const int code = ::posix_spawnp(&process, pointers[0], &files, &attributes, pointers.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
   if (code != 0) fail(fmt::format("{} cannot be run: {}", arguments[0], std::strerror(code)));
   return process;
 }

@@ -23,8 +23,8 @@ struct ProcessResult {
 ProcessResult run_process(const std::vector<std::string>& arguments, std::string_view input = {});
 
 /// Starts arguments[0], found in PATH, with these arguments and file actions, and with the signals blocked that were
-/// blocked when this program started. Errors: as above.
-pid_t spawn_process(const std::vector<std::string>& arguments, const posix_spawn_file_actions_t& files);
+/// blocked when this program started. Destroys `files`. Errors: as above.
+pid_t spawn_process(const std::vector<std::string>& arguments, posix_spawn_file_actions_t& files);
 
 /// Returns the last non-blank line of `text`; empty if there is none.
 std::string last_line(const std::string& text);

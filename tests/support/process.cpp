@@ -46,9 +46,7 @@ pid_t spawn(const std::vector<std::string>& words, const std::filesystem::path& 
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), writing, 0600);
   ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), writing, 0600);
-  const pid_t process = spawn_process(words, files);
-  ::posix_spawn_file_actions_destroy(&files);
-  return process;
+  return spawn_process(words, files);
 }
 
 }  // namespace
