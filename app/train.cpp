@@ -48,7 +48,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 /// Returns the bytes of best/, last/ and the copy that replaces one of them; parameters are written as float.
 std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
 
-/// Reports GPUs that nobody uses, and ranks whose processors round differently. Errors: std::runtime_error if
+/// Reports unused GPUs, and ranks whose processors round differently. Errors: std::runtime_error if
 /// --deterministic cannot hold.
 void look_at_launch(const TrainRank& rank, const train::TrainConfig& engine) {
   const std::vector<parallel::RankPlacement>& placements = rank.launch.placements();

@@ -10,7 +10,7 @@
 
 namespace mylos::data {
 
-/// What is known about an image from reading it.
+/// Facts about an image, taken when it is read.
 struct ImageMark {
   std::uint32_t checksum = 0;        ///< CRC-32C of its encoded bytes, 1 if that is 0; 0: unknown
   std::uint32_t stamp : 31 = 0;      ///< hash of size and time of its file; 0: unknown

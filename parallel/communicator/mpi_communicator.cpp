@@ -27,7 +27,7 @@ std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
 /// Returns true if a group of one has nothing to move, because the result is already in place.
 bool is_in_place(const Buffer& from, const Buffer& to) { return from.count == 0 || from.data == to.data; }
 
-/// What a rank tells the others before a split.
+/// The facts that ranks exchange before a split.
 struct Member {
   std::uint64_t color, key;
   std::uint64_t rank;  ///< in the MPI communicator
