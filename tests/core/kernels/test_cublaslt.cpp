@@ -50,15 +50,17 @@ class CublasLt : public ::testing::Test {
   ExecutionSpace space_;
 };
 
-/// A product with an epilogue: of a forward pass, and of a weight gradient.
+/// A product with an epilogue: of a forward pass, and of a weight gradient. Results keep their addresses from call to
+/// call, because the provider chooses algorithms by the operands' alignment.
 struct Products {
   Values a = random_values(m * k, 1), b = random_values(n * k, 2), bias = random_values(n, 3);
   Matrix<float> left = device_matrix<float>(a, m, k), right = device_matrix<float>(b, n, k);
   Vector<float> added = device_vector<float>(bias);
+  Matrix<float> pre{"test::pre", m, n}, c{"test::c", m, n}, gradient{"test::gradient", k, k};
+  Vector<float> sums{"test::sums", k}, workspace{"test::workspace", column_sum_workspace(n, k)};
 
   /// Returns c (M, N) = a b^T + bias, and its GELU if `kind` is bias_gelu.
   Values forward(const ExecutionSpace& space, const Gemm& gemm, EpilogueKind kind) const {
-    const Matrix<float> pre("test::pre", m, n), c("test::c", m, n);
     gemm.operator()<float, float>(space, Transpose::no, left, Transpose::yes, right, 0.0f, c,
                                   Epilogue<float>{kind, added, pre});
     return host_values(c);
@@ -75,9 +77,7 @@ struct Products {
 
   /// Returns the column sums of b, which the gradient of a weight from b and b sums too.
   Values column_sums(const ExecutionSpace& space, const Gemm& gemm) const {
-    const Matrix<float> c("test::c", k, k);
-    const Vector<float> sums("test::sums", k), workspace("test::workspace", column_sum_workspace(n, k));
-    gemm.multiply_and_sum<float>(space, right, right, 0.0f, c, sums, workspace);
+    gemm.multiply_and_sum<float>(space, right, right, 0.0f, gradient, sums, workspace);
     return host_values(sums);
   }
   Values expected_sums() const {
