@@ -3,6 +3,7 @@
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
+#include "app/program/task_on_ranks.hpp"
 #include "app/run_commands.hpp"
 #include "app/runs/evaluation_directory.hpp"
 #include "core/base/standard_output.hpp"
@@ -45,6 +46,7 @@ int run_eval(const Arguments& configured) {
   const ComputeScope compute;  // before the task, whose model depends on the device
   const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_line);
   check_precision(engine.precision, engine.gemm.tf32);
+  choose_attention(*parallel::make_self_communicator(), arguments.run, *task, log_line);
   train::Evaluator evaluator(*task, engine.precision, engine.gemm);
   const train::Metrics metrics = evaluator.evaluate();
   results.begin(record_of(arguments));

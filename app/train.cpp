@@ -190,7 +190,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   if (output.directory() != nullptr) arguments.run.engine.lock = output.directory()->lock();
   PreparedRun run = prepare_run(rank, arguments, output.start().checkpoint);
   say_banner(rank, arguments, run);
-  const nlohmann::ordered_json description = run_json(arguments, *run.task, run.trainer, rank.launch);
+  const nlohmann::ordered_json description = run_json(arguments, *run.task, run.trainer, rank.launch, run.attention);
   const std::string changed_layout = changed_layout_line(run.resumed, description);
   if (rank.is_first() && !changed_layout.empty()) log_line(changed_layout);
   output.use([&](train::OutputDirectory& directory) {

@@ -111,8 +111,8 @@ void BatchRunner::load_task() {
   });
   // Each row starts again, so notices that were already logged are not repeated.
   task_ = make_task(world_, *arguments_.task, arguments_.run, [this](const std::string& line) {
-    if (said_.insert(line).second) say(line);
-  });
+            if (said_.insert(line).second) say(line);
+          }).task;
 }
 
 /// Returns the bytes that every rank may use, taking --memory into account; the same on every rank.

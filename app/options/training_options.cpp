@@ -106,8 +106,7 @@ Option attention_option() {
             train_command | plan_command | eval_command | ask_command | bench_command,
             "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later, "
             "half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those that "
-            "passed validation on this kind of GPU (tensor-cores on 9.0), measured when a run starts if there are "
-            "several, and cached; else portable"),
+            "agree with portable on this device when the run starts, by times that are cached if there are several"),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}},
       [](auto& a) -> auto& { return a.run.task.attention; }, find_attention_kernel,
       [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });

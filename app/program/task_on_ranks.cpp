@@ -8,11 +8,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace mylos::app {
 
-std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
-                                       const tasks::RunConfig& run, const Notice& notice) {
+TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind, const tasks::RunConfig& run,
+                      const Notice& notice) {
   std::unique_ptr<tasks::Task> task;
   on_all_ranks_with_copies(ranks, [&] {
     const parallel::FileWork loading;
@@ -23,17 +24,18 @@ std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const task
       ranks, [&](ByteWriter& bytes) { task->write_data(bytes); },
       [&](ByteReader& bytes) { task->receive_data(bytes); });
   if (!remark.empty()) notice(remark);
-  choose_attention(ranks, run, *task, notice);
-  return task;
+  train::AttentionSelection attention = choose_attention(ranks, run, *task, notice);
+  return {std::move(task), std::move(attention)};
 }
 
-void choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run, tasks::Task& task,
-                      const Notice& notice) {
+train::AttentionSelection choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run,
+                                           tasks::Task& task, const Notice& notice) {
   const std::optional<train::AttentionRequest> request = tasks::attention_request(run, task, ranks.size());
-  if (!request) return;
-  const train::AttentionSelection selection = train::select_attention(ranks, *request, notice);
+  if (!request) return {};
+  train::AttentionSelection selection = train::select_attention(ranks, *request, notice);
   if (selection.kernel != task.attention()->shape.kernel) task.set_attention(selection.kernel);
-  if (const std::string line = tasks::attention_line(selection); !line.empty()) notice(line);
+  if (const std::string line = tasks::attention_line(selection); !line.empty() && !request->asked) notice(line);
+  return selection;
 }
 
 }  // namespace mylos::app

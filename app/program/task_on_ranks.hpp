@@ -2,10 +2,17 @@
 
 #include "parallel/communicator/communicator.hpp"
 #include "tasks/interface/task_kind.hpp"
+#include "train/engine/attention_selection.hpp"
 
 #include <memory>
 
 namespace mylos::app {
+
+/// A task, and what its attention kernel was selected by.
+struct TaskOnRanks {
+  std::unique_ptr<tasks::Task> task;
+  train::AttentionSelection attention;
+};
 
 /// Makes the same task on all ranks, which must pass the same `run`. Only the first rank reads and tokenizes the data
 /// files, and sends the samples to the other ranks, which hold large arrays once a node (parallel::broadcast_values);
@@ -13,13 +20,14 @@ namespace mylos::app {
 /// model, directories of data and indexes for all ranks. `notice` also gets a line about nodes whose ranks cannot share
 /// memory, and about the attention kernel (choose_attention). Collective. Errors: those of TaskKind::make, thrown by
 /// every rank (see on_all_ranks_with_copies). Messages about data that the first rank reads name no rank.
-std::unique_ptr<tasks::Task> make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind,
-                                       const tasks::RunConfig& run, const Notice& notice);
-
-/// Chooses the attention kernel of a run that trains, the same on all ranks (tasks::attention_request), and makes the
-/// model of `task` with it. The task must have its data. `notice` gets a line that names the kernel, unless it is
-/// portable. Collective. Errors: those of train::select_attention.
-void choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run, tasks::Task& task,
+TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind, const tasks::RunConfig& run,
                       const Notice& notice);
+
+/// Proves and chooses the attention kernel of a run, the same on all ranks (tasks::attention_request), and makes the
+/// model of `task` with it. The task of a run that trains must have its data. `notice` gets a line that names the
+/// kernel, unless it is portable or asked for. Returns the default if the model has no attention. Collective. Errors:
+/// those of train::select_attention.
+train::AttentionSelection choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run,
+                                           tasks::Task& task, const Notice& notice);
 
 }  // namespace mylos::app

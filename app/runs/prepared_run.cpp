@@ -67,11 +67,11 @@ std::vector<parallel::NamedValue> described_data(const tasks::Task& task) {
   return values;
 }
 
-std::unique_ptr<tasks::Task> load_task(const TrainRank& rank, const Arguments& arguments) {
+TaskOnRanks load_task(const TrainRank& rank, const Arguments& arguments) {
   parallel::expect_equal_on_all_ranks(rank.ranks, described_run(arguments));
-  std::unique_ptr<tasks::Task> task = make_task(rank.ranks, *arguments.task, arguments.run, rank.notice());
-  parallel::expect_equal_on_all_ranks(rank.ranks, described_data(*task));
-  return task;
+  TaskOnRanks loaded = make_task(rank.ranks, *arguments.task, arguments.run, rank.notice());
+  parallel::expect_equal_on_all_ranks(rank.ranks, described_data(*loaded.task));
+  return loaded;
 }
 
 /// Drops the recorded layout if it is from another kind of device, whose memory differs.
@@ -104,8 +104,8 @@ Notice TrainRank::notice() const {
 PreparedRun prepare_run(const TrainRank& rank, Arguments& arguments, const std::filesystem::path& checkpoint) {
   RecordedRun recorded;
   if (!checkpoint.empty()) recorded = take_up(rank, arguments, checkpoint);
-  std::unique_ptr<tasks::Task> loaded = load_task(rank, arguments);
-  tasks::Task& task = *loaded;
+  TaskOnRanks loaded = load_task(rank, arguments);
+  tasks::Task& task = *loaded.task;
   train::TrainConfig& engine = arguments.run.engine;
   drop_foreign_layout(engine.recorded_layout);
   const std::size_t free_memory = train::available_memory();
@@ -113,7 +113,8 @@ PreparedRun prepare_run(const TrainRank& rank, Arguments& arguments, const std::
     on_all_ranks(rank.ranks, [&] { check_resumed_data(recorded.run, checkpoint, task.data_checksums()); });
   }
   if (recorded.extended_from) check_extension(rank, *recorded.extended_from, train::total_steps(engine, task));
-  return {.task = std::move(loaded),
+  return {.task = std::move(loaded.task),
+          .attention = std::move(loaded.attention.proofs),
           .resumed = std::move(recorded.run),
           .free_memory = free_memory,
           .trainer{engine, task, train::ranks_of(rank.launch)}};

@@ -2,6 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "core/base/notice.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tasks/interface/task.hpp"
 #include "train/engine/trainer.hpp"
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 /// Prepares a run of `mylos train` on each of its ranks.
 namespace mylos::app {
@@ -33,8 +35,9 @@ struct TrainRank {
 /// A run before its first step.
 struct PreparedRun {
   std::unique_ptr<tasks::Task> task;
-  nlohmann::ordered_json resumed;  ///< run.json of the resumed run; null in a new run
-  std::size_t free_memory;         ///< bytes that were free before the trainer allocated its memory
+  std::vector<AttentionProof> attention;  ///< of kernels on the devices of the ranks
+  nlohmann::ordered_json resumed;         ///< run.json of the resumed run; null in a new run
+  std::size_t free_memory;                ///< bytes that were free before the trainer allocated its memory
   train::Trainer trainer;
 };
 

@@ -6,6 +6,7 @@
 #include "app/program/build_info.hpp"
 #include "core/base/processors.hpp"
 #include "core/device.hpp"
+#include "train/engine/attention_selection.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/run_bounds.hpp"
 #include "train/monitor/run_record.hpp"
@@ -92,7 +93,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
 std::string checksum_text(const tasks::DataChecksum& data) { return tasks::checksum_text(data.checksum); }
 
 nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
-                                parallel::Launch& launch) {
+                                parallel::Launch& launch, const std::vector<AttentionProof>& attention) {
   const train::RankLayout& layout = trainer.plan().layout;
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
   run[program_key] = program_json();
@@ -116,6 +117,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
                        {"shard-size", layout.shards},
                        {"writers", trainer.checkpoint_writers()}};
   run[resolved_key].update(task.resolved());
+  if (!attention.empty()) run[resolved_key]["attention-agreement"] = train::to_json(attention);
   if (const train::Evaluation* const evaluation = task.evaluation()) {
     run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());
   }

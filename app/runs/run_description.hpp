@@ -1,12 +1,15 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tasks/interface/task.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/monitor/run_banner.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <vector>
 
 /// Describes a run for its banner and for run.json.
 namespace mylos::app {
@@ -20,6 +23,6 @@ std::string checksum_text(const tasks::DataChecksum& data);
 
 /// Returns run.json: every setting, the program that writes it, and the values chosen for options not given.
 nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
-                                parallel::Launch& launch);
+                                parallel::Launch& launch, const std::vector<AttentionProof>& attention);
 
 }  // namespace mylos::app

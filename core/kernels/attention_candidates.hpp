@@ -2,8 +2,6 @@
 
 #include "core/kernels/attention.hpp"
 
-#include <array>
-#include <span>
 #include <vector>
 
 /// The attention kernels that a run can use if none is asked for.
@@ -17,23 +15,13 @@ struct AttentionUse {
   bool deterministic = false;  ///< the run needs the same bits each time
 };
 
-/// A kernel with which scripts/validate-gpu has passed on a kind of GPU.
-struct ValidatedAttention {
-  AttentionKernel kernel = AttentionKernel::tensor_cores;
-  int capability = 0;  ///< compute capability: 90 is 9.0
-};
-
-/// The validations in bench/results: losses with the kernel agreed with those of a CPU. The portable kernel needs none.
-inline constexpr std::array validated_attention = {ValidatedAttention{AttentionKernel::tensor_cores, 90}};
-
-/// Returns the kernels that can be used on a device of compute capability `capability` (0 on a host): those that have
-/// been validated there, that this build and machine can run, and that meet the requirements. The portable kernel is
-/// always the last; before it come those of GPUs, first the one that gives the same bits in each run.
-std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, int capability,
-                                                  std::span<const ValidatedAttention> validated = validated_attention);
+/// Returns the kernels that can be used on a device of compute capability `capability` (0 on a host): those that this
+/// build and machine can run, and that meet the requirements. A run proves them on its device before it uses them
+/// (attention_proof.hpp). The portable kernel is always the last; before it come those of GPUs, first the one that
+/// gives the same bits in each run.
+std::vector<AttentionKernel> attention_candidates(const AttentionUse& use, int capability);
 /// The same in a build for that device, with every library.
-std::vector<AttentionKernel> planned_attention_candidates(
-    const AttentionUse& use, int capability, std::span<const ValidatedAttention> validated = validated_attention);
+std::vector<AttentionKernel> planned_attention_candidates(const AttentionUse& use, int capability);
 
 /// Returns `candidates` without the portable kernel if there are others: on a GPU it is 60 to 100 times as slow, so
 /// that it need not be timed.

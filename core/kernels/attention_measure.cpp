@@ -4,14 +4,13 @@
 #include "core/base/median.hpp"
 #include "core/base/shared_library.hpp"
 #include "core/element_type.hpp"
+#include "core/kernels/packed_attention.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 namespace mylos {
@@ -24,58 +23,35 @@ constexpr std::size_t passes_per_timing = runs_on_host ? 1 : 4;
 /// repeatable.
 constexpr double least_share = 0.97;
 
-std::size_t count_rows(const TimedAttention& attention) {
-  return std::accumulate(attention.lengths.begin(), attention.lengths.end(), std::size_t{0});
-}
-
-/// Memory whose bytes give a value of about 0.01 in float and bfloat16, and of about 1 in half.
+/// Fills a matrix with bytes that give a value of about 0.01 in float and bfloat16, and of about 1 in half.
 template <class T>
-Matrix<T> constant_matrix(const ExecutionSpace& space, std::size_t rows, std::size_t columns) {
-  const Matrix<T> matrix(Kokkos::view_alloc("mylos::Attention::measure", Kokkos::WithoutInitializing), rows, columns);
+void fill_bytes(const ExecutionSpace& space, const Matrix<T>& matrix) {
   const Vector<std::byte> bytes(reinterpret_cast<std::byte*>(matrix.data()), matrix.size() * sizeof(T));
   Kokkos::deep_copy(space, bytes, std::byte{0x3c});
-  return matrix;
 }
 
-/// The arrays of both passes.
+/// Passes over arrays of constant values.
 template <class T>
 class AttentionBench {
  public:
   AttentionBench(const ExecutionSpace& space, const TimedAttention& attention)
-      : space_(space), shape_(attention.shape) {
-    const std::size_t samples = attention.lengths.size(), rows = count_rows(attention);
-    std::vector<std::size_t> starts(samples + 1, 0);
-    std::partial_sum(attention.lengths.begin(), attention.lengths.end(), starts.begin() + 1);
-    const Vector<std::size_t> device_starts("mylos::Attention::measure", samples + 1);
-    Kokkos::deep_copy(device_starts, HostVector<std::size_t>(starts.data(), samples + 1));
-    const Vector<std::uint32_t> ids("mylos::Attention::measure", samples);
-    sequences_ = {device_starts, ids, *std::ranges::max_element(attention.lengths)};
-    qkv_ = constant_matrix<T>(space, rows, shape_.columns());
-    dqkv_ = constant_matrix<T>(space, rows, shape_.columns());
-    out_ = constant_matrix<T>(space, rows, shape_.heads * shape_.head_size);
-    dout_ = constant_matrix<T>(space, rows, shape_.heads * shape_.head_size);
-    log_sum_exp_ = constant_matrix<float>(space, shape_.heads, rows);
-    row_sums_ = constant_matrix<float>(space, shape_.heads, rows);
+      : space_(space), arrays_("mylos::Attention::measure", attention.shape, attention.lengths) {
+    for (const Matrix<T>& matrix : {arrays_.qkv, arrays_.dqkv, arrays_.out, arrays_.dout}) fill_bytes(space, matrix);
+    for (const Matrix<float>& matrix : {arrays_.log_sum_exp, arrays_.row_sums}) fill_bytes(space, matrix);
   }
 
   double seconds(AttentionKernel kernel) {
-    shape_.kernel = kernel;
+    arrays_.shape.kernel = kernel;
     LaunchTime begin, end;
     begin.set(space_);
-    for (std::size_t pass = 0; pass < passes_per_timing; ++pass) {
-      attention_forward<T>(space_, shape_, sequences_, {}, qkv_, out_, log_sum_exp_);
-      attention_backward<T>(space_, shape_, sequences_, {}, qkv_, out_, log_sum_exp_, dout_, dqkv_, row_sums_);
-    }
+    for (std::size_t pass = 0; pass < passes_per_timing; ++pass) arrays_.compute(space_);
     end.set(space_);
     return end.seconds_since(begin) / static_cast<double>(passes_per_timing);
   }
 
  private:
   const ExecutionSpace& space_;
-  AttentionShape shape_;
-  PackedSequences sequences_;
-  Matrix<T> qkv_, dqkv_, out_, dout_;
-  Matrix<float> log_sum_exp_, row_sums_;
+  PackedAttention<T> arrays_;
 };
 
 }  // namespace

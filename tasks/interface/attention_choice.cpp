@@ -12,10 +12,7 @@ namespace {
 
 /// Fails if the run cannot use the kernel that it asks for: because of `obstacle` unless that is empty, or dropout.
 void check_chosen(AttentionKernel kernel, const AttentionUse& use, const std::string& obstacle) {
-  if (!obstacle.empty()) {
-    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(kernel), obstacle,
-                     to_string(AttentionKernel::portable)));
-  }
+  if (!obstacle.empty()) fail(train::attention_error(kernel, obstacle));
   if (use.dropout > 0.0 && !has_dropout(kernel)) {
     fail(fmt::format(
         "--attention {}: it has no dropout, and that of this run is {:g}; use --dropout 0, or leave --attention out",
@@ -30,27 +27,26 @@ int capability_in_use() {
 
 }  // namespace
 
-AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use, const Notice& notice) {
-  if (configured.attention == AttentionKernel::portable) return AttentionKernel::portable;
-  const int capability = capability_in_use();
-  if (configured.attention) {
+AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use) {
+  if (!configured.attention) return attention_candidates(use, capability_in_use()).front();
+  if (*configured.attention != AttentionKernel::portable) {
     check_chosen(*configured.attention, use,
-                 attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability));
-    return *configured.attention;
+                 attention_obstacle(*configured.attention, use.precision, use.shape.head_size, capability_in_use()));
   }
-  const AttentionKernel first = attention_candidates(use, capability).front();
-  const std::string line = attention_line({first});
-  if (notice && configured.train.empty() && !line.empty()) notice(line);
-  return first;
+  return *configured.attention;
 }
 
 std::optional<train::AttentionRequest> attention_request(const RunConfig& run, const Task& task, std::size_t ranks) {
   const std::optional<AttentionUse> use = task.attention();
-  if (!use || run.task.attention || run.task.train.empty()) return std::nullopt;
+  if (!use) return std::nullopt;
+  const bool trains = !run.task.train.empty();
   return train::AttentionRequest{
-      .candidates = attention_candidates(*use, capability_in_use()),
+      .candidates =
+          run.task.attention ? std::vector{*run.task.attention} : attention_candidates(*use, capability_in_use()),
+      .asked = run.task.attention.has_value(),
+      .prove = [use = *use](AttentionKernel kernel) { return prove_attention(ExecutionSpace(), kernel, use); },
       .recorded = run.task.recorded_attention,
-      .deterministic = use->deterministic,
+      .deterministic = use->deterministic || !trains,  // not timed
       .timed =
           [use, ranks, &run, &task] {
             return TimedAttention{use->shape, use->precision, train::first_lengths(task, run.engine, ranks)};

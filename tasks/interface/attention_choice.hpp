@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/base/notice.hpp"
 #include "core/kernels/attention_candidates.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/task.hpp"
@@ -10,18 +9,19 @@
 #include <optional>
 #include <string>
 
-/// The attention kernel of a run: the one of --attention, otherwise one of the candidates of the device in use.
+/// The attention kernel of a run: the one of --attention, otherwise one of the candidates of the device in use. Either
+/// is proven on that device.
 namespace mylos::tasks {
 
-/// Returns the kernel that a task's model is made with: the one of --attention, otherwise the first candidate, without
-/// timing. If the run does not train, a notice names it unless it is portable; one that trains may take another kernel
-/// (attention_request). Kokkos must be initialized. Errors: std::runtime_error if the build, the device or the model's
-/// heads do not support the kernel, or the kernel has no dropout.
-AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use, const Notice& notice);
+/// Returns the kernel that a task's model is made with: the one of --attention, otherwise the first candidate. The
+/// program proves it before it computes, and may take another one (attention_request). Kokkos must be initialized.
+/// Errors: std::runtime_error if the build, the device or the model's heads do not support the kernel, or the kernel
+/// has no dropout.
+AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use);
 
 /// Returns what the kernel of a run on so many ranks is selected from (train::select_attention), for calling
-/// Task::set_attention; nullopt if the run does not train, if --attention names a kernel, or if the model has no
-/// attention. `run` and `task` must outlive it.
+/// Task::set_attention; nullopt if the model has no attention. A run that does not train takes the first candidate
+/// that is proven. `run` and `task` must outlive it.
 std::optional<train::AttentionRequest> attention_request(const RunConfig& run, const Task& task, std::size_t ranks);
 
 /// Returns the line that names a kernel that no option asked for, with the times that it was selected by; empty for the

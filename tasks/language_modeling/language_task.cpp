@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the model's shape with the attention kernel that it is made with.
-nn::LlamaShape shape_of(const RunConfig& run, const data::LlamaConfig& config, const Notice& notice) {
+nn::LlamaShape shape_of(const RunConfig& run, const data::LlamaConfig& config) {
   nn::LlamaShape shape = llama_shape_of(config);
-  shape.attention = attention_kernel(run.task, llama_attention(shape, run.engine), notice);
+  shape.attention = attention_kernel(run.task, llama_attention(shape, run.engine));
   return shape;
 }
 
@@ -50,7 +50,7 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       pretrained_(configured_.model),
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
-      shape_(shape_of(run, llama_, notice_)),
+      shape_(shape_of(run, llama_)),
       attention_(llama_attention(shape_, run.engine)),
       model_(nn::make_llama(shape_, run.engine.precision)) {
   require(

@@ -33,9 +33,9 @@ AttentionUse attention_of(const RunConfig& run, const nn::BertShape& shape) {
 }
 
 /// Returns the model's shape with the attention kernel that it is made with.
-nn::BertShape shape_of(const RunConfig& run, const data::BertConfig& bert, const Notice& notice) {
+nn::BertShape shape_of(const RunConfig& run, const data::BertConfig& bert) {
   nn::BertShape shape = bert_shape(bert, run.task.dropout);
-  shape.attention = attention_kernel(run.task, attention_of(run, shape), notice);
+  shape.attention = attention_kernel(run.task, attention_of(run, shape));
   return shape;
 }
 
@@ -58,7 +58,7 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       bert_(data::read_bert_config(pretrained_)),
       switches_(data::read_tokenizer_options(configured_.model)),
       tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
-      shape_(shape_of(run, bert_, notice_)),
+      shape_(shape_of(run, bert_)),
       attention_(attention_of(run, shape_)),
       model_(nn::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, bert_);

@@ -25,10 +25,11 @@ std::size_t workspace(const Words& more) {
   return json::parse(run.output)["modes"][0]["memory"]["workspace"].get<std::size_t>();
 }
 
-/// Attention on tensor cores, which is the default on the second kind, needs no scratch.
+/// Attention on tensor cores, of which those of a V100 do not take bfloat16, needs no scratch.
 TEST(PlannedAttention, IsThatOfTheGpu) {
   const std::size_t on_tensor_cores = workspace({"h100", "--precision", "bfloat16"});
-  EXPECT_GT(workspace({"a100-40", "--precision", "bfloat16"}), on_tensor_cores);
+  EXPECT_EQ(workspace({"a100-40", "--precision", "bfloat16"}), on_tensor_cores);
+  EXPECT_GT(workspace({"v100-32", "--precision", "bfloat16"}), on_tensor_cores);
   EXPECT_GT(workspace({"h100", "--precision", "float"}), on_tensor_cores);
 }
 
@@ -36,7 +37,7 @@ TEST(PlannedAttention, IsTheKernelThatIsAskedFor) {
   const auto with = [](const char* kernel) {
     return workspace({"h100", "--precision", "bfloat16", "--dropout", "0", "--attention", kernel});
   };
-  EXPECT_EQ(with("auto"), with("tensor-cores"));
+  EXPECT_EQ(with("auto"), with("cudnn")) << "a run may take it, and it needs the most memory";
   EXPECT_GT(with("cudnn"), with("tensor-cores")) << "it sums the gradient of queries in float";
   EXPECT_GT(with("portable"), with("tensor-cores"));
   EXPECT_THAT(run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--precision", "bfloat16", "--dropout", "0",

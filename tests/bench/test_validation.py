@@ -64,18 +64,6 @@ class Defaults(unittest.TestCase):
         says = f"nccl_is_validated = {'true' if passed_on_a_gpu('nccl') else 'false'};"
         self.assertIn(says, text, "parallel/launch/communicator_choice.hpp does not say what bench/results shows")
 
-    def check_attention(self, kernel, found):
-        """Checks that --attention auto may take a kernel where its losses agreed, and nowhere else."""
-        file = "core/kernels/attention_candidates.hpp"
-        validated = re.findall(rf"ValidatedAttention{{AttentionKernel::{kernel}, (\d+)}}", (ROOT / file).read_text(encoding="utf-8"))
-        self.assertEqual(sorted(map(int, validated)), found, f"{file} does not say what bench/results shows")
-
-    def test_tensor_cores_are_candidates_where_their_losses_agreed(self):
-        self.check_attention("tensor_cores", passed_on_a_gpu("agreement", among="with tensor-cores", own_kernels=True))
-
-    def test_cudnn_is_a_candidate_where_its_losses_agreed(self):
-        self.check_attention("cudnn", passed_on_a_gpu("agreement by cudnn", among="with cudnn"))
-
     def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)

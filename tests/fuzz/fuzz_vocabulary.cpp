@@ -1,6 +1,8 @@
-// vocab.txt: every token of an accepted vocabulary is found under its id.
+// vocab.txt: every token of an accepted vocabulary is found under its id, and blank lines are not found.
 
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "data/tokenizer/vocabulary.hpp"
 #include "tests/fuzz/inputs.hpp"
@@ -11,7 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const auto vocabulary = mylos::data::Vocabulary::load(memory.path());
     for (std::size_t i = 0; i < vocabulary.size(); ++i) {
       const auto id = static_cast<mylos::data::TokenId>(i);
-      mylos::tests::expect(vocabulary.find(vocabulary.token(id)) == id, "a token is found under its id");
+      const bool is_blank = vocabulary.token(id).find_first_not_of(" \t\r\v\f") == std::string::npos;
+      const std::optional<mylos::data::TokenId> found = vocabulary.find(vocabulary.token(id));
+      mylos::tests::expect(is_blank ? !found : found == id, "a token is found under its id, and a blank line is not");
     }
   } catch (const std::runtime_error&) {  // how bad input is rejected
   }

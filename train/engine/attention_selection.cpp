@@ -74,6 +74,35 @@ std::vector<AttentionKernel> agreed_candidates(parallel::Communicator& ranks,
   return kernels;
 }
 
+/// Proves a kernel on all ranks. Returns the proof with a fault, of the first rank that has one, or the one with the
+/// largest difference; the same on every rank.
+AttentionProof agreed_proof(parallel::Communicator& ranks, AttentionKernel kernel, const AttentionRequest& request) {
+  const AttentionProof mine = request.prove(kernel);
+  const std::vector<std::string> faults = parallel::gather(ranks, mine.fault);
+  const std::vector<double> shares = parallel::gather(ranks, std::span<const double>(&mine.share, 1));
+  const auto at_fault = std::ranges::find_if(faults, [](const std::string& fault) { return !fault.empty(); });
+  if (at_fault == faults.end()) return {.kernel = kernel, .share = *std::ranges::max_element(shares)};
+  const bool all_say_so = std::ranges::count(faults, *at_fault) == static_cast<std::ptrdiff_t>(faults.size());
+  const std::string where = all_say_so ? "" : fmt::format(" (rank {})", at_fault - faults.begin());
+  return {.kernel = kernel, .fault = *at_fault + where};
+}
+
+/// Proves the candidates, and removes those that do not agree.
+std::vector<AttentionProof> prove_candidates(parallel::Communicator& ranks, const AttentionRequest& request,
+                                             const Notice& notice, std::vector<AttentionKernel>& candidates) {
+  std::vector<AttentionProof> proofs;
+  for (const AttentionKernel kernel : candidates) {
+    if (kernel != AttentionKernel::portable) proofs.push_back(agreed_proof(ranks, kernel, request));
+  }
+  for (const AttentionProof& proof : proofs) {
+    if (proof.agrees()) continue;
+    if (request.asked) fail(attention_error(proof.kernel, proof.fault));
+    notice(fmt::format("attention: {} is left out: {}", to_string(proof.kernel), proof.fault));
+    std::erase(candidates, proof.kernel);
+  }
+  return proofs;
+}
+
 /// Returns the times of `kernels` from the cache or, if it lacks one, from a measurement.
 AttentionSeconds known_seconds(std::span<const AttentionKernel> kernels, const AttentionRequest& request,
                                const Notice& notice, const AttentionMeasure& measure) {
@@ -154,16 +183,34 @@ AttentionSeconds measure_on_device(std::span<const AttentionKernel> kernels, con
   return measure_attention(ExecutionSpace(), kernels, attention, notice);
 }
 
+std::string attention_error(AttentionKernel kernel, const std::string& reason) {
+  return fmt::format("--attention {}: {}; use --attention {}", to_string(kernel), reason,
+                     to_string(AttentionKernel::portable));
+}
+
+OrderedJson to_json(const std::vector<AttentionProof>& proofs) {
+  OrderedJson object = OrderedJson::object();
+  for (const AttentionProof& proof : proofs) {
+    object[std::string(to_string(proof.kernel))] = proof.agrees() ? OrderedJson(proof.share) : OrderedJson(proof.fault);
+  }
+  return object;
+}
+
 AttentionSelection select_attention(parallel::Communicator& ranks, const AttentionRequest& request,
                                     const Notice& notice, const AttentionMeasure& measure) {
-  const std::vector<AttentionKernel> kernels = fast_attention(agreed_candidates(ranks, request.candidates));
+  std::vector<AttentionKernel> kernels = agreed_candidates(ranks, request.candidates);
+  AttentionSelection selection{.proofs = prove_candidates(ranks, request, notice, kernels)};
+  kernels = fast_attention(std::move(kernels));
   ensure(!kernels.empty(), "attention: the ranks have no kernel in common");
-  if (request.recorded && std::ranges::find(kernels, *request.recorded) != kernels.end()) return {*request.recorded};
-  if (kernels.size() == 1 || request.deterministic) return {kernels.front()};
-  return parallel::on_first_rank(ranks, [&]() -> AttentionSelection {
-    const AttentionSeconds seconds = known_seconds(kernels, request, notice, measure);
-    return {fastest_attention(kernels, seconds), seconds};
-  });
+  selection.kernel = kernels.front();
+  if (request.recorded && std::ranges::find(kernels, *request.recorded) != kernels.end()) {
+    selection.kernel = *request.recorded;
+  } else if (kernels.size() > 1 && !request.deterministic) {
+    selection.seconds =
+        parallel::on_first_rank(ranks, [&] { return known_seconds(kernels, request, notice, measure); });
+    selection.kernel = fastest_attention(kernels, selection.seconds);
+  }
+  return selection;
 }
 
 std::vector<std::size_t> first_lengths(const SampleStream& stream, const TrainConfig& config, std::size_t ranks) {

@@ -3,6 +3,7 @@
 #include "core/base/notice.hpp"
 #include "core/kernels/attention_candidates.hpp"
 #include "core/kernels/attention_measure.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "parallel/communicator/communicator.hpp"
 #include "train/engine/sample_stream.hpp"
 #include "train/engine/timing_cache.hpp"
@@ -18,11 +19,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
-/// Selects the attention kernel of a run that trains and asks for none: the recorded one, the only candidate, or the
-/// fastest according to the cache or a measurement.
+/// Selects the attention kernel of a run that trains, from the candidates that are proven on the device of every rank:
+/// the one that is asked for, the recorded one, the only one, or the fastest according to the cache or a measurement.
 namespace mylos::train {
 
 /// The properties by which timings are remembered.
@@ -66,6 +66,9 @@ class AttentionCache {
 /// What the kernel is selected from.
 struct AttentionRequest {
   std::vector<AttentionKernel> candidates = {};  ///< of this rank (core/kernels/attention_candidates.hpp)
+  bool asked = false;                            ///< --attention names the only candidate
+  /// Compares a candidate with the portable kernel on this rank's device; not called for that one.
+  std::function<AttentionProof(AttentionKernel)> prove = {};
   std::optional<AttentionKernel> recorded = {};  ///< in the run that this one repeats
   bool deterministic = false;                    ///< does not depend on timings
   std::function<TimedAttention()> timed = {};    ///< the attention that is timed; called if there is a choice
@@ -75,11 +78,16 @@ struct AttentionRequest {
 struct AttentionSelection {
   AttentionKernel kernel = AttentionKernel::portable;
   AttentionSeconds seconds = {};  ///< of the kernels that it was selected from; empty if it was not selected by timing
+  std::vector<AttentionProof> proofs = {};  ///< of the candidates, each that of the rank with the largest difference
 };
-inline auto members(AttentionSelection& selection) {
-  auto& [kernel, seconds] = selection;  // does not compile if a member is missing
-  return std::tie(kernel, seconds);
-}
+
+/// Returns {"tensor-cores": 0.21, "cudnn": "out has 3 elements that are not numbers"}: the largest difference from the
+/// portable kernel as a fraction of what is allowed, or why a kernel was left out. Empty if no kernel was proven.
+nlohmann::ordered_json to_json(const std::vector<AttentionProof>& proofs);
+
+/// Returns the error of a kernel that is asked for and cannot be used: "--attention cudnn: REASON; use --attention
+/// portable".
+std::string attention_error(AttentionKernel kernel, const std::string& reason);
 
 /// Times kernels, as measure_attention does on ExecutionSpace().
 using AttentionMeasure =
@@ -87,10 +95,12 @@ using AttentionMeasure =
 AttentionSeconds measure_on_device(std::span<const AttentionKernel> kernels, const TimedAttention& attention,
                                    const Notice& notice);
 
-/// Selects the same kernel on all ranks, from those that are candidates on each of them, without the portable one if
-/// there are others. Takes the recorded kernel if it is among them, the first one in deterministic runs, and otherwise
-/// the fastest. Only the first rank times, and it reads and writes the cache. Times of a measurement that left out a
-/// kernel are not cached. `notice` gets the lines of `measure`. Collective.
+/// Selects the same kernel on all ranks, from those that are candidates on each of them and agree with the portable one
+/// on each device, without the portable one if there are others. Takes the recorded kernel if it is among them, the
+/// first one in deterministic runs, and otherwise the fastest. All ranks prove; only the first one times, and it reads
+/// and writes the cache. Times of a measurement that left out a kernel are not cached. `notice` gets a line for each
+/// kernel that is left out, and those of `measure`. Collective. Errors: std::runtime_error on every rank if the kernel
+/// that is asked for does not agree.
 AttentionSelection select_attention(parallel::Communicator& ranks, const AttentionRequest& request,
                                     const Notice& notice, const AttentionMeasure& measure = measure_on_device);
 

@@ -1,6 +1,7 @@
 #include "app/program/task_on_ranks.hpp"
 
 #include "core/base/error.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,12 +67,11 @@ TEST_F(ChooseAttention, MakesTheModelWithTheKernelThatTheRanksHave) {
   EXPECT_THAT(notices_, testing::IsEmpty()) << "the portable kernel is not worth a line";
 }
 
-TEST_F(ChooseAttention, KeepsTheKernelThatIsAskedForAndThatOfARunThatDoesNotTrain) {
+TEST_F(ChooseAttention, EndsARunWhoseKernelFailsOnThisDevice) {
   run_.task.attention = AttentionKernel::cudnn;
-  EXPECT_EQ(chosen(AttentionKernel::cudnn), AttentionKernel::cudnn);
-  run_.task.attention.reset();
-  run_.task.train.clear();
-  EXPECT_EQ(chosen(AttentionKernel::cudnn), AttentionKernel::cudnn);
+  EXPECT_THAT(
+      tests::error_of([&] { chosen(AttentionKernel::cudnn); }),
+      testing::AllOf(testing::StartsWith("--attention cudnn: "), testing::EndsWith("; use --attention portable")));
 }
 
 TEST_F(ChooseAttention, LeavesModelsWithoutAttention) { EXPECT_EQ(chosen(std::nullopt), std::nullopt); }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
+#include "core/kernels/packed_attention.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,33 +26,25 @@ inline void PrintTo(const AttentionCase& c, std::ostream* out) { *out << c.name;
 
 /// A packed batch in device memory with all arguments of the kernels. Sample i is element 10 + i of the global batch.
 template <class T>
-struct AttentionProblem {
-  AttentionShape shape;
-  DropoutKey dropout;
+struct AttentionProblem : PackedAttention<T> {
+  using PackedAttention<T>::sequences;
   std::vector<std::size_t> starts{0};
   std::vector<std::uint32_t> ids;
-  PackedSequences sequences;
-  Matrix<T> qkv, out, dout, dqkv;
-  Matrix<float> log_sum_exp, row_sums;
 
-  explicit AttentionProblem(const AttentionCase& c) {
-    shape = {c.heads, c.key_value_heads, c.head_size, 1.0f / std::sqrt(static_cast<float>(c.head_size)), c.causal};
-    dropout = {.seed = 11, .step = 5, .site = 3, .probability = c.dropout};
+  explicit AttentionProblem(const AttentionCase& c)
+      : PackedAttention<T>(
+            "test::attention",
+            {c.heads, c.key_value_heads, c.head_size, 1.0f / std::sqrt(static_cast<float>(c.head_size)), c.causal},
+            c.lengths) {
+    this->dropout = {.seed = 11, .step = 5, .site = 3, .probability = c.dropout};
     for (const std::size_t length : c.lengths) {
       ids.push_back(static_cast<std::uint32_t>(10 + ids.size()));
       starts.push_back(starts.back() + length);
     }
-    const std::size_t rows = starts.back(), width = c.heads * c.head_size;
-    qkv = Matrix<T>("qkv", rows, shape.columns());
-    dqkv = Matrix<T>("dqkv", rows, shape.columns());
-    out = Matrix<T>("out", rows, width);
-    dout = Matrix<T>("dout", rows, width);
-    log_sum_exp = Matrix<float>("log_sum_exp", c.heads, rows);
-    row_sums = Matrix<float>("row_sums", c.heads, rows);
     pack();
-    fill(qkv, 1, 1.5);
-    fill(dout, 2, 1.0);
-    for (const Matrix<T>& result : {out, dqkv}) Kokkos::deep_copy(result, T(std::nanf("")));  // must be overwritten
+    fill(this->qkv, 1, 1.5);
+    fill(this->dout, 2, 1.0);
+    for (const Matrix<T>& result : {this->out, this->dqkv}) Kokkos::deep_copy(result, T(std::nanf("")));
   }
 
   /// Copies `starts` and `ids` to the device.
@@ -74,11 +66,13 @@ struct AttentionProblem {
   }
 
   void forward() const {
-    attention_forward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp);
+    attention_forward<T>(ExecutionSpace(), this->shape, sequences, this->dropout, this->qkv, this->out,
+                         this->log_sum_exp);
     Kokkos::fence();
   }
   void backward() const {
-    attention_backward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
+    attention_backward<T>(ExecutionSpace(), this->shape, sequences, this->dropout, this->qkv, this->out,
+                          this->log_sum_exp, this->dout, this->dqkv, this->row_sums);
     Kokkos::fence();
   }
 };

@@ -2,6 +2,7 @@
 
 #include "core/kernels/attention_bfloat16.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,8 @@ using tests::naive_attention;
 using tests::to_host;
 
 template <class T>
-void compare_with_naive(const AttentionCase& c, double tolerance) {
+void compare_with_naive(const AttentionCase& c) {
+  constexpr double tolerance = attention_tolerance<T>;
   const AttentionProblem<T> problem(c);
   problem.forward();
   problem.backward();
@@ -63,9 +65,9 @@ const std::vector<AttentionCase> attention_cases = {
 
 class Attention : public testing::TestWithParam<AttentionCase> {};
 
-TEST_P(Attention, EqualsNaiveTwinInFloat) { compare_with_naive<float>(GetParam(), 3e-6); }
-TEST_P(Attention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam(), 1.2e-2); }
-TEST_P(Attention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam(), 1.5e-3); }
+TEST_P(Attention, EqualsNaiveTwinInFloat) { compare_with_naive<float>(GetParam()); }
+TEST_P(Attention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam()); }
+TEST_P(Attention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam()); }
 
 template <class T>
 void expect_the_same_bits_twice(const AttentionCase& c) {
@@ -94,7 +96,7 @@ TEST(AttentionOperands, OfEveryKindEqualNaiveTwin) {
   for (const attention::Bfloat16Operands operands : attention::supported_bfloat16_operands()) {
     SCOPED_TRACE(attention::to_string(operands));
     const attention::ScopedBfloat16Operands scope(operands);
-    for (const AttentionCase& c : {grouped, plain}) compare_with_naive<bfloat16>(c, 1.2e-2);
+    for (const AttentionCase& c : {grouped, plain}) compare_with_naive<bfloat16>(c);
     const AttentionProblem<bfloat16> problem(plain);
     problem.forward();
     problem.backward();

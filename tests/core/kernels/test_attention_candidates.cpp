@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -19,25 +18,21 @@ AttentionUse use_of(Precision precision, std::size_t head_size) {
   return {.shape = {.head_size = head_size}, .precision = precision};
 }
 
-/// As if both kernels had passed on one kind of GPU, and one on another.
-constexpr std::array both_validated = {ValidatedAttention{Kernel::cudnn, 90},
-                                       ValidatedAttention{Kernel::tensor_cores, 90},
-                                       ValidatedAttention{Kernel::tensor_cores, 70}};
-
-TEST(AttentionCandidates, AreValidatedOnThisKindOfDevice) {
+TEST(AttentionCandidates, AreThoseOfTheDevice) {
   const auto candidates = [](int capability, Precision precision) {
-    return planned_attention_candidates(use_of(precision, 64), capability, both_validated);
+    return planned_attention_candidates(use_of(precision, 64), capability);
   };
-  EXPECT_EQ(candidates(90, Precision::bfloat16), (Kernels{Kernel::tensor_cores, Kernel::cudnn, Kernel::portable}));
-  EXPECT_EQ(candidates(70, Precision::float16), (Kernels{Kernel::tensor_cores, Kernel::portable}));
-  for (const int capability : {0, 80, 100}) {
-    EXPECT_EQ(candidates(capability, Precision::bfloat16), Kernels{Kernel::portable}) << capability;
+  for (const int capability : {80, 90, 100}) {
+    EXPECT_EQ(candidates(capability, Precision::bfloat16),
+              (Kernels{Kernel::tensor_cores, Kernel::cudnn, Kernel::portable}));
   }
+  EXPECT_EQ(candidates(70, Precision::float16), (Kernels{Kernel::tensor_cores, Kernel::portable}));
+  EXPECT_EQ(candidates(0, Precision::bfloat16), Kernels{Kernel::portable});
 }
 
 TEST(AttentionCandidates, SupportTheElementTypeAndTheHeads) {
   const auto candidates = [](int capability, Precision precision, std::size_t head_size) {
-    return planned_attention_candidates(use_of(precision, head_size), capability, both_validated);
+    return planned_attention_candidates(use_of(precision, head_size), capability);
   };
   EXPECT_EQ(candidates(90, Precision::float32, 64), Kernels{Kernel::portable});
   EXPECT_EQ(candidates(90, Precision::float16, 48), (Kernels{Kernel::cudnn, Kernel::portable}));
@@ -49,33 +44,21 @@ TEST(AttentionCandidates, HaveDropoutAndTheSameBitsIfTheRunNeedsThem) {
   const Kernels without_cudnn = {Kernel::tensor_cores, Kernel::portable};
   AttentionUse use = use_of(Precision::bfloat16, 64);
   use.dropout = 0.1;
-  EXPECT_EQ(planned_attention_candidates(use, 90, both_validated), without_cudnn);
+  EXPECT_EQ(planned_attention_candidates(use, 90), without_cudnn);
   use.dropout = 0.0;
   use.deterministic = true;
-  EXPECT_EQ(planned_attention_candidates(use, 90, both_validated), without_cudnn);
+  EXPECT_EQ(planned_attention_candidates(use, 90), without_cudnn);
 }
 
-/// Of the kernels that have passed, those of this build.
 TEST(AttentionCandidates, CanBeRunHere) {
   const AttentionUse use = use_of(Precision::bfloat16, 64);
   Kernels expected;
   if (attention::tensor_core_capability == 80) expected.push_back(Kernel::tensor_cores);
   if (attention_obstacle(Kernel::cudnn, Precision::bfloat16, 64, 90).empty()) expected.push_back(Kernel::cudnn);
   expected.push_back(Kernel::portable);
-  EXPECT_EQ(attention_candidates(use, 90, both_validated), expected);
-  EXPECT_EQ(attention_candidates(use_of(Precision::float32, 64), 90, both_validated), Kernels{Kernel::portable});
-  EXPECT_EQ(attention_candidates(use, 0, both_validated), Kernels{Kernel::portable});
-}
-
-TEST(AttentionCandidates, WithoutAValidationInTheTreeAreThePortableOne) {
-  const Kernels validated = planned_attention_candidates(use_of(Precision::bfloat16, 64), 90);
-  EXPECT_EQ(validated.front(), Kernel::tensor_cores);
-  for (const int capability : {0, 70, 80}) {
-    for (const Precision precision : {Precision::bfloat16, Precision::float16}) {
-      EXPECT_EQ(planned_attention_candidates(use_of(precision, 64), capability), Kernels{Kernel::portable});
-      EXPECT_EQ(attention_candidates(use_of(precision, 64), capability), Kernels{Kernel::portable});
-    }
-  }
+  EXPECT_EQ(attention_candidates(use, 90), expected);
+  EXPECT_EQ(attention_candidates(use_of(Precision::float32, 64), 90), Kernels{Kernel::portable});
+  EXPECT_EQ(attention_candidates(use, 0), Kernels{Kernel::portable});
 }
 
 TEST(AttentionCandidates, AreTimedWithoutThePortableOneIfThereAreOthers) {

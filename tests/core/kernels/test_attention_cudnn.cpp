@@ -1,4 +1,5 @@
 #include "core/device.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -34,7 +35,8 @@ class AttentionByCudnn : public testing::TestWithParam<AttentionCase> {
 };
 
 template <class T>
-void compare_cudnn_with_naive(const AttentionCase& c, double tolerance) {
+void compare_cudnn_with_naive(const AttentionCase& c) {
+  constexpr double tolerance = attention_tolerance<T>;
   AttentionProblem<T> problem(c);
   problem.shape.kernel = AttentionKernel::cudnn;
   Kokkos::deep_copy(problem.out, T(7.0f));  // to check that old contents are overwritten
@@ -45,8 +47,8 @@ void compare_cudnn_with_naive(const AttentionCase& c, double tolerance) {
   expect_near_largest(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
 }
 
-TEST_P(AttentionByCudnn, EqualsNaiveTwinInBfloat16) { compare_cudnn_with_naive<bfloat16>(GetParam(), 1.2e-2); }
-TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) { compare_cudnn_with_naive<half>(GetParam(), 1.5e-3); }
+TEST_P(AttentionByCudnn, EqualsNaiveTwinInBfloat16) { compare_cudnn_with_naive<bfloat16>(GetParam()); }
+TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) { compare_cudnn_with_naive<half>(GetParam()); }
 
 const std::vector<AttentionCase> cudnn_cases = {
     {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 129}},  {"BertHeads", 2, 2, 64, false, 0.0f, {65, 3, 150}},

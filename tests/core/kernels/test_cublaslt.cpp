@@ -77,6 +77,7 @@ struct Products {
 
   /// Returns the column sums of b, which the gradient of a weight from b and b sums too.
   Values column_sums(const ExecutionSpace& space, const Gemm& gemm) const {
+    Kokkos::deep_copy(sums, 0.0f);  // the sums are added
     gemm.multiply_and_sum<float>(space, right, right, 0.0f, gradient, sums, workspace);
     return host_values(sums);
   }

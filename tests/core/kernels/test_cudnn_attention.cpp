@@ -2,6 +2,7 @@
 
 #include "core/kernels/attention_candidates.hpp"
 #include "core/kernels/attention_measure.hpp"
+#include "core/kernels/attention_proof.hpp"
 #include "core/kernels/cuda/cudnn_library.hpp"
 #include "core/kernels/cudnn_attention_sizes.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
@@ -10,7 +11,6 @@
 
 #include <gmock/gmock.h>
 
-#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -48,7 +48,8 @@ void run(AttentionProblem<T>& problem) {
 }
 
 template <class T>
-void expect_naive(const AttentionCase& c, double tolerance) {
+void expect_naive(const AttentionCase& c) {
+  constexpr double tolerance = attention_tolerance<T>;
   SCOPED_TRACE(c.name);
   AttentionProblem<T> problem(c);
   run(problem);
@@ -66,8 +67,8 @@ TEST_F(CudnnAttention, EqualsNaiveTwin) {
   for (const int capability : {90, 80}) {
     attention_state().capability = capability;
     for (const AttentionCase& c : cases) {
-      expect_naive<bfloat16>(c, 1.2e-2);
-      expect_naive<half>(c, 1.5e-3);
+      expect_naive<bfloat16>(c);
+      expect_naive<half>(c);
     }
   }
   EXPECT_EQ(attention_state().forward, 4 * cases.size());
@@ -162,7 +163,9 @@ TEST_F(CudnnAttention, ErrorsAreOneLineThatNamesThePass) {
   attention_state().failure = "execution failed";
   EXPECT_THAT(of_forward(), AllOf(HasSubstr("in half: execution failed; use another"), Not(HasSubstr("\n"))));
   attention_state() = {};
-  EXPECT_EQ(of_forward(), "(nothing was thrown)");
+  AttentionProblem<half> small({"", 1, 1, 8, false, 0.0f, {5}});
+  small.shape.kernel = AttentionKernel::cudnn;
+  EXPECT_EQ(error_of([&] { small.forward(); }), "(nothing was thrown)");
 }
 
 TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
@@ -181,7 +184,7 @@ TEST_F(CudnnAttention, ObstaclesNameWhatIsMissing) {
             "attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has 7.0");
 }
 
-/// On a GPU with a validation it would be timed as here, on which the stand-in computes on the CPU.
+/// The stand-in computes on the CPU.
 TEST_F(CudnnAttention, IsTimedBesideTheOthers) {
   const std::vector<AttentionKernel> kernels = {AttentionKernel::portable, AttentionKernel::cudnn};
   const TimedAttention attention{
@@ -207,19 +210,30 @@ TEST_F(CudnnAttention, IsTimedBesideTheOthers) {
                                      HasSubstr("execution failed"), Not(HasSubstr("\n"))));
 }
 
-/// As soon as a validation on 9.0 is in the table, and unless the run has dropout or is deterministic.
-TEST_F(CudnnAttention, IsACandidateWhereItHasBeenValidated) {
-  constexpr std::array validated = {ValidatedAttention{AttentionKernel::cudnn, 90}};
+/// Unless the run has dropout or is deterministic.
+TEST_F(CudnnAttention, IsACandidateFromComputeCapability80On) {
   AttentionUse use{.shape = {.head_size = 64}, .precision = Precision::bfloat16};
-  EXPECT_THAT(attention_candidates(use, 90, validated),
-              testing::ElementsAre(AttentionKernel::cudnn, AttentionKernel::portable));
+  for (const int capability : {80, 90}) {
+    EXPECT_THAT(attention_candidates(use, capability),
+                testing::ElementsAre(AttentionKernel::cudnn, AttentionKernel::portable));
+  }
+  EXPECT_THAT(attention_candidates(use, 70), testing::ElementsAre(AttentionKernel::portable));
   use.dropout = 0.1;
-  EXPECT_THAT(attention_candidates(use, 90, validated), testing::ElementsAre(AttentionKernel::portable));
+  EXPECT_THAT(attention_candidates(use, 90), testing::ElementsAre(AttentionKernel::portable));
   use.dropout = 0.0;
   use.deterministic = true;
-  EXPECT_THAT(attention_candidates(use, 90, validated), testing::ElementsAre(AttentionKernel::portable));
-  use.deterministic = false;
-  EXPECT_THAT(attention_candidates(use, 80, validated), testing::ElementsAre(AttentionKernel::portable));
+  EXPECT_THAT(attention_candidates(use, 90), testing::ElementsAre(AttentionKernel::portable));
+}
+
+TEST_F(CudnnAttention, ProvesItself) {
+  const AttentionUse use{.shape = {.heads = 2, .key_value_heads = 1, .head_size = 16, .scale = 0.25f, .causal = true},
+                         .precision = Precision::bfloat16};
+  const auto proof = [&] { return prove_attention(ExecutionSpace(), AttentionKernel::cudnn, use); };
+  EXPECT_EQ(proof().fault, "");
+  EXPECT_EQ(proof().kernel, AttentionKernel::cudnn);
+  attention_state().failure = "execution\nfailed";
+  EXPECT_THAT(proof().fault, AllOf(HasSubstr("in bfloat16: execution failed"), Not(HasSubstr("\n"))));
+  EXPECT_EQ(proof().kernel, AttentionKernel::cudnn);
 }
 
 /// Runs with CUDNN_STAND_IN_VERSION=90500 and 91600.

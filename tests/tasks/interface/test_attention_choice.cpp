@@ -20,27 +20,18 @@ AttentionUse use_of(Precision precision, std::size_t head_size = 64, double drop
 
 TEST(AttentionChoice, IsThatOfTheDeviceIfNoneIsAskedFor) {
   const std::optional<DeviceInfo> device = device_in_use();
-  std::vector<std::string> said;
-  const Notice notice = [&](const std::string& line) { said.push_back(line); };
   const AttentionUse use = use_of(Precision::bfloat16);
-  const AttentionKernel kernel = attention_kernel({}, use, notice);
-  EXPECT_EQ(kernel, attention_candidates(use, device ? device->capability : 0).front());
-  EXPECT_EQ(said.size(), kernel == AttentionKernel::portable ? 0u : 1u);
-  TaskConfig trains;
-  trains.train = "questions.json";
-  said.clear();
-  EXPECT_EQ(attention_kernel(trains, use, notice), kernel);
-  EXPECT_THAT(said, testing::IsEmpty()) << "it may be another one after timing";
-  EXPECT_EQ(attention_kernel({}, use_of(Precision::float32), {}), AttentionKernel::portable);
+  EXPECT_EQ(attention_kernel({}, use), attention_candidates(use, device ? device->capability : 0).front());
+  EXPECT_EQ(attention_kernel({}, use_of(Precision::float32)), AttentionKernel::portable);
 }
 
 TEST(AttentionChoice, IsTheKernelThatIsAskedForOrAnError) {
   TaskConfig configured;
   configured.attention = AttentionKernel::portable;
-  EXPECT_EQ(attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1), {}), AttentionKernel::portable);
+  EXPECT_EQ(attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1)), AttentionKernel::portable);
   for (const AttentionKernel kernel : {AttentionKernel::tensor_cores, AttentionKernel::cudnn}) {
     configured.attention = kernel;
-    EXPECT_THAT(tests::error_of([&] { attention_kernel(configured, use_of(Precision::float32), {}); }),
+    EXPECT_THAT(tests::error_of([&] { attention_kernel(configured, use_of(Precision::float32)); }),
                 testing::AllOf(testing::StartsWith(fmt::format("--attention {}: ", to_string(kernel))),
                                testing::EndsWith("; use --attention portable")));
   }
@@ -56,7 +47,7 @@ TEST(AttentionChoice, OfCudnnIsWithoutDropout) {
   const std::optional<DeviceInfo> device = device_in_use();
   const std::string obstacle =
       attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16, 64, device ? device->capability : 0);
-  EXPECT_EQ(tests::error_of([&] { attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1), {}); }),
+  EXPECT_EQ(tests::error_of([&] { attention_kernel(configured, use_of(Precision::bfloat16, 64, 0.1)); }),
             obstacle.empty() ? dropout_is_missing : "--attention cudnn: " + obstacle + "; use --attention portable");
 }
 
@@ -75,10 +66,14 @@ TEST(AttentionPlan, IsThatOfTheGpu) {
     configured.planned_capability = capability;
     return planned_attention(configured, use);
   };
-  EXPECT_EQ(planned(90, use_of(Precision::bfloat16)), AttentionKernel::tensor_cores);
+  for (const int capability : {80, 90}) {
+    EXPECT_EQ(planned(capability, use_of(Precision::bfloat16)), AttentionKernel::cudnn) << "needs the most memory";
+    EXPECT_EQ(planned(capability, use_of(Precision::bfloat16, 64, 0.1)), AttentionKernel::tensor_cores);
+  }
+  EXPECT_EQ(planned(70, use_of(Precision::float16)), AttentionKernel::tensor_cores);
   EXPECT_EQ(planned(90, use_of(Precision::float32)), AttentionKernel::portable);
-  EXPECT_EQ(planned(90, use_of(Precision::float16, 48)), AttentionKernel::portable);
-  EXPECT_EQ(planned(80, use_of(Precision::bfloat16)), AttentionKernel::portable) << "not validated on it";
+  EXPECT_EQ(planned(90, use_of(Precision::float16, 44)), AttentionKernel::portable);
+  EXPECT_EQ(planned(70, use_of(Precision::bfloat16)), AttentionKernel::portable);
   EXPECT_EQ(planned(0, use_of(Precision::bfloat16)), AttentionKernel::portable);
 }
 
@@ -111,7 +106,7 @@ class AttentionOfATask : public testing::TestWithParam<tests::RecordedRun (*)()>
   tests::RecordedRun recorded_ = GetParam()();
 };
 
-TEST_P(AttentionOfATask, IsSelectedForTrainingUnlessOneIsAskedFor) {
+TEST_P(AttentionOfATask, IsSelectedFromProvenCandidates) {
   const auto task = recorded_.task();
   RunConfig run = recorded_.run;
   run.task.recorded_attention = AttentionKernel::cudnn;
@@ -127,11 +122,15 @@ TEST_P(AttentionOfATask, IsSelectedForTrainingUnlessOneIsAskedFor) {
   EXPECT_EQ(timed.precision, run.engine.precision);
   EXPECT_EQ(timed.lengths, train::first_lengths(*task, run.engine, 1));
   EXPECT_FALSE(timed.lengths.empty());
-  run.task.attention = AttentionKernel::portable;
-  EXPECT_FALSE(attention_request(run, *task, 1).has_value());
+  EXPECT_FALSE(request->asked);
+  EXPECT_EQ(request->prove(AttentionKernel::portable).fault, "");
+  run.task.attention = AttentionKernel::cudnn;
+  const std::optional<train::AttentionRequest> asked = attention_request(run, *task, 1);
+  EXPECT_TRUE(asked->asked);
+  EXPECT_THAT(asked->candidates, testing::ElementsAre(AttentionKernel::cudnn));
   run.task.attention.reset();
   run.task.train.clear();
-  EXPECT_FALSE(attention_request(run, *task, 1).has_value());
+  EXPECT_TRUE(attention_request(run, *task, 1)->deterministic) << "evaluation takes the first without timing";
 }
 
 TEST_P(AttentionOfATask, HasTheRequirementsOfTheRun) {

@@ -5,11 +5,13 @@
 #include "tests/support/shared_directory.hpp"
 #include "tests/train/engine/listed_task.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,6 +40,7 @@ class AttentionSelectionOnRanks : public testing::Test {
   bool is_first() const { return ranks_.rank() == 0; }
   AttentionRequest request(std::vector<std::size_t> lengths = {384, 100, 200}) const {
     return {.candidates = both,
+            .prove = [this](Kernel kernel) { return proofs_.at(kernel); },
             .timed = [lengths = std::move(lengths)] { return attention_over(lengths); },
             .cache = directory_.path()};
   }
@@ -61,6 +64,9 @@ class AttentionSelectionOnRanks : public testing::Test {
   const tests::SharedDirectory directory_;
   /// Each rank would time otherwise: only those of the first rank may count.
   AttentionSeconds seconds_ = {{Kernel::tensor_cores, is_first() ? 2.0 : 1.0}, {Kernel::cudnn, is_first() ? 1.0 : 2.0}};
+  std::map<Kernel, AttentionProof> proofs_ = {
+      {Kernel::tensor_cores, {Kernel::tensor_cores, ranks_.rank() == 0 ? 0.25 : 0.5}},
+      {Kernel::cudnn, {Kernel::cudnn, 0.1}}};
   std::string left_out_;
   std::vector<Kernel> timed_;
   std::vector<std::size_t> lengths_;
@@ -149,6 +155,39 @@ TEST_F(AttentionSelectionOnRanks, RepeatsTheRecordedKernelIfItIsACandidate) {
   recorded.recorded = Kernel::portable;  // such as that of a run on a CPU
   EXPECT_EQ(select(recorded).kernel, Kernel::cudnn);
   EXPECT_EQ(measurements(), on_first(1));
+}
+
+TEST_F(AttentionSelectionOnRanks, LeavesOutWhatDoesNotAgreeOnADevice) {
+  const bool is_last = ranks_.rank() + 1 == ranks_.size();
+  const std::string where = ranks_.size() == 1 ? "" : fmt::format(" (rank {})", ranks_.size() - 1);
+  if (is_last) proofs_[Kernel::cudnn].fault = "out differs";
+  const AttentionSelection selection = select(request());
+  EXPECT_EQ(selection.kernel, Kernel::tensor_cores);
+  EXPECT_EQ(measurements(), 0u) << "only one is left";
+  EXPECT_THAT(notices_, ElementsAre("attention: cudnn is left out: out differs" + where));
+  const double largest = ranks_.size() == 1 ? 0.25 : 0.5;
+  EXPECT_EQ(to_json(selection.proofs), (json{{"tensor-cores", largest}, {"cudnn", "out differs" + where}}));
+  if (is_last) proofs_[Kernel::tensor_cores].fault = "no engine";
+  EXPECT_EQ(select(request()).kernel, Kernel::portable);
+}
+
+TEST_F(AttentionSelectionOnRanks, EndsARunThatAsksForWhatDoesNotAgree) {
+  AttentionRequest asked = request();
+  asked.candidates = {Kernel::cudnn};
+  asked.asked = true;
+  EXPECT_EQ(select(asked).kernel, Kernel::cudnn);
+  proofs_[Kernel::cudnn].fault = "out differs";
+  EXPECT_EQ(tests::error_of([&] { select(asked); }), "--attention cudnn: out differs; use --attention portable");
+  asked.candidates = {Kernel::portable};
+  EXPECT_EQ(select(asked).kernel, Kernel::portable) << "it is what others are compared with";
+}
+
+/// A kernel that was fast enough for the recorded run is not used where it is wrong.
+TEST_F(AttentionSelectionOnRanks, DoesNotRepeatARecordedKernelThatDoesNotAgree) {
+  AttentionRequest recorded = request();
+  recorded.recorded = Kernel::tensor_cores;
+  proofs_[Kernel::tensor_cores].fault = "out differs";
+  EXPECT_EQ(select(recorded).kernel, Kernel::cudnn);
 }
 
 TEST_F(AttentionSelectionOnRanks, AnErrorOfTheFirstRankIsThrownOnAll) {
