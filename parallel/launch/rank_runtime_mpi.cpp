@@ -96,6 +96,14 @@ class RareWaking {
   int usual_;                                              ///< ns
 };
 
+/// Only host memory is passed to MPI. Cray MPICH with support for GPUs ends every rank in MPI_Init if the program is not
+/// linked with its GTL library.
+void keep_device_memory_from_mpi() {
+  const char* const kept = process_environment("MYLOS_KEEP_MPICH_GPU_SUPPORT");
+  if (process_environment("MPICH_GPU_SUPPORT_ENABLED") == nullptr || (kept != nullptr && kept == std::string_view("1"))) return;
+  ::setenv("MPICH_GPU_SUPPORT_ENABLED", "0", 1);
+}
+
 class MpiRuntime final : public RankRuntime {
  public:
   explicit MpiRuntime(std::chrono::duration<double> limit)
@@ -106,6 +114,7 @@ class MpiRuntime final : public RankRuntime {
     // another creates its own in it, whose MPI_Init then aborts.
     std::optional<PassingVariable> no_directories;
     if (!is_launched(process_environment)) no_directories.emplace("OMPI_MCA_orte_create_session_dirs", "0");
+    keep_device_memory_from_mpi();
     const RareWaking rare;
     // Files may be written through MPI while the communication thread calls it. The minimum requirement is that a
     // thread other than the first may call MPI.

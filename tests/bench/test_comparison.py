@@ -306,8 +306,9 @@ class PredictedScaling(Scratch):
         self.assertAlmostEqual(sent["replicated"]["8"] / (2 * 7 / 8 * 4 * parameters), 1, places=4)
         self.assertAlmostEqual(sent["sharded-optimizer"]["8"] / (7 / 8 * 6 * parameters), 1, places=4)
         self.assertEqual(list(sent["hybrid"]), ["8"])
-        shares = {(row["mode"], row["step"]): row["efficiency"]["8"] for row in found["efficiency"]}
-        self.assertLess(shares["replicated", "30 ms"], shares["replicated", "300 ms"])
+        shares = {(row["mode"], row["step"], row["network"]): row["efficiency"]["8"] for row in found["efficiency"]}
+        self.assertLess(shares["replicated", "30 ms", 25], shares["replicated", "300 ms", 25])
+        self.assertLess(shares["replicated", "30 ms", 25], shares["replicated", "30 ms", 100])
         times = {(row["link"], row["published"]): row["seconds"] for row in found["published"]}
         self.assertLess(times[10, 1.3], times[10, 1.67])
         self.assertLess(times[20, 1.67], times[10, 1.67])

@@ -1,11 +1,12 @@
 #include <mpi.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 /// For programs started with LD_PRELOAD naming this library: rank 1 stops itself at the beginning of the MPI call that
-/// MYLOS_STOP_IN names.
+/// MYLOS_STOP_IN names. As Cray MPICH without its GTL library, MPI_Init ends the program if GPUs are to be supported.
 namespace {
 
 void stop_in(std::string_view call) {
@@ -20,6 +21,11 @@ void stop_in(std::string_view call) {
 // NOLINTBEGIN(readability-identifier-naming)
 int MPI_Init_thread(int* count, char*** words, int required, int* provided) {
   stop_in("MPI_Init");
+  const char* const gpus = std::getenv("MPICH_GPU_SUPPORT_ENABLED");
+  if (gpus != nullptr && std::string_view(gpus) == "1") {
+    std::fputs("MPIDI_CRAY_init: GPU_SUPPORT_ENABLED is requested, but GTL library is not linked\n", stderr);
+    std::_Exit(255);
+  }
   return PMPI_Init_thread(count, words, required, provided);
 }
 int MPI_Comm_dup(MPI_Comm from, MPI_Comm* to) {

@@ -248,9 +248,9 @@ TEST(DeviceWork, TheNextBatchIsMadeBeforeTheFirstWait) {
   });
 }
 
-/// docs/gpu.md has a table of these counts.
+/// docs/gpu-kernels.md has a table of these counts.
 TEST(DeviceWork, CountsAreThoseOfTheDocumentation) {
-  const std::string documentation = read_file(source_dir() / "docs/gpu.md");
+  const std::string documentation = read_file(source_dir() / "docs/gpu-kernels.md");
   for_each_step([&](const std::string& model, const DeviceWork& work) {
     EXPECT_THAT(documentation, HasSubstr(fmt::format("| {} | {} | {} | {} | {} | {} |", model, work.count(Kind::kernel),
                                                      work.count(Kind::product), work.count(Kind::copy),

@@ -142,6 +142,25 @@ TEST_P(StoppedAtTheEnd, LeavesTheExitCodeAndTheResults) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, StoppedAtTheEnd, ::testing::Values("MPI_Finalize"));
 
+class CrayMpich : public FailingRanks {
+ protected:
+  void SetUp() override {
+    if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  }
+  const EnvironmentVariable preload_{"LD_PRELOAD", MYLOS_STOP_IN_MPI}, gpus_{"MPICH_GPU_SUPPORT_ENABLED", "1"};
+};
+
+TEST_F(CrayMpich, NeedsNoLibraryForDeviceMemory) {
+  EXPECT_THAT(errors_of("not at all"), Not(HasSubstr("GTL")));
+  EXPECT_EQ(exit_code_, 0);
+}
+
+TEST_F(CrayMpich, KeepsItsSupportOfGpusWhereItIsAskedTo) {
+  const EnvironmentVariable kept("MYLOS_KEEP_MPICH_GPU_SUPPORT", "1");
+  EXPECT_THAT(errors_of("not at all"), HasSubstr("GTL library is not linked"));
+  EXPECT_NE(exit_code_, 0);
+}
+
 /// Ranks that stop, at any position in the tree of inquiries.
 struct Stopped {
   std::size_t size;
