@@ -22,18 +22,16 @@ def compares(script):
 
 
 def run(script, **given):
-    """Runs a script with its functions on the path, and with a stand-in for `module`."""
+    """Runs a script, with a stand-in for `module`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PBS"))}
-    environment.update(GIVEN, SCRIPT=str(script), PATH=f"{script.parents[1]}:{os.environ['PATH']}")
-    environment["BASH_FUNC_module%%"] = "() { :; }"
-    if compares(script):
-        environment["MYLOS"] = "echo"
+    environment.update(GIVEN, SCRIPT=str(script), **{"BASH_FUNC_module%%": "() { :; }"})
     return subprocess.run(["bash", script], env={**environment, **given}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
 
 def arguments_of(script, **given):
     """Runs a script. Returns the words that it passes to the launcher, or to the program if that starts the launcher."""
-    done = run(script, **given)
+    program = {"MYLOS": "echo"} if compares(script) else {}
+    done = run(script, **{"PATH": f"{script.parents[1]}:{os.environ['PATH']}", **program, **given})
     if done.returncode != 0:
         raise AssertionError(f"{script}: exit code {done.returncode}: {done.stderr}")
     return done.stdout.split()
@@ -74,13 +72,11 @@ def finding_breaches(script, folder):
     for place in (home, prefix):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-    copy = folder / "spool" / "bin" / script.name  # as batch systems copy it
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(script, copy)
+    copy = shutil.copy(script, folder / "spooled")  # as batch systems do
     program = prefix / "program"
     program.symlink_to(shutil.which("echo" if compares(script) else "true"))
-    given = {"MYLOS": str(program), "PATH": os.environ["PATH"], "PBS_O_WORKDIR": str(home), "BASH_ENV": str(folder / "goes-home")}
-    (folder / "goes-home").write_text(f"cd {home if script.suffix == '.sbatch' else folder}\n")
+    given = {"MYLOS": str(program), "PATH": os.environ["PATH"], "PBS_O_WORKDIR": str(home), "BASH_ENV": str(folder / "starts-in")}
+    (folder / "starts-in").write_text(f"cd {home if script.suffix == '.sbatch' else folder}\n")  # PBS starts jobs in the user's home
     done = run(copy, **given)
     if done.returncode != 2 or not done.stderr.startswith(f"{FUNCTIONS} is not found: load the module") or done.stderr.count("\n") != 1:
         yield f"without functions it ends with {done.returncode}: {done.stderr}"

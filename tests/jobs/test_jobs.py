@@ -176,7 +176,7 @@ def test_production_shapes(site):
 
 def test_four_ranks_of_a_node(site):
     """In train-gpu.sbatch and on a node of each site, four ranks each see the four GPUs of their node."""
-    sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SLURM_CPUS_PER_TASK, $*"')
+    sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SRUN_CPUS_PER_TASK, $*"')
     given = site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4", COMMUNICATOR="")
     jobs = {cpus: site.submit(f"{script}.sbatch", "--nodes=1", **given) for script, cpus in
             (("train-gpu", 8), ("perlmutter", 32), ("marenostrum5", 20))}
