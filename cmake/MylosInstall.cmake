@@ -6,6 +6,8 @@ include(CMakePackageConfigHelpers)
 # An installed program finds the libraries it was linked with, without references to the build tree.
 set_target_properties(mylos PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS mylos RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+# Batch systems copy job scripts, which then find their functions on the path or beside the program.
+install(FILES "${PROJECT_SOURCE_DIR}/jobscripts/mylos-job.sh" DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
 get_property(mylos_exported GLOBAL PROPERTY MYLOS_FOLDERS)
 list(FILTER mylos_exported EXCLUDE REGEX "^app")
@@ -42,7 +44,11 @@ install(FILES "${PROJECT_BINARY_DIR}/package/mylos-config.cmake" "${PROJECT_BINA
 
 set(mylos_share "${CMAKE_INSTALL_DATADIR}/mylos")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${mylos_share}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts" DESTINATION "${mylos_share}" USE_SOURCE_PERMISSIONS)
+install(
+  DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts"
+  DESTINATION "${mylos_share}"
+  USE_SOURCE_PERMISSIONS
+  PATTERN mylos-job.sh EXCLUDE)
 # Tests of an installed tree, also in share/mylos. The top of their CMakeLists.txt tells how to run them.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/install/smoke" DESTINATION "${mylos_share}")
 

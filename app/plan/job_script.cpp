@@ -26,11 +26,17 @@ void fill_line(std::string& script, const std::string& beginning, std::string_vi
   script.replace(begin, script.find('\n', begin) - begin, value);
 }
 
-/// Sets the default in NAME=${NAME:-value}, which the environment still overrides.
+/// Sets the default in NAME=${NAME:-value}, which the environment still overrides. Without one, adds a line before the
+/// script reads its functions, which have a default for each variable.
 void fill_variable(std::string& script, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   const std::string beginning = fmt::format("{0}=${{{0}:-", name);
-  const std::size_t begin = place_in(script, beginning) + beginning.size();
+  const std::size_t found = script.find(beginning);
+  if (found == std::string::npos) {
+    script.insert(place_in(script, "\nPATH=$PATH:") + 1, fmt::format("{}{}}}\n", beginning, shell_word(value)));
+    return;
+  }
+  const std::size_t begin = found + beginning.size();
   script.replace(begin, script.find('}', begin) - begin, shell_word(value));
 }
 

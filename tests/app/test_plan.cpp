@@ -278,10 +278,10 @@ class PlannedRun : public TinyRun {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// Runs the script with `programs` in its PATH.
+  /// Runs the script with `programs` and the program's directory in its PATH.
   ProgramRun submit(const std::string& script, const Words& environment) const {
     write_file(directory_ / "job.sh", script);
-    Words all = {"PATH=" + programs_.string() + ":/usr/bin:/bin",
+    Words all = {"PATH=" + programs_.string() + ":/usr/bin:/bin:" + program().parent_path().string(),
                  "SLURM_JOB_NAME=mylos",
                  "PBS_JOBNAME=mylos",
                  "SLURM_CPUS_PER_TASK=1",

@@ -66,6 +66,13 @@ def bare_commands(text):
             yield number, line
 
 
+def needs(functions, name):
+    """Returns the variables that the function `name` of the job scripts needs."""
+    body = re.search(rf"^{name}\(\) {{\n(.*?)^}}", functions, re.MULTILINE | re.DOTALL).group(1)
+    found = re.search(r"^  need ([A-Z ]+)$", body, re.MULTILINE)
+    return found.group(1).split() if found else needs(functions, "prepare")
+
+
 def check_job(root, command, known=frozenset()):
     """Returns the error of a command that submits a job, or "". The page has exported the variables `known` before it."""
     words = shlex.split(command)
@@ -73,13 +80,13 @@ def check_job(root, command, known=frozenset()):
     found = list((root / "jobscripts").glob(f"*/{script}"))
     if not found:
         return f"there is no job script {script}"
-    text = found[0].read_text(encoding="utf-8")
-    given = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z]+)=", word)]
-    unknown = [name for name in given if not re.search(rf"^{name}=|\$\{{?{name}\b", text, re.MULTILINE)]
+    text, functions = (file.read_text(encoding="utf-8") for file in (found[0], root / "jobscripts/mylos-job.sh"))
+    given = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z_]+)=", word)]
+    unknown = [name for name in given if not re.search(rf"\b{name}=\${{{name}:-", functions)]
     if unknown:
         return f"{script} has no variable {', '.join(unknown)}"
-    needed = re.search(r"^for name in ([A-Z ]+); do", text, re.MULTILINE).group(1).split()
-    missing = [name for name in needed if name not in known and name not in given]
+    function = re.search(r"^mylos_\w+", text, re.MULTILINE).group()
+    missing = [name for name in needs(functions, function) if name not in known and name not in given]
     return f"{script} needs {', '.join(missing)}, which the page does not give" if missing else ""
 
 

@@ -36,6 +36,8 @@ class Commands(unittest.TestCase):
         self.assertEqual("", check_commands.check_elsewhere(root, "qsub -v MODEL=a,TRAIN=t,OUTPUT=b train-gpu.pbs", []))
         self.assertEqual("train-gpu.sbatch needs MODEL, TRAIN, which the page does not give",
                          check_commands.check_elsewhere(root, "OUTPUT=a sbatch train-gpu.sbatch", []))
+        self.assertEqual("compare.sbatch needs DEV, OUTPUT, which the page does not give",
+                         check_commands.check_elsewhere(root, "MODEL=a TRAIN=b sbatch compare.sbatch", []))
         self.assertIn("train.sbatch", check_commands.check_elsewhere(root, "sbatch train.sbatch", []))
         self.assertIn("NOTHING", check_commands.check_elsewhere(root, "NOTHING=1 sbatch train-gpu.sbatch", []))
 

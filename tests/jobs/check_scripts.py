@@ -8,18 +8,20 @@ import shutil
 import subprocess
 import sys
 
-MOST_LINES, WIDTH = 66, 120
+FUNCTIONS = "mylos-job.sh"  # shared by the scripts, which are short
+MOST_LINES, MOST_SHARED_LINES, WIDTH = 18, 170, 120
 
 
 def breaches(script):
     lines = script.read_text().splitlines()
     if lines[0] != "#!/usr/bin/env bash":
         yield "does not begin with #!/usr/bin/env bash"
-    if len(lines) >= MOST_LINES:
-        yield f"{len(lines)} lines; less than {MOST_LINES} are allowed"
+    most = MOST_SHARED_LINES if script.name == FUNCTIONS else MOST_LINES
+    if len(lines) > most:
+        yield f"{len(lines)} lines; {most} are allowed"
     yield from (f"line {i} has {len(line)} characters" for i, line in enumerate(lines, 1) if len(line) > WIDTH)
     if shutil.which("shellcheck"):
-        done = subprocess.run(["shellcheck", "-s", "bash", str(script)], capture_output=True, text=True)
+        done = subprocess.run(["shellcheck", "-x", "-P", "SCRIPTDIR/..", "-s", "bash", str(script)], capture_output=True, text=True)
         if done.returncode != 0:
             yield done.stdout
 

@@ -13,7 +13,7 @@ import time
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PROGRAMS = ("sbatch", "srun", "scontrol", "squeue", "scancel")
 # Nodes are configured like production nodes. Their GPUs are null devices, because Slurm offers a GPU only if its device exists.
-NODE_CPUS, NODE_GPUS = 32, 4
+NODE_CPUS, NODE_GPUS = 128, 4
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")  # states of a job
 PBS_PLUGIN = pathlib.Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/spank_pbs.so")
 # mknod: character devices have a major and a minor number; 1, 3 is /dev/null.
@@ -55,9 +55,12 @@ CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 SchedulerParameters=sched_interval=5,bf_interval=5,sched_min_interval=100000,batch_sched_delay=0
 GresTypes=gpu
 {pbs}
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cpus} RealMemory=10000 Gres=gpu:{gpus} State=UNKNOWN
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs={cpus} RealMemory=10000 Gres=gpu:{gpus} State=UNKNOWN
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cpus} RealMemory=10000 Feature=gpu Gres=gpu:{gpus} State=UNKNOWN
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs={cpus} RealMemory=10000 Feature=gpu Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+# partitions that scripts of sites name
+PartitionName=acc Nodes=n1,n2 MaxTime=INFINITE State=UP
+PartitionName=boost_usr_prod Nodes=n1,n2 MaxTime=INFINITE State=UP
 """
 
 
@@ -174,7 +177,7 @@ class Cluster:
         self.run("slurmd", "-N", node, "-f", self.environment["SLURM_CONF"])
 
     def states(self):
-        answer = subprocess.run(["sinfo", "-h", "-N", "-o", "%t"], env=self.environment, capture_output=True, text=True)
+        answer = subprocess.run(["sinfo", "-h", "-N", "-p", "debug", "-o", "%t"], env=self.environment, capture_output=True, text=True)
         return answer.stdout.split()
 
     def stop(self):

@@ -44,7 +44,7 @@ class Desk:
     """A directory with the files of a user of the scripts, and programs that record when a script requests another start."""
 
     def __init__(self, directory, scripts):
-        self.base, self.scripts = pathlib.Path(directory), pathlib.Path(scripts)
+        self.base, self.scripts = pathlib.Path(directory), pathlib.Path(scripts).resolve()
         self.asked = self.base / "asked"
         for name in ("scontrol", "qsub"):
             self.program(name, f'#!/bin/sh\necho "{name} $*" >>"{self.asked}"\n')
@@ -68,7 +68,7 @@ class Desk:
     def start(self, script, output, **variables):
         path = self.scripts / script
         job, self.log = self.launch(["bash", str(path)], output, **{
-            "PATH": f"{self.base}:{os.environ['PATH']}", "OUTPUT": str(output), "PBS_NODEFILE": str(self.base / "nodes"),
+            "PATH": f"{self.base}:{self.scripts}:{os.environ['PATH']}", "OUTPUT": str(output), "PBS_NODEFILE": str(self.base / "nodes"),
             "SLURM_JOB_NAME": "mylos", "PBS_JOBNAME": "mylos", "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1",
             "SCRIPT": str(path), "WALLTIME": "1:00:00", "COMMUNICATOR": "auto", **variables})
         return job
@@ -131,7 +131,7 @@ def check_first_signal(desk, program, script):
 def check_early_signal(desk, program, script):
     """A signal is not lost if it arrives just after the start of the launcher, when the script does not know its process yet."""
     output = desk.base / f"{pathlib.Path(script).name}-early"
-    before = desk.program("early", "trap 'case $BASH_COMMAND in run=*) kill -TERM $$ ;; esac' DEBUG\n")
+    before = desk.program("early", "set -T\ntrap 'case $BASH_COMMAND in run=\\$!) kill -TERM $$ ;; esac' DEBUG\n")
     job = desk.start(script, output, MYLOS=program, MODEL="m", TRAIN="t", LAUNCHER="env", BASH_ENV=before)
     try:
         found = job.wait(timeout=HANG_LIMIT)
