@@ -21,7 +21,7 @@ struct PackedAttention {
   Matrix<T> qkv, out, dout, dqkv;
   Matrix<float> log_sum_exp, row_sums;
 
-  /// `label` is that of the allocations. `lengths` are the rows of each sequence, of which there is at least one.
+  /// `label` is that of the allocations. `lengths` are the rows of each sequence.
   PackedAttention(const std::string& label, const AttentionShape& of, std::span<const std::size_t> lengths)
       : shape(of) {
     const std::size_t samples = lengths.size(), rows = std::accumulate(lengths.begin(), lengths.end(), std::size_t{0});
@@ -30,7 +30,7 @@ struct PackedAttention {
     const Vector<std::size_t> device_starts(label, samples + 1);
     Kokkos::deep_copy(device_starts, HostVector<std::size_t>(starts.data(), samples + 1));
     const Vector<std::uint32_t> ids(label, samples);
-    sequences = {device_starts, ids, *std::ranges::max_element(lengths)};
+    sequences = {device_starts, ids, lengths.empty() ? 0 : *std::ranges::max_element(lengths)};
     const auto uninitialized = Kokkos::view_alloc(label, Kokkos::WithoutInitializing);
     qkv = Matrix<T>(uninitialized, rows, shape.columns());
     dqkv = Matrix<T>(uninitialized, rows, shape.columns());

@@ -96,11 +96,12 @@ class RareWaking {
   int usual_;                                              ///< ns
 };
 
-/// Only host memory is passed to MPI. Cray MPICH with support for GPUs ends every rank in MPI_Init if the program is not
-/// linked with its GTL library.
+/// Only host memory is passed to MPI. Cray MPICH with support for GPUs ends every rank in MPI_Init if the program is
+/// not linked with its GTL library.
 void keep_device_memory_from_mpi() {
   const char* const kept = process_environment("MYLOS_KEEP_MPICH_GPU_SUPPORT");
-  if (process_environment("MPICH_GPU_SUPPORT_ENABLED") == nullptr || (kept != nullptr && kept == std::string_view("1"))) return;
+  if (process_environment("MPICH_GPU_SUPPORT_ENABLED") == nullptr || (kept != nullptr && kept == std::string_view("1")))
+    return;
   ::setenv("MPICH_GPU_SUPPORT_ENABLED", "0", 1);
 }
 
