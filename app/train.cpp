@@ -76,6 +76,9 @@ void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
     const std::string remark =
         rank.launch.use_communicator(arguments.train.communicator, engine.parallel.deterministic);
     if (!remark.empty()) rank.notice()(remark);
+    if (arguments.train.communicator != "nccl" || rank.launch.nodes() == 1) return;
+    const std::string over_tcp = parallel::nccl_over_tcp(parallel::process_environment);
+    if (!over_tcp.empty()) rank.notice()(over_tcp);
   });
   for (const std::string& remark : arguments.remarks) rank.notice()(remark);
 }

@@ -57,6 +57,10 @@ elseif(NOT MYLOS_ENABLE_CUDA AND "CUDA" IN_LIST Kokkos_DEVICES)
   message(FATAL_ERROR "MYLOS_ENABLE_CUDA is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs. Point Kokkos_ROOT at "
                       "one without CUDA, or set -DMYLOS_ENABLE_CUDA=ON.")
 endif()
+if(Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC)
+  message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has Kokkos_ENABLE_IMPL_CUDA_MALLOC_ASYNC: GPUs cannot share memory that "
+                      "cudaMallocAsync gives, as NCCL and MPI do. Point Kokkos_ROOT at one without it (Spack: kokkos~alloc_async).")
+endif()
 
 find_package(fmt CONFIG QUIET)
 mylos_require(fmt_FOUND "fmt" libfmt-dev fmt)

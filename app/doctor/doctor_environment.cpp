@@ -8,6 +8,7 @@
 #include "app/program/build_info.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
+#include "parallel/launch/launch_remarks.hpp"
 #include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
@@ -40,6 +41,8 @@ Findings node_findings(std::size_t ranks_of_node) {
     append(findings, provider_findings(built_gemm_providers(), gemm_provider_obstacle));
     append(findings, nccl_environment_findings(parallel::process_environment, names_below("/sys/class/net"),
                                                names_below("/sys/class/infiniband")));
+    const std::string over_tcp = parallel::nccl_over_tcp(parallel::process_environment);
+    if (!over_tcp.empty()) findings.push_back({Level::warning, "NCCL", over_tcp});
   }
   return findings;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// What a scheduler says about the job that it runs: its remaining time, and how often it was started.
+/// Facts that a scheduler gives about the job that it runs: its remaining time, and how often it was started.
 namespace mylos {
 
 /// Runs a program and returns its output, or nullopt if it cannot be run or fails.

@@ -1,5 +1,7 @@
 #include "parallel/launch/launch_remarks.hpp"
 
+#include "core/base/shared_library.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <system_error>
+#include <vector>
 
 namespace mylos::parallel {
 namespace {
@@ -56,6 +60,23 @@ std::string unused_devices(std::span<const RankPlacement> placements, const Envi
   return fmt::format("{} of {} GPUs on {} compute nothing, because a rank uses one; start one rank per GPU: {}",
                      node.unused(), node.visible.size(), node.host,
                      launch_of(node.visible.size(), nodes.size(), environment));
+}
+
+bool loads_library(const std::string& name) { return SharedLibrary(name.c_str()).obstacle().empty(); }
+
+std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads,
+                          const std::filesystem::path& slingshot) {
+  std::error_code unreadable;
+  if (!std::filesystem::is_directory(slingshot, unreadable)) return {};
+  std::vector<std::string> plugins = {"libnccl-net.so", "libnccl-net-ofi.so"};
+  if (const char* const named = environment("NCCL_NET_PLUGIN"); named != nullptr) {
+    plugins.push_back(fmt::format("libnccl-net-{}.so", named));
+    plugins.emplace_back(named);
+  }
+  if (std::ranges::any_of(plugins, loads)) return {};
+  return "NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so can be loaded; load the site's module "
+         "for "
+         "NCCL or for its OFI plugin (nccl, aws-ofi-nccl), or add the plugin's directory to LD_LIBRARY_PATH";
 }
 
 }  // namespace mylos::parallel

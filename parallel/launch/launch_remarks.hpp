@@ -3,10 +3,12 @@
 #include "parallel/launch/launch.hpp"
 #include "parallel/launch/launcher.hpp"
 
+#include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
-/// What a user should know about how the ranks were launched.
+/// Lines for the user about how the ranks were launched, and what they run on.
 namespace mylos::parallel {
 
 /// Returns a text that names two ranks whose processors run different kernels, which round differently; empty if all
@@ -16,5 +18,14 @@ std::string differing_processors(std::span<const RankPlacement> placements);
 /// Returns a line about GPUs that ranks see and none computes on, with the way to launch one rank on each; empty if
 /// there are none.
 std::string unused_devices(std::span<const RankPlacement> placements, const Environment& environment);
+
+/// Returns whether the loader finds a library of this name.
+using LoadsLibrary = std::function<bool(const std::string& name)>;
+bool loads_library(const std::string& name);
+
+/// Returns a line if NCCL would use TCP between nodes: they have Slingshot adapters, which the system lists in the
+/// directory `slingshot`, and NCCL's plugin for libfabric, libnccl-net*.so, cannot be loaded. Otherwise empty.
+std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads = loads_library,
+                          const std::filesystem::path& slingshot = "/sys/class/cxi");
 
 }  // namespace mylos::parallel

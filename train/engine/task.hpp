@@ -71,7 +71,7 @@ struct ExpectedBatches {
   std::function<std::vector<std::vector<std::size_t>>(std::size_t step)> batches_of = {};
 };
 
-/// What a run notes about a data set as its ranks read it, such as checksums of files, to notice on resume that the
+/// Notes about a data set that ranks take as they read it, such as checksums of files. On resume they show whether the
 /// data have changed. See data_notes.hpp.
 class DataNotes {
  public:

@@ -1,5 +1,7 @@
 #include "parallel/launch/launch_remarks.hpp"
 
+#include "tests/support/temporary.hpp"
+
 #include <gmock/gmock.h>
 
 #include <map>
@@ -75,6 +77,35 @@ TEST(DifferingProcessors, TwoRanksAreNamed) {
   placements[2].kind = "avx2 avx512f";
   EXPECT_EQ(differing_processors(placements),
             "ranks compute on different kinds of processors: rank 0 on n0 (avx2), rank 2 on n2 (avx2 avx512f)");
+}
+
+class NcclOverTcp : public testing::Test {
+ protected:
+  /// Returns the line on a node where only `library` can be loaded.
+  std::string remark(const std::string& library, std::map<std::string, std::string> variables = {}) const {
+    const Environment environment = [&](const char* name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    };
+    return nccl_over_tcp(
+        environment, [&](const std::string& name) { return name == library; }, slingshot_.path());
+  }
+
+  const tests::TemporaryDirectory slingshot_;
+};
+
+TEST_F(NcclOverTcp, IsToldIfNoPluginLoads) {
+  EXPECT_THAT(remark("libnccl.so.2"),
+              StartsWith("NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so"));
+  for (const char* const plugin : {"libnccl-net.so", "libnccl-net-ofi.so"}) EXPECT_EQ(remark(plugin), "") << plugin;
+  EXPECT_EQ(remark("libnccl-net-site.so", {{"NCCL_NET_PLUGIN", "site"}}), "");
+  EXPECT_EQ(remark("/opt/plugin.so", {{"NCCL_NET_PLUGIN", "/opt/plugin.so"}}), "");
+}
+
+TEST_F(NcclOverTcp, IsNotToldWithoutSlingshot) {
+  EXPECT_EQ(
+      nccl_over_tcp([](const char*) { return nullptr; }, [](const std::string&) { return false; }, slingshot_ / "none"),
+      "");
 }
 
 }  // namespace
