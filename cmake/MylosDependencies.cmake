@@ -87,6 +87,10 @@ mylos_require(ZLIB_FOUND "zlib" zlib1g-dev zlib-api)
 if(MYLOS_ENABLE_ONEDNN)
   find_package(dnnl CONFIG QUIET)
   mylos_require(dnnl_FOUND "oneDNN (or set -DMYLOS_ENABLE_ONEDNN=OFF)" libdnnl-dev onednn)
+  if(dnnl_VERSION VERSION_GREATER_EQUAL 3)
+    message(FATAL_ERROR "oneDNN ${dnnl_VERSION} in ${dnnl_DIR} has another interface than 2.6 and 2.7: name one of these with -Ddnnl_DIR, "
+                        "or set -DMYLOS_ENABLE_ONEDNN=OFF.")
+  endif()
 endif()
 
 if(MYLOS_ENABLE_CUDA)

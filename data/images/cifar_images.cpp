@@ -1,6 +1,7 @@
 #include "data/images/cifar_images.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "data/text/sample_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>

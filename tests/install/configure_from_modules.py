@@ -3,7 +3,7 @@
     configure_from_modules.py ROOT SCRATCH KOKKOS_DIR KERNELS_DIR
 
 CMake starts with an empty cache. It finds the packages Kokkos and KokkosKernels in one prefix each, as an installed upstream release
-would be. They are those of this build, but report version 5.1.1.
+would be. They are those of this build, but report version 5.1.1. A oneDNN that reports this version is refused.
 """
 
 import os
@@ -34,11 +34,23 @@ def main():
     environment["CMAKE_PREFIX_PATH"] = f"{scratch}/kokkos:{scratch}/kokkos-kernels"
     environment["MYLOS_PREFIX"] = str(scratch / "cache")
     command = ["cmake", "-S", root, "-B", scratch / "build", "-DMYLOS_ENABLE_TESTS=OFF", "-DMYLOS_ENABLE_BENCH=OFF", *sys.argv[5:]]
-    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    print(result.stdout)
+
+    def configure(*more):
+        result = subprocess.run([*command, *more], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        print(result.stdout)
+        return result
+
+    result = configure()
     expected = f"Kokkos            {VERSION} "
     if result.returncode != 0 or expected not in result.stdout or str(found) not in result.stdout:
         sys.exit(f"the configuration should succeed and say '{expected}' and {found}")
+    onednn = scratch / "onednn"
+    onednn.mkdir()
+    (onednn / "dnnl-config.cmake").touch()
+    shutil.copy(found / "KokkosConfigVersion.cmake", onednn / "dnnl-config-version.cmake")
+    result = configure(f"-Ddnnl_DIR={onednn}")
+    if result.returncode == 0 or f"oneDNN {VERSION} in {onednn} has another interface" not in " ".join(result.stdout.split()):
+        sys.exit("oneDNN 3 and later should be refused")
     shutil.rmtree(scratch)
 
 

@@ -1,7 +1,7 @@
 """Reads spack_repo's recipe without Spack, by replacing the few names that it imports from Spack.
 
-This checks what the recipe declares (variants, conflicts) and what it passes to CMake. spack_itself.py checks with Spack itself that
-Spack accepts the recipe.
+This checks what the recipe declares (variants, conflicts) and what it passes to CMake. scripts/check-spack checks with Spack itself
+that Spack accepts the recipe.
 """
 
 import collections
@@ -14,7 +14,7 @@ import types
 RECIPE = "spack_repo/mylos/packages/mylos/package.py"
 ARCHITECTURES = ("10", "35", "60", "70", "75", "80", "86", "89", "90", "90a", "100", "120")  # some values of CudaPackage
 
-Variant = collections.namedtuple("Variant", "name default values when")
+Variant = collections.namedtuple("Variant", "name default values conditions")  # exists if any of the conditions holds
 
 
 class Directives:
@@ -28,7 +28,8 @@ class Directives:
 
     def variant(self, name, default=None, values=(True, False), when=None, description="", **_):
         assert description, f"the variant {name} has no description"
-        self.variants[name] = Variant(name, default, values, self.condition(when))
+        conditions = self.variants[name].conditions if name in self.variants and when else []
+        self.variants[name] = Variant(name, default, values, [*conditions, self.condition(when)])
 
     def conflict(self, spec, when=None, msg=None):
         self.conflicts.append((spec, self.condition(when), msg))
@@ -116,7 +117,7 @@ def cmake_arguments(recipe, directives, chosen, compiler=None):
     not hold does not exist."""
     variants = {v.name: chosen.get(v.name, v.default) for v in directives.variants.values()}
     for variant in directives.variants.values():
-        if variant.when and not Spec(dict(variants)).satisfies(variant.when):
+        if not any(Spec(variants).satisfies(condition) for condition in variant.conditions):
             del variants[variant.name]
     if compiler:
         variants["^kokkos+wrapper"] = True

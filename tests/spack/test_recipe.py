@@ -1,5 +1,6 @@
 """test_recipe.py ROOT: tests the declarations of the recipe, read without Spack."""
 
+import json
 import pathlib
 import re
 import sys
@@ -31,11 +32,21 @@ class Recipe(unittest.TestCase):
             self.assertIn("-DMYLOS_ENABLE_" + flag, flags)
         self.assertFalse([flag for flag in flags if "ARCHITECTURE" in flag or "COMPILER" in flag])
 
-    def test_gpu_build(self):
-        flags = self.arguments(cuda=True, cuda_arch="80", nccl=True)
-        for flag in ("-DMYLOS_ENABLE_CUDA:BOOL=ON", "-DMYLOS_CUDA_ARCHITECTURE:STRING=80", "-DMYLOS_ENABLE_NCCL:BOOL=ON",
-                     "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
-            self.assertIn(flag, flags)
+    def test_builds_several_files_at_once_as_the_presets_do(self):
+        preset = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+        sizes = {size for size in (entry.get("cacheVariables", {}).get("CMAKE_UNITY_BUILD_BATCH_SIZE") for entry in preset) if size}
+        self.assertEqual(sizes, {flag.partition("=")[2] for flag in self.arguments() if "UNITY_BUILD_BATCH_SIZE" in flag})
+
+    def test_gpu_builds_have_nccl_and_from_8_0_on_cudnn(self):
+        for architecture, cudnn in (("70", "OFF"), ("80", "ON"), ("90", "ON")):
+            flags = self.arguments(cuda=True, cuda_arch=architecture)
+            for flag in ("-DMYLOS_ENABLE_CUDA:BOOL=ON", f"-DMYLOS_CUDA_ARCHITECTURE:STRING={architecture}", "-DMYLOS_ENABLE_NCCL:BOOL=ON",
+                         f"-DMYLOS_ENABLE_CUDNN:BOOL={cudnn}", "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
+                self.assertIn(flag, flags)
+        self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=False))
+
+    def test_leaves_the_mpi_library_to_the_site(self):
+        self.assertEqual([spec for spec, _, _ in self.directives.dependencies if "mpi" in spec.split("@")[0]], ["mpi@3:"])
 
     def test_cudnn_brings_its_headers_and_those_of_its_frontend(self):
         dependencies = {(spec, when) for spec, when, _ in self.directives.dependencies}
@@ -43,11 +54,11 @@ class Recipe(unittest.TestCase):
         source, when = self.directives.resources["cudnn-frontend"]
         self.assertEqual(sorted(when.split()), ["+cuda", "+cudnn"])
         self.assertRegex(source["commit"], "^[0-9a-f]{40}$")
-        flags = self.arguments(cuda=True, cuda_arch="80", cudnn=True)
+        flags = self.arguments(cuda=True, cuda_arch="80")
         for flag in ("MYLOS_ENABLE_CUDNN:BOOL=ON", "CUDNN_INCLUDE_DIR:STRING=/cudnn/include",
                      f"CUDNN_FRONTEND_INCLUDE_DIR:STRING=/source/{source['placement']}/include"):
             self.assertIn("-D" + flag, flags)
-        without = [flag for flag in self.arguments(cuda=True, cuda_arch="80") if "CUDNN" in flag]
+        without = [flag for flag in self.arguments(cuda=True, cuda_arch="80", cudnn=False) if "CUDNN" in flag]
         self.assertEqual(without, ["-DMYLOS_ENABLE_CUDNN:BOOL=OFF"])
 
     def test_the_build_has_the_same_frontend(self):
@@ -57,7 +68,7 @@ class Recipe(unittest.TestCase):
         self.assertIn(f'"nvidia-cudnn-frontend=={source["tag"][1:]} ', script)
 
     def test_nccl_needs_mpi(self):
-        self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=True, mpi=False))
+        self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", mpi=False))
 
     def test_rejects_unsupported_architectures(self):
         refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+cuda"}

@@ -137,6 +137,8 @@ def check_includes(root):
         text = (root / path).read_text()
         if path.suffix == ".hpp" and not re.search(r"^#pragma once$", text, re.MULTILINE):
             yield f"{path}: has no #pragma once"
+        if "fmt::join(" in text and "#include <fmt/ranges.h>" not in text:
+            yield f"{path}: fmt::join needs <fmt/ranges.h>, where it is from fmt 11 on"
         for number, line in enumerate(text.splitlines(), 1):
             match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
             if not match or match.group(1) in GENERATED:

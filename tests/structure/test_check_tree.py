@@ -174,6 +174,12 @@ class CheckTree(unittest.TestCase):
             list(check_tree.check_includes(self.root)), ['nn/bert.cpp:1: "bert.hpp" is not a file from the root of the tree']
         )
 
+    def test_join_without_the_header_that_newer_fmt_has_it_in(self):
+        self.write("nn/bert.cpp", '#include <fmt/format.h>\nauto s = fmt::join(names, ", ");\n')
+        self.assertEqual(list(check_tree.check_includes(self.root)), ["nn/bert.cpp: fmt::join needs <fmt/ranges.h>, where it is from fmt 11 on"])
+        self.write("nn/bert.cpp", '#include <fmt/ranges.h>\nauto s = fmt::join(names, ", ");\n')
+        self.assertEqual(list(check_tree.check_includes(self.root)), [])
+
     def test_header_without_pragma_once(self):
         self.write("nn/bert.hpp", "int layers();\n")
         self.assertEqual(list(check_tree.check_includes(self.root)), ["nn/bert.hpp: has no #pragma once"])

@@ -4,6 +4,7 @@
 #include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
