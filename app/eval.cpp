@@ -3,10 +3,10 @@
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
-#include "app/program/task_on_ranks.hpp"
 #include "app/run_commands.hpp"
 #include "app/runs/evaluation_directory.hpp"
 #include "core/base/standard_output.hpp"
+#include "tasks/interface/attention_choice.hpp"
 #include "train/engine/evaluator.hpp"
 
 #include <fmt/format.h>

@@ -24,18 +24,8 @@ TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind
       ranks, [&](ByteWriter& bytes) { task->write_data(bytes); },
       [&](ByteReader& bytes) { task->receive_data(bytes); });
   if (!remark.empty()) notice(remark);
-  train::AttentionSelection attention = choose_attention(ranks, run, *task, notice);
+  train::AttentionSelection attention = tasks::choose_attention(ranks, run, *task, notice);
   return {std::move(task), std::move(attention)};
-}
-
-train::AttentionSelection choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run,
-                                           tasks::Task& task, const Notice& notice) {
-  const std::optional<train::AttentionRequest> request = tasks::attention_request(run, task, ranks.size());
-  if (!request) return {};
-  train::AttentionSelection selection = train::select_attention(ranks, *request, notice);
-  if (selection.kernel != task.attention()->shape.kernel) task.set_attention(selection.kernel);
-  if (const std::string line = tasks::attention_line(selection); !line.empty() && !request->asked) notice(line);
-  return selection;
 }
 
 }  // namespace mylos::app

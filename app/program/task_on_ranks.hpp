@@ -23,11 +23,4 @@ struct TaskOnRanks {
 TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind, const tasks::RunConfig& run,
                       const Notice& notice);
 
-/// Proves and chooses the attention kernel of a run, the same on all ranks (tasks::attention_request), and makes the
-/// model of `task` with it. The task of a run that trains must have its data. `notice` gets a line that names the
-/// kernel, unless it is portable or asked for. Returns the default if the model has no attention. Collective. Errors:
-/// those of train::select_attention.
-train::AttentionSelection choose_attention(parallel::Communicator& ranks, const tasks::RunConfig& run,
-                                           tasks::Task& task, const Notice& notice);
-
 }  // namespace mylos::app

@@ -65,6 +65,16 @@ std::string attention_line(const train::AttentionSelection& selection) {
                      times.empty() ? "" : times + ")");
 }
 
+train::AttentionSelection choose_attention(parallel::Communicator& ranks, const RunConfig& run, Task& task,
+                                           const Notice& notice) {
+  const std::optional<train::AttentionRequest> request = attention_request(run, task, ranks.size());
+  if (!request) return {};
+  train::AttentionSelection selection = train::select_attention(ranks, *request, notice);
+  if (selection.kernel != task.attention()->shape.kernel) task.set_attention(selection.kernel);
+  if (const std::string line = attention_line(selection); !line.empty() && !request->asked) notice(line);
+  return selection;
+}
+
 AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use) {
   const int capability = configured.planned_capability;
   if (configured.attention) {

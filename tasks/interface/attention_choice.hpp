@@ -1,6 +1,8 @@
 #pragma once
 
+#include "core/base/notice.hpp"
 #include "core/kernels/attention_candidates.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/task.hpp"
 #include "train/engine/attention_selection.hpp"
@@ -32,5 +34,12 @@ std::string attention_line(const train::AttentionSelection& selection);
 /// otherwise, among the candidates of a run there, the one that needs the most memory, because their times are not
 /// known. Errors: std::runtime_error if no build can run the requested kernel there, or it has no dropout.
 AttentionKernel planned_attention(const TaskConfig& configured, const AttentionUse& use);
+
+/// Proves and chooses the attention kernel of a run, the same on all ranks (attention_request), and makes the
+/// model of `task` with it. The task of a run that trains must have its data. `notice` gets a line that names the
+/// kernel, unless it is portable or asked for. Returns the default if the model has no attention. Collective. Errors:
+/// those of train::select_attention.
+train::AttentionSelection choose_attention(parallel::Communicator& ranks, const RunConfig& run, Task& task,
+                                           const Notice& notice);
 
 }  // namespace mylos::tasks

@@ -1,5 +1,7 @@
 #include "tasks/question_answering/question_answerer.hpp"
 
+#include "tasks/interface/attention_choice.hpp"
+
 namespace mylos::tasks {
 namespace {
 
@@ -26,12 +28,18 @@ train::GemmConfig untimed(train::GemmConfig gemm) {
   return gemm;
 }
 
+/// Proves and chooses the attention kernel of the task, which is returned.
+SquadTask& with_proven_attention(SquadTask& task, const RunConfig& run, const Notice& notice) {
+  choose_attention(*parallel::make_self_communicator(), run, task, notice);
+  return task;
+}
+
 }  // namespace
 
 QuestionAnswerer::QuestionAnswerer(const RunConfig& run, const Notice& notice)
     : config_(squad_config(run)),
       task_(run, notice, SquadTask::Reads::model),
-      evaluator_(task_, run.engine.precision, untimed(run.engine.gemm),
+      evaluator_(with_proven_attention(task_, run, notice), run.engine.precision, untimed(run.engine.gemm),
                  SquadEvaluation::bound_of_batches(config_.max_length)) {}
 
 std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& context,
