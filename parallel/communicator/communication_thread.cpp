@@ -26,6 +26,14 @@ using Progress = QueuedOperation::Progress;
 /// Interval between two calls of the watch.
 constexpr milliseconds look_interval{100};
 
+std::string text_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 /// Returns the processor time that this thread has used.
 nanoseconds processor_time() {
   timespec time{};
@@ -278,9 +286,16 @@ void CommunicationThread::end(std::size_t position) {
   ended.operation->finish(nullptr);
 }
 
+/// The watch goes on until all operations have stopped, and limits the time of that.
 void CommunicationThread::fail_all() {
   failed_.store(true, std::memory_order_release);
+  const Watch::Failure failure{text_of(failure_), Clock::now()};
   for (const UnderWay& each : under_way_) each.operation->stop();
+  const auto has_stopped = [](const UnderWay& each) { return each.operation->has_stopped(); };
+  while (!std::ranges::all_of(under_way_, has_stopped)) {
+    std::this_thread::sleep_for(microseconds(100));
+    look(true, first_since_, &failure);
+  }
   for (const UnderWay& each : under_way_) each.operation->give_up();
   for (const UnderWay& each : under_way_) each.operation->finish(failure_);
   under_way_.clear();
@@ -291,13 +306,13 @@ void CommunicationThread::rest(microseconds time) {
   changed_.wait_for(lock, time, [this] { return may_begin(); });
 }
 
-void CommunicationThread::look(bool under_way, Clock::time_point since) {
+void CommunicationThread::look(bool under_way, Clock::time_point since, const Watch::Failure* failure) {
   const Clock::time_point now = Clock::now();
   Watch* const watch = watch_;
   if (watch == nullptr || now - looked_ < look_interval) return;
   looked_ = now;
   try {
-    watch->look({name_, under_way, since});
+    watch->look({name_, under_way, since, failure});
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }

@@ -44,9 +44,11 @@ class QueuedOperation : public Event::Operation {
   /// Returns true if the operation uses host memory only. Then it runs beside operations on a stream, and after earlier
   /// ones without a stream. An operation that has no stream and returns false runs alone.
   virtual bool uses_host_memory_only() const { return false; }
-  /// Ends this operation without the other ranks, before it fails. First stop(), which does not wait, is called for all
-  /// operations under way, then give_up() for all. Called only by the communication thread.
+  /// End this operation without the other ranks, before it fails. First stop() is called for all operations under way,
+  /// and begins to end them; when has_stopped() returns true for all, give_up() is called for all. None of them waits.
+  /// Called only by the communication thread.
   virtual void stop() noexcept {}
+  virtual bool has_stopped() const noexcept { return true; }
   virtual void give_up() noexcept {}
 
   const OperationName& name() const { return name_; }
@@ -77,14 +79,22 @@ class QueuedOperation : public Event::Operation {
   std::exception_ptr error_;
 };
 
-/// An observer that is called regularly, between the steps of an operation and while there is no operation.
+/// An observer that is called regularly: between the steps of an operation, while there is no operation, and while
+/// operations end after a failure.
 class Watch {
  public:
+  struct Failure {
+    std::string error;
+    std::chrono::steady_clock::time_point since;
+  };
   struct Waiting {
     const OperationName& name;  ///< the first operation under way, or the last one if there is none
     bool under_way;
     /// When this operation became the first one under way, or when the thread became idle.
     std::chrono::steady_clock::time_point since;
+    /// Null unless an operation has failed and those under way have not ended yet. That may take forever, so the watch
+    /// limits it.
+    const Failure* failure = nullptr;
   };
 
   virtual ~Watch() = default;
@@ -146,7 +156,7 @@ class CommunicationThread {
   void make_first();
   void fail_all();
   void rest(std::chrono::microseconds time);
-  void look(bool under_way, Clock::time_point since);
+  void look(bool under_way, Clock::time_point since, const Watch::Failure* failure = nullptr);
   void join();
 
   std::mutex mutex_;

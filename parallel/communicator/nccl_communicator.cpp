@@ -132,6 +132,17 @@ class NcclCommunicator final : public Communicator {
                    std::shared_ptr<std::shared_ptr<NcclDevice>> device)
       : context_(context), hosts_(std::move(hosts)), ordered_sums_(ordered_sums), device_(std::move(device)) {}
 
+  ~NcclCommunicator() override {
+    if (!link_) return;
+    const auto operation =
+        std::make_shared<NcclDisconnect>(hosts_->next_name("NCCL disconnection of the devices", 0), std::move(link_));
+    context_.submit(operation);
+    // If this rank alone ends because of an error, it must report that before it waits for the others.
+    if (std::uncaught_exceptions() == 0) operation->wait_for_its_end();
+  }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
   std::size_t rank() const override { return hosts_->rank(); }
   std::size_t size() const override { return hosts_->size(); }
   const NodeMap& node_map() const override { return hosts_->node_map(); }

@@ -47,10 +47,6 @@ class NcclDevice {
   void note_launch();
   static constexpr std::size_t most_launches = 512;
 
-  /// Returns whether the stream did not end after a failure, so that nothing waits for it again.
-  bool is_stuck() const { return is_stuck_; }
-  void note_stuck() { is_stuck_ = true; }
-
   /// Returns at least `bytes` of memory, which operations of all groups share in stream order. If it has to grow, its
   /// contents are lost and the call waits for the device.
   std::byte* reserve(std::size_t bytes);
@@ -68,7 +64,6 @@ class NcclDevice {
   std::vector<cudaEvent_t> events_;  ///< events not in use
   std::deque<cudaEvent_t> marks_;    ///< events in the stream, one for a fixed number of launches
   std::size_t launches_ = 0;         ///< since the last mark
-  bool is_stuck_ = false;
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
   std::mutex space_mutex_;

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <thread>
+#include <system_error>
+#include <utility>
 
 namespace mylos::parallel {
 namespace {
@@ -14,19 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
-/// Maximum wait for operations that either end soon or never.
-constexpr std::chrono::seconds ending_patience{2};
-
-/// Polls `done` until it returns true or ending_patience has passed.
-template <class Done>
-bool wait_a_while(const Done& done) {
-  const Clock::time_point end = Clock::now() + ending_patience;
-  while (!done()) {
-    if (Clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
+/// How long ranks wait for each other when they end a communicator.
+constexpr std::chrono::seconds finalize_patience{2};
 
 ncclDataType_t nccl_type(ElementType type) {
   switch (type) {
@@ -45,20 +35,6 @@ ncclDataType_t nccl_type(ElementType type) {
 
 }  // namespace
 
-NcclLink::~NcclLink() {
-  if (communicator_ == nullptr) return;
-  try {
-    device_->use();
-    check(library_.comm_finalize(communicator_), "ending");
-    if (wait_a_while([this] { return is_ready(); })) {
-      library_.comm_destroy(communicator_);
-      return;
-    }
-  } catch (const std::exception&) {  // the operation that failed reports the error
-  }
-  library_.comm_abort(communicator_);
-}
-
 void NcclLink::begin(const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -73,11 +49,22 @@ bool NcclLink::is_ready() const {
   return state != ncclInProgress;
 }
 
-void NcclLink::abort() noexcept {
-  if (communicator_ == nullptr) return;
-  cudaSetDevice(device_->index());
-  library_.comm_abort(communicator_);
-  communicator_ = nullptr;
+void NcclLink::finalize() { check(library_.comm_finalize(communicator_), "ending"); }
+
+void NcclLink::end(decltype(NcclLibrary::comm_abort) call) noexcept {
+  if (communicator_ == nullptr || std::exchange(is_ending_, true)) return;
+  const auto work = [this, call] {
+    cudaSetDevice(device_->index());
+    call(communicator_);
+    // The memory of arrays may be freed afterwards.
+    while (is_pending(cudaStreamQuery(device_->stream()))) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    is_ended_ = true;
+  };
+  try {
+    ending_ = std::jthread(work);
+  } catch (const std::system_error&) {  // The system refuses a thread. The call may return all the same.
+    work();
+  }
 }
 
 void NcclLink::all_reduce(ElementType type, void* data, std::size_t count) {
@@ -144,6 +131,25 @@ Progress NcclConnect::advance() {
   return link_->is_ready() ? Progress::done : Progress::waiting;
 }
 
+Progress NcclDisconnect::advance() {
+  if (link_->is_ending()) return link_->is_ended() ? Progress::done : Progress::waiting;
+  try {
+    if (!finalized_at_) {
+      link_->device()->use();
+      link_->finalize();
+      finalized_at_ = Clock::now();
+    }
+    if (link_->is_ready()) {
+      link_->destroy();
+    } else if (Clock::now() - *finalized_at_ > finalize_patience) {
+      link_->abort();
+    }
+  } catch (const std::exception&) {
+    link_->abort();
+  }
+  return Progress::moved;
+}
+
 NcclOperation::NcclOperation(OperationName name, std::shared_ptr<NcclLink> link, const ExecutionSpace& space,
                              MakeSteps make_steps)
     : QueuedOperation(std::move(name)),
@@ -176,14 +182,6 @@ Progress NcclOperation::advance() {
     return Progress::launched;
   }
   return Progress::moved;
-}
-
-void NcclOperation::give_up() noexcept {
-  // After a failure the memory of the arrays may be freed, so wait until the device has ended.
-  NcclDevice& device = *link_->device();
-  const auto has_ended = [&] { return !is_pending(cudaStreamQuery(device.stream())); };
-  if (begun_ && !device.is_stuck() && !wait_a_while(has_ended)) device.note_stuck();
-  set(Stage::given_up);
 }
 
 void NcclOperation::set(Stage stage) {

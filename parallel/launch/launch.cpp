@@ -178,11 +178,11 @@ Launch::Launch(std::chrono::duration<double> limit) : state_(std::make_unique<St
 }
 
 Launch::~Launch() {
+  state_->nccl_ranks.reset();
   if (std::uncaught_exceptions() > 0) {
     state_->runtime->abandon();
     return;
   }
-  state_->nccl_ranks.reset();
   try {
     state_->runtime->finish(state_->exit_code);
   } catch (const std::exception& error) {

@@ -33,6 +33,9 @@ constexpr milliseconds last_words{100};
 /// How long a failing rank waits for the announcement of a lower one. On its way up and down the tree the announcement
 /// may take up to one watch interval per rank.
 constexpr milliseconds announcement{300}, announcement_level{200};
+/// How long the operations under way may take to end after a failure, in seconds: NCCL needs some for many ranks. At
+/// most half the time limit, so that this rank ends before others report that they wait for it.
+constexpr double failure_patience = 10.0;
 /// After this time the process ends without MPI and kills its peers.
 constexpr seconds abort_limit{5};
 
@@ -56,6 +59,7 @@ MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements,
       inquiry_(placements_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }) {}
 
 void MpiWatch::look(const Waiting& waiting) {
+  if (waiting.failure != nullptr) limit_failure(*waiting.failure);
   const RankState own = state_of(waiting);
   const WaitInquiry::Moment moment{duration<double>(Clock::now().time_since_epoch()).count(), limit_, own};
   receive_all(moment);
@@ -90,13 +94,25 @@ void MpiWatch::announce_end(const std::vector<RankState>& states) {
   while (!mail_.is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
 }
 
+void MpiWatch::limit_failure(const Failure& failure) {
+  has_error_ = true;
+  const double seconds = duration<double>(Clock::now() - failure.since).count();
+  if (seconds < std::min(limit_ / 2.0, failure_patience)) return;
+  std::vector<std::string> lines;
+  if (claim_report()) {
+    lines.push_back(fmt::format("rank {}: {}; NCCL or the device has not ended its work for {:.0f} s since", rank_,
+                                failure.error, seconds));
+  }
+  end_all(lines);
+}
+
 bool MpiWatch::announce_error() {
   has_error_ = true;
   const Clock::time_point end =
       Clock::now() + announcement + announcement_level * WatchTree(placements_.size(), 0).height();
   const auto is_decided = [&] { return announced_ && (rank_ == 0 || failed_ < rank_); };
   while (!is_decided() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
-  return failed_ > rank_;
+  return claim_report();
 }
 
 RankState MpiWatch::state_of(const Waiting& waiting) const {

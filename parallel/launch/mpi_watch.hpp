@@ -49,6 +49,9 @@ class MpiWatch final : public Watch {
   RankState state_of(const Waiting& waiting) const;
   void send(std::size_t rank, const WatchMessage& message);
   void receive_all(const WaitInquiry::Moment& moment);
+  /// Returns true, once, if this rank should print its error.
+  bool claim_report() { return failed_ > rank_ && !is_reported_.exchange(true); }
+  void limit_failure(const Failure& failure);
   void look_for_peers(const Waiting& waiting);
   /// Announces that this rank ends the program, in the same way as an error, so that other ranks do not report the wait
   /// too.
@@ -63,8 +66,9 @@ class MpiWatch final : public Watch {
   std::atomic<double> limit_{std::chrono::duration<double>(default_time_limit).count()};  ///< in seconds
   std::atomic<std::size_t> step_{0};
   std::atomic<bool> has_error_{false}, announced_{false};
-  std::atomic<std::size_t> failed_;  ///< lowest other rank that ends with an error; the number of ranks if none
-  Clock::time_point failed_at_;      ///< when the first one became known
+  std::atomic<bool> is_reported_{false};  ///< a thread prints this rank's error, or has
+  std::atomic<std::size_t> failed_;       ///< lowest other rank that ends with an error; the number of ranks if none
+  Clock::time_point failed_at_;           ///< when the first one became known
 
   ErrorAnnouncement errors_;
   WaitInquiry inquiry_;

@@ -48,12 +48,13 @@ class Told final : public QueuedOperation {
     stopped = true;
     if (on_stop) on_stop();
   }
+  bool has_stopped() const noexcept override { return stops; }
   void give_up() noexcept override { was_done_when_given_up = done() ? 1 : 0; }
 
   std::atomic<Order> order{Order::wait};
   std::atomic<bool> begun{false};
   std::atomic<int> was_done_when_given_up{-1};
-  std::atomic<bool> stopped{false};
+  std::atomic<bool> stopped{false}, stops{true};
   std::function<void()> on_stop;
 
  private:
@@ -299,6 +300,53 @@ TEST(CommunicationThread, TheWatchSeesTheOlderOfTwoKinds) {
   tests::wait_until([&] { return watch.seen() == "agreement"; });
   EXPECT_GE(watch.seconds(), 0.15) << "the time since it began, not since the sum ended";
   end_all({on_host});
+  thread.finish();
+}
+
+/// Records the last failure that the watch sees.
+class FailureLooks final : public Watch {
+ public:
+  void look(const Waiting& waiting) override {
+    if (waiting.failure == nullptr) return;
+    const std::lock_guard lock(mutex_);
+    seen_ = waiting.failure->error;
+    ++looks_;
+  }
+  std::size_t looks() {
+    const std::lock_guard lock(mutex_);
+    return looks_;
+  }
+  std::string seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t looks_ = 0;
+  std::string seen_;
+};
+
+TEST(CommunicationThread, TheWatchGoesOnWhileOperationsStopAfterAFailure) {
+  FailureLooks watch;
+  CommunicationThread thread;
+  thread.set_watch(&watch);
+  const int stream = 0;
+  const auto operations = submit_to(thread, 2, &stream);
+  operations[0]->stops = false;
+  operations[0]->order = Order::launch;
+  tests::wait_until([&] { return operations[1]->begun.load(); });
+  operations[1]->order = Order::fail;
+  tests::wait_until([&] { return watch.looks() >= 2; });
+  EXPECT_EQ(watch.seen(), "sum 1: the network is down");
+  for (const auto& each : operations) {
+    EXPECT_TRUE(each->stopped);
+    EXPECT_FALSE(each->done());
+    EXPECT_EQ(each->was_done_when_given_up, -1);
+  }
+  operations[0]->stops = true;
+  for (const auto& each : operations) Event(each).wait_for_its_end();
+  EXPECT_TRUE(operations[0]->failed() && operations[1]->failed());
   thread.finish();
 }
 

@@ -21,7 +21,7 @@ struct Ended {
   std::string errors;
 };
 
-/// Runs two ranks that sum an array of 256 KiB in each of five steps, with a fault on `rank`. For `order` see
+/// Runs two ranks that sum arrays in two groups in each of five steps, with a fault on `rank`. For `order` see
 /// failing_nccl.cpp.
 Ended with_variable(std::size_t rank, const std::string& name, const std::string& value,
                     const std::string& order = "library") {
@@ -38,10 +38,12 @@ Ended with_fault(std::size_t rank, const std::string& fault, const std::string& 
   return with_variable(rank, "NCCL_STAND_IN_FAULT", fault, order);
 }
 
-/// Returns the ranks' messages of a run that `fault` ends.
+/// Returns the ranks' messages of a run that `fault` ends, with one error.
 std::string errors_of_fault(const std::string& fault, const std::string& order = "library") {
   const Ended ended = with_fault(1, fault, order);
   EXPECT_NE(ended.exit_code, 0);
+  const std::size_t first = ended.errors.find("mylos: error: ");
+  EXPECT_EQ(ended.errors.find("mylos: error: ", first + 1), std::string::npos) << ended.errors;
   return ended.errors;
 }
 
@@ -76,7 +78,7 @@ TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
 
 TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
   // A collective, and a message within a group, which must be ended all the same.
-  for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:3", "tree")}) {
+  for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:5", "tree")}) {
     EXPECT_THAT(errors_of_fault(fault, order),
                 ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
                               "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
@@ -93,7 +95,7 @@ TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
 }
 
 TEST(NcclFaults, AnExchangeOfHostsBesideACallThatFailsWritesNothingAfterwards) {
-  EXPECT_THAT(errors_of_fault("call:3", "agreement"),
+  EXPECT_THAT(errors_of_fault("call:5", "agreement"),
               AllOf(ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal error "
                                   "\\(stand-in: injected\\); NCCL_DEBUG=INFO"),
                     Not(HasSubstr("an array was written")), Not(HasSubstr("not seen"))));
@@ -102,7 +104,7 @@ TEST(NcclFaults, AnExchangeOfHostsBesideACallThatFailsWritesNothingAfterwards) {
 TEST(NcclFaults, AGroupThatNeverEndsEndsAtTheTimeLimit) {
   EXPECT_THAT(
       errors_of_fault("hang:3", "group"),
-      ContainsRegex("mylos: error: all ranks have reached: step [345], NCCL all-reduce of layer 3 gradients and "
+      ContainsRegex("mylos: error: all ranks have reached: step [2-5], NCCL all-reduce of layer 3 gradients and "
                     "2 more, 384.0 KiB; but it has not finished for [0-9]+ s"));
 }
 
@@ -114,23 +116,49 @@ TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {
 
 TEST(NcclFaults, AnErrorOfTheDeviceIsTold) {
   const std::string errors = errors_of_fault("device:3");
-  EXPECT_THAT(errors, HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: CUDA: on the device: "
-                                "unspecified launch failure"));
+  // Each operation under way shows it.
+  EXPECT_THAT(errors, ContainsRegex("mylos: error: NCCL all-reduce of (layer 3 gradients|sums of the second group): "
+                                    "CUDA: on the device: unspecified launch failure"));
 }
 
 TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
   const std::string errors = errors_of_fault("hang:3");
   EXPECT_THAT(
       errors,
-      ContainsRegex("mylos: error: all ranks have reached: step [345], NCCL all-reduce of layer 3 gradients, 256.0 "
+      ContainsRegex("mylos: error: all ranks have reached: step [2-5], NCCL all-reduce of layer 3 gradients, 256.0 "
                     "KiB; but it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+}
+
+TEST(NcclFaults, AnAbortThatNeverReturnsEndsWithTheErrorOfTheOperation) {
+  const std::string errors = errors_of_fault("async:3,abort");
+  EXPECT_THAT(errors,
+              ContainsRegex("mylos: error: rank 1: NCCL all-reduce of layer 3 gradients: NCCL: between devices: "
+                            "remote process exited .*; NCCL or the device has not ended its work for [0-9]+ s"));
+}
+
+TEST(NcclFaults, ADestroyThatNeverReturnsEndsAtTheTimeLimit) {
+  EXPECT_THAT(errors_of_fault("destroy"),
+              ContainsRegex("mylos: error: rank 1 on .* has not reached: step 5, barrier at the end of the program"
+                            "(.*\n)+.*rank 1 on .*: waits in step 5, NCCL disconnection of the devices"));
+}
+
+TEST(NcclFaults, AnErrorOfARankAloneIsToldWhateverNcclDoes) {
+  for (const char* const fault : {"throw:3", "throw:3,destroy"}) {
+    EXPECT_THAT(errors_of_fault(fault), HasSubstr("mylos: error: an error of its own\n"));
+  }
+}
+
+TEST(NcclFaults, ADeviceWithoutMemoryForASecondConnectionIsTold) {
+  const Ended ended = with_variable(1, "CUDA_STAND_IN_MEMORY", "1500000");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors, HasSubstr("mylos: error: NCCL connection of the devices: NCCL: between devices: unhandled "
+                                      "cuda error (stand-in: out of memory); NCCL_DEBUG=INFO"));
 }
 
 TEST(NcclFaults, AKilledRankIsNamedByItsPeer) {
   if (!OthersSurvive::is_possible()) GTEST_SKIP() << "this launcher ends the other ranks itself";
   const OthersSurvive others;
-  EXPECT_THAT(with_variable(1, "kill", "3").errors,
-              ContainsRegex("mylos: error: rank 1 \\(process [0-9]+\\) on .* is gone"));
+  EXPECT_THAT(with_fault(1, "kill:3").errors, ContainsRegex("mylos: error: rank 1 \\(process [0-9]+\\) on .* is gone"));
 }
 
 TEST(NcclFaults, AnotherVersionOnOneRankIsTold) {

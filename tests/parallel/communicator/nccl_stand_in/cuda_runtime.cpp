@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,11 +18,16 @@ namespace {
 
 constexpr int devices = 2;
 constexpr int poison = 0xFF;
+/// Entries that a stream holds before the next launch blocks.
+constexpr std::size_t launch_queue = 1024;
 
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<bool> device_failed{false};
 std::atomic<std::size_t> longest_queue{0}, operations{0}, operation_calls{0};
+/// Held by each launch, query, allocation and release, also while a launch waits for room in its stream's queue, or a
+/// release for the device.
+std::mutex driver;
 
 cudaError_t result(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -84,8 +90,10 @@ struct CUstream_st {
   CUstream_st& operator=(const CUstream_st&) = delete;
 
   void add(std::function<void()> work) {
+    const std::lock_guard launch(driver);
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return work_.size() < launch_queue; });
       work_.push_back(std::move(work));
       if (work_.size() > longest_queue) longest_queue = work_.size();
     }
@@ -131,10 +139,17 @@ struct Registry {
   std::mutex mutex;
   std::set<cudaStream_t> streams;
   std::map<void*, std::size_t> memory;
+  std::size_t bytes = 0;  ///< of `memory`
 };
 Registry& registry() {
   static auto* const all = new Registry;
   return *all;
+}
+
+/// Returns the device's memory in bytes.
+std::size_t memory_size() {
+  const char* const given = std::getenv("CUDA_STAND_IN_MEMORY");
+  return given == nullptr ? std::size_t{1} << 40 : std::stoull(given);
 }
 
 }  // namespace
@@ -201,7 +216,10 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return result_of_work(stream->idle()); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard query(driver);
+  return result_of_work(stream->idle());
+}
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   stream->wait();
@@ -209,8 +227,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
-  const std::lock_guard lock(event->mutex);
-  if (event->point) stream->add([point = event->point] { point->wait(); });
+  std::shared_ptr<Point> point;
+  {
+    const std::lock_guard lock(event->mutex);
+    point = event->point;
+  }
+  if (point) stream->add([point] { point->wait(); });
   return cudaSuccess;
 }
 
@@ -241,29 +263,35 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard query(driver);
   const std::lock_guard lock(event->mutex);
   return result_of_work(!event->point || event->point->reached());
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  const std::scoped_lock lock(driver, registry().mutex);
+  if (registry().bytes + bytes > memory_size()) return result(cudaErrorMemoryAllocation);
   *memory = std::malloc(bytes);
   if (*memory == nullptr) return result(cudaErrorMemoryAllocation);
   std::memset(*memory, poison, bytes);
-  const std::lock_guard lock(registry().mutex);
   registry().memory[*memory] = bytes;
+  registry().bytes += bytes;
   return cudaSuccess;
 }
 
 /// Waits for all work on the device, as CUDA does.
 cudaError_t cudaFree(void* memory) {
-  const std::lock_guard lock(registry().mutex);
+  const std::scoped_lock lock(driver, registry().mutex);
   const auto found = registry().memory.find(memory);
   if (found == registry().memory.end()) return result(cudaErrorInvalidValue);
-  for (const cudaStream_t stream : registry().streams) stream->wait();
+  for (const cudaStream_t stream : registry().streams) {
+    if (!device_failed) stream->wait();
+  }
   std::memset(memory, poison, found->second);
+  registry().bytes -= found->second;
   registry().memory.erase(found);
   std::free(memory);
-  return cudaSuccess;
+  return result_of_work(true);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {

@@ -13,19 +13,22 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 /// Two environment variables change its behaviour. NCCL_STAND_IN_VERSION is the version that it reports.
-/// NCCL_STAND_IN_FAULT injects one fault. The last six faults below take the index of an operation of the process, as
-/// in "call:3". A group is one operation.
+/// NCCL_STAND_IN_FAULT injects faults, separated by commas. The last six below take the index of an operation of the
+/// process, as in "call:3". A group is one operation.
 ///   id       creating an id fails
 ///   init     connecting fails immediately
 ///   connect  connecting never ends
+///   abort    aborting never returns
+///   destroy  destroying never returns
 ///   call     the call fails
 ///   send     a message of the operation's group is rejected
 ///   second   the second collective of the operation's group is rejected
-///   async    the operation hangs, and the communicator reports an error
+///   async    the operation hangs, and the communicator reports an error when later operations have been launched
 ///   hang     the operation hangs
 ///   device   the operation hangs, and every query of the device fails
 namespace {
@@ -34,6 +37,8 @@ using namespace mylos::stand_in;
 
 /// Time between a call and its launch; meanwhile the communicator rejects other calls.
 constexpr std::chrono::microseconds launch_time{200};
+/// Device memory of a communicator.
+constexpr std::size_t communicator_bytes = std::size_t{1} << 20;
 
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -55,7 +60,10 @@ struct Living {
 };
 Living living;
 
-bool fault(std::string_view kind) { return variable("NCCL_STAND_IN_FAULT") == kind; }
+bool fault(std::string_view kind) {
+  const std::string faults = "," + std::string(variable("NCCL_STAND_IN_FAULT")) + ",";
+  return faults.find("," + std::string(kind) + ",") != std::string::npos;
+}
 
 std::atomic<int> operations{0};  ///< number of requested operations
 
@@ -103,15 +111,10 @@ ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, std::vector<Work>
   ++operations;
   if (operation_fault("call")) return refuse(ncclInternalError, "injected");
   State& state = *communicator->state;
-  Request request{std::move(works), operation_fault("hang") || operation_fault("async"), operation_fault("device")};
-  if (operation_fault("async")) {
-    refuse(ncclRemoteError, "injected");
-    state.error = ncclRemoteError;
-  }
+  Request request{std::move(works), operation_fault("hang"), operation_fault("async"), operation_fault("device")};
   state.asked = std::make_unique<Request>(std::move(request));
   state.stream = stream;
   state.asked_at = Clock::now();
-  if (state.error != ncclSuccess) launch(communicator->state);
   return ncclInProgress;
 }
 
@@ -167,6 +170,16 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
 int ranks_of(ncclComm_t communicator) { return communicator->state->ranks; }
 std::size_t rank_of(ncclComm_t communicator) { return static_cast<std::size_t>(communicator->state->rank); }
 
+/// Frees the communicator's device memory, which waits for all work on the device, of other communicators too. The
+/// fault `never_returns` waits forever.
+ncclResult_t end(ncclComm_t communicator, const char* never_returns) {
+  --living.count;
+  const std::shared_ptr<State> state = std::exchange(communicator->state, nullptr);  // the handle shows later calls
+  while (fault(never_returns)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (state->memory != nullptr) cudaFree(state->memory);
+  return ncclSuccess;
+}
+
 /// Every rank sends `part(rank)` to each rank, and receives as much from each.
 template <class Part>
 Work work_for_sum(Kind kind, ncclComm_t communicator, ncclDataType_t type, std::size_t bytes, void* to,
@@ -206,6 +219,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   if (fault("init")) return refuse(ncclSystemError, "injected");
   ++living.count;
   *communicator = new ncclComm{std::make_shared<State>(id.internal, rank, ranks)};
+  State& state = *(*communicator)->state;
+  if (cudaMalloc(&state.memory, communicator_bytes) != cudaSuccess) {
+    state.error = refuse(ncclUnhandledCudaError, "out of memory");
+  }
   return ncclInProgress;
 }
 
@@ -217,18 +234,14 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
 
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (!communicator->finalizing || communicator->state->launched != 0) end_test("destroyed before its work has ended");
-  --living.count;
-  communicator->state.reset();  // keep the handle, to detect later calls
-  return ncclSuccess;
+  return end(communicator, "destroy");
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (!communicator->state) return refuse(ncclInvalidArgument, "no communicator");
   if (group.open) end_test("an abort within a group, which would wait for the group's end");
-  --living.count;
   communicator->state->aborted = true;
-  communicator->state.reset();
-  return ncclSuccess;
+  return end(communicator, "abort");
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state_of) {

@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 constexpr microseconds operation_time{500};
 /// Delay between an abort and the end of the aborted operation.
 constexpr milliseconds abort_time{100};
+/// Delay before the error of an operation that fails later.
+constexpr milliseconds error_time{200};
 constexpr int poison = 0xFF;
 
 std::mutex words_mutex;
@@ -100,7 +102,13 @@ void run(State& state, const Request& request) {
   std::vector<Parts> copies, received(request.works.size());
   for (const Work& work : request.works) copies.push_back(runs ? take_sent(work) : Parts());
   std::this_thread::sleep_for(operation_time);
-  while ((request.hangs || !runs) && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  if (request.fails_later) {
+    std::this_thread::sleep_for(error_time);
+    refuse(ncclRemoteError, "injected");
+    state.error = ncclRemoteError;
+  }
+  while ((request.hangs || request.fails_later || !runs) && !state.aborted)
+    std::this_thread::sleep_for(milliseconds(1));
   if (state.aborted) {
     std::this_thread::sleep_for(abort_time);
     return;

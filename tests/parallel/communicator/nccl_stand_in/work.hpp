@@ -34,6 +34,7 @@ struct Work {
 struct Request {
   std::vector<Work> works;
   bool hangs = false;
+  bool fails_later = false;   ///< hangs, and shows an error of the communicator after a time
   bool fails_device = false;  ///< fails the device when its kernel starts
 };
 
@@ -46,6 +47,7 @@ struct State {
 
   int rank, ranks, device = 0;
   PeerSockets peers;
+  void* memory = nullptr;  ///< of the device
   bool connected = false;
   std::unique_ptr<Request> asked;  ///< requested, but not launched
   cudaStream_t stream = nullptr;
