@@ -36,8 +36,12 @@ class AttentionBench {
  public:
   AttentionBench(const ExecutionSpace& space, const TimedAttention& attention)
       : space_(space), arrays_("mylos::Attention::measure", attention.shape, attention.lengths) {
-    for (const Matrix<T>& matrix : {arrays_.qkv, arrays_.dqkv, arrays_.out, arrays_.dout}) fill_bytes(space, matrix);
-    for (const Matrix<float>& matrix : {arrays_.log_sum_exp, arrays_.row_sums}) fill_bytes(space, matrix);
+    fill_bytes(space, arrays_.qkv);
+    fill_bytes(space, arrays_.dqkv);
+    fill_bytes(space, arrays_.out);
+    fill_bytes(space, arrays_.dout);
+    fill_bytes(space, arrays_.log_sum_exp);
+    fill_bytes(space, arrays_.row_sums);
   }
 
   double seconds(AttentionKernel kernel) {

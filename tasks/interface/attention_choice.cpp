@@ -12,7 +12,10 @@ namespace {
 
 /// Fails if the run cannot use the kernel that it asks for: because of `obstacle` unless that is empty, or dropout.
 void check_chosen(AttentionKernel kernel, const AttentionUse& use, const std::string& obstacle) {
-  if (!obstacle.empty()) fail(train::attention_error(kernel, obstacle));
+  if (!obstacle.empty()) {
+    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(kernel), obstacle,
+                     to_string(AttentionKernel::portable)));
+  }
   if (use.dropout > 0.0 && !has_dropout(kernel)) {
     fail(fmt::format(
         "--attention {}: it has no dropout, and that of this run is {:g}; use --dropout 0, or leave --attention out",

@@ -2,7 +2,6 @@
 
 #include "core/base/notice.hpp"
 #include "core/kernels/attention_candidates.hpp"
-#include "parallel/communicator/communicator.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/task.hpp"
 #include "train/engine/attention_selection.hpp"

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/step_assignment.hpp"
 
@@ -96,7 +97,10 @@ std::vector<AttentionProof> prove_candidates(parallel::Communicator& ranks, cons
   }
   for (const AttentionProof& proof : proofs) {
     if (proof.agrees()) continue;
-    if (request.asked) fail(attention_error(proof.kernel, proof.fault));
+    if (request.asked) {
+      const std::string other = setting("attention", to_string(AttentionKernel::portable));
+      throw SettingError("attention", to_string(proof.kernel), fmt::format("{}; use {}", proof.fault, other));
+    }
     notice(fmt::format("attention: {} is left out: {}", to_string(proof.kernel), proof.fault));
     std::erase(candidates, proof.kernel);
   }
@@ -181,11 +185,6 @@ void AttentionCache::write(const AttentionTimings& timings) const { cache_.write
 AttentionSeconds measure_on_device(std::span<const AttentionKernel> kernels, const TimedAttention& attention,
                                    const Notice& notice) {
   return measure_attention(ExecutionSpace(), kernels, attention, notice);
-}
-
-std::string attention_error(AttentionKernel kernel, const std::string& reason) {
-  return fmt::format("--attention {}: {}; use --attention {}", to_string(kernel), reason,
-                     to_string(AttentionKernel::portable));
 }
 
 OrderedJson to_json(const std::vector<AttentionProof>& proofs) {

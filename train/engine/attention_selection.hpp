@@ -85,10 +85,6 @@ struct AttentionSelection {
 /// portable kernel as a fraction of what is allowed, or why a kernel was left out. Empty if no kernel was proven.
 nlohmann::ordered_json to_json(const std::vector<AttentionProof>& proofs);
 
-/// Returns the error of a kernel that is asked for and cannot be used: "--attention cudnn: REASON; use --attention
-/// portable".
-std::string attention_error(AttentionKernel kernel, const std::string& reason);
-
 /// Times kernels, as measure_attention does on ExecutionSpace().
 using AttentionMeasure =
     std::function<AttentionSeconds(std::span<const AttentionKernel>, const TimedAttention&, const Notice&)>;
@@ -99,7 +95,7 @@ AttentionSeconds measure_on_device(std::span<const AttentionKernel> kernels, con
 /// on each device, without the portable one if there are others. Takes the recorded kernel if it is among them, the
 /// first one in deterministic runs, and otherwise the fastest. All ranks prove; only the first one times, and it reads
 /// and writes the cache. Times of a measurement that left out a kernel are not cached. `notice` gets a line for each
-/// kernel that is left out, and those of `measure`. Collective. Errors: std::runtime_error on every rank if the kernel
+/// kernel that is left out, and those of `measure`. Collective. Errors: SettingError on every rank if the kernel
 /// that is asked for does not agree.
 AttentionSelection select_attention(parallel::Communicator& ranks, const AttentionRequest& request,
                                     const Notice& notice, const AttentionMeasure& measure = measure_on_device);

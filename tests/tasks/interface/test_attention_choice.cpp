@@ -1,5 +1,6 @@
 #include "tasks/interface/attention_choice.hpp"
 
+#include "core/base/setting_error.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/tasks/recorded_runs.hpp"
 
@@ -234,9 +235,9 @@ TEST_F(ChooseAttention, MakesTheModelWithTheKernelThatTheRanksHave) {
 
 TEST_F(ChooseAttention, EndsARunWhoseKernelFailsOnThisDevice) {
   run_.task.attention = AttentionKernel::cudnn;
-  EXPECT_THAT(
-      tests::error_of([&] { chosen(AttentionKernel::cudnn); }),
-      testing::AllOf(testing::StartsWith("--attention cudnn: "), testing::EndsWith("; use --attention portable")));
+  EXPECT_THAT(tests::error_of([&] { chosen(AttentionKernel::cudnn); }),
+              testing::AllOf(testing::StartsWith(setting("attention", "cudnn") + ": "),
+                             testing::EndsWith("; use " + setting("attention", "portable"))));
 }
 
 TEST_F(ChooseAttention, LeavesModelsWithoutAttention) { EXPECT_EQ(chosen(std::nullopt), std::nullopt); }

@@ -1,6 +1,7 @@
 #include "train/engine/attention_selection.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/train/engine/listed_task.hpp"
@@ -166,7 +167,9 @@ TEST_F(AttentionSelectionOnRanks, LeavesOutWhatDoesNotAgreeOnADevice) {
   EXPECT_EQ(measurements(), 0u) << "only one is left";
   EXPECT_THAT(notices_, ElementsAre("attention: cudnn is left out: out differs" + where));
   const double largest = ranks_.size() == 1 ? 0.25 : 0.5;
-  EXPECT_EQ(to_json(selection.proofs), (json{{"tensor-cores", largest}, {"cudnn", "out differs" + where}}));
+  const nlohmann::ordered_json proofs = to_json(selection.proofs);
+  EXPECT_EQ(proofs["tensor-cores"], largest);
+  EXPECT_EQ(proofs["cudnn"], "out differs" + where);
   if (is_last) proofs_[Kernel::tensor_cores].fault = "no engine";
   EXPECT_EQ(select(request()).kernel, Kernel::portable);
 }
@@ -177,7 +180,8 @@ TEST_F(AttentionSelectionOnRanks, EndsARunThatAsksForWhatDoesNotAgree) {
   asked.asked = true;
   EXPECT_EQ(select(asked).kernel, Kernel::cudnn);
   proofs_[Kernel::cudnn].fault = "out differs";
-  EXPECT_EQ(tests::error_of([&] { select(asked); }), "--attention cudnn: out differs; use --attention portable");
+  EXPECT_EQ(tests::error_of([&] { select(asked); }),
+            fmt::format("{}: out differs; use {}", setting("attention", "cudnn"), setting("attention", "portable")));
   asked.candidates = {Kernel::portable};
   EXPECT_EQ(select(asked).kernel, Kernel::portable) << "it is what others are compared with";
 }
