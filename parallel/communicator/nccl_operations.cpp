@@ -15,8 +15,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
-/// How long ranks wait for each other when they end a communicator.
-constexpr std::chrono::seconds finalize_patience{2};
+/// How long ranks wait for each other when they end a communicator; NCCL closes the connections of many ranks in
+/// seconds.
+constexpr std::chrono::seconds finalize_patience{30};
 
 ncclDataType_t nccl_type(ElementType type) {
   switch (type) {

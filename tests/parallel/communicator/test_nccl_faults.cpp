@@ -55,6 +55,11 @@ TEST(NcclFaults, NoneIsNoError) {
   }
 }
 
+TEST(NcclFaults, AnEndThatTakesSecondsIsNoError) {
+  const Ended ended = with_fault(1, "finalize");
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+}
+
 TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
   const Ended ended = with_fault(0, "id");
   EXPECT_EQ(ended.exit_code, 1);

@@ -25,6 +25,7 @@
 ///   connect  connecting never ends
 ///   abort    aborting never returns
 ///   destroy  destroying never returns
+///   finalize the first communicator takes some seconds to finalize, and must not be aborted meanwhile
 ///   call     the call fails
 ///   send     a message of the operation's group is rejected
 ///   second   the second collective of the operation's group is rejected
@@ -37,6 +38,7 @@ using namespace mylos::stand_in;
 
 /// Time between a call and its launch; meanwhile the communicator rejects other calls.
 constexpr std::chrono::microseconds launch_time{200};
+constexpr std::chrono::milliseconds finalize_time{2500};
 /// Device memory of a communicator.
 constexpr std::size_t communicator_bytes = std::size_t{1} << 20;
 
@@ -77,6 +79,7 @@ bool operation_fault(std::string_view kind) { return fault_in_operation(operatio
 struct ncclComm {
   std::shared_ptr<State> state;  ///< null after its end
   bool finalizing = false;
+  Clock::time_point may_end_at;  ///< earliest end of finalizing
 };
 
 namespace {
@@ -229,6 +232,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   if (communicator->state->asked) return refuse(ncclInvalidUsage, "an end before a call is launched");
   communicator->finalizing = true;
+  static std::atomic<bool> is_first{true};
+  if (fault("finalize") && is_first.exchange(false)) communicator->may_end_at = Clock::now() + finalize_time;
   return ncclInProgress;
 }
 
@@ -240,6 +245,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (!communicator->state) return refuse(ncclInvalidArgument, "no communicator");
   if (group.open) end_test("an abort within a group, which would wait for the group's end");
+  if (communicator->finalizing && fault("finalize")) end_test("an abort while the communicator was finalized");
   communicator->state->aborted = true;
   return end(communicator, "abort");
 }
@@ -250,7 +256,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state_
   *state_of = ncclInProgress;
   if (!state.connected) state.connected = !fault("connect") && state.peers.connect();
   if (state.asked && Clock::now() - state.asked_at >= launch_time) launch(communicator->state);
-  const bool ended = !communicator->finalizing || state.launched == 0;
+  const bool ended = !communicator->finalizing || (state.launched == 0 && Clock::now() >= communicator->may_end_at);
   if (state.connected && !state.asked && ended) *state_of = ncclSuccess;
   if (state.error != ncclSuccess) *state_of = state.error;
   return ncclSuccess;
