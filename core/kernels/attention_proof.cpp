@@ -29,10 +29,11 @@ PackedAttention<T> poisoned_arrays(const ExecutionSpace& space, const AttentionU
   arrays.dropout = {.seed = 1, .step = 2, .site = 3, .probability = static_cast<float>(use.dropout)};
   fill_uniform(space, arrays.qkv, 1, 2.5f);
   fill_uniform(space, arrays.dout, 2, 1.5f);
-  for (const Matrix<T>& result : {arrays.out, arrays.dqkv}) Kokkos::deep_copy(space, result, T(std::nanf("")));
-  for (const Matrix<float>& result : {arrays.log_sum_exp, arrays.row_sums}) {
-    Kokkos::deep_copy(space, result, std::nanf(""));
-  }
+  const T undefined = T(std::nanf(""));
+  Kokkos::deep_copy(space, arrays.out, undefined);
+  Kokkos::deep_copy(space, arrays.dqkv, undefined);
+  Kokkos::deep_copy(space, arrays.log_sum_exp, std::nanf(""));
+  Kokkos::deep_copy(space, arrays.row_sums, std::nanf(""));
   return arrays;
 }
 
@@ -85,9 +86,11 @@ AttentionProof prove_attention_passes(const ExecutionSpace& space, const Attenti
   const std::size_t queries = use.shape.heads * use.shape.head_size,
                     keys = use.shape.key_value_heads * use.shape.head_size;
   AttentionProof proof = compare(space, got.out, expected.out, {"out", 0, queries, of_out});
-  for (const Part& part : {Part{"the gradient of the queries", 0, queries, of_gradient},
-                           Part{"the gradient of the keys", queries, queries + keys, of_gradient},
-                           Part{"the gradient of the values", queries + keys, queries + 2 * keys, of_gradient}}) {
+  const std::array<Part, 3> gradients = {
+      {{"the gradient of the queries", 0, queries, of_gradient},
+       {"the gradient of the keys", queries, queries + keys, of_gradient},
+       {"the gradient of the values", queries + keys, queries + 2 * keys, of_gradient}}};
+  for (const Part& part : gradients) {
     if (!proof.agrees()) break;
     AttentionProof next = compare(space, got.dqkv, expected.dqkv, part);
     next.share = std::max(next.share, proof.share);
