@@ -110,9 +110,10 @@ void BatchRunner::load_task() {
     arguments_.run.task.train = arguments_.data;
   });
   // Each row starts again, so notices that were already logged are not repeated.
-  task_ = make_task(world_, *arguments_.task, arguments_.run, [this](const std::string& line) {
-            if (said_.insert(line).second) say(line);
-          }).task;
+  const Notice say_once = [this](const std::string& line) {
+    if (said_.insert(line).second) say(line);
+  };
+  task_ = make_task(world_, *arguments_.task, arguments_.run, say_once).task;
 }
 
 /// Returns the bytes that every rank may use, taking --memory into account; the same on every rank.

@@ -6,7 +6,6 @@
 #include "parallel/communicator/value_broadcast.hpp"
 #include "tasks/interface/attention_choice.hpp"
 
-#include <optional>
 #include <string>
 #include <utility>
 

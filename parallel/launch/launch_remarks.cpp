@@ -75,8 +75,7 @@ std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& lo
   }
   if (std::ranges::any_of(plugins, loads)) return {};
   return "NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so can be loaded; load the site's module "
-         "for "
-         "NCCL or for its OFI plugin (nccl, aws-ofi-nccl), or add the plugin's directory to LD_LIBRARY_PATH";
+         "for NCCL or for its OFI plugin (nccl, aws-ofi-nccl), or add the plugin's directory to LD_LIBRARY_PATH";
 }
 
 }  // namespace mylos::parallel
