@@ -65,9 +65,7 @@ std::vector<TrainOption> planned_options(const Arguments& configured, const trai
   shown.insert(configured.sources.given.begin(), configured.sources.given.end());
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
-  std::vector<TrainOption> options = train_options(arguments, shown);
-  if (arguments.plan.gpu != "cpu" && arguments.plan.gpus > 1) options.emplace_back("communicator", "nccl");
-  return options;
+  return train_options(arguments, shown);
 }
 
 std::string run_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::ModePlan& plan) {
@@ -184,13 +182,11 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
           .threads = planned_threads(arguments),
           .gpus = target.gpu != "cpu",
           .walltime = walltime_of(plan),
-          .train = data_path(arguments),
-          .communicator = "auto"};
+          .train = data_path(arguments)};
   // Options for which the script has a variable; the others go to its OPTIONS.
   const std::map<std::string, std::string*> variables = {{"model", &job.model},
                                                          {"mode", &job.mode},
                                                          {"precision", &job.precision},
-                                                         {"communicator", &job.communicator},
                                                          {"checkpoint-every", &job.checkpoints}};
   for (const TrainOption& option : planned_options(arguments, plan, work)) {
     const auto variable = variables.find(option.first);

@@ -63,6 +63,16 @@ void look_at_launch(const TrainRank& rank, const train::TrainConfig& engine) {
   rank.notice()(fmt::format("{}; {} is not rounded alike on them", differing, to_string(engine.precision)));
 }
 
+/// Selects the library that exchanges arrays of devices, and says which one that is. Collective.
+void use_communicator(const TrainRank& rank, const Arguments& arguments) {
+  const parallel::CommunicatorChoice& choice =
+      rank.launch.use_communicator(arguments.train.communicator, train::device_sums(arguments.run.engine));
+  if (!choice.remark.empty()) rank.notice()(choice.remark);
+  if (!choice.nccl || rank.launch.nodes() == 1) return;
+  const std::string over_tcp = parallel::nccl_over_tcp(parallel::process_environment);
+  if (!over_tcp.empty()) rank.notice()(over_tcp);
+}
+
 /// Resolves what the arguments leave to the model's files, the number of ranks and the hardware.
 void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
   rank.launch.set_time_limit(std::chrono::duration<double>(arguments.collective_timeout));
@@ -73,14 +83,9 @@ void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
     const train::TrainConfig& engine = arguments.run.engine;
     check_precision(engine.precision, engine.gemm.tf32);
     look_at_launch(rank, engine);
-    const std::string remark =
-        rank.launch.use_communicator(arguments.train.communicator, engine.parallel.deterministic);
-    if (!remark.empty()) rank.notice()(remark);
-    if (arguments.train.communicator != "nccl" || rank.launch.nodes() == 1) return;
-    const std::string over_tcp = parallel::nccl_over_tcp(parallel::process_environment);
-    if (!over_tcp.empty()) rank.notice()(over_tcp);
   });
   for (const std::string& remark : arguments.remarks) rank.notice()(remark);
+  use_communicator(rank, arguments);
 }
 
 /// Checks that the trace file may be written. --overwrite does not apply to it, only to runs.

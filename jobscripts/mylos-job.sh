@@ -9,7 +9,6 @@ DEV=${DEV:-}                 # evaluation data; empty: no evaluation
 OUTPUT=${OUTPUT:-}           # the run's directory, on a file system shared by all nodes; in an array OUTPUT-index
 PRECISION=${PRECISION:-float}  # A100, H100: bfloat16; V100: half; CPUs with AVX512-BF16 can use bfloat16
 MODE=${MODE:-replicated}     # like DDP; sharded: like FSDP; hybrid: sharded within a node
-COMMUNICATOR=${COMMUNICATOR:-} # nccl: between GPUs; auto: for a build without NCCL, or without GPUs
 TOTAL_BATCH_SIZE=${TOTAL_BATCH_SIZE:-} # samples per step on all ranks (--batch); empty: default
 BATCH_SIZE_PER_DEVICE=${BATCH_SIZE_PER_DEVICE:-} # micro-batch per rank (--micro-batch); empty: chosen to fit
 CHECKPOINT_EVERY=${CHECKPOINT_EVERY:-} # the most that a failed node can lose; empty: 10m
@@ -88,7 +87,7 @@ stop() { caught=yes first=${first:-$1}; [ -z "$run" ] || kill -USR1 "$run"; }
 # saved, that of the first signal, which is 85 for USR1, 143 for TERM, 130 for INT.
 launch() {
   "${launcher[@]}" "$MYLOS" train --model "$MODEL" --train "$TRAIN" ${DEV:+--dev "$DEV"} --output "$output" \
-    --precision "$PRECISION" --mode "$MODE" ${COMMUNICATOR:+--communicator "$COMMUNICATOR"} \
+    --precision "$PRECISION" --mode "$MODE" \
     ${CHECKPOINT_EVERY:+--checkpoint-every "$CHECKPOINT_EVERY"} "$@" "${options[@]}" </dev/null &
   run=$!
   [ -z "$first" ] || { sleep 1 && kill -USR1 "$run"; } # it arrived too early; by now the launcher can handle it
@@ -155,6 +154,5 @@ mylos_compare() {
   stripe "$OUTPUT"
   exec "$MYLOS" compare --model "$MODEL" --train "$TRAIN" --dev "$DEV" --output "$OUTPUT" --precision "$PRECISION" \
     --train-limit 10000 --dev-limit 500 --epochs 4 --batch-per-rank 4 --schedule constant --learning-rate 3e-5 \
-    --communicator "$COMMUNICATOR" --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" \
-    --launcher "$LAUNCHER" "${options[@]}"
+    --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" --launcher "$LAUNCHER" "${options[@]}"
 }

@@ -106,9 +106,10 @@ void BatchRunner::load_task() {
     const parallel::FileWork loading;
     resolve_model_argument(arguments_, [this](const std::string& line) { say(line); });
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
-    if (const std::string remark = launch_.use_communicator("auto", false); !remark.empty()) say(remark);
     arguments_.run.task.train = arguments_.data;
   });
+  const parallel::DeviceSums sums = train::device_sums(arguments_.run.engine);
+  if (const std::string& remark = launch_.use_communicator("auto", sums).remark; !remark.empty()) say(remark);
   // Each row starts again, so notices that were already logged are not repeated.
   const Notice say_once = [this](const std::string& line) {
     if (said_.insert(line).second) say(line);

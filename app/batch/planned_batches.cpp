@@ -59,9 +59,7 @@ BatchTable planned_batches(const Arguments& configured) {
                                            setting.micro_batch == tried.front(), table.largest);
                          });
   if (const BatchRow* const fastest = fastest_row(table.rows); fastest != nullptr && run.trains) {
-    std::vector<TrainOption> options = row_options(arguments, fastest->setting);
-    if (arguments.plan.gpu != "cpu" && ranks > 1) options.emplace_back("communicator", "nccl");
-    table.line = launched_line(arguments, run.data_options, options);
+    table.line = launched_line(arguments, run.data_options, row_options(arguments, fastest->setting));
   }
   return table;
 }

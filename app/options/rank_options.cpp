@@ -54,7 +54,7 @@ Option communication_precision_option() {
 Option communicator_option() {
   Option option = choice_option(
       named("communicator", {}, "NAME", ranks, train_command,
-            "library for communication between GPUs: auto, mpi or nccl; auto is mpi until NCCL is validated on GPUs"),
+            "library for communication between GPUs: auto, mpi or nccl; auto is nccl if it works on every rank"),
       {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.train.communicator; });
   option.expects = "auto, mpi or nccl";
   return option;

@@ -117,6 +117,11 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
                        {"shard-size", layout.shards},
                        {"writers", trainer.checkpoint_writers()}};
   run[resolved_key].update(task.resolved());
+  if (const auto& choice = launch.communicator(); !choice.remark.empty()) {
+    nlohmann::ordered_json& communicator = run[resolved_key]["communicator"];
+    communicator["library"] = choice.nccl ? "nccl" : "mpi";
+    choice.nccl ? communicator["bytes-per-second"] = choice.bytes_per_second : communicator["reason"] = choice.remark;
+  }
   if (!attention.empty()) run[resolved_key]["attention-agreement"] = train::to_json(attention);
   if (const train::Evaluation* const evaluation = task.evaluation()) {
     run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());

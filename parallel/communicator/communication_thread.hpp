@@ -64,7 +64,7 @@ class QueuedOperation : public Event::Operation {
   /// Returns true if the operation ended with an error. Valid only when it is done.
   bool failed() const { return error_ != nullptr; }
   /// Wakes the waiting threads. They throw `error` unless it is null.
-  void finish(std::exception_ptr error);
+  virtual void finish(std::exception_ptr error);
 
  protected:
   /// Makes the result visible to `space`.

@@ -160,6 +160,11 @@ class MpiCommunicator final : public MpiRanks {
   }
 
   const RankGroup& positions() const override { return positions_; }
+  std::vector<int> members() const override {
+    std::vector<int> ranks;
+    for (std::size_t member = 0; member < size(); ++member) ranks.push_back(group_.rank_of(member));
+    return ranks;
+  }
 
   OperationName next_name(std::string what, std::size_t bytes) override {
     return {std::move(what), bytes, identity_, operations_++};

@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -42,6 +43,7 @@ struct MpiContext {
   ExchangeMemory memory;
   ExchangeRules rules;
   ImageMemory images;
+  std::chrono::duration<double> limit = std::chrono::minutes(10);  ///< how long a rank waits for others
   std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
   bool has_stream = false;  ///< device arrays are exchanged on a stream
   /// The last operation without a stream, and the last one on the stream. Each is gone when nobody holds its event.
@@ -57,6 +59,8 @@ class MpiRanks : public Communicator {
   virtual OperationName next_name(std::string what, std::size_t bytes) = 0;
   /// The rank, and the nodes of the group's ranks.
   virtual const RankGroup& positions() const = 0;
+  /// The ranks of the group, as numbers of the world, in order.
+  virtual std::vector<int> members() const = 0;
   /// Like split, but returns the same kind of communicator.
   virtual std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) = 0;
 };

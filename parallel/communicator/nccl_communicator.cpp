@@ -1,12 +1,15 @@
 #include "parallel/communicator/nccl_communicator.hpp"
 
 #include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/exchange_proof.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/nccl_operations.hpp"
 #include "parallel/communicator/nccl_transport.hpp"
 #include "parallel/communicator/nccl_version.hpp"
 #include "parallel/communicator/operation_checks.hpp"
 #include "parallel/communicator/parts.hpp"
+#include "parallel/communicator/trial.hpp"
 
 #include <fmt/format.h>
 
@@ -14,6 +17,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -125,17 +129,28 @@ void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, con
   steps.emplace_back([=] { link->exchange({}, received); });
 }
 
+/// The NCCL communicator of the groups of some ranks. The last of these groups ends it.
+struct Connection {
+  std::shared_ptr<NcclLink> link;
+};
+
+/// The device and the connections of all groups that are split from the first one.
+struct NcclResources {
+  std::shared_ptr<NcclDevice> device;                                 ///< null until a group needs it
+  std::map<std::vector<int>, std::weak_ptr<Connection>> connections;  ///< by the ranks of their groups, in order
+};
+
 class NcclCommunicator final : public Communicator {
  public:
-  /// `device` is shared by all groups split from the first one; it holds null until a group needs it.
-  NcclCommunicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts, bool ordered_sums,
-                   std::shared_ptr<std::shared_ptr<NcclDevice>> device)
-      : context_(context), hosts_(std::move(hosts)), ordered_sums_(ordered_sums), device_(std::move(device)) {}
+  NcclCommunicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts, const DeviceSums& sums,
+                   std::shared_ptr<NcclResources> resources)
+      : context_(context), hosts_(std::move(hosts)), sums_(sums), resources_(std::move(resources)) {}
 
   ~NcclCommunicator() override {
-    if (!link_) return;
-    const auto operation =
-        std::make_shared<NcclDisconnect>(hosts_->next_name("NCCL disconnection of the devices", 0), std::move(link_));
+    if (!connection_ || connection_.use_count() > 1) return;
+    const bool alone = trial_ != nullptr;  // it has failed
+    const auto operation = std::make_shared<NcclDisconnect>(hosts_->next_name("NCCL disconnection of the devices", 0),
+                                                            std::move(connection_->link), alone);
     context_.submit(operation);
     // If this rank alone ends because of an error, it must report that before it waits for the others.
     if (std::uncaught_exceptions() == 0) operation->wait_for_its_end();
@@ -261,14 +276,40 @@ class NcclCommunicator final : public Communicator {
   }
   std::size_t least_gather_bytes() const override { return size() == 1 ? 0 : least_bytes; }
 
-  void expect_no_failure() const override { hosts_->expect_no_failure(); }
+  void connect(const ExecutionSpace& space) override {
+    if (size() == 1 || connection_) return;
+    connection_ = existing_connection();
+    if (connection_) return;
+    trial_ = std::make_shared<Trial>(context_.limit / 4);
+    connected(space);
+    std::exception_ptr timeout;  // reported only if no rank has another error
+    on_every_rank(*hosts_, [&] {
+      try {
+        const std::string wrong = wrong_exchange(*this, space, sums_.bfloat16);
+        trial_->expect_no_failure();
+        if (!wrong.empty()) fail("NCCL: " + wrong);
+        resources_->device->release();  // not every run sums in order
+      } catch (const TrialTimeout&) {
+        timeout = std::current_exception();
+      }
+    });
+    on_every_rank(*hosts_, [&] {
+      if (timeout) std::rethrow_exception(timeout);
+    });
+    trial_.reset();
+  }
+
+  void expect_no_failure() const override {
+    hosts_->expect_no_failure();
+    if (trial_) trial_->expect_no_failure();
+  }
   void barrier(const std::string& what) override { hosts_->barrier(what); }
   /// Ordered sums of device arrays use device_bucket of it; NCCL's own operations have their own buffers.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
   void set_order(SumOrder order) override { hosts_->set_order(order); }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
-    return std::make_unique<NcclCommunicator>(context_, hosts_->split_ranks(color, key), ordered_sums_, device_);
+    return std::make_unique<NcclCommunicator>(context_, hosts_->split_ranks(color, key), sums_, resources_);
   }
 
  private:
@@ -309,7 +350,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   /// bfloat16 is always summed in order, because NCCL would round partial sums.
-  bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }
+  bool in_order(ElementType type) const { return sums_.in_order || type == ElementType::bfloat16; }
 
   OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
     return hosts_->next_name(fmt::format("NCCL {} {}", kind, what), bytes_of(buffer));
@@ -334,30 +375,45 @@ class NcclCommunicator final : public Communicator {
                MakeSteps make_steps) {
     auto operation =
         std::make_shared<NcclOperation>(std::move(operation_name), std::move(link), space, std::move(make_steps));
-    context_.submit(operation);
+    submit(operation);
     return Event(std::move(operation));
   }
+  void submit(const std::shared_ptr<QueuedOperation>& operation) {
+    if (!trial_) return context_.submit(operation);
+    context_.submit(std::make_shared<TriedOperation>(operation, trial_));
+  }
 
-  /// Returns the group's NCCL communicator. The first operation submits its creation, on all ranks alike.
+  /// Returns the connection of another group of the same ranks; null if there is none.
+  std::shared_ptr<Connection> existing_connection() const {
+    const auto found = resources_->connections.find(hosts_->members());
+    return found == resources_->connections.end() ? nullptr : found->second.lock();
+  }
+
+  /// Returns the group's NCCL communicator. The first call submits its creation, on all ranks alike.
   const std::shared_ptr<NcclLink>& connected(const ExecutionSpace& space) {
-    if (link_) return link_;
-    if (!*device_) *device_ = make_nccl_device();
+    if (!connection_) connection_ = existing_connection();
+    if (connection_) return connection_->link;
     Invitation invitation;
     if (rank() == 0) invitation = make_invitation();
     const Buffer bytes{&invitation, sizeof invitation, ElementType::byte, MemoryKind::host};
     hosts_->broadcast(space, bytes, 0, "the id of a group of devices").wait(space);
-    check_invitation(invitation);
-    link_ = std::make_shared<NcclLink>(*device_, rank(), size());
-    context_.submit(
-        std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), link_, invitation.id));
-    return link_;
+    on_every_rank(*hosts_, [&] {
+      check_invitation(invitation);
+      if (!resources_->device) resources_->device = make_nccl_device();
+    });
+    connection_ = std::make_shared<Connection>(std::make_shared<NcclLink>(resources_->device, rank(), size()));
+    resources_->connections[hosts_->members()] = connection_;
+    submit(std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), connection_->link,
+                                         invitation.id));
+    return connection_->link;
   }
 
   MpiContext& context_;
   std::shared_ptr<MpiRanks> hosts_;
-  bool ordered_sums_;
-  std::shared_ptr<std::shared_ptr<NcclDevice>> device_;
-  std::shared_ptr<NcclLink> link_;
+  DeviceSums sums_;
+  std::shared_ptr<NcclResources> resources_;
+  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<Trial> trial_;  ///< set while the devices are connected for the first time, and if that has failed
 };
 
 }  // namespace
@@ -376,10 +432,9 @@ std::string nccl_obstacle() {
 std::string found_nccl_version() { return nccl_version_text(nccl_library().version); }
 
 std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
-                                                     bool ordered_sums) {
+                                                     const DeviceSums& sums) {
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
-  return std::make_unique<NcclCommunicator>(context, hosts, ordered_sums,
-                                            std::make_shared<std::shared_ptr<NcclDevice>>());
+  return std::make_unique<NcclCommunicator>(context, hosts, sums, std::make_shared<NcclResources>());
 }
 
 }  // namespace mylos::parallel

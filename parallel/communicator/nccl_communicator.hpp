@@ -10,6 +10,12 @@ namespace mylos::parallel {
 struct MpiContext;
 class MpiRanks;
 
+/// How a run sums arrays of devices.
+struct DeviceSums {
+  bool in_order = false;  ///< also float32 and float64
+  bool bfloat16 = false;  ///< it sums such arrays
+};
+
 /// Returns true if this build supports NCCL.
 bool has_nccl();
 
@@ -23,7 +29,7 @@ std::string found_nccl_version();
 /// Returns a communicator for the group of `hosts`, with one device per rank. Device arrays go through NCCL, everything
 /// else through `hosts`.
 ///
-/// It gives the guarantees of Communicator, except for the order of sums if `ordered_sums` is false: sums of float32
+/// It gives the guarantees of Communicator, except for the order of sums if `sums.in_order` is false: sums of float32
 /// and float64 then have NCCL's order, which depends on the number of ranks, the array's size, the arrays that are
 /// summed in the same call, and the machine's links; they have the same bits on every rank. bfloat16 is always summed
 /// in order, because NCCL would round partial sums. Ordered sums are the exchanges of host arrays (exchanges.hpp) with
@@ -37,6 +43,6 @@ std::string found_nccl_version();
 /// initialised; until then it costs nothing. `context` and everything that `hosts` needs must outlive it. Errors:
 /// std::runtime_error, see nccl_obstacle.
 std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
-                                                     bool ordered_sums);
+                                                     const DeviceSums& sums);
 
 }  // namespace mylos::parallel

@@ -15,7 +15,7 @@ std::string nccl_obstacle() {
 
 std::string found_nccl_version() { fail(nccl_obstacle()); }
 
-std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, const std::shared_ptr<MpiRanks>&, bool) {
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, const std::shared_ptr<MpiRanks>&, const DeviceSums&) {
   fail(nccl_obstacle());
 }
 

@@ -85,14 +85,18 @@ void NcclDevice::note_launch() {
 
 std::byte* NcclDevice::reserve(std::size_t bytes) {
   if (bytes <= bytes_) return memory_;
-  if (memory_ != nullptr) check_cuda(cudaFree(memory_), "freeing memory for what ranks exchange");
-  memory_ = nullptr;
-  bytes_ = 0;
+  release();
   void* memory = nullptr;
   check_cuda(cudaMalloc(&memory, bytes), "memory for what ranks exchange");
   memory_ = static_cast<std::byte*>(memory);
   bytes_ = bytes;
   return memory_;
+}
+
+void NcclDevice::release() {
+  if (memory_ != nullptr) check_cuda(cudaFree(memory_), "freeing memory for what ranks exchange");
+  memory_ = nullptr;
+  bytes_ = 0;
 }
 
 void NcclDevice::sum(ElementType type, const DeviceParts& parts, std::size_t count, ElementType sum_type, void* sums) {

@@ -50,6 +50,8 @@ class NcclDevice {
   /// Returns at least `bytes` of memory, which operations of all groups share in stream order. If it has to grow, its
   /// contents are lost and the call waits for the device.
   std::byte* reserve(std::size_t bytes);
+  /// Frees that memory. Any thread may call it while no operation is under way.
+  void release();
   /// Runs sum_over_ranks on the stream. Errors: std::runtime_error if Kokkos has been finalised.
   void sum(ElementType type, const DeviceParts& parts, std::size_t count, ElementType sum_type, void* sums);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);

@@ -133,7 +133,8 @@ Progress NcclConnect::advance() {
 }
 
 Progress NcclDisconnect::advance() {
-  if (link_->is_ending()) return link_->is_ended() ? Progress::done : Progress::waiting;
+  if (alone_) link_->abort();
+  if (alone_ || link_->is_ending()) return link_->is_ended() ? Progress::done : Progress::waiting;
   try {
     if (!finalized_at_) {
       link_->device()->use();

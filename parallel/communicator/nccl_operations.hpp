@@ -96,12 +96,12 @@ class NcclConnect final : public QueuedOperation {
   bool begun_ = false;
 };
 
-/// Ends the NCCL communicator of a group, together with its other ranks if they come soon. Never fails: an error of
-/// NCCL here follows from one that an earlier operation or another rank reports.
+/// Ends the NCCL communicator of a group, together with its other ranks if they come soon; if `alone`, without them.
+/// Never fails: an error of NCCL here follows from one that an earlier operation or another rank reports.
 class NcclDisconnect final : public QueuedOperation {
  public:
-  NcclDisconnect(OperationName name, std::shared_ptr<NcclLink> link)
-      : QueuedOperation(std::move(name)), link_(std::move(link)) {}
+  NcclDisconnect(OperationName name, std::shared_ptr<NcclLink> link, bool alone = false)
+      : QueuedOperation(std::move(name)), link_(std::move(link)), alone_(alone) {}
 
   Progress advance() override;
   void stop() noexcept override { link_->abort(); }
@@ -109,6 +109,7 @@ class NcclDisconnect final : public QueuedOperation {
 
  private:
   std::shared_ptr<NcclLink> link_;
+  bool alone_;
   std::optional<std::chrono::steady_clock::time_point> finalized_at_;
 };
 

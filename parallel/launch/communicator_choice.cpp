@@ -1,24 +1,17 @@
 #include "parallel/launch/communicator_choice.hpp"
 
-#include "core/base/setting_error.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace mylos::parallel {
 
-CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placements, bool validated) {
+CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placements) {
   const bool on_devices =
       std::ranges::none_of(placements, [](const RankPlacement& placement) { return placement.device.empty(); });
   if (placements.size() < 2 || !on_devices) return {};
   const auto lacking = std::ranges::find(placements, false, &RankPlacement::has_nccl);
-  if (lacking == placements.end()) {
-    if (validated) return {.nccl = true, .remark = "ranks exchange through NCCL"};
-    return {.remark = fmt::format("ranks exchange through MPI; {} exchanges directly between GPUs, and has not been "
-                                  "validated on any GPU yet (docs/gpu.md)",
-                                  setting("communicator", "nccl"))};
-  }
+  if (lacking == placements.end()) return {.nccl = true};
   const auto found = std::ranges::find(placements, true, &RankPlacement::has_nccl);
   if (found == placements.end())
     return {.remark = "ranks exchange through MPI: NCCL was not found (mylos doctor shows why)"};

@@ -6,6 +6,8 @@
 #include "core/base/setting_error.hpp"
 #include "core/base/threads.hpp"
 #include "core/kernels/openblas_kernels.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/exchange_proof.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/communicator_choice.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -150,6 +152,7 @@ struct Launch::State {
   std::vector<RankPlacement> placements;
   std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, ranks_a_processor = 1;
   std::unique_ptr<Communicator> nccl_ranks;
+  CommunicatorChoice communicator;
   Communicator* world = nullptr;
   int exit_code = 0;
 };
@@ -220,28 +223,55 @@ void Launch::gather_devices() {
 
 Communicator& Launch::world() { return *state_->world; }
 
-std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
+std::unique_ptr<Communicator> Launch::make_nccl_ranks(const DeviceSums& sums) {
   check_devices_apart(placements());
-  return state_->runtime->make_nccl_ranks(ordered_sums);
+  return state_->runtime->make_nccl_ranks(sums);
 }
 
-std::string Launch::use_communicator(std::string_view name, bool ordered_sums) {
-  const bool is_known = name == "auto" || name == "mpi" || name == "nccl";
-  if (!is_known) throw SettingError("communicator", name, "it is auto, mpi or nccl");
+CommunicatorChoice Launch::choose(std::string_view name) const {
   if (name == "mpi") return {};
-  CommunicatorChoice choice{.nccl = true, .remark = {}};
   if (name == "auto") {
     check_devices_apart(placements());
-    choice = choose_communicator(placements());
-  } else if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) {
-    fail(obstacle);
+    return choose_communicator(placements());
   }
-  if (choice.nccl && world().size() > 1) {
-    state_->nccl_ranks = make_nccl_ranks(ordered_sums);
-    state_->world = state_->nccl_ranks.get();
-  }
-  return choice.remark;
+  if (name != "nccl") throw SettingError("communicator", name, "it is auto, mpi or nccl");
+  if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+  check_devices_apart(placements());
+  return {.nccl = true};
 }
+
+std::string Launch::connect_nccl(const DeviceSums& sums) {
+  const ExecutionSpace space;
+  state_->nccl_ranks = make_nccl_ranks(sums);
+  try {
+    state_->nccl_ranks->connect(space);
+  } catch (const SharedError& error) {
+    const std::string obstacle = error.what();
+    state_->nccl_ranks.reset();
+    return obstacle;
+  }
+  state_->communicator.bytes_per_second = measured_bandwidth(*state_->nccl_ranks, space);
+  state_->world = state_->nccl_ranks.get();
+  return {};
+}
+
+const CommunicatorChoice& Launch::use_communicator(std::string_view name, const DeviceSums& sums) {
+  CommunicatorChoice& choice = state_->communicator;
+  on_every_rank(world(), [&] { choice = choose(name); });
+  if (!choice.nccl || world().size() == 1) return choice;
+  const std::string obstacle = connect_nccl(sums);
+  if (obstacle.empty()) {
+    choice.remark = fmt::format("ranks exchange through NCCL {}, which sums {} MiB at {:.3g} GB/s per GPU",
+                                found_nccl_version(), measured_bytes >> 20, choice.bytes_per_second * 1e-9);
+  } else if (name == "nccl") {
+    throw SharedError(fmt::format("{}; {} exchanges through the hosts", obstacle, setting("communicator", "mpi")));
+  } else {
+    choice = {.remark = fmt::format("ranks exchange through MPI, which is slower: {}", obstacle)};
+  }
+  return choice;
+}
+
+const CommunicatorChoice& Launch::communicator() const { return state_->communicator; }
 
 const std::vector<RankPlacement>& Launch::placements() const { return state_->placements; }
 const RankPlacement& Launch::placement() const { return state_->placements[state_->rank]; }
@@ -281,6 +311,10 @@ Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
   const std::size_t group = world.rank() / shard_size, position = world.rank() % shard_size;
   shard_ = world.split(group, position);
   replicate_ = world.split(position, group);
+}
+
+void Mesh::connect(const ExecutionSpace& space) {
+  for (Communicator* const ranks : {&world_, shard_.get(), replicate_.get()}) ranks->connect(space);
 }
 
 }  // namespace mylos::parallel

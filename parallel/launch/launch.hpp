@@ -2,6 +2,7 @@
 
 #include "core/device.hpp"
 #include "parallel/communicator/communicator.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -45,6 +46,13 @@ const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_
 /// How long a rank waits for others by default.
 inline constexpr std::chrono::minutes default_time_limit{10};
 
+/// The library that exchanges arrays of devices between ranks.
+struct CommunicatorChoice {
+  bool nccl = false;            ///< otherwise MPI
+  std::string remark = {};      ///< one line for the run's log; empty if there is no choice
+  double bytes_per_second = 0;  ///< over NCCL, see measured_bandwidth
+};
+
 /// Starts MPI and ends it. Create one object per process, before Kokkos is initialised; it must outlive all
 /// communicators.
 class Launch {
@@ -63,13 +71,16 @@ class Launch {
   /// Returns a communicator of all ranks whose device arrays go through NCCL (see make_nccl_communicator); also works
   /// for one rank. It must be destroyed before this object. Errors: std::runtime_error that says what to change if the
   /// build or the machine has no NCCL, or if ranks share a device.
-  std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums);
-  /// Selects how device arrays are exchanged between ranks. Call it before the first exchange of one. `name` is the
-  /// value of --communicator. "auto": see choose_communicator. "mpi": ranks may share a device. "nccl": world() returns
-  /// the communicator of make_nccl_ranks from now on; the previous one remains valid (a single rank exchanges nothing).
-  /// Returns a line for the run's log, which may be empty and is the same on all ranks. Not collective. Errors:
-  /// std::runtime_error as above, the same on all ranks unless only some machines lack NCCL.
-  std::string use_communicator(std::string_view name, bool ordered_sums);
+  std::unique_ptr<Communicator> make_nccl_ranks(const DeviceSums& sums);
+  /// Selects how device arrays are exchanged between ranks. Call it before the first exchange of one, and after Kokkos
+  /// is initialised. `name` is the value of --communicator. "mpi": ranks may share a device. "nccl": connects the
+  /// devices and proves that they exchange correctly (Communicator::connect); world() then returns the communicator of
+  /// make_nccl_ranks, and the previous one remains valid. A single rank exchanges nothing. "auto": NCCL if every rank
+  /// has it and the proof holds, otherwise MPI, with a remark that says why. Collective; returns the same on all ranks.
+  /// Errors: SharedError if the name is unknown, if ranks share a device, or if "nccl" cannot be used.
+  const CommunicatorChoice& use_communicator(std::string_view name, const DeviceSums& sums);
+  /// The result of use_communicator; MPI without a remark before it is called.
+  const CommunicatorChoice& communicator() const;
   /// The placement of each rank.
   const std::vector<RankPlacement>& placements() const;
   const RankPlacement& placement() const;
@@ -97,6 +108,10 @@ class Launch {
 
  private:
   struct State;
+  /// Returns the choice of a name before the devices are connected.
+  CommunicatorChoice choose(std::string_view name) const;
+  /// Lets world() exchange through NCCL. Returns an empty text, or why that is impossible; the same on all ranks.
+  std::string connect_nccl(const DeviceSums& sums);
   /// Stores the device of each rank in its placement.
   void gather_devices();
 
@@ -110,6 +125,9 @@ class Mesh {
   /// Creates groups of `shard_size` consecutive ranks. Errors: std::runtime_error if it does not divide the number of
   /// ranks.
   Mesh(Communicator& world, std::size_t shard_size);
+
+  /// Connects the devices of all three groups, see Communicator::connect. Collective.
+  void connect(const ExecutionSpace& space);
 
   Communicator& world() const { return world_; }
   Communicator& shard() const { return *shard_; }

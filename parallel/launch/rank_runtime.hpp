@@ -39,7 +39,7 @@ class RankRuntime {
   virtual Communicator& start(const std::vector<RankPlacement>& placements, std::span<const NodePeer> neighbours,
                               std::size_t ranks_a_processor) = 0;
   /// See Launch. Only after start().
-  virtual std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) = 0;
+  virtual std::unique_ptr<Communicator> make_nccl_ranks(const DeviceSums& sums) = 0;
   virtual void set_time_limit(std::chrono::duration<double> limit) = 0;
   virtual void note_step(std::size_t step) = 0;
   /// See Launch. Only after start().

@@ -21,7 +21,7 @@ class Alone final : public RankRuntime {
   Communicator& start(const std::vector<RankPlacement>&, std::span<const NodePeer>, std::size_t) override {
     return *world_;
   }
-  std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }
+  std::unique_ptr<Communicator> make_nccl_ranks(const DeviceSums&) override { fail(nccl_obstacle()); }
   void set_time_limit(std::chrono::duration<double>) override {}
   void note_step(std::size_t) override {}
   bool announce_error() override { return true; }

@@ -210,16 +210,17 @@ class MpiRuntime final : public RankRuntime {
     return *world_;
   }
 
-  std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) override {
+  std::unique_ptr<Communicator> make_nccl_ranks(const DeviceSums& sums) override {
     if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
     if (!context_) start_thread({0});
-    return make_nccl_communicator(*context_, world_, ordered_sums);
+    return make_nccl_communicator(*context_, world_, sums);
   }
 
   void set_time_limit(std::chrono::duration<double> limit) override {
     limit_ = limit;
     calls_.set_limit(limit);
     if (watch_) watch_->set_time_limit(limit);
+    if (context_) context_->limit = limit;
   }
   void note_step(std::size_t step) override {
     if (watch_) watch_->note_step(step);
@@ -265,6 +266,7 @@ class MpiRuntime final : public RankRuntime {
   /// `nodes`: the node of each rank.
   void start_thread(const std::vector<std::size_t>& nodes) {
     context_ = std::make_unique<MpiContext>();
+    context_->limit = limit_;
     world_ = make_mpi_communicator(*context_, group_, 1, nodes);
   }
 

@@ -341,9 +341,8 @@ TEST_P(JobScript, StartsThePlannedRun) {
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, testing::StartsWith("train\n--model\n" + (home_ / "model").string() + "\n--train\n" +
                                               (home_ / "train.json").string() + "\n--output\nrun\n"));
-  for (const char* option :
-       {"--precision\nfloat\n", "--mode\nsharded\n", "--communicator\nauto\n", "--checkpoint-every\n1\n",
-        "--doc-stride\n17\n", "--bucket-mib\n2\n", "--micro-tokens\n120\n"}) {
+  for (const char* option : {"--precision\nfloat\n", "--mode\nsharded\n", "--checkpoint-every\n1\n",
+                             "--doc-stride\n17\n", "--bucket-mib\n2\n", "--micro-tokens\n120\n"}) {
     EXPECT_THAT(run.output, HasSubstr(option));
   }
   const ProgramRun stuck = submit(plan.output, {"LAUNCHER=launcher", "ENDS_WITH=85"});
@@ -364,7 +363,6 @@ TEST_P(JobScript, AsksForWhatThePlanWasNotTold) {
   add_program("launcher", "exec \"$@\"");
   const std::string started = submit(plan.output, {"LAUNCHER=launcher", "TRAIN=t.h5"}).output;
   EXPECT_THAT(started, HasSubstr("train --model bert-base-uncased --train t.h5 --output run"));
-  EXPECT_THAT(started, HasSubstr("--communicator nccl"));
 }
 
 INSTANTIATE_TEST_SUITE_P(For, JobScript, testing::Values("slurm", "pbs"), [](const auto& of) { return of.param; });

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 /// The program as seen by a user: exit codes, one-line errors, and only results on standard output.
 namespace mylos::tests {
@@ -88,6 +89,7 @@ TEST(Info, OpenBlasHasKernelsForThisCpu) {
 TEST(Program, StartsAgainIfOpenBlasDoesNotRecogniseTheCpu) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
   if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  const EnvironmentVariable chosen("OPENBLAS_CORETYPE", std::nullopt);
   const EnvironmentVariable unknown("LD_PRELOAD", MYLOS_UNKNOWN_CPU);
   const json info = json::parse(run_mylos({"info", "--json"}).output);
   EXPECT_THAT(info.at("openblas_kernels").get<std::string>(), testing::AnyOf("SkylakeX", "Haswell"));
@@ -120,6 +122,7 @@ std::string doctor_on_openblas() {
 TEST(Program, DoctorSaysWhichKernelsOpenBlasWasToldToUse) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
   if (!has_avx2()) GTEST_SKIP() << "this CPU has no AVX2";
+  const EnvironmentVariable chosen("OPENBLAS_CORETYPE", std::nullopt);
   const EnvironmentVariable unknown("LD_PRELOAD", MYLOS_UNKNOWN_CPU);
   EXPECT_THAT(doctor_on_openblas(), testing::MatchesRegex("ok +OpenBLAS +does not recognise this CPU, and was told to "
                                                           "use its kernels for (SkylakeX|Haswell)"));

@@ -40,54 +40,6 @@ def link(path, to):
     path.symlink_to(pathlib.Path(to).resolve())
 
 
-def passed_on_a_gpu(part, folder=ROOT / "bench/results", among="", own_kernels=False):
-    """Returns the compute capabilities (90 is 9.0) of the committed tables of scripts/validate-gpu that have checks of this part, all of
-    which passed, and left none out. `among`: a part of the name of one of the checks. `own_kernels`: only builds with the instructions of
-    the GPU's tensor cores; one for 7.0 runs on later GPUs, but has others there."""
-
-    def passed(table):
-        checks = [check for check in table.get("checks", []) if check["part"] == part]
-        is_complete = all(check["passed"] for check in checks) and all(entry["part"] != part for entry in table.get("left_out", []))
-        return is_complete and any(among in check["name"] for check in checks)
-
-    capability = lambda table: int(table.get("target", {}).get("gpu", {}).get("compute_capability", "0").replace(".", ""))
-    counts = lambda table: not own_kernels or (table["manifest"]["architecture"] >= 80) == (capability(table) >= 80)
-    tables = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json")]
-    return sorted({capability(table) for table in tables if passed(table) and counts(table)})
-
-
-class Defaults(unittest.TestCase):
-    """Defaults for GPUs must have passed on a GPU."""
-
-    def test_nccl_is_the_default_only_if_a_recorded_validation_passed(self):
-        text = (ROOT / "parallel/launch/communicator_choice.hpp").read_text(encoding="utf-8")
-        says = f"nccl_is_validated = {'true' if passed_on_a_gpu('nccl') else 'false'};"
-        self.assertIn(says, text, "parallel/launch/communicator_choice.hpp does not say what bench/results shows")
-
-    def test_validation_passes_only_if_all_checks_of_the_part_passed(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            self.assertFalse(passed_on_a_gpu("nccl", folder))
-            checks = [{"part": "nccl", "name": "a", "passed": True}, {"part": "runs", "name": "b", "passed": False}]
-            write(folder / "a.json", json.dumps({"checks": checks}))
-            self.assertTrue(passed_on_a_gpu("nccl", folder))
-            self.assertFalse(passed_on_a_gpu("nccl", folder, among="b"))
-            left_out = [{"part": "nccl", "name": "nccl train sharded", "why": "no time is left"}]
-            write(folder / "a.json", json.dumps({"checks": checks, "left_out": left_out}))
-            self.assertFalse(passed_on_a_gpu("nccl", folder))
-            write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "name": "c", "passed": False}]}))
-            self.assertFalse(passed_on_a_gpu("nccl", folder))
-
-    def test_kernels_of_another_gpu_do_not_count(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            for architecture, capability, counted in ((70, "7.0", [70]), (70, "9.0", []), (80, "9.0", [90]), (90, "9.0", [90])):
-                table = {"checks": [{"part": "agreement", "name": "a", "passed": True}], "manifest": {"architecture": architecture},
-                         "target": {"gpu": {"compute_capability": capability}}}
-                write(folder / "a.json", json.dumps(table))
-                self.assertEqual(passed_on_a_gpu("agreement", folder, own_kernels=True), counted)
-
-
 class Beside(unittest.TestCase):
     def test_rates_of_thirds_of_a_run(self):
         records = [{"tokens": 10, "seconds": seconds} for seconds in (1, 1, 2, 2, 5, 5)]

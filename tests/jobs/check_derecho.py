@@ -50,9 +50,9 @@ def breaches(node):
     given = {"MODEL": "resnet50", "TRAIN": "images", "OUTPUT": "run"}
     train = ["mylos", "train", "--model", "resnet50", "--train", "images", "--output", "run", "--precision", "bfloat16", "--mode"]
     for nodes, more, launched, words in (
-            (["a"] * 4 + ["b"] * 4, {}, 8, ["replicated", "--communicator", "nccl"]),
+            (["a"] * 4 + ["b"] * 4, {}, 8, ["replicated"]),
             (["a"], {"MODE": "sharded", "OPTIONS": "--epochs 2", "TOTAL_BATCH_SIZE": "512"}, 4,
-             ["sharded", "--communicator", "nccl", "--batch", "512", "--epochs", "2"])):
+             ["sharded", "--batch", "512", "--epochs", "2"])):
         code, said, passed = node.run(nodes, **given, **more)
         expected = ["-n", str(launched), "--ppn", "4", "--cpu-bind", "none", *train, *words]
         if code != 0 or passed is None or passed[0] != expected:

@@ -44,7 +44,7 @@ class Site:
 
     def variables(self, output, options="", **more):
         return {"MODEL": str(self.home / "model"), "TRAIN": str(self.home / "train.json"), "OUTPUT": str(self.home / output),
-                "MYLOS": self.mylos, "PRECISION": "float", "COMMUNICATOR": "auto", "OPTIONS": f"{TINY} {options}", **more}
+                "MYLOS": self.mylos, "PRECISION": "float", "OPTIONS": f"{TINY} {options}", **more}
 
     def submit(self, script, *options, **variables):
         return self.cluster.submit(self.scripts / "slurm" / script, *options, f"--output={self.home}/%x-%A.%a.out" if any(
@@ -177,7 +177,7 @@ def test_production_shapes(site):
 def test_four_ranks_of_a_node(site):
     """In train-gpu.sbatch and on a node of each site, four ranks each see the four GPUs of their node."""
     sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SRUN_CPUS_PER_TASK, $*"')
-    given = site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4", COMMUNICATOR="")
+    given = site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4")
     jobs = {cpus: site.submit(f"{script}.sbatch", "--nodes=1", **given) for script, cpus in
             (("train-gpu", 8), ("perlmutter", 32), ("marenostrum5", 20))}
     devices = ",".join(str(i) for i in range(NODE_GPUS))
@@ -185,7 +185,7 @@ def test_four_ranks_of_a_node(site):
         site.expect_success(job)
         for rank in range(4):
             expect(f"{rank} of 4: {devices}, {cpus}, train --model" in site.log(job), site.log(job))
-        expect("--precision half --mode replicated --communicator nccl" in site.log(job), site.log(job))
+        expect("--precision half --mode replicated" in site.log(job), site.log(job))
         expect("--micro-batch 4 --lr" in site.log(job), site.log(job))
 
 

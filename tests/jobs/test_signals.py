@@ -70,7 +70,7 @@ class Desk:
         job, self.log = self.launch(["bash", str(path)], output, **{
             "PATH": f"{self.base}:{self.scripts}:{os.environ['PATH']}", "OUTPUT": str(output), "PBS_NODEFILE": str(self.base / "nodes"),
             "SLURM_JOB_NAME": "mylos", "PBS_JOBNAME": "mylos", "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1",
-            "SCRIPT": str(path), "WALLTIME": "1:00:00", "COMMUNICATOR": "auto", **variables})
+            "SCRIPT": str(path), "WALLTIME": "1:00:00", **variables})
         return job
 
     def expect_exit(self, job, code, output):

@@ -19,11 +19,16 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-EnvironmentVariable::EnvironmentVariable(std::string name, const std::string& value) : name_(std::move(name)) {
+EnvironmentVariable::EnvironmentVariable(std::string name, const std::optional<std::string>& value)
+    : name_(std::move(name)) {
   const char* old = std::getenv(name_.c_str());
   was_set_ = old != nullptr;
   if (was_set_) old_ = old;
-  ::setenv(name_.c_str(), value.c_str(), 1);
+  if (value) {
+    ::setenv(name_.c_str(), value->c_str(), 1);
+  } else {
+    ::unsetenv(name_.c_str());
+  }
 }
 
 EnvironmentVariable::~EnvironmentVariable() {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,10 +23,11 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-/// Sets an environment variable for the lifetime of the object, and then restores the old value.
+/// Sets an environment variable for the lifetime of the object, or removes it if there is no value. Then restores the
+/// old value.
 class EnvironmentVariable {
  public:
-  EnvironmentVariable(std::string name, const std::string& value);
+  EnvironmentVariable(std::string name, const std::optional<std::string>& value);
   ~EnvironmentVariable();
   EnvironmentVariable(const EnvironmentVariable&) = delete;
   EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;

@@ -68,6 +68,10 @@ bool reduces_micro_batches(ModeKind mode) {
 
 Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.placements()}; }
 
+parallel::DeviceSums device_sums(const TrainConfig& config) {
+  return {.in_order = config.parallel.deterministic, .bfloat16 = config.parallel.bfloat16_gradients};
+}
+
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements) {
   RankCounts counts{.ranks = placements.size(), .nodes = 1, .of_node = 1};
   std::vector<std::size_t> nodes;  // node of each rank

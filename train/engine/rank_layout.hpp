@@ -19,6 +19,8 @@ struct Ranks {
   std::vector<parallel::RankPlacement> placements;  ///< placement of every rank
 };
 Ranks ranks_of(parallel::Launch& launch);
+/// Returns how a run sums arrays of devices.
+parallel::DeviceSums device_sums(const TrainConfig& config);
 
 /// The properties of the ranks that plans need.
 struct RankCounts {

@@ -36,6 +36,19 @@ void check_threads(std::span<const std::int64_t> threads) {
       fmt::format("ranks have from {} to {} threads; set the same OMP_NUM_THREADS for all", fewest, most));
 }
 
+/// Connects the devices of the groups of a given mode before memory is planned, because a library of the device takes
+/// memory for each connection. A mode that the plan chooses has no groups but that of all ranks, which are connected.
+std::unique_ptr<parallel::Mesh> connect_groups(const Ranks& ranks, const ExecutionSpace& space,
+                                               const TrainConfig& config) {
+  const std::optional<parallel::ModeKind> mode = config.parallel.mode;
+  if (!mode) return nullptr;
+  const std::size_t shards =
+      made_on_every_rank(ranks.world, [&] { return lay_out(config, *mode, count_ranks(ranks.placements)).shards; });
+  auto groups = std::make_unique<parallel::Mesh>(ranks.world, shards);
+  groups->connect(space);
+  return groups;
+}
+
 MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                      std::size_t steps) {
   const std::size_t available = available_on_every_rank(ranks);
@@ -107,6 +120,7 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
       task(trained),
       ranks(given),
       steps(total_steps(config, task)),
+      connected(connect_groups(ranks, space, config)),
       plan(make_plan(ranks, space, config, task, steps)),
       schedule(learning_rate_schedule(config, steps)),
       gemm(ready_gemm(ranks, space, config, task, plan)),

@@ -35,7 +35,8 @@ struct RunSetup {
   Task& task;
   Ranks ranks;
   ExecutionSpace space;
-  std::size_t steps;  ///< total steps of the run
+  std::size_t steps;                          ///< total steps of the run
+  std::unique_ptr<parallel::Mesh> connected;  ///< keeps devices connected from before the plan until `mesh` is made
   MemoryPlan plan;
   nn::LearningRateSchedule schedule;
   Gemm gemm;

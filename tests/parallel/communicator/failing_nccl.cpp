@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -18,11 +19,13 @@
 
 /// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault. Usage:
 /// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME with VALUE. NCCL_STAND_IN_FAULT
-/// has the values of tests/parallel/communicator/nccl_stand_in/nccl.cpp, and two more that take a step: in "kill:3" a
-/// signal ends the rank, in "throw:3" it throws an error of its own. Each step sums an array over the ranks, and one
+/// has the values of tests/parallel/communicator/nccl_stand_in/nccl.cpp, where operations are counted after the devices
+/// are connected, and two more that take a step: in "kill:3" a signal ends the rank, in "throw:3" it throws an error of
+/// its own. Each step sums an array over the ranks, and one
 /// over a second group of the same ranks, so the device runs operations of two NCCL communicators. ORDER is the order
 /// of sums, "tree" or "library"; with "group", which has the library's order, each step sums three arrays in one call;
-/// with "agreement", hosts exchange values during the sum of step 3, in which RANK must fail.
+/// with "agreement", hosts exchange values during the sum of step 3, in which RANK must fail. With "start", operations
+/// are counted from the first one that connects the devices; an error there is printed, and the ranks go on over MPI.
 namespace mylos::parallel {
 namespace {
 
@@ -61,7 +64,9 @@ void exchange(Launch& launch, const std::string& fault, const std::string& order
       arrays.push_back({buffer_of(slice(others, begin, begin + others.size() / 2)), "other gradients"});
     }
   }
-  const std::unique_ptr<Communicator> second_group = launch.world().split(0, launch.world().rank());
+  // In another order, because groups of the same ranks share a communicator of NCCL.
+  const std::unique_ptr<Communicator> second_group =
+      launch.world().split(0, launch.world().size() - launch.world().rank());
   Event last;
   for (std::size_t step = 1; step <= 5; ++step) {
     launch.note_step(step);
@@ -82,6 +87,25 @@ void exchange(Launch& launch, const std::string& fault, const std::string& order
   launch.world().barrier("the end");
 }
 
+/// Connects the devices. With "start", the ranks go on if that fails.
+void connect(Launch& launch, const std::string& order) {
+  try {
+    launch.use_communicator("nccl", {.in_order = order == "tree", .bfloat16 = true});
+  } catch (const std::exception& error) {
+    if (order != "start") throw;
+    std::fprintf(stderr, "goes on without NCCL: %s\n", error.what());
+  }
+}
+
+/// Returns a fault whose operation is counted from the next one on.
+std::string counted_from_now(const std::string& fault) {
+  const std::size_t colon = fault.find(':');
+  if (colon == std::string::npos) return fault;
+  const std::size_t end = std::min(fault.find(','), fault.size());
+  const std::size_t number = std::stoul(fault.substr(colon + 1, end - colon - 1)) + stand_in_operations();
+  return fault.substr(0, colon + 1) + std::to_string(number) + fault.substr(end);
+}
+
 /// Reports an error as the program does (app/program/on_ranks.cpp).
 template <class Work>
 void report_errors(Launch& launch, const Work& work) {
@@ -95,18 +119,25 @@ void report_errors(Launch& launch, const Work& work) {
 
 void run(std::size_t rank, const std::string& name, const std::string& value, const std::string& order) {
   Launch launch;
-  // Long enough for a busy machine if nothing hangs.
+  // Long enough for a busy machine if nothing hangs. The devices must be connected within a quarter of it.
   const bool hangs = value.starts_with("hang") || value == "connect" || value == "destroy";
   const bool fails_and_hangs = value.ends_with(",abort") || value.ends_with(",destroy");
-  launch.set_time_limit(std::chrono::seconds(hangs ? 2 : fails_and_hangs ? 8 : 15));
+  const std::chrono::seconds limit(hangs ? 2 : fails_and_hangs ? 8 : 15);
   const bool fails = launch.world().rank() == rank;
-  if (fails) ::setenv(name.c_str(), value.c_str(), 1);
+  const bool is_of_memory = name == "CUDA_STAND_IN_MEMORY";  // the first connection needs more
+  const bool is_at_start = order == "start" || (value.find(':') == std::string::npos && !is_of_memory);
+  const bool hangs_at_start = value == "connect" || (order == "start" && hangs);
+  const bool fails_at_start = order == "start" || value == "init";
+  launch.set_time_limit(std::chrono::seconds(hangs_at_start ? 4 : fails_at_start ? 24 : 100));
+  if (fails && is_at_start) ::setenv(name.c_str(), value.c_str(), 1);
   report_errors(launch, [&] {
-    launch.use_communicator("nccl", order == "tree");
     Kokkos::InitializationSettings settings;
     settings.set_num_threads(1);
     settings.set_disable_warnings(true);
     const Kokkos::ScopeGuard kokkos(settings);
+    connect(launch, order);
+    if (order != "start") launch.set_time_limit(limit);
+    if (fails && !is_at_start) ::setenv(name.c_str(), counted_from_now(value).c_str(), 1);
     try {
       exchange(launch, fails ? value : "", order);
     } catch (const std::exception&) {

@@ -299,8 +299,8 @@ std::unique_ptr<Communicator> each_alone() { return tests::launch().world().spli
 std::unique_ptr<Communicator> pairs() { return tests::launch().world().split(tests::launch().world().rank() / 2, 0); }
 
 /// Uses NCCL, if the build has it and each rank has its own device.
-std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks(true); }
-std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks(false); }
+std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks({.in_order = true}); }
+std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks({}); }
 std::string nccl_cannot_be_here() {
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) return obstacle;
   try {

@@ -64,21 +64,47 @@ TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
   const Ended ended = with_fault(0, "id");
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.errors,
-              AllOf(HasSubstr("mylos: error: NCCL: making a group's id: unhandled system error (stand-in: "
-                              "injected); NCCL_DEBUG=INFO in the environment says more\n"),
+              AllOf(HasSubstr("mylos: error: NCCL: making a group's id: unhandled system error (stand-in: injected); "
+                              "NCCL_DEBUG=INFO in the environment says more; `communicator mpi` exchanges"),
                     Not(HasSubstr("has not reached")), Not(HasSubstr("is gone"))));
 }
 
 TEST(NcclFaults, AConnectionThatFailsIsTold) {
   const std::string errors = errors_of_fault("init");
-  EXPECT_THAT(errors, HasSubstr("mylos: error: NCCL connection of the devices: NCCL: connecting devices: unhandled "
-                                "system error (stand-in: injected); NCCL_DEBUG=INFO"));
+  EXPECT_THAT(errors,
+              HasSubstr("mylos: error: rank 1: NCCL connection of the devices: NCCL: connecting devices: unhandled "
+                        "system error (stand-in: injected); NCCL_DEBUG=INFO"));
 }
 
-TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
-  const std::string errors = errors_of_fault("connect");
-  EXPECT_THAT(errors, ContainsRegex("mylos: error: all ranks have reached: step 1, NCCL connection of the devices; but "
-                                    "it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+TEST(NcclFaults, AConnectionThatNeverComesIsTold) {
+  EXPECT_THAT(errors_of_fault("connect"), HasSubstr("mylos: error: NCCL connection of the devices: not finished 1 s "
+                                                    "after the trial began; `communicator mpi` exchanges"));
+}
+
+TEST(NcclFaults, AWrongSumIsFoundBeforeTheFirstStep) {
+  EXPECT_THAT(errors_of_fault("wrong"),
+              HasSubstr("mylos: error: rank 1: NCCL: 1 of 1310723 elements of sums in float32 are wrong; `communicator "
+                        "mpi` exchanges through the hosts"));
+}
+
+/// The rank that has no fault must not wait for the other one for ever, and its communication thread must go on.
+TEST(NcclFaults, RanksGoOnOverMpiIfTheStartFails) {
+  for (const auto& [fault, error] :
+       {std::pair("init", "connecting devices: unhandled system error"), std::pair("connect", "not finished 1 s"),
+        std::pair("wrong", "elements of sums in float32 are wrong"), std::pair("call:3", "internal error"),
+        std::pair("async:2", "remote process exited"), std::pair("hang:2", "not finished 1 s")}) {
+    const Ended ended = with_fault(1, fault, "start");
+    EXPECT_EQ(ended.exit_code, 0) << fault << ": " << ended.errors;
+    EXPECT_THAT(ended.errors, AllOf(ContainsRegex("goes on without NCCL: (.*\n)*goes on without NCCL: "),
+                                    HasSubstr(error), Not(HasSubstr("mylos: error"))));
+  }
+}
+
+TEST(NcclFaults, AnAbortThatNeverReturnsAtTheStartEndsTheRun) {
+  const Ended ended = with_fault(1, "async:2,abort", "start");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: rank 1: NCCL .*: stopped, but has not ended for 6 s; NCCL or "
+                                          "the device has not ended its work for [0-9]+ s"));
 }
 
 TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
@@ -169,11 +195,13 @@ TEST(NcclFaults, AKilledRankIsNamedByItsPeer) {
 TEST(NcclFaults, AnotherVersionOnOneRankIsTold) {
   const Ended minor = with_variable(1, "NCCL_STAND_IN_VERSION", "22203");
   EXPECT_NE(minor.exit_code, 0);
-  EXPECT_THAT(minor.errors, HasSubstr("mylos: error: NCCL is 2.22.3 on this rank and 2.28.9 on the first one; give all "
-                                      "nodes the same (LD_LIBRARY_PATH), or let device arrays go through MPI"));
+  EXPECT_THAT(minor.errors,
+              HasSubstr("mylos: error: rank 1: NCCL is 2.22.3 on this rank and 2.28.9 on the first one; give all "
+                        "nodes the same (LD_LIBRARY_PATH), or let device arrays go through MPI"));
   const Ended major = with_variable(1, "NCCL_STAND_IN_VERSION", "30102");
   EXPECT_NE(major.exit_code, 0);
-  EXPECT_THAT(major.errors, HasSubstr("mylos: error: libnccl.so.2 is NCCL 3.1.2, and this build is for NCCL 2.28.9"));
+  EXPECT_THAT(major.errors,
+              HasSubstr("mylos: error: rank 1: libnccl.so.2 is NCCL 3.1.2, and this build is for NCCL 2.28.9"));
 }
 
 }  // namespace

@@ -54,7 +54,9 @@ std::vector<std::size_t> of_nodes(const std::vector<std::size_t>& nodes, std::ui
 class NcclRanksOnNodes {
  public:
   NcclRanksOnNodes(const std::vector<std::size_t>& nodes, SumOrder order)
-      : on_nodes_(nodes), order_(order), device_(make_nccl_communicator(on_nodes_.context, on_nodes_.ranks, true)) {
+      : on_nodes_(nodes),
+        order_(order),
+        device_(make_nccl_communicator(on_nodes_.context, on_nodes_.ranks, {.in_order = true})) {
     device_->set_bucket(small_bucket);
     device_->set_order(order);
     const Vector<float> one("test::one", 1);

@@ -64,7 +64,7 @@ class NcclOrder : public ::testing::TestWithParam<bool> {
     kernel.may_go.notify_all();
   }
 
-  std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(GetParam());
+  std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks({.in_order = GetParam()});
   ExecutionSpace space;
   Vector<double> data{"test::data", count};
   const Buffer buffer{data.data(), count, ElementType::float64, MemoryKind::device};
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(All, NcclOrder, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "tree" : "library"); });
 
 TEST(NcclPieces, OfALongArrayAreSummedEach) {
-  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(true);
+  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks({.in_order = true});
   if (ranks->size() < 4) GTEST_SKIP() << "pieces are too long between so few ranks";
   const ExecutionSpace space;
   // Each rank's part is one element longer than a bucket.
@@ -178,7 +178,7 @@ TEST(NcclPieces, OfALongArrayAreSummedEach) {
 }
 
 TEST(NcclPieces, OfAVeryLongArrayDoNotFillTheStream) {
-  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(true);
+  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks({.in_order = true});
   if (ranks->size() != 2) GTEST_SKIP() << "the same at other numbers of ranks";
   const ExecutionSpace space;
   ranks->set_bucket(1);

@@ -14,34 +14,28 @@ std::vector<RankPlacement> two_placements(bool first_has_nccl, bool second_has_n
   return placements;
 }
 
-TEST(CommunicatorChoice, TakesNcclOnceItIsValidatedAndEveryRankHasIt) {
-  const CommunicatorChoice choice = choose_communicator(two_placements(true, true), true);
+TEST(CommunicatorChoice, TakesNcclIfEveryRankHasIt) {
+  const CommunicatorChoice choice = choose_communicator(two_placements(true, true));
   EXPECT_TRUE(choice.nccl);
-  EXPECT_EQ(choice.remark, "ranks exchange through NCCL");
-  EXPECT_FALSE(choose_communicator(two_placements(true, false), true).nccl);
-}
-
-TEST(CommunicatorChoice, SaysHowToAskForNcclUntilItIsValidated) {
-  const CommunicatorChoice choice = choose_communicator(two_placements(true, true), false);
-  EXPECT_FALSE(choice.nccl);
-  EXPECT_THAT(choice.remark, HasSubstr("`communicator nccl`"));
+  EXPECT_EQ(choice.remark, "") << "the devices are not connected yet";
+  EXPECT_FALSE(choose_communicator(two_placements(true, false)).nccl);
 }
 
 TEST(CommunicatorChoice, NamesTheRankThatLacksNccl) {
-  EXPECT_THAT(choose_communicator(two_placements(true, false), true).remark,
+  EXPECT_THAT(choose_communicator(two_placements(true, false)).remark,
               HasSubstr("NCCL was found on rank 0, and not on rank 1 on b"));
-  EXPECT_THAT(choose_communicator(two_placements(false, true), true).remark,
+  EXPECT_THAT(choose_communicator(two_placements(false, true)).remark,
               HasSubstr("NCCL was found on rank 1, and not on rank 0 on a"));
-  EXPECT_THAT(choose_communicator(two_placements(false, false), true).remark, HasSubstr("mylos doctor"));
+  EXPECT_THAT(choose_communicator(two_placements(false, false)).remark, HasSubstr("mylos doctor"));
 }
 
 TEST(CommunicatorChoice, SaysNothingWithoutDevicesOrOtherRanks) {
   std::vector<RankPlacement> placements = two_placements(true, true);
-  EXPECT_EQ(choose_communicator({placements.front()}, true).remark, "");
-  EXPECT_FALSE(choose_communicator({placements.front()}, true).nccl);
+  EXPECT_EQ(choose_communicator({placements.front()}).remark, "");
+  EXPECT_FALSE(choose_communicator({placements.front()}).nccl);
   placements[1].device.clear();
-  EXPECT_FALSE(choose_communicator(placements, true).nccl);
-  EXPECT_EQ(choose_communicator(placements, true).remark, "");
+  EXPECT_FALSE(choose_communicator(placements).nccl);
+  EXPECT_EQ(choose_communicator(placements).remark, "");
 }
 
 }  // namespace

@@ -67,17 +67,17 @@ TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
 TEST(Launch, CommunicatorIsMpiUnlessNcclIsAskedFor) {
   Launch& launch = tests::launch();
   const Communicator* const world = &launch.world();
-  launch.use_communicator("mpi", true);
+  launch.use_communicator("mpi", {});
   EXPECT_EQ(&launch.world(), world);
-  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("gloo", true); }),
+  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("gloo", {}); }),
               HasSubstr("`communicator gloo`: it is auto, mpi or nccl"));
   if (!runs_on_host) GTEST_SKIP() << "a build for GPUs may have NCCL";
-  launch.use_communicator("auto", true);
+  launch.use_communicator("auto", {});
   EXPECT_EQ(&launch.world(), world);
   const auto has_none =
       AllOf(HasSubstr("this build has no NCCL"), HasSubstr("-DMYLOS_ENABLE_NCCL=ON"), HasSubstr("`communicator mpi`"));
-  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("nccl", true); }), has_none);
-  EXPECT_THAT(tests::error_of([&] { launch.make_nccl_ranks(false); }), has_none);
+  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("nccl", {}); }), has_none);
+  EXPECT_THAT(tests::error_of([&] { launch.make_nccl_ranks({}); }), has_none);
   EXPECT_EQ(&launch.world(), world);
 }
 

@@ -45,8 +45,8 @@ class NcclGroups : public ::testing::Test {
     return {stand_in_operations() - before.operations, stand_in_calls() - before.calls};
   }
 
-  std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(false);
-  std::unique_ptr<Communicator> ranks_in_order = tests::launch().make_nccl_ranks(true);
+  std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks({});
+  std::unique_ptr<Communicator> ranks_in_order = tests::launch().make_nccl_ranks({.in_order = true});
   ExecutionSpace space;
 };
 

@@ -100,7 +100,7 @@ TEST(StepWaits, OnOneRankAreForTheResultsOfTheStepBefore) {
 /// The host waits for its agreement with other ranks in the same place; the exchange precedes those of the step.
 TEST(StepWaits, OverNcclAreForTheResultsOfTheStepBefore) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
-  const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks(false);
+  const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks({});
   for_each_mode(*world, [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results)); });
 }
 

@@ -25,6 +25,7 @@
 ///   connect  connecting never ends
 ///   abort    aborting never returns
 ///   destroy  destroying never returns
+///   wrong    sums have one wrong element
 ///   finalize the first communicator takes some seconds to finalize, and must not be aborted meanwhile
 ///   call     the call fails
 ///   send     a message of the operation's group is rejected
@@ -114,7 +115,8 @@ ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, std::vector<Work>
   ++operations;
   if (operation_fault("call")) return refuse(ncclInternalError, "injected");
   State& state = *communicator->state;
-  Request request{std::move(works), operation_fault("hang"), operation_fault("async"), operation_fault("device")};
+  Request request{std::move(works), operation_fault("hang"), operation_fault("async"), operation_fault("device"),
+                  fault("wrong")};
   state.asked = std::make_unique<Request>(std::move(request));
   state.stream = stream;
   state.asked_at = Clock::now();

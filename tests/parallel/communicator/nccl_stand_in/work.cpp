@@ -124,7 +124,11 @@ void run(State& state, const Request& request) {
     std::this_thread::sleep_for(abort_time);
     return;
   }
-  for (std::size_t i = 0; i < request.works.size(); ++i) write_results(request.works[i], received[i]);
+  for (std::size_t i = 0; i < request.works.size(); ++i) {
+    const Work& work = request.works[i];
+    write_results(work, received[i]);
+    if (request.sums_wrongly && work.sums) work.sum.data[work.sum.bytes - 1] ^= std::byte{1};
+  }
 }
 
 void run_launched(void* argument) {

@@ -36,6 +36,7 @@ struct Request {
   bool hangs = false;
   bool fails_later = false;   ///< hangs, and shows an error of the communicator after a time
   bool fails_device = false;  ///< fails the device when its kernel starts
+  bool sums_wrongly = false;  ///< the last byte of each sum is wrong
 };
 
 /// State owned jointly by a communicator and its operations.
