@@ -26,6 +26,7 @@
 /// of sums, "tree" or "library"; with "group", which has the library's order, each step sums three arrays in one call;
 /// with "agreement", hosts exchange values during the sum of step 3, in which RANK must fail. With "start", operations
 /// are counted from the first one that connects the devices; an error there is printed, and the ranks go on over MPI.
+/// With "shared", both groups have the same order of ranks.
 namespace mylos::parallel {
 namespace {
 
@@ -64,9 +65,10 @@ void exchange(Launch& launch, const std::string& fault, const std::string& order
       arrays.push_back({buffer_of(slice(others, begin, begin + others.size() / 2)), "other gradients"});
     }
   }
-  // In another order, because groups of the same ranks share a communicator of NCCL.
+  // In another order, because groups of the same ranks in the same order share a communicator of NCCL.
+  const std::size_t rank = launch.world().rank();
   const std::unique_ptr<Communicator> second_group =
-      launch.world().split(0, launch.world().size() - launch.world().rank());
+      launch.world().split(0, order == "shared" ? rank : launch.world().size() - rank);
   Event last;
   for (std::size_t step = 1; step <= 5; ++step) {
     launch.note_step(step);

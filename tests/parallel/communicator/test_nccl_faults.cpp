@@ -179,6 +179,11 @@ TEST(NcclFaults, AnErrorOfARankAloneIsToldWhateverNcclDoes) {
   }
 }
 
+TEST(NcclFaults, GroupsOfTheSameRanksShareAConnection) {
+  const Ended ended = with_variable(1, "CUDA_STAND_IN_MEMORY", "1500000", "shared");  // enough for one
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+}
+
 TEST(NcclFaults, ADeviceWithoutMemoryForASecondConnectionIsTold) {
   const Ended ended = with_variable(1, "CUDA_STAND_IN_MEMORY", "1500000");
   EXPECT_NE(ended.exit_code, 0);

@@ -8,6 +8,7 @@
 #include "tests/support/rank_outcomes.hpp"
 #include "train/engine/trainer.hpp"
 
+#include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,6 +103,23 @@ TEST(StepWaits, OverNcclAreForTheResultsOfTheStepBefore) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks({});
   for_each_mode(*world, [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results)); });
+}
+
+/// Connections take memory of the device, so they are made before the trainer plans it, and not by the first step.
+TEST(StepWaits, NcclConnectsTheGroupsOfTheModeBeforeTheFirstStep) {
+  if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
+  const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks({});
+  const std::vector<Job> all = jobs();
+  const Job& job = all.front();
+  for (const ModeKind mode : tests::every_mode) {
+    const std::size_t before = stand_in_operations();
+    const train::Trainer trainer(tests::in_mode(job.config, mode), *job.task,
+                                 train::Ranks{*world, tests::launch().placements()});
+    // Only groups of some of the ranks need another connection than all ranks have.
+    const bool has_groups = mode == ModeKind::hybrid && world->size() > 2 && tests::hybrid_shard_size() > 1;
+    const bool connects = mode == ModeKind::replicated || has_groups;
+    EXPECT_EQ(stand_in_operations() > before, connects) << to_string(mode);
+  }
 }
 
 /// Arrays are copied to the host before they are sent, and back after they have arrived; the host waits for both, and
