@@ -19,6 +19,8 @@ inline constexpr const char* program_key = "program";
 inline constexpr const char* resolved_key = "resolved";
 /// Key in the resolved values: {"train": "0123abcd", ...}, the checksums of data files by option.
 inline constexpr const char* checksums_key = "checksums";
+/// Key in the resolved values: what NCCL was measured at, in bytes per second.
+inline constexpr const char* bandwidth_key = "communicator-bytes-per-second";
 /// Key in the program's object: the names of the options that did not have their default.
 inline constexpr const char* changed_key = "changed";
 

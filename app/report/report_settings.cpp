@@ -42,8 +42,9 @@ void add_group(const ReportedRun& run, const char* group, const std::string& suf
   const auto found = run.record.run.find(group);
   if (found == run.record.run.end() || !found->is_object()) return;
   for (const auto& [key, value] : found->items()) {
-    // The list of metrics is not a setting.
-    if (key != changed_key && key != train::metrics_key) add_value(key, suffix, value, settings);
+    // The list of metrics is not a setting, and neither is what was measured.
+    if (key != changed_key && key != train::metrics_key && key != bandwidth_key)
+      add_value(key, suffix, value, settings);
   }
 }
 

@@ -120,7 +120,8 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
   if (const auto& choice = launch.communicator(); !choice.remark.empty()) {
     nlohmann::ordered_json& communicator = run[resolved_key]["communicator"];
     communicator["library"] = choice.nccl ? "nccl" : "mpi";
-    choice.nccl ? communicator["bytes-per-second"] = choice.bytes_per_second : communicator["reason"] = choice.remark;
+    if (!choice.nccl) communicator["reason"] = choice.remark;
+    if (choice.nccl) run[resolved_key][bandwidth_key] = choice.bytes_per_second;
   }
   if (!attention.empty()) run[resolved_key]["attention-agreement"] = train::to_json(attention);
   if (const train::Evaluation* const evaluation = task.evaluation()) {

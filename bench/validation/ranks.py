@@ -9,7 +9,7 @@ from validation.commands import Failed, run, succeed
 from validation.jobs import run_jobs
 from validation.tests import run_suites, suites_of
 
-# Checks of several GPUs. If all of them passed in a committed table, --communicator auto selects NCCL.
+# Checks of several GPUs.
 NCCL = "nccl"
 PART = "ranks"
 RANKS = 2

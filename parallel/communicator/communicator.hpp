@@ -148,11 +148,12 @@ class Communicator {
   virtual std::size_t least_sum_bytes(ElementType) const { return 0; }
   virtual std::size_t least_gather_bytes() const { return 0; }
 
-  /// Connects the devices of the group, and proves that they exchange correctly (see exchange_proof.hpp), if a library
-  /// of the device exchanges their arrays. Groups of the same ranks are connected once. The first operation on a device
-  /// array would connect them, too, without the proof. Collective. Errors: SharedError (agreement.hpp), after which the
+  /// Connects the devices of the group, and proves and measures how they exchange (exchange_proof.hpp), if a library of
+  /// the device exchanges their arrays. Groups of the same ranks are connected once. The first operation on a device
+  /// array would connect them, too, without the proof. Returns the bytes per second of the slowest rank, 0 if nothing
+  /// was measured. Collective. Errors: SharedError (agreement.hpp) on all ranks of the group, after which the
   /// communicator can only be destroyed.
-  virtual void connect(const ExecutionSpace&) {}
+  virtual double connect(const ExecutionSpace&) { return 0.0; }
 
   /// Throws the error of an operation of this process that has failed, if one has. When an operation of a device fails,
   /// kernels that wait for it run on, with wrong values: call this before values that they have copied to the host are

@@ -10,20 +10,20 @@ namespace mylos::parallel {
 
 /// Sums, scatters and gathers arrays of whole numbers, whose sums are exact, in the types that a run exchanges between
 /// devices: float32, float64 and bfloat16. `sums_bfloat16`: also sums in bfloat16, for which NCCL would take memory for
-/// messages between all ranks of a node. Each call has an array longer than NCCL's buffer
-/// of 4 MiB and one of uneven length. Arrays are filled right before the call, results are NaN before it, and inputs
-/// are overwritten right after it, so that an exchange in another order than that of `space` shows. Returns what is
-/// wrong in an array of this rank, on one line; empty if all are right. Takes about 12 MiB of temporary device memory
-/// for a group of two, and (6 + 6 N) MiB at most. Collective, also if an array is wrong. Errors: those of the
-/// exchanges.
+/// messages between all ranks of a node. Each call has an array longer than NCCL's buffer of 4 MiB and one of uneven
+/// length, of which a rank's part is in its place in the whole. Arrays are filled right before the call, results are
+/// NaN before it, and inputs are overwritten right after it, so that an exchange in another order than that of `space`
+/// shows. Returns what is wrong in an array of this rank, on one line; empty if all are right. Takes about 10 MiB of
+/// temporary device memory, and that of ordered sums where they are computed. Collective among devices only, also if an
+/// array is wrong. Errors: those of the exchanges.
 std::string wrong_exchange(Communicator& ranks, const ExecutionSpace& space, bool sums_bfloat16);
 
 /// Bytes of the array that measured_bandwidth sums.
 inline constexpr std::size_t measured_bytes = std::size_t{64} << 20;
 
-/// Sums one array of measured_bytes in float32. Returns the bytes per second over each rank's links, as nccl-tests
-/// counts them (bus bandwidth): 2 (N - 1) / N of the array in the time of the slowest rank. Collective. Errors: those
-/// of the exchange.
+/// Sums an array of measured_bytes in float32, once to warm up and then twice. Returns the bytes per second over this
+/// rank's links, as nccl-tests counts them (bus bandwidth): 2 (N - 1) / N of the array in the shorter time. Collective
+/// among devices only. Errors: those of the exchanges.
 double measured_bandwidth(Communicator& ranks, const ExecutionSpace& space);
 
 }  // namespace mylos::parallel

@@ -276,19 +276,20 @@ class NcclCommunicator final : public Communicator {
   }
   std::size_t least_gather_bytes() const override { return size() == 1 ? 0 : least_bytes; }
 
-  void connect(const ExecutionSpace& space) override {
-    if (size() == 1 || connection_) return;
+  double connect(const ExecutionSpace& space) override {
+    if (size() == 1 || connection_) return 0.0;
     connection_ = existing_connection();
-    if (connection_) return;
-    trial_ = std::make_shared<Trial>(context_.limit / 4);
-    connected(space);
+    if (connection_) return 0.0;
+    begin_connection(space, true);
+    double bandwidth = 0.0;
     std::exception_ptr timeout;  // reported only if no rank has another error
     on_every_rank(*hosts_, [&] {
       try {
         const std::string wrong = wrong_exchange(*this, space, sums_.bfloat16);
         trial_->expect_no_failure();
         if (!wrong.empty()) fail("NCCL: " + wrong);
-        resources_->device->release();  // not every run sums in order
+        bandwidth = measured_bandwidth(*this, space);
+        resources_->device->release();  // the memory of ordered sums, which is planned later
       } catch (const TrialTimeout&) {
         timeout = std::current_exception();
       }
@@ -297,6 +298,7 @@ class NcclCommunicator final : public Communicator {
       if (timeout) std::rethrow_exception(timeout);
     });
     trial_.reset();
+    return static_cast<double>(minimum(*hosts_, static_cast<std::int64_t>(bandwidth)));
   }
 
   void expect_no_failure() const override {
@@ -392,7 +394,12 @@ class NcclCommunicator final : public Communicator {
   /// Returns the group's NCCL communicator. The first call submits its creation, on all ranks alike.
   const std::shared_ptr<NcclLink>& connected(const ExecutionSpace& space) {
     if (!connection_) connection_ = existing_connection();
-    if (connection_) return connection_->link;
+    if (!connection_) begin_connection(space, false);
+    return connection_->link;
+  }
+
+  /// Submits the creation of the group's NCCL communicator. `tries`: its operations are a trial from now on.
+  void begin_connection(const ExecutionSpace& space, bool tries) {
     Invitation invitation;
     if (rank() == 0) invitation = make_invitation();
     const Buffer bytes{&invitation, sizeof invitation, ElementType::byte, MemoryKind::host};
@@ -403,9 +410,9 @@ class NcclCommunicator final : public Communicator {
     });
     connection_ = std::make_shared<Connection>(std::make_shared<NcclLink>(resources_->device, rank(), size()));
     resources_->connections[hosts_->members()] = connection_;
+    if (tries) trial_ = std::make_shared<Trial>(context_.limit / 4);
     submit(std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), connection_->link,
                                          invitation.id));
-    return connection_->link;
   }
 
   MpiContext& context_;

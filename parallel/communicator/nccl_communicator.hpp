@@ -39,9 +39,9 @@ std::string found_nccl_version();
 /// Calls with several arrays launch one NCCL group, except for ordered sums and host arrays, which are exchanged one
 /// after another.
 ///
-/// The NCCL communicator is created by the group's first operation on a device array, which must come after Kokkos is
-/// initialised; until then it costs nothing. `context` and everything that `hosts` needs must outlive it. Errors:
-/// std::runtime_error, see nccl_obstacle.
+/// The NCCL communicator is created by connect(), or by the group's first operation on a device array, after Kokkos is
+/// initialised; until then it costs nothing. Groups of the same ranks in the same order share it. `context` and
+/// everything that `hosts` needs must outlive it. Errors: std::runtime_error, see nccl_obstacle.
 std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
                                                      const DeviceSums& sums);
 

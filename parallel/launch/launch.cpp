@@ -7,7 +7,6 @@
 #include "core/base/threads.hpp"
 #include "core/kernels/openblas_kernels.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/communicator/exchange_proof.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/communicator_choice.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -240,35 +239,26 @@ CommunicatorChoice Launch::choose(std::string_view name) const {
   return {.nccl = true};
 }
 
-std::string Launch::connect_nccl(const DeviceSums& sums) {
-  const ExecutionSpace space;
+CommunicatorChoice Launch::connect_nccl(std::string_view name, const DeviceSums& sums) {
   state_->nccl_ranks = make_nccl_ranks(sums);
+  std::string obstacle;
   try {
-    state_->nccl_ranks->connect(space);
+    const double bandwidth = state_->nccl_ranks->connect(ExecutionSpace());
+    state_->world = state_->nccl_ranks.get();
+    return nccl_choice(found_nccl_version(), bandwidth);
   } catch (const SharedError& error) {
-    const std::string obstacle = error.what();
-    state_->nccl_ranks.reset();
-    return obstacle;
+    obstacle = error.what();
   }
-  state_->communicator.bytes_per_second = measured_bandwidth(*state_->nccl_ranks, space);
-  state_->world = state_->nccl_ranks.get();
-  return {};
+  state_->nccl_ranks.reset();
+  return choice_without_nccl(name, obstacle);
 }
 
 const CommunicatorChoice& Launch::use_communicator(std::string_view name, const DeviceSums& sums) {
-  CommunicatorChoice& choice = state_->communicator;
+  CommunicatorChoice choice;
   on_every_rank(world(), [&] { choice = choose(name); });
-  if (!choice.nccl || world().size() == 1) return choice;
-  const std::string obstacle = connect_nccl(sums);
-  if (obstacle.empty()) {
-    choice.remark = fmt::format("ranks exchange through NCCL {}, which sums {} MiB at {:.3g} GB/s per GPU",
-                                found_nccl_version(), measured_bytes >> 20, choice.bytes_per_second * 1e-9);
-  } else if (name == "nccl") {
-    throw SharedError(fmt::format("{}; {} exchanges through the hosts", obstacle, setting("communicator", "mpi")));
-  } else {
-    choice = {.remark = fmt::format("ranks exchange through MPI, which is slower: {}", obstacle)};
-  }
-  return choice;
+  if (choice.nccl && world().size() > 1) choice = connect_nccl(name, sums);
+  state_->communicator = choice;
+  return state_->communicator;
 }
 
 const CommunicatorChoice& Launch::communicator() const { return state_->communicator; }
@@ -314,7 +304,10 @@ Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
 }
 
 void Mesh::connect(const ExecutionSpace& space) {
-  for (Communicator* const ranks : {&world_, shard_.get(), replicate_.get()}) ranks->connect(space);
+  // Each kind of group by itself: all ranks hear of an error in one of the groups.
+  for (Communicator* const ranks : {&world_, shard_.get(), replicate_.get()}) {
+    on_every_rank(world_, [&] { ranks->connect(space); });
+  }
 }
 
 }  // namespace mylos::parallel

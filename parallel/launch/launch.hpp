@@ -50,7 +50,7 @@ inline constexpr std::chrono::minutes default_time_limit{10};
 struct CommunicatorChoice {
   bool nccl = false;            ///< otherwise MPI
   std::string remark = {};      ///< one line for the run's log; empty if there is no choice
-  double bytes_per_second = 0;  ///< over NCCL, see measured_bandwidth
+  double bytes_per_second = 0;  ///< over NCCL, see Communicator::connect
 };
 
 /// Starts MPI and ends it. Create one object per process, before Kokkos is initialised; it must outlive all
@@ -110,8 +110,8 @@ class Launch {
   struct State;
   /// Returns the choice of a name before the devices are connected.
   CommunicatorChoice choose(std::string_view name) const;
-  /// Lets world() exchange through NCCL. Returns an empty text, or why that is impossible; the same on all ranks.
-  std::string connect_nccl(const DeviceSums& sums);
+  /// Lets world() exchange through NCCL if the devices can be connected. `name` is the value of --communicator.
+  CommunicatorChoice connect_nccl(std::string_view name, const DeviceSums& sums);
   /// Stores the device of each rank in its placement.
   void gather_devices();
 

@@ -267,7 +267,7 @@ TEST_F(BenchBatch, ThePlanPredictsTheSameTable) {
   EXPECT_EQ(row(table, "sharded", "none", 16)["fastest"], true);
   EXPECT_THAT(table["rate"].get<std::string>(), StartsWith("assumed"));
   EXPECT_THAT(table["recommended"].get<std::string>(),
-              testing::AllOf(StartsWith("srun "), HasSubstr(" --micro-batch 16 "), HasSubstr(" --mode sharded ")));
+              testing::AllOf(StartsWith("srun "), HasSubstr(" --micro-batch 16 "), HasSubstr(" --mode sharded")));
 }
 
 TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {

@@ -26,7 +26,8 @@
 /// of sums, "tree" or "library"; with "group", which has the library's order, each step sums three arrays in one call;
 /// with "agreement", hosts exchange values during the sum of step 3, in which RANK must fail. With "start", operations
 /// are counted from the first one that connects the devices; an error there is printed, and the ranks go on over MPI.
-/// With "shared", both groups have the same order of ranks.
+/// With "shared", both groups have the same order of ranks; with "mesh", the fault comes while groups of two ranks are
+/// connected.
 namespace mylos::parallel {
 namespace {
 
@@ -127,7 +128,8 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
   const std::chrono::seconds limit(hangs ? 2 : fails_and_hangs ? 8 : 15);
   const bool fails = launch.world().rank() == rank;
   const bool is_of_memory = name == "CUDA_STAND_IN_MEMORY";  // the first connection needs more
-  const bool is_at_start = order == "start" || (value.find(':') == std::string::npos && !is_of_memory);
+  const bool is_later = is_of_memory || order == "mesh";
+  const bool is_at_start = order == "start" || (value.find(':') == std::string::npos && !is_later);
   const bool hangs_at_start = value == "connect" || (order == "start" && hangs);
   const bool fails_at_start = order == "start" || value == "init";
   launch.set_time_limit(std::chrono::seconds(hangs_at_start ? 4 : fails_at_start ? 24 : 100));
@@ -140,6 +142,7 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
     connect(launch, order);
     if (order != "start") launch.set_time_limit(limit);
     if (fails && !is_at_start) ::setenv(name.c_str(), counted_from_now(value).c_str(), 1);
+    if (order == "mesh") Mesh(launch.world(), 2).connect(ExecutionSpace());
     try {
       exchange(launch, fails ? value : "", order);
     } catch (const std::exception&) {

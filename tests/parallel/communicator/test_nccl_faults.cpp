@@ -24,12 +24,12 @@ struct Ended {
 /// Runs two ranks that sum arrays in two groups in each of five steps, with a fault on `rank`. For `order` see
 /// failing_nccl.cpp.
 Ended with_variable(std::size_t rank, const std::string& name, const std::string& value,
-                    const std::string& order = "library") {
+                    const std::string& order = "library", std::size_t ranks = 2) {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
   const EnvironmentVariable folders("LD_LIBRARY_PATH",
                                     std::string(MYLOS_NCCL_FOLDER) + (path == nullptr ? "" : ":" + std::string(path)));
   const EnvironmentVariable threads("OMP_NUM_THREADS", "1");
-  const ProgramRun run = run_ranks(2, {std::to_string(rank), name, value, order}, MYLOS_FAILING_NCCL);
+  const ProgramRun run = run_ranks(ranks, {std::to_string(rank), name, value, order}, MYLOS_FAILING_NCCL);
   EXPECT_THAT(run.errors, AllOf(Not(HasSubstr("still at work")), Not(HasSubstr("stand-in for NCCL"))));
   return {run.exit_code, run.errors};
 }
@@ -177,6 +177,15 @@ TEST(NcclFaults, AnErrorOfARankAloneIsToldWhateverNcclDoes) {
   for (const char* const fault : {"throw:3", "throw:3,destroy"}) {
     EXPECT_THAT(errors_of_fault(fault), HasSubstr("mylos: error: an error of its own\n"));
   }
+}
+
+/// The ranks of the other group must not go on without those that fail.
+TEST(NcclFaults, AWrongSumInAGroupOfSomeRanksEndsAll) {
+  const Ended ended = with_variable(2, "NCCL_STAND_IN_FAULT", "wrong", "mesh", 4);
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors,
+              AllOf(ContainsRegex("mylos: error: rank 2: .*NCCL: 1 of 1310723 elements of sums in float32"),
+                    Not(HasSubstr("has not reached"))));
 }
 
 TEST(NcclFaults, GroupsOfTheSameRanksShareAConnection) {

@@ -1,5 +1,7 @@
 #include "parallel/launch/communicator_choice.hpp"
 
+#include "tests/support/temporary.hpp"
+
 #include <gmock/gmock.h>
 
 namespace mylos::parallel {
@@ -19,6 +21,21 @@ TEST(CommunicatorChoice, TakesNcclIfEveryRankHasIt) {
   EXPECT_TRUE(choice.nccl);
   EXPECT_EQ(choice.remark, "") << "the devices are not connected yet";
   EXPECT_FALSE(choose_communicator(two_placements(true, false)).nccl);
+}
+
+TEST(CommunicatorChoice, SaysWhichNcclAndHowFast) {
+  const CommunicatorChoice choice = nccl_choice("2.28.9", 142.36e9);
+  EXPECT_TRUE(choice.nccl);
+  EXPECT_EQ(choice.remark, "ranks exchange through NCCL 2.28.9, which sums 64 MiB at 142 GB/s per GPU");
+  EXPECT_EQ(choice.bytes_per_second, 142.36e9);
+}
+
+TEST(CommunicatorChoice, IsMpiIfTheDevicesCannotBeConnectedUnlessNcclIsNamed) {
+  const CommunicatorChoice choice = choice_without_nccl("auto", "NCCL: no route");
+  EXPECT_FALSE(choice.nccl);
+  EXPECT_EQ(choice.remark, "ranks exchange through MPI, which is slower: NCCL: no route");
+  EXPECT_THAT(tests::error_of([] { choice_without_nccl("nccl", "NCCL: no route"); }),
+              HasSubstr("NCCL: no route; `communicator mpi` exchanges"));
 }
 
 TEST(CommunicatorChoice, NamesTheRankThatLacksNccl) {
