@@ -281,22 +281,13 @@ class NcclCommunicator final : public Communicator {
     connection_ = existing_connection();
     if (connection_) return 0.0;
     begin_connection(space, true);
+    try_on_every_rank([&] {
+      const std::string wrong = wrong_exchange(*this, space, sums_.bfloat16);
+      if (!wrong.empty()) fail("NCCL: " + wrong);
+    });
     double bandwidth = 0.0;
-    std::exception_ptr timeout;  // reported only if no rank has another error
-    on_every_rank(*hosts_, [&] {
-      try {
-        const std::string wrong = wrong_exchange(*this, space, sums_.bfloat16);
-        trial_->expect_no_failure();
-        if (!wrong.empty()) fail("NCCL: " + wrong);
-        bandwidth = measured_bandwidth(*this, space);
-        resources_->device->release();  // the memory of ordered sums, which is planned later
-      } catch (const TrialTimeout&) {
-        timeout = std::current_exception();
-      }
-    });
-    on_every_rank(*hosts_, [&] {
-      if (timeout) std::rethrow_exception(timeout);
-    });
+    try_on_every_rank([&] { bandwidth = measured_bandwidth(*this, space); });
+    resources_->device->release();  // the memory of ordered sums, which is planned later
     trial_.reset();
     return static_cast<double>(minimum(*hosts_, static_cast<std::int64_t>(bandwidth)));
   }
@@ -383,6 +374,24 @@ class NcclCommunicator final : public Communicator {
   void submit(const std::shared_ptr<QueuedOperation>& operation) {
     if (!trial_) return context_.submit(operation);
     context_.submit(std::make_shared<TriedOperation>(operation, trial_));
+  }
+
+  /// Runs a part of the trial on every rank, and throws the error of one of them on all. Errors of ranks that only wait
+  /// for another one are thrown if there is no other.
+  template <class Work>
+  void try_on_every_rank(const Work& work) {
+    std::exception_ptr timeout;
+    on_every_rank(*hosts_, [&] {
+      try {
+        work();
+        trial_->expect_no_failure();
+      } catch (const TrialTimeout&) {
+        timeout = std::current_exception();
+      }
+    });
+    on_every_rank(*hosts_, [&] {
+      if (timeout) std::rethrow_exception(timeout);
+    });
   }
 
   /// Returns the connection of another group of the same ranks; null if there is none.

@@ -132,7 +132,7 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
   const bool is_at_start = order == "start" || (value.find(':') == std::string::npos && !is_later);
   const bool hangs_at_start = value == "connect" || (order == "start" && hangs);
   const bool fails_at_start = order == "start" || value == "init";
-  launch.set_time_limit(std::chrono::seconds(hangs_at_start ? 4 : fails_at_start ? 24 : 100));
+  launch.set_time_limit(std::chrono::seconds(hangs_at_start ? 4 : fails_at_start ? 40 : 400));
   if (fails && is_at_start) ::setenv(name.c_str(), value.c_str(), 1);
   report_errors(launch, [&] {
     Kokkos::InitializationSettings settings;
@@ -140,7 +140,7 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
     settings.set_disable_warnings(true);
     const Kokkos::ScopeGuard kokkos(settings);
     connect(launch, order);
-    if (order != "start") launch.set_time_limit(limit);
+    if (order != "start" && order != "mesh") launch.set_time_limit(limit);
     if (fails && !is_at_start) ::setenv(name.c_str(), counted_from_now(value).c_str(), 1);
     if (order == "mesh") Mesh(launch.world(), 2).connect(ExecutionSpace());
     try {

@@ -103,7 +103,7 @@ TEST(NcclFaults, RanksGoOnOverMpiIfTheStartFails) {
 TEST(NcclFaults, AnAbortThatNeverReturnsAtTheStartEndsTheRun) {
   const Ended ended = with_fault(1, "async:2,abort", "start");
   EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: rank 1: NCCL .*: stopped, but has not ended for 6 s; NCCL or "
+  EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: rank 1: NCCL .*: stopped, but has not ended for 10 s; NCCL or "
                                           "the device has not ended its work for [0-9]+ s"));
 }
 
