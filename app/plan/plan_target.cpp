@@ -110,8 +110,10 @@ train::RankCounts group_of(const train::RankCounts& ranks, std::size_t size, std
 }  // namespace
 
 std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order) {
-  if (!shards) return nccl_bytes_of_group(ranks, sums_in_order);
-  return nccl_bytes_of_group(group_of(ranks, *shards, 1), sums_in_order) +
+  const std::size_t of_all = nccl_bytes_of_group(ranks, sums_in_order);
+  const bool has_groups = shards && *shards > 1 && *shards < ranks.ranks;
+  if (!has_groups) return of_all;  // groups of the same ranks share a connection
+  return of_all + nccl_bytes_of_group(group_of(ranks, *shards, 1), sums_in_order) +
          nccl_bytes_of_group(group_of(ranks, ranks.ranks / *shards, *shards), sums_in_order);
 }
 

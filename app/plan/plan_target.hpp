@@ -14,8 +14,8 @@ namespace mylos::app {
 /// Returns the number of threads per rank on the planned machine.
 std::size_t planned_threads(const Arguments& arguments);
 
-/// Returns the device memory of NCCL's connections of a rank in the group of all ranks or, with `shards`, in the two
-/// groups of hybrid: `shards` neighbouring ranks, and the ranks that hold copies of the same slices. With
+/// Returns the device memory of NCCL's connections of a rank in the group of all ranks and, with `shards`, also in the
+/// two groups of hybrid: `shards` neighbouring ranks, and the ranks that hold copies of the same slices. With
 /// `sums_in_order`, of ordered sums too. By formula; not measured.
 std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order);
 

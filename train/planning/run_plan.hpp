@@ -19,7 +19,7 @@ struct PlanTarget {
   Network network;
   RankCounts ranks;
   std::size_t connections = 0;         ///< bytes of device memory for a rank's connections in the group of all ranks
-  std::size_t hybrid_connections = 0;  ///< the same in the two groups of `hybrid`, which replace that group
+  std::size_t hybrid_connections = 0;  ///< the same with the two groups of `hybrid`
   std::size_t program = 0;             ///< bytes that a rank uses before the run allocates anything
   double storage = 1e9;                ///< bytes per second when writing checkpoints
 };
