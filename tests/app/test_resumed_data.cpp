@@ -1,6 +1,8 @@
 #include "data/images/image_marks.hpp"
 #include "tests/app/image_runs.hpp"
 #include "tests/app/resumed_runs.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/sanitized.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <sstream>
 
 /// Resumption of runs whose data files were edited, moved or reformatted.
 namespace mylos::tests {
@@ -187,6 +191,38 @@ TEST_F(ResumedImages, ReplacedWithTheSameSizeAndTimeAreNoticedWhenTheyAreRead) {
   const ProgramRun run = resume(pictures_);
   EXPECT_THAT(run.errors, HasSubstr("goes on after step 2"));
   expect_refused(run, "dogs/1.png has changed since the run first read it; restore it, or start the run over");
+}
+
+/// A start does not take longer the more pictures there are: it opens none but those of its steps.
+TEST_F(ResumedImages, NoPictureIsOpenedBeforeAStepNeedsIt) {
+  if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  const fs::path many = directory_ / "many", record = directory_ / "calls";
+  for (const auto& entry : fs::recursive_directory_iterator(pictures_)) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path to = many / entry.path().parent_path().filename();
+    fs::create_directories(to);
+    for (int i = 0; i < 25; ++i)
+      fs::copy_file(entry, to / (std::to_string(i) + "-" + entry.path().filename().string()));
+  }
+  const auto opened = [&](const fs::path& output, const Words& more) {
+    const EnvironmentVariable library("LD_PRELOAD", file_faults_library()), file("MYLOS_FILE_CALLS", record.string()),
+        under("MYLOS_FILE_CALLS_UNDER", fs::canonical(many).string() + "/");
+    Words all = words(fs::canonical(many));
+    all.insert(all.end(), {"--dev", "synthetic:2x16x16", "--labels", "2"});
+    all.insert(all.end(), more.begin(), more.end());
+    write_file(record, "");
+    const ProgramRun run = train(output, all);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    std::istringstream calls(read_file(record));
+    std::set<std::string> files;
+    for (std::string line; std::getline(calls, line);) {
+      if (line.find("\topen\t") != std::string::npos && line.find(".png") != std::string::npos) files.insert(line);
+    }
+    return files.size();
+  };
+  EXPECT_EQ(opened(directory_ / "first", {"--dry-run"}), 0u);
+  EXPECT_EQ(opened(directory_ / "first", {}), 16u) << "4 steps of 4 pictures, of 200";
+  EXPECT_EQ(opened(directory_ / "second", {"--resume", directory_ / "first/checkpoints/step-000002.h5"}), 8u);
 }
 
 TEST_F(ResumedImages, NotYetReadMayStillChange) {
