@@ -69,6 +69,7 @@ void use_communicator(const TrainRank& rank, const Arguments& arguments) {
       rank.launch.use_communicator(arguments.train.communicator, train::device_sums(arguments.run.engine));
   if (!choice.remark.empty()) rank.notice()(choice.remark);
   if (!choice.nccl || rank.launch.nodes() == 1) return;
+  rank.notice()(parallel::nccl_network(parallel::process_environment));
   const std::string over_tcp = parallel::nccl_over_tcp(parallel::process_environment);
   if (!over_tcp.empty()) rank.notice()(over_tcp);
 }

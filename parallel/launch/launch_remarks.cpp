@@ -3,12 +3,14 @@
 #include "core/base/shared_library.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -26,6 +28,16 @@ std::string launch_of(std::size_t ranks, std::size_t nodes, const Environment& e
   if (launcher == LauncherKind::pals) return fmt::format("mpiexec -n {} --ppn {}", ranks * nodes, ranks);
   return nodes == 1 ? fmt::format("mpirun -n {}", ranks)
                     : fmt::format("mpirun -n {} --map-by ppr:{}:node", ranks * nodes, ranks);
+}
+
+/// Returns the name of NCCL's network plugin; empty if none can be loaded.
+std::string nccl_plugin(const Environment& environment, const LoadsLibrary& loads) {
+  std::vector<std::string> plugins = {"libnccl-net.so", "libnccl-net-ofi.so"};
+  if (const char* const named = environment("NCCL_NET_PLUGIN"); named != nullptr) {
+    plugins.insert(plugins.begin(), {named, fmt::format("libnccl-net-{}.so", named)});
+  }
+  const auto found = std::ranges::find_if(plugins, loads);
+  return found == plugins.end() ? "" : *found;
 }
 
 }  // namespace
@@ -64,16 +76,30 @@ std::string unused_devices(std::span<const RankPlacement> placements, const Envi
 
 bool loads_library(const std::string& name) { return SharedLibrary(name.c_str()).obstacle().empty(); }
 
+std::string nccl_network(const Environment& environment, const LoadsLibrary& loads,
+                         const std::filesystem::path& infiniband) {
+  constexpr const char* variable = "NCCL_NET";
+  if (const char* const named = environment(variable); named != nullptr) {
+    return fmt::format("NCCL exchanges between nodes by {}, as {} says", named, variable);
+  }
+  if (const std::string plugin = nccl_plugin(environment, loads); !plugin.empty()) {
+    return fmt::format("NCCL exchanges between nodes by its plugin {}", plugin);
+  }
+  std::set<std::string> adapters;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(infiniband, unreadable)) {
+    adapters.insert(entry.path().filename());
+  }
+  const char* const disabled = environment("NCCL_IB_DISABLE");
+  const bool takes_tcp = adapters.empty() || (disabled != nullptr && std::string_view(disabled) != "0");
+  return fmt::format("NCCL exchanges between nodes by {}",
+                     takes_tcp ? "TCP" : fmt::format("InfiniBand or RoCE ({})", fmt::join(adapters, ", ")));
+}
+
 std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads,
                           const std::filesystem::path& slingshot) {
   std::error_code unreadable;
-  if (!std::filesystem::is_directory(slingshot, unreadable)) return {};
-  std::vector<std::string> plugins = {"libnccl-net.so", "libnccl-net-ofi.so"};
-  if (const char* const named = environment("NCCL_NET_PLUGIN"); named != nullptr) {
-    plugins.push_back(fmt::format("libnccl-net-{}.so", named));
-    plugins.emplace_back(named);
-  }
-  if (std::ranges::any_of(plugins, loads)) return {};
+  if (!std::filesystem::is_directory(slingshot, unreadable) || !nccl_plugin(environment, loads).empty()) return {};
   return "NCCL would use TCP between nodes with Slingshot: no libnccl-net*.so can be loaded; load the site's module "
          "for NCCL or for its OFI plugin (nccl, aws-ofi-nccl), or add the plugin's directory to LD_LIBRARY_PATH";
 }

@@ -23,6 +23,11 @@ std::string unused_devices(std::span<const RankPlacement> placements, const Envi
 using LoadsLibrary = std::function<bool(const std::string& name)>;
 bool loads_library(const std::string& name);
 
+/// Returns a line about the network over which NCCL exchanges between nodes: its plugin, the adapters that the system
+/// lists in the directory `infiniband`, or TCP. NCCL looks for them in this order.
+std::string nccl_network(const Environment& environment, const LoadsLibrary& loads = loads_library,
+                         const std::filesystem::path& infiniband = "/sys/class/infiniband");
+
 /// Returns a line if NCCL would use TCP between nodes: they have Slingshot adapters, which the system lists in the
 /// directory `slingshot`, and NCCL's plugin for libfabric, libnccl-net*.so, cannot be loaded. Otherwise empty.
 std::string nccl_over_tcp(const Environment& environment, const LoadsLibrary& loads = loads_library,

@@ -79,16 +79,40 @@ TEST(DifferingProcessors, TwoRanksAreNamed) {
             "ranks compute on different kinds of processors: rank 0 on n0 (avx2), rank 2 on n2 (avx2 avx512f)");
 }
 
+using Variables = std::map<std::string, std::string>;
+
+Environment environment_of(const Variables& variables) {
+  return [variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+/// Only `library` can be loaded.
+LoadsLibrary loads_only(const std::string& library) {
+  return [library](const std::string& name) { return name == library; };
+}
+
+TEST(NcclNetwork, IsThePluginThenTheAdaptersThenTcp) {
+  const tests::TemporaryDirectory adapters;
+  const auto network = [&](const std::string& library, const Variables& variables = {}) {
+    return nccl_network(environment_of(variables), loads_only(library), adapters.path());
+  };
+  EXPECT_EQ(network(""), "NCCL exchanges between nodes by TCP");
+  for (const char* const adapter : {"mlx5_1", "mlx5_0"}) tests::write_file(adapters / adapter, "");
+  EXPECT_EQ(network(""), "NCCL exchanges between nodes by InfiniBand or RoCE (mlx5_0, mlx5_1)");
+  EXPECT_EQ(network("", {{"NCCL_IB_DISABLE", "1"}}), "NCCL exchanges between nodes by TCP");
+  EXPECT_EQ(network("libnccl-net.so"), "NCCL exchanges between nodes by its plugin libnccl-net.so");
+  EXPECT_EQ(network("libnccl-net-site.so", {{"NCCL_NET_PLUGIN", "site"}}),
+            "NCCL exchanges between nodes by its plugin libnccl-net-site.so");
+  EXPECT_EQ(network("", {{"NCCL_NET", "Socket"}}), "NCCL exchanges between nodes by Socket, as NCCL_NET says");
+}
+
 class NcclOverTcp : public testing::Test {
  protected:
   /// Returns the line on a node where only `library` can be loaded.
-  std::string remark(const std::string& library, std::map<std::string, std::string> variables = {}) const {
-    const Environment environment = [&](const char* name) {
-      const auto found = variables.find(name);
-      return found == variables.end() ? nullptr : found->second.c_str();
-    };
-    return nccl_over_tcp(
-        environment, [&](const std::string& name) { return name == library; }, slingshot_.path());
+  std::string remark(const std::string& library, const Variables& variables = {}) const {
+    return nccl_over_tcp(environment_of(variables), loads_only(library), slingshot_.path());
   }
 
   const tests::TemporaryDirectory slingshot_;
