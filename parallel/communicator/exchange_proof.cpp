@@ -1,5 +1,7 @@
 #include "parallel/communicator/exchange_proof.hpp"
 
+#include "parallel/communicator/parts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,8 +134,8 @@ class Exchanges {
     ranks_.reduce_scatter_coalesced(space_, arrays).wait(space_);
     overwrite<Sum>(wholes);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::size_t begin = ranks_.rank() * parts[i].size();
-      expect("sums of parts", parts[i], SumOfTerms{}, begin, own_elements(begin, parts[i].size(), lengths_[i]));
+      const Parts::Piece mine = divide(lengths_[i], ranks_.size()).piece(ranks_.rank(), 0, parts[i].size());
+      expect("sums of parts", parts[i], SumOfTerms{}, mine.begin, mine.size);
     }
   }
 
@@ -179,11 +181,7 @@ class Exchanges {
       if (!is_in_place) fill_with_nan(space_, inputs[i]);
     }
   }
-  std::size_t part_of(std::size_t length) const { return (length + ranks_.size() - 1) / ranks_.size(); }
-  /// The elements of a part that are not padding.
-  static std::size_t own_elements(std::size_t begin, std::size_t part, std::size_t length) {
-    return begin < length ? std::min(part, length - begin) : 0;
-  }
+  std::size_t part_of(std::size_t length) const { return divide(length, ranks_.size()).part; }
 
   template <class U, class Value>
   void expect(const char* what, const Vector<U>& values, const Value& value, std::size_t begin, std::size_t count) {

@@ -10,12 +10,12 @@ namespace mylos::parallel {
 
 /// Sums, scatters and gathers arrays of whole numbers, whose sums are exact, in the types that a run exchanges between
 /// devices: float32, float64 and bfloat16. `sums_bfloat16`: also sums in bfloat16, for which NCCL would take memory for
-/// messages between all ranks of a node. Each call has an array longer than NCCL's buffer of 4 MiB and one of uneven
-/// length, of which a rank's part is in its place in the whole. Arrays are filled right before the call, results are
-/// NaN before it, and inputs are overwritten right after it, so that an exchange in another order than that of `space`
-/// shows. Returns what is wrong in an array of this rank, on one line; empty if all are right. Takes about 10 MiB of
-/// temporary device memory, and that of ordered sums where they are computed. Collective among devices only, also if an
-/// array is wrong. Errors: those of the exchanges.
+/// messages between all ranks of a node. Each call has two arrays. One is longer than NCCL's buffer of 4 MiB. The other
+/// has an uneven length, and a rank's part of it lies inside the whole array. Arrays are filled right before the call,
+/// results are NaN before it, and inputs are overwritten right after it. An exchange that is out of order with `space`
+/// therefore gives wrong elements. Returns what is wrong in an array of this rank, on one line; empty if all are right.
+/// Takes about 10 MiB of temporary device memory, and that of ordered sums where they are computed. Collective among
+/// devices only, also if an array is wrong. Errors: those of the exchanges.
 std::string wrong_exchange(Communicator& ranks, const ExecutionSpace& space, bool sums_bfloat16);
 
 /// Bytes of the array that measured_bandwidth sums.

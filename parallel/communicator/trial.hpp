@@ -17,7 +17,7 @@ class TrialTimeout : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A number of operations, of which the first failure fails all later ones, and nothing else.
+/// A sequence of operations. If one fails, all later ones of the sequence fail, and no others.
 class Trial {
  public:
   /// The operations fail unless they end within `limit` from now.
