@@ -257,7 +257,7 @@ const CommunicatorChoice& Launch::use_communicator(std::string_view name, const 
   CommunicatorChoice choice;
   on_every_rank(world(), [&] { choice = choose(name); });
   if (choice.nccl && world().size() > 1) choice = connect_nccl(name, sums);
-  state_->communicator = choice;
+  state_->communicator = std::move(choice);
   return state_->communicator;
 }
 
