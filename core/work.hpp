@@ -40,8 +40,13 @@ class WorkListener {
 /// Sets the listener of this process; null for none. Must not be called while a kernel is being launched.
 void set_work_listener(WorkListener* listener);
 
-/// Reports the work of the next launch to the listener and returns `label`, the kernel's name. Work is nullopt if the
-/// launcher cannot know it, and is not reported then.
+/// Returns the number of kernels and matrix products that this thread has launched so far.
+std::size_t launches();
+/// Counts a launch.
+void note_launch();
+
+/// Counts a kernel's launch, reports its work to the listener, and returns `label`, the kernel's name. Work is nullopt
+/// if the launcher cannot know it, and is not reported then.
 const char* with_work(const char* label, const std::optional<Work>& work);
 
 }  // namespace mylos

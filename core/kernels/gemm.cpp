@@ -8,6 +8,7 @@
 #include "core/kernels/gemm_label.hpp"
 #include "core/kernels/gemm_provider.hpp"
 #include "core/kernels/winograd_sizes.hpp"
+#include "core/work.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -184,6 +185,7 @@ std::size_t Gemm::growth_bytes() const {
 void Gemm::multiply(const ExecutionSpace& space, const GemmCall& call) const {
   GemmProvider& provider = provider_for(product_of(call));
   const GemmRegion region(call, provider.name());
+  note_launch();
   provider.multiply(space, call);
 }
 
@@ -236,6 +238,7 @@ void Gemm::multiply_and_sum(const ExecutionSpace& space, const ConstMatrix<In>& 
   bool has_summed = false;
   {
     const GemmRegion region(call, provider.name());
+    note_launch();
     has_summed = provider.multiply_and_sum(space, call, fresh.data());
     if (!has_summed) provider.multiply(space, call);
   }

@@ -27,6 +27,7 @@
 #include <map>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace mylos::parallel {
 namespace {

@@ -1,6 +1,7 @@
 // What a training step asks of a device: kernels, products, copies, and how often the host waits. A CPU build runs the
 // same code, so its counts are those of a build for GPUs; only products may be computed by several launches there.
 
+#include "core/launch_bound.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "nn/llama/llama.hpp"
 #include "nn/resnet/resnet.hpp"
@@ -256,6 +257,25 @@ TEST(DeviceWork, CountsAreThoseOfTheDocumentation) {
                                                      work.count(Kind::product), work.count(Kind::copy),
                                                      work.count(Kind::fill), work.count(Kind::wait))));
   });
+}
+
+/// Fills and copies, some 5 % of the launches, are not counted.
+TEST(DeviceWork, TheHostCountsAndBoundsItsLaunches) {
+  constexpr std::size_t steps = 4, interval = LaunchBound<>::interval;
+  for (const ShapedModel& shaped : shaped_models()) {
+    SCOPED_TRACE(shaped.name);
+    ShapedRun run(shaped, default_gemm_provider());
+    const DeviceWork work;
+    const std::size_t before = launches();
+    for (std::size_t step = 0; step < steps; ++step) run.run(3 + step);
+    const std::size_t counted = launches() - before;
+    EXPECT_GE(counted, work.count(Kind::kernel) + work.count(Kind::product));
+    const auto marks = static_cast<std::size_t>(
+        std::ranges::count(work.entries(), std::string("mylos::LaunchBound"), &DeviceWork::Entry::label));
+    // Launches between two hooks, and after the last one of a step, lengthen an interval.
+    EXPECT_LE(marks, counted / interval + 1);
+    EXPECT_GE(marks, counted / (interval + 64));
+  }
 }
 
 /// A separate function, because kernels may not be launched from the private functions that TEST creates.

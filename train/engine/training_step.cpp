@@ -162,7 +162,8 @@ void TrainingStep::read_ahead(std::size_t step) const {
 
 void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                               StepParts& parts) {
-  nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.hooks(),
+  BoundedHooks hooks(context_.mode.hooks(), space, launch_bound_);
+  nn::Pass pass{space,          context_.gemm,  context_.store, hooks,
                 context_.arena, settings_.seed, progress.step,  context_.recompute};
   const auto scale = static_cast<float>(1.0 / batch.weight);
   const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());

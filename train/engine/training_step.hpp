@@ -2,6 +2,7 @@
 
 #include "core/arena.hpp"
 #include "core/batch.hpp"
+#include "core/launch_bound.hpp"
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
@@ -120,6 +121,7 @@ class TrainingStep {
 
   StepContext context_;
   StepSettings settings_;
+  LaunchBound<> launch_bound_;
   nn::GradientNorm norm_;
   ObservedState observed_;
   Batch batch_;

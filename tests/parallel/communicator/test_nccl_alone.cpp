@@ -1,3 +1,4 @@
+#include "core/launch_bound.hpp"
 #include "parallel/communicator/communication_thread.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/communicator/nccl_operations.hpp"
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,6 +51,52 @@ class Gate {
 void pause_stream(cudaStream_t stream) {
   const auto sleep = [](void*) { std::this_thread::sleep_for(milliseconds(100)); };
   check_cuda(cudaLaunchHostFunc(stream, sleep, nullptr), "pausing a stream");
+}
+
+/// A mark in a stream.
+class StreamMark {
+ public:
+  StreamMark() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+  ~StreamMark() { cudaEventDestroy(event_); }
+  StreamMark(const StreamMark&) = delete;
+  StreamMark& operator=(const StreamMark&) = delete;
+
+  void set(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording an event"); }
+  void wait() const {
+    while (is_pending(cudaEventQuery(event_))) std::this_thread::yield();
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+TEST(LaunchBoundTest, AStreamThatWaitsKeepsNoOtherThreadFromLaunching) {
+  constexpr std::size_t all = 3000, most = 2 * LaunchBound<>::interval;
+  const cudaStream_t stream = stream_of(ExecutionSpace());
+  Gate gate(stream);
+  std::atomic<std::size_t> launched{0};
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "asking for the device");
+  std::jthread host([&] {
+    check_cuda(cudaSetDevice(device), "choosing the device");
+    LaunchBound<StreamMark> bound;
+    for (; launched < all; ++launched) {
+      bound(stream);
+      with_work("test::launch", std::nullopt);
+      check_cuda(cudaLaunchHostFunc(
+                     stream, [](void*) {}, nullptr),
+                 "launching");
+    }
+  });
+  EXPECT_TRUE(tests::wait_until([&] { return launched >= most; }));
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(launched, most);
+  // The stand-in looks at a stream under the lock of all launches.
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  gate.open();
+  host.join();
+  EXPECT_EQ(launched, all);
+  check_cuda(cudaStreamSynchronize(stream), "waiting");
 }
 
 class NcclAlone : public ::testing::Test {
