@@ -69,26 +69,23 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   return machine;
 }
 
-/// Returns the device memory of NCCL's connections of a rank in one group.
+/// Returns the device memory of NCCL's connections of a rank in one group: `of_collectives`, and those of ordered sums.
 ///
-/// A connection from a GPU of the same node has a buffer for each protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by
-/// default (computeBuffSizes in NCCL's src/init.cc, versions 2.28 to 2.30). CUDA allocates such memory in units of 2
-/// MiB: 10 MiB for receiving and 2 MiB for sending, as reported in github.com/NVIDIA/nccl/issues/1685. Rings have a
-/// connection to either neighbour in each channel; NVSwitch machines have 24 channels (NVIDIA/nccl-tests issue 100),
-/// and others fewer. NVLink SHARP takes about as much as rings instead.
-///
-/// Ordered sums send and receive, for which NCCL connects each pair of GPUs of a node by several channels: up to 32 if
-/// all ranks are on one node, and about 2 otherwise, because all pairs have as many as those that a network connects
-/// (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes share one buffer in each direction.
-std::size_t nccl_bytes_of_group(const train::RankCounts& ranks, bool sums_in_order) {
-  constexpr std::size_t mebibyte = std::size_t{1} << 20, connection = 12 * mebibyte, ring_channels = 24;
+/// A connection from a GPU of the same node has a buffer for each
+/// protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by default (computeBuffSizes in NCCL's src/init.cc, versions 2.28
+/// to 2.30). CUDA allocates such memory in units of 2 MiB: 10 MiB for receiving and 2 MiB for sending, as reported in
+/// github.com/NVIDIA/nccl/issues/1685. Ordered sums send and receive, for which NCCL connects each pair of GPUs of a
+/// node by several channels: up to 32 if all ranks are on one node, and about 2 otherwise, because all pairs have as
+/// many as those that a network connects (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes
+/// share one buffer in each direction.
+std::size_t nccl_bytes_of_group(std::size_t of_collectives, const train::RankCounts& ranks, bool sums_in_order) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20, connection = 12 * mebibyte;
   constexpr std::size_t channels_of_node = 32, channels_of_network = 2, network = 2 * 64 * mebibyte;
   if (ranks.ranks == 1) return 0;
-  const std::size_t rings = ring_channels * connection;
-  if (!sums_in_order) return rings;
+  if (!sums_in_order) return of_collectives;
   const std::size_t peers = ranks.of_node - 1;
-  return rings + (ranks.nodes == 1 ? peers * channels_of_node * connection
-                                   : peers * channels_of_network * connection + network);
+  return of_collectives + (ranks.nodes == 1 ? peers * channels_of_node * connection
+                                            : peers * channels_of_network * connection + network);
 }
 
 /// Returns the assumed rate if there is no measurement.
@@ -109,12 +106,15 @@ train::RankCounts group_of(const train::RankCounts& ranks, std::size_t size, std
 
 }  // namespace
 
-std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order) {
-  const std::size_t of_all = nccl_bytes_of_group(ranks, sums_in_order);
+std::size_t nccl_bytes(const train::Machine& machine, const train::RankCounts& ranks, std::optional<std::size_t> shards,
+                       bool sums_in_order) {
+  const auto of_group = [&](const train::RankCounts& group) {
+    return nccl_bytes_of_group(machine.connections, group, sums_in_order);
+  };
+  const std::size_t of_all = of_group(ranks);
   const bool has_groups = shards && *shards > 1 && *shards < ranks.ranks;
   if (!has_groups) return of_all;  // groups of the same ranks share a connection
-  return of_all + nccl_bytes_of_group(group_of(ranks, *shards, 1), sums_in_order) +
-         nccl_bytes_of_group(group_of(ranks, ranks.ranks / *shards, *shards), sums_in_order);
+  return of_all + of_group(group_of(ranks, *shards, 1)) + of_group(group_of(ranks, ranks.ranks / *shards, *shards));
 }
 
 std::size_t planned_threads(const Arguments& arguments) {
@@ -157,8 +157,8 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   if (!host) {
     const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;
     const std::size_t shards = parallel.shard_size > 0 ? std::min(parallel.shard_size, plan.gpus) : of_node;
-    target.connections = nccl_bytes(target.ranks, std::nullopt, sums_in_order);
-    target.hybrid_connections = nccl_bytes(target.ranks, shards, sums_in_order);
+    target.connections = nccl_bytes(target.machine, target.ranks, std::nullopt, sums_in_order);
+    target.hybrid_connections = nccl_bytes(target.machine, target.ranks, shards, sums_in_order);
   }
   // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;

@@ -16,8 +16,9 @@ std::size_t planned_threads(const Arguments& arguments);
 
 /// Returns the device memory of NCCL's connections of a rank in the group of all ranks and, with `shards`, also in the
 /// two groups of hybrid: `shards` neighbouring ranks, and the ranks that hold copies of the same slices. With
-/// `sums_in_order`, of ordered sums too. By formula; not measured.
-std::size_t nccl_bytes(const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order);
+/// `sums_in_order`, of ordered sums too. As others report and by formula; not measured.
+std::size_t nccl_bytes(const train::Machine& machine, const train::RankCounts& ranks, std::optional<std::size_t> shards,
+                       bool sums_in_order);
 
 /// Returns the network and the data to plan for; the network uses the attention kernel of the planned GPU. Errors:
 /// those of TaskKind::plan.

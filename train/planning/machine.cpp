@@ -32,6 +32,7 @@ struct Peaks {
 struct Architecture {
   int capability;
   std::size_t multiprocessors;
+  std::size_t connections;  ///< MiB
 };
 
 Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
@@ -45,6 +46,7 @@ Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double ban
           .half = peaks.half,
           .bandwidth = bandwidth,
           .link = link,
+          .connections = architecture.connections << 20,
           .threads = architecture.multiprocessors * of_multiprocessor,
           .capability = architecture.capability,
           .contention = share_beside_exchange,
@@ -66,7 +68,10 @@ double Machine::peak(Precision precision) const {
 }
 
 std::span<const Machine> gpu_kinds() {
-  constexpr Architecture volta{70, 80}, ampere{80, 108}, hopper{90, 132}, blackwell{100, 148};
+  // Rings and trees connect to both neighbours, in both directions: 24 MiB a channel (docs/plan.md). Volta: 12
+  // channels, by formula. Ampere: as reported for 4 A100 (github.com/NVIDIA/nccl/issues/964). Hopper: for 8 H100 (issue
+  // 1685).
+  constexpr Architecture volta{70, 80, 288}, ampere{80, 108, 688}, hopper{90, 132, 1088}, blackwell{100, 148, 1088};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
       gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),

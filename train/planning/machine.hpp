@@ -22,11 +22,12 @@ struct Machine {
   double float32 = 0.0;                   ///< peak matrix-product FLOP/s from the data sheet; 0 = not supported
   double bfloat16 = 0.0;
   double half = 0.0;
-  double bandwidth = 0.0;   ///< memory bandwidth, bytes per second
-  double link = 0.0;        ///< bytes per second in collectives within a node
-  std::size_t of_node = 4;  ///< typical number per node
-  std::size_t threads = 0;  ///< concurrent threads: 2,048 per GPU multiprocessor
-  int capability = 0;       ///< compute capability: 90 is 9.0; 0 on CPUs
+  double bandwidth = 0.0;       ///< memory bandwidth, bytes per second
+  double link = 0.0;            ///< bytes per second in collectives within a node
+  std::size_t connections = 0;  ///< bytes of NCCL's connections for the collectives of one group; as others report
+  std::size_t of_node = 4;      ///< typical number per node
+  std::size_t threads = 0;      ///< concurrent threads: 2,048 per GPU multiprocessor
+  int capability = 0;           ///< compute capability: 90 is 9.0; 0 on CPUs
   /// Fraction of compute throughput lost while a collective runs: NCCL's kernels occupy multiprocessors and bandwidth.
   double contention = 0.0;
   bool is_compared = true;  ///< plans for this kind were compared with a published or measured run

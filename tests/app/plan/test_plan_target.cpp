@@ -8,14 +8,14 @@
 namespace mylos::tests {
 namespace {
 
-/// 24 channels of 12 MiB for rings; ordered sums have 32 for each peer if all ranks are on one node, otherwise 2 for
-/// each peer on the node, and 128 MiB for the network.
+/// As the kind of GPU says for collectives; ordered sums have 32 for each peer if all ranks are on one node, otherwise
+/// 2 for each peer on the node, and 128 MiB for the network.
 TEST(PlannedConnections, AreThoseOfAllThreeGroupsInHybrid) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   const train::RankCounts two_nodes{.ranks = 8, .nodes = 2, .of_node = 4};
   const train::RankCounts four_nodes{.ranks = 16, .nodes = 4, .of_node = 4};
   const auto of = [](const train::RankCounts& ranks, std::optional<std::size_t> shards, bool sums_in_order) {
-    return app::nccl_bytes(ranks, shards, sums_in_order) / mebibyte;
+    return app::nccl_bytes({.connections = 288 * mebibyte}, ranks, shards, sums_in_order) / mebibyte;
   };
   EXPECT_EQ(of(two_nodes, std::nullopt, false), 288u);
   EXPECT_EQ(of(two_nodes, 4, false), 288u + 288u + 288u);
