@@ -1,0 +1,79 @@
+"""Compiles core/kernels of a build for GPUs at full optimisation, and names the kernels that spill registers to memory.
+
+    kernel_spills.py BUILD [ARCHITECTURE...]
+
+BUILD is a configured build folder whose compile commands name sources, folders and definitions; ARCHITECTURE is 80 or 90, by default both. Only
+device code is compiled, a minute for each architecture. Exits with 1 if a kernel spills more than ALLOWED says.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+# Kernels that may spill: architectures, expression for the name, and the most bytes of stores and loads.
+ALLOWED = [
+    ((80,), r"ForwardPass<mylos::(half|bfloat16), 64>", 24),
+    # The portable kernels keep rows of a tile for any head size in each thread.
+    ((80, 90), r"ParallelFor<mylos::attention::\(anonymous namespace\)::(Forward|Backward)<", 1024),
+]
+# scripts/test-cuda appends a flag that switches optimisation off.
+NO_APPENDED_FLAGS = {name: value for name, value in os.environ.items() if name != "NVCC_APPEND_FLAGS"}
+SPILL = re.compile(r"spilled to local memory in function '(.+?)', (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def device_commands(build, architecture, output):
+    """Yields a source, its folder, and the command that compiles its kernels."""
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        words, kept = shlex.split(entry["command"]), []
+        for word, following in zip(words, [*words[1:], ""]):
+            if word.startswith(("-D", "-I")):
+                kept.append(word)
+            elif word == "-isystem":
+                kept += [word, following]
+        yield entry["file"], entry["directory"], [
+            "nvcc", "-x", "cu", "-cubin", f"-arch=sm_{architecture}", "--extended-lambda", "-std=c++20", "-O3", "-Xcompiler", "-fopenmp",
+            "-Xptxas", "-warn-spills", "-o", output, *kept, entry["file"]]
+
+
+def spills(build, architecture):
+    """Returns the number of sources, and (kernel, bytes of stores, bytes of loads) of each kernel that spills."""
+    found, sources = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for source, directory, command in device_commands(build, architecture, f"{folder}/kernels.cubin"):
+            if "/core/kernels/" not in source:
+                continue
+            sources += 1
+            result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, env=NO_APPENDED_FLAGS)
+            if result.returncode != 0:
+                sys.exit(f"{shlex.join(command)}\n{result.stderr[-4000:]}")
+            names = subprocess.run(["c++filt"], input=result.stderr, capture_output=True, text=True, check=True).stdout
+            found += [(name, int(stores), int(loads)) for name, stores, loads in SPILL.findall(names)]
+    return sources, found
+
+
+def is_allowed(architecture, name, most):
+    return any(architecture in architectures and re.search(kernel, name) and most <= limit for architectures, kernel, limit in ALLOWED)
+
+
+def main():
+    build, architectures = pathlib.Path(sys.argv[1]).resolve(), [int(word) for word in sys.argv[2:]] or [80, 90]
+    refused = 0
+    for architecture in architectures:
+        sources, found = spills(build, architecture)
+        for name, stores, loads in found:
+            allowed = is_allowed(architecture, name, max(stores, loads))
+            refused += not allowed
+            print(f"sm_{architecture}: {stores} bytes of stores and {loads} of loads{', as is known,' if allowed else ''} in {name}")
+        print(f"sm_{architecture}: {sources} sources, {len(found)} kernels that spill")
+    if not sources:
+        sys.exit("no source is in core/kernels")
+    sys.exit(1 if refused else 0)
+
+
+if __name__ == "__main__":
+    main()
