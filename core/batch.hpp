@@ -21,6 +21,8 @@ struct BatchShape {
   std::size_t samples = 0;  ///< S, the number of samples
   std::size_t rows = 0;     ///< T, the number of rows of all samples
   std::size_t longest = 0;  ///< number of rows of the longest sample
+
+  bool operator==(const BatchShape&) const = default;
 };
 
 /// Samples packed row after row. The same object is refilled for every micro-batch; its memory grows to the largest

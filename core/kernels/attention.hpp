@@ -89,6 +89,12 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums, const Matrix<float>& partial_sums = {});
 
+/// Makes what the kernel of `shape` keeps for batches of `samples` sequences of up to `longest` rows, so that passes
+/// over them do not: the graphs of cuDNN. Errors: those of the passes.
+template <class T>
+void prepare_attention(const ExecutionSpace& space, const AttentionShape& shape, std::size_t samples,
+                       std::size_t longest, bool with_backward);
+
 /// Upper bounds in bytes for the scratch memory of the passes on elements of type T, for up to `samples` sequences of
 /// up to `longest` rows. The passes do not run at the same time, so training needs the larger of the two.
 /// `has_partial_sums` is true if the elements are floats or the backward pass gets `partial_sums`. `dropped_rows` is

@@ -16,6 +16,10 @@ constexpr const char* missing = "attention: this build has no attention by cuDNN
 std::string cudnn_attention_obstacle() { return missing; }
 std::string cudnn_attention_obstacle(int) { return missing; }
 
+void prepare_cudnn(const ExecutionSpace&, const AttentionShape&, Precision, std::size_t, std::size_t, bool) {
+  fail(missing);
+}
+
 template <class T>
 void cudnn_forward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
                    const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/kernels/attention.hpp"
+#include "core/numeric.hpp"
 
 #include <string>
 
@@ -21,6 +22,10 @@ std::string cudnn_attention_obstacle(int capability);
 /// Returns the reason why no version of cuDNN can be used on a device of compute capability `capability`; empty if one
 /// can. In every build.
 std::string cudnn_device_obstacle(int capability);
+
+/// Makes the graphs of the passes over batches of `samples` sequences of up to `longest` rows.
+void prepare_cudnn(const ExecutionSpace& space, const AttentionShape& shape, Precision precision, std::size_t samples,
+                   std::size_t longest, bool with_backward);
 
 template <class T>
 void cudnn_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

@@ -44,7 +44,13 @@ class ObservedExporter final : public train::ModelExporter {
 
 }  // namespace
 
-ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer) : task_(task), observer_(observer) {
+void ObservedModel::prepare(const ExecutionSpace& space, const BatchShape& shape, Purpose purpose) const {
+  if (observer_.on_prepare) observer_.on_prepare(shape);
+  model_.prepare(space, shape, purpose);
+}
+
+ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer)
+    : task_(task), observer_(observer), model_(task.model(), observer) {
   if (task.evaluation() != nullptr) evaluation_ = std::make_unique<ObservedEvaluation>(*task.evaluation(), observer);
   if (task.exporter() != nullptr) exporter_ = std::make_unique<ObservedExporter>(*task.exporter(), observer);
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <ranges>
+#include <utility>
 #include <vector>
 
 namespace mylos::train {
@@ -104,6 +107,23 @@ MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t ste
     }
   }
   return bounds;
+}
+
+std::vector<BatchShape> distinct_micro_batches(const SampleStream& stream, std::size_t steps,
+                                               const MicroBatchLimit& limit, const StepSplit& split, std::size_t rank) {
+  std::map<std::pair<std::size_t, std::size_t>, BatchShape> found;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::vector<std::size_t> samples = stream.global_batch(step);
+    const StepAssignment assignment = assign_step(stream, samples, limit, split);
+    for (const Positions& positions : assignment.ranks[rank]) {
+      BatchShape shape;
+      include(stream, samples, positions.empty() ? Positions{assignment.shortest} : positions, shape);
+      BatchShape& known = found.try_emplace({shape.samples, shape.longest}, shape).first->second;
+      known.rows = std::max(known.rows, shape.rows);
+    }
+  }
+  const auto shapes = std::views::values(found);
+  return {shapes.begin(), shapes.end()};
 }
 
 BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit) {

@@ -4,6 +4,7 @@
 #include "train/engine/train_config.hpp"
 
 #include <cstddef>
+#include <vector>
 
 /// Upper bounds over all steps of a run, for allocating memory before step 1.
 namespace mylos::train {
@@ -26,6 +27,10 @@ struct MicroBatchBounds {
 /// Returns the maxima over steps [0, steps). For a run of very many epochs, returns an upper bound of the maxima.
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const StepSplit& split);
+/// Returns the micro-batches of `rank` in steps [0, steps) that differ in samples or in the longest sample; each has
+/// the most rows of those that do not.
+std::vector<BatchShape> distinct_micro_batches(const SampleStream& stream, std::size_t steps,
+                                               const MicroBatchLimit& limit, const StepSplit& split, std::size_t rank);
 /// Returns the largest micro-batch for a single rank.
 BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit);
 

@@ -111,6 +111,15 @@ std::unique_ptr<ModelPredictor> make_predictor(RunSetup& run) {
                                           run.gemm, run.arena, Workload(run.task).evaluation);
 }
 
+/// Makes what kernels keep for the batches of the first epoch, so that no step waits for it.
+void prepare_batches(const RunSetup& run) {
+  const std::size_t steps = std::min(run.steps, run.task.steps_per_epoch());
+  for (const BatchShape& shape :
+       distinct_micro_batches(run.task, steps, run.plan.limit, run.plan.layout.split, run.ranks.world.rank())) {
+    run.task.model().prepare(run.space, shape, ParameterStore::Purpose::training);
+  }
+}
+
 }  // namespace
 
 /// Makes the members in the order of their declaration. Each is made on all ranks before the next one, so that an error
@@ -134,6 +143,7 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
       step(made_on_every_rank(ranks.world, [this] { return make_step(*this); })),
       predictor(made_on_every_rank(ranks.world, [this] { return make_predictor(*this); })),
       writer_of(parallel::choose_writers(ranks.placements, config.checkpoints.writers)) {
+  parallel::on_every_rank(ranks.world, [this] { prepare_batches(*this); });
   ranks.world.set_bucket(config.parallel.bucket);
   if (config.parallel.deterministic) ranks.world.set_order(parallel::SumOrder::ranks);
 }

@@ -76,9 +76,8 @@ Graphs& graphs() {
   return *all;
 }
 
-cudnn::AttentionKey key_of(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+cudnn::AttentionKey key_of(const ExecutionSpace& space, const AttentionShape& shape, const CudnnBounds& bounds,
                            cudnn::AttentionPass pass, Precision precision) {
-  const CudnnBounds bounds = cudnn_bounds(sequences.sample_ids.size(), sequences.longest);
   const int capability = cuda::capability_of(space);
   return {.pass = pass,
           .type = precision == Precision::float16 ? cudnn::DataType::half : cudnn::DataType::bfloat16,
@@ -144,7 +143,7 @@ class CudnnPass {
             cudnn::AttentionPass pass, Precision precision)
       : space_(space),
         sequences_(sequences),
-        key_(key_of(space, shape, sequences, pass, precision)),
+        key_(key_of(space, shape, cudnn_bounds(sequences.sample_ids.size(), sequences.longest), pass, precision)),
         bounds_{key_.sequences, key_.longest},
         positions_(cudnn_scratch(bounds_, shape.heads, key_.has_packed_statistics)),
         graph_(graphs().get(key_)) {
@@ -273,6 +272,13 @@ std::string cudnn_attention_obstacle(int capability) {
   const bool is_on_8 = capability / 10 == 8;
   if (!is_on_8 || cudnn::library().number >= first_version_on_8) return {};
   return too_old(first_version_on_8, fmt::format(" on GPUs of compute capability 8.{}", capability % 10));
+}
+
+void prepare_cudnn(const ExecutionSpace& space, const AttentionShape& shape, Precision precision, std::size_t samples,
+                   std::size_t longest, bool with_backward) {
+  const CudnnBounds bounds = cudnn_bounds(samples, longest);
+  graphs().get(key_of(space, shape, bounds, cudnn::AttentionPass::forward, precision));
+  if (with_backward) graphs().get(key_of(space, shape, bounds, cudnn::AttentionPass::backward, precision));
 }
 
 template <class T>

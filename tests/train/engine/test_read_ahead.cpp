@@ -1,7 +1,9 @@
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
+#include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/temporary.hpp"
+#include "train/engine/run_bounds.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
@@ -69,6 +71,22 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
     EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");
     EXPECT_GE(task.assembled_.size(), 8u);
   }
+}
+
+TEST(ReadAhead, TheModelPreparesTheBatchesOfTheFirstEpochBeforeAny) {
+  small_models::SpanTask spans(small_models::uneven_spans());
+  std::vector<BatchShape> prepared;
+  std::size_t prepared_before = 0;
+  const small_models::TaskObserver observer{
+      .on_prepare = [&](const BatchShape& shape) { prepared.push_back(shape); },
+      .on_training_batch = [&] { prepared_before = prepared_before == 0 ? prepared.size() : prepared_before; }};
+  small_models::ObservedTask task(spans, observer);
+  TrainConfig config = config_of_steps(2 * spans.steps_per_epoch());
+  config.micro_batch = 3;
+  Trainer(config, task).run({});
+  EXPECT_GT(prepared.size(), 1u);
+  EXPECT_EQ(prepared, distinct_micro_batches(spans, spans.steps_per_epoch(), {.samples = 3}, {.ranks = 1}, 0));
+  EXPECT_EQ(prepared_before, prepared.size());
 }
 
 /// Records launches and reports in order.

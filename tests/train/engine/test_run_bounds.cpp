@@ -19,6 +19,20 @@ TEST(LargestMicroBatch, IsTheLargestOfEachSizeOverTheSteps) {
   EXPECT_EQ(largest_micro_batch(task, 3, {.samples = 8}).samples, 4u);
 }
 
+/// Two ranks with up to two samples a micro-batch. The second step has one sample, so that one of the ranks computes a
+/// dummy of it.
+TEST(DistinctMicroBatches, AreThoseOfARank) {
+  const ListedTask task({{40, 10, 10, 40}, {30}, {40, 20, 20, 40}});
+  for (const std::size_t rank : {0u, 1u}) {
+    const std::vector<BatchShape> shapes = distinct_micro_batches(task, 3, {.samples = 2}, {.ranks = 2}, rank);
+    ASSERT_EQ(shapes.size(), 2u) << "of the first and third step, and of the second";
+    EXPECT_EQ(shapes[0], (BatchShape{.samples = 1, .rows = 30, .longest = 30}));
+    EXPECT_EQ(shapes[1], (BatchShape{.samples = 2, .rows = 60, .longest = 40})) << "the third step has more rows";
+    EXPECT_EQ(distinct_micro_batches(task, 1, {.samples = 2}, {.ranks = 2}, rank),
+              (std::vector{BatchShape{.samples = 2, .rows = 50, .longest = 40}}));
+  }
+}
+
 TEST(LargestGlobalBatch, CountsSamples) {
   const ListedTask task({{10}, {10, 20, 30}, {10, 20}});
   EXPECT_EQ(largest_global_batch(task, 1), 1u);
