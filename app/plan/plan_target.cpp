@@ -151,8 +151,12 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   target.rate = measured ? *measured : assumed_rate(arguments, target.machine);
   target.network.bandwidth = plan.network * giga;
   target.storage = plan.storage * giga;
-  target.ranks = {
-      .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
+  target.ranks = {.ranks = plan.gpus,
+                  .nodes = plan.nodes,
+                  .of_node = of_node,
+                  .on_host = host,
+                  .threads = target.machine.threads,
+                  .capability = target.machine.capability};
   const train::ParallelConfig& parallel = arguments.run.engine.parallel;
   if (!host) {
     const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;

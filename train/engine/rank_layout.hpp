@@ -29,11 +29,13 @@ struct RankCounts {
   std::size_t of_node = 1;      ///< ranks per node, with consecutive rank numbers; 0 if nodes differ
   bool on_host = runs_on_host;  ///< kernels compute in host memory; a plan may target another machine
   std::size_t threads = 0;      ///< concurrent threads of a rank's processor or device: the maximum over all ranks
+  int capability = 0;           ///< compute capability of the devices: the minimum over all ranks; 0 on a host
 
-  TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
+  TeamProcessor processor() const { return {.threads = threads, .on_host = on_host, .capability = capability}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
-/// Returns the rank counts of all ranks. `threads` is the number of concurrent threads of this rank. Collective.
+/// Returns the rank counts of all ranks, and the capability of their devices. `threads` is the number of concurrent
+/// threads of this rank. Collective.
 RankCounts count_with_threads(const Ranks& ranks, std::size_t threads);
 
 /// Returns the bytes that every rank may still allocate where kernels compute: the minimum over ranks. Ranks on the

@@ -53,8 +53,7 @@ MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const Trai
                      std::size_t steps) {
   const std::size_t available = available_on_every_rank(ranks);
   const std::vector<std::int64_t> threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
-  RankCounts counts = count_ranks(ranks.placements);
-  counts.threads = static_cast<std::size_t>(*std::ranges::max_element(threads));
+  const RankCounts counts = count_with_threads(ranks, static_cast<std::size_t>(space.concurrency()));
   return made_on_every_rank(ranks.world, [&] {
     if (config.parallel.deterministic) check_threads(threads);
     return plan_memory(task, config, steps, available, counts);

@@ -7,6 +7,7 @@
 
 #include <cstring>  // the headers below use std::strlen without it
 #include <unordered_map>
+#include <vector>
 
 // The headers then call cuDNN through `cudnn_dlhandle`, and do without their copy of a JSON library.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
@@ -59,15 +60,56 @@ void check(fe::error_t result) {
   if (result.is_bad()) fail(result.get_message());
 }
 
+using Device = std::shared_ptr<const fe::DeviceProperties>;
+
+void load_cudnn() {
+  if (fe::cudnn_dlhandle == nullptr) fe::cudnn_dlhandle = ::dlopen(library_file, RTLD_NOW | RTLD_LOCAL);
+  if (fe::cudnn_dlhandle == nullptr) fail(on_one_line(::dlerror()));
+}
+
+Device device_of(const std::string& description) {
+  load_cudnn();
+  auto device = std::make_shared<fe::DeviceProperties>();
+  check(device->deserialize({description.begin(), description.end()}));
+  return device;
+}
+
+fe::DataType_t frontend_type(DataType type) {
+  switch (type) {
+    case DataType::half:
+      return fe::DataType_t::HALF;
+    case DataType::bfloat16:
+      return fe::DataType_t::BFLOAT16;
+    case DataType::float32:
+      return fe::DataType_t::FLOAT;
+  }
+  return fe::DataType_t::NOT_SET;
+}
+
+/// Finds the kernels that support a graph. With a device, no handle is needed.
+void find_kernels(fe::graph::Graph& graph, cudnnHandle_t handle, const Device& device,
+                  const std::vector<fe::HeurMode_t>& modes) {
+  if (device) graph.set_device_properties(device);
+  check(graph.validate());
+  check(device ? graph.build_operation_graph() : graph.build_operation_graph(handle));
+  check(graph.create_execution_plans(modes));
+  check(graph.check_support());
+}
+
 class FrontendGraph final : public AttentionGraph {
  public:
-  FrontendGraph(Handle* handle, const AttentionKey& key) : key_(key) {
-    graph_.set_io_data_type(key.type == DataType::half ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  /// Uses `handle`, or `device` if it is set.
+  FrontendGraph(Handle* handle, const Device& device, const AttentionKey& key) : key_(key) {
+    graph_.set_io_data_type(frontend_type(key.type))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT)
         .set_sm_version(key.capability);
     describe();
-    build(reinterpret_cast<cudnnHandle_t>(handle));
+    find_kernels(graph_, reinterpret_cast<cudnnHandle_t>(handle), device, {fe::HeurMode_t::A});
+    check(graph_.build_plans());
+    std::int64_t bytes = 0;
+    check(graph_.get_workspace_size(bytes));
+    workspace_ = static_cast<std::size_t>(bytes);
   }
 
   std::size_t workspace_bytes() const override { return workspace_; }
@@ -75,7 +117,6 @@ class FrontendGraph final : public AttentionGraph {
 
  private:
   void describe();
-  void build(cudnnHandle_t handle);
   Tensor numbers(const char* name, Uid uid, std::size_t count, fe::DataType_t type);
   Attributes rows_of_heads(const char* name, Uid uid, std::size_t heads, std::size_t columns,
                            const Tensor& offsets) const;
@@ -190,17 +231,6 @@ void FrontendGraph::describe() {
   give_back(dvalue, values("dvalue", dvalue_uid));
 }
 
-void FrontendGraph::build(cudnnHandle_t handle) {
-  check(graph_.validate());
-  check(graph_.build_operation_graph(handle));
-  check(graph_.create_execution_plans({fe::HeurMode_t::A}));
-  check(graph_.check_support());
-  check(graph_.build_plans());
-  std::int64_t bytes = 0;
-  check(graph_.get_workspace_size(bytes));
-  workspace_ = static_cast<std::size_t>(bytes);
-}
-
 void FrontendGraph::run(Handle* handle, const AttentionArrays& arrays, void* workspace) {
   std::unordered_map<std::int64_t, void*> all;
   const auto give = [&](Uid uid, const void* array) { all.emplace(uid, const_cast<void*>(array)); };
@@ -228,9 +258,49 @@ void FrontendGraph::run(Handle* handle, const AttentionArrays& arrays, void* wor
 }  // namespace
 
 std::unique_ptr<AttentionGraph> make_attention_graph(Handle* handle, const AttentionKey& key) {
-  if (fe::cudnn_dlhandle == nullptr) fe::cudnn_dlhandle = ::dlopen(library_file, RTLD_NOW | RTLD_LOCAL);
-  if (fe::cudnn_dlhandle == nullptr) fail(on_one_line(::dlerror()));
-  return std::make_unique<FrontendGraph>(handle, key);
+  load_cudnn();
+  return std::make_unique<FrontendGraph>(handle, nullptr, key);
+}
+
+std::string describe_device() {
+  load_cudnn();
+  fe::DeviceProperties device;
+  check(device.set_device_id(0).build());
+  std::vector<std::uint8_t> description;
+  check(device.serialize(description));
+  return {description.begin(), description.end()};
+}
+
+std::unique_ptr<AttentionGraph> plan_attention_graph(const std::string& description, const AttentionKey& key) {
+  return std::make_unique<FrontendGraph>(nullptr, device_of(description), key);
+}
+
+void check_weight_gradient(const std::string& description, const WeightGradientKey& key) {
+  fe::graph::Graph graph;
+  graph.set_io_data_type(frontend_type(key.type))
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT)
+      .set_sm_version(key.capability);
+  // Dimensions are in the order NCHW, and channels are next to each other in memory.
+  const auto pixels = [&](const char* name, std::size_t channels, std::size_t size) {
+    const std::int64_t c = as_int(channels), s = as_int(size);
+    return graph.tensor(
+        Attributes().set_name(name).set_dim({as_int(key.images), c, s, s}).set_stride({s * s * c, 1, s * c, c}));
+  };
+  const std::size_t out_size = (key.size + 2 * key.padding - key.kernel) / key.stride + 1;
+  const std::int64_t padding = as_int(key.padding), stride = as_int(key.stride), in = as_int(key.in_channels),
+                     side = as_int(key.kernel);
+  const Tensor gradient =
+      graph.conv_wgrad(pixels("gradient", key.out_channels, out_size), pixels("input", key.in_channels, key.size),
+                       fe::graph::Conv_wgrad_attributes()
+                           .set_padding({padding, padding})
+                           .set_stride({stride, stride})
+                           .set_dilation({1, 1}));
+  gradient->set_output(true)
+      .set_data_type(frontend_type(key.result))
+      .set_dim({as_int(key.out_channels), in, side, side})
+      .set_stride({side * side * in, 1, side * in, in});
+  find_kernels(graph, nullptr, device_of(description), {fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
 }
 
 }  // namespace mylos::cudnn

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 /// Graphs of cuDNN that compute attention over packed sequences. Host code without Kokkos: only
 /// cudnn_attention_graph.cpp includes the headers of cudnn-frontend, which take long to compile.
@@ -56,5 +57,24 @@ class AttentionGraph {
 /// Makes the graph for cuDNN, which must have been loaded, and chooses its kernels. Errors: std::runtime_error with
 /// cuDNN's reason if it does not support the pass.
 std::unique_ptr<AttentionGraph> make_attention_graph(Handle* handle, const AttentionKey& key);
+
+/// Returns cuDNN's description of the process's device, from which it plans graphs on machines without one. Needs cuDNN
+/// 9.8. Errors: std::runtime_error with cuDNN's reason.
+std::string describe_device();
+/// Makes a graph for the device of `description`, which is not there, so the graph does not run. Errors: as
+/// make_attention_graph, or if this is no description of a device.
+std::unique_ptr<AttentionGraph> plan_attention_graph(const std::string& description, const AttentionKey& key);
+
+/// A convolution without dilation, and the gradient of its weights: sums over images and positions of 16-bit products.
+struct WeightGradientKey {
+  DataType type = DataType::bfloat16;  ///< of the input and of the gradient of the output
+  DataType result = DataType::float32;
+  std::size_t images = 0, size = 0;  ///< `size` rows and columns of pixels
+  std::size_t in_channels = 0, out_channels = 0;
+  std::size_t kernel = 1, stride = 1, padding = 0;
+  int capability = 0;
+};
+/// Errors: as above, if cuDNN has no kernel for it on the device of `description`.
+void check_weight_gradient(const std::string& description, const WeightGradientKey& key);
 
 }  // namespace mylos::cudnn

@@ -43,7 +43,7 @@ TEST(CudnnAttentionSizes, ArraysDoNotOverlap) {
 
 TEST(CudnnAttentionSizes, PlansCountTheGradientsOfQueriesInFloat) {
   const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::cudnn};
-  const TeamProcessor gpu{.threads = 1 << 18, .on_host = false};
+  const TeamProcessor gpu{.threads = 1 << 18, .on_host = false, .capability = 90};
   const std::size_t forward = attention_forward_scratch(shape, 32, 384, gpu);
   const std::size_t backward = attention_backward_scratch(shape, 32, 384, gpu);
   const std::size_t rows = 32 * 12 * 384;
@@ -53,6 +53,31 @@ TEST(CudnnAttentionSizes, PlansCountTheGradientsOfQueriesInFloat) {
   const AttentionShape grouped{.heads = 12, .key_value_heads = 4, .head_size = 64, .kernel = AttentionKernel::cudnn};
   EXPECT_EQ(attention_backward_scratch(grouped, 32, 384, gpu), backward + 2 * rows * 64 * 2);
   EXPECT_EQ(attention_backward_scratch(shape, 0, 0, gpu), 0u);
+}
+
+/// What bench/cudnn_plans prints for cuDNN 9.19: the workspace of the backward pass in bfloat16 on H100 and A100.
+TEST(CudnnAttentionSizes, PlansCoverTheWorkspaceOfCudnn) {
+  struct Planned {
+    std::size_t sequences, longest, heads, key_value_heads, head_size, on_h100, on_a100;
+  };
+  for (const Planned& planned :
+       {Planned{1, 64, 12, 12, 32, 102400, 199936}, Planned{32, 384, 12, 12, 64, 38351872, 76089600},
+        Planned{2, 8192, 16, 16, 64, 68159232, 135266688}, Planned{8, 2048, 32, 4, 64, 270535424, 404751104},
+        Planned{8, 2048, 32, 8, 128, 538970880, 807404288}, Planned{8, 2048, 32, 32, 128, 270536704, 538968832}}) {
+    const AttentionShape shape{.heads = planned.heads,
+                               .key_value_heads = planned.key_value_heads,
+                               .head_size = planned.head_size,
+                               .kernel = AttentionKernel::cudnn};
+    const std::size_t ours = cudnn_forward_scratch(shape, planned.sequences, planned.longest);
+    const auto workspace = [&](int capability) {
+      return cudnn_backward_scratch(shape, planned.sequences, planned.longest, capability) - ours + (1u << 20);
+    };
+    EXPECT_GE(workspace(90), planned.on_h100);
+    EXPECT_LE(workspace(90), planned.on_h100 + (1u << 20));
+    EXPECT_GE(workspace(80), planned.on_a100);
+    EXPECT_LE(workspace(80), planned.on_a100 + (1u << 20));
+    EXPECT_EQ(workspace(0), workspace(80));
+  }
 }
 
 }  // namespace
