@@ -23,16 +23,16 @@ class LaunchBound {
   /// before it. The queue then holds at most two intervals, and the launches between two calls.
   void operator()(const auto& space) {
     if (launches() - launched_ < interval) return;
-    const Kokkos::Profiling::ScopedRegion region("mylos::LaunchBound");
+    const Kokkos::Profiling::ScopedRegion region("mylos::LaunchBound::mark");
     launched_ = launches();
-    marks_[newest_].set(space);
-    newest_ = 1 - newest_;
-    marks_[newest_].wait();
+    marks_[next_].set(space);
+    next_ = 1 - next_;
+    marks_[next_].wait();
   }
 
  private:
   std::array<Mark, 2> marks_;
-  std::size_t newest_ = 0;
+  std::size_t next_ = 0;               ///< the older one of the two
   std::size_t launched_ = launches();  ///< at the last mark
 };
 

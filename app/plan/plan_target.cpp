@@ -20,6 +20,8 @@
 namespace mylos::app {
 namespace {
 
+using parallel::ModeKind;
+
 /// Returns whether a device name is of the given kind: "NVIDIA A100-SXM4-80GB" is of kind a100-80.
 bool is_of_kind(std::string device, const std::string& kind) {
   std::ranges::transform(device, device.begin(), [](unsigned char letter) { return std::tolower(letter); });
@@ -71,13 +73,12 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
 
 /// Returns the device memory of NCCL's connections of a rank in one group: `of_collectives`, and those of ordered sums.
 ///
-/// A connection from a GPU of the same node has a buffer for each
-/// protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by default (computeBuffSizes in NCCL's src/init.cc, versions 2.28
-/// to 2.30). CUDA allocates such memory in units of 2 MiB: 10 MiB for receiving and 2 MiB for sending, as reported in
-/// github.com/NVIDIA/nccl/issues/1685. Ordered sums send and receive, for which NCCL connects each pair of GPUs of a
-/// node by several channels: up to 32 if all ranks are on one node, and about 2 otherwise, because all pairs have as
-/// many as those that a network connects (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes
-/// share one buffer in each direction.
+/// A connection from a GPU of the same node has a buffer for each protocol: 4 MiB (NCCL_BUFFSIZE), 4.7 and 0.5 MiB by
+/// default (computeBuffSizes in NCCL's src/init.cc, versions 2.28 to 2.30). CUDA allocates such memory in units of 2
+/// MiB: 10 MiB for receiving and 2 MiB for sending, as reported in github.com/NVIDIA/nccl/issues/1685. Ordered sums
+/// send and receive, for which NCCL connects each pair of GPUs of a node by several channels: up to 32 if all ranks are
+/// on one node, and about 2 otherwise, because all pairs have as many as those that a network connects
+/// (ncclTopoComputeP2pChannels in src/graph/paths.cc). Connections between nodes share one buffer in each direction.
 std::size_t nccl_bytes_of_group(std::size_t of_collectives, const train::RankCounts& ranks, bool sums_in_order) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20, connection = 12 * mebibyte;
   constexpr std::size_t channels_of_node = 32, channels_of_network = 2, network = 2 * 64 * mebibyte;
@@ -161,8 +162,10 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   if (!host) {
     const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;
     const std::size_t shards = parallel.shard_size > 0 ? std::min(parallel.shard_size, plan.gpus) : of_node;
-    target.connections = nccl_bytes(target.machine, target.ranks, std::nullopt, sums_in_order);
-    target.hybrid_connections = nccl_bytes(target.machine, target.ranks, shards, sums_in_order);
+    target.connections = [ranks = target.ranks, shards, sums_in_order](const train::Machine& machine, ModeKind mode) {
+      const std::optional<std::size_t> split = mode == ModeKind::hybrid ? std::optional(shards) : std::nullopt;
+      return nccl_bytes(machine, ranks, split, sums_in_order);
+    };
   }
   // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;

@@ -271,7 +271,7 @@ TEST(DeviceWork, TheHostCountsAndBoundsItsLaunches) {
     const std::size_t counted = launches() - before;
     EXPECT_GE(counted, work.count(Kind::kernel) + work.count(Kind::product));
     const auto marks = static_cast<std::size_t>(
-        std::ranges::count(work.entries(), std::string("mylos::LaunchBound"), &DeviceWork::Entry::label));
+        std::ranges::count(work.entries(), std::string("mylos::LaunchBound::mark"), &DeviceWork::Entry::label));
     // Launches between two hooks, and after the last one of a step, lengthen an interval.
     EXPECT_LE(marks, counted / interval + 1);
     EXPECT_GE(marks, counted / (interval + 64));

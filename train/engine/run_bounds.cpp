@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -111,19 +110,28 @@ MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t ste
 
 std::vector<BatchShape> distinct_micro_batches(const SampleStream& stream, std::size_t steps,
                                                const MicroBatchLimit& limit, const StepSplit& split, std::size_t rank) {
-  std::map<std::pair<std::size_t, std::size_t>, BatchShape> found;
+  struct Found {
+    BatchShape shape;
+    std::size_t times = 0;
+  };
+  std::map<std::pair<std::size_t, std::size_t>, Found> found;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<std::size_t> samples = stream.global_batch(step);
     const StepAssignment assignment = assign_step(stream, samples, limit, split);
     for (const Positions& positions : assignment.ranks[rank]) {
       BatchShape shape;
       include(stream, samples, positions.empty() ? Positions{assignment.shortest} : positions, shape);
-      BatchShape& known = found.try_emplace({shape.samples, shape.longest}, shape).first->second;
-      known.rows = std::max(known.rows, shape.rows);
+      Found& known = found.try_emplace({shape.samples, shape.longest}, Found{.shape = shape}).first->second;
+      known.shape.rows = std::max(known.shape.rows, shape.rows);
+      ++known.times;
     }
   }
-  const auto shapes = std::views::values(found);
-  return {shapes.begin(), shapes.end()};
+  std::vector<Found> sorted;
+  for (const auto& [key, known] : found) sorted.push_back(known);
+  std::ranges::stable_sort(sorted, std::greater<>(), &Found::times);
+  std::vector<BatchShape> shapes;
+  for (const Found& known : sorted) shapes.push_back(known.shape);
+  return shapes;
 }
 
 BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit) {

@@ -27,8 +27,8 @@ struct MicroBatchBounds {
 /// Returns the maxima over steps [0, steps). For a run of very many epochs, returns an upper bound of the maxima.
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const StepSplit& split);
-/// Returns the micro-batches of `rank` in steps [0, steps) that differ in samples or in the longest sample; each has
-/// the most rows of those that do not.
+/// Returns the micro-batches of `rank` in steps [0, steps) that differ in samples or in the longest sample, the most
+/// frequent first; each has the most rows of those that do not.
 std::vector<BatchShape> distinct_micro_batches(const SampleStream& stream, std::size_t steps,
                                                const MicroBatchLimit& limit, const StepSplit& split, std::size_t rank);
 /// Returns the largest micro-batch for a single rank.

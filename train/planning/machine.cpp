@@ -70,7 +70,7 @@ double Machine::peak(Precision precision) const {
 std::span<const Machine> gpu_kinds() {
   // Rings and trees connect to both neighbours, in both directions: 24 MiB a channel (docs/plan.md). Volta: 12
   // channels, by formula. Ampere: as reported for 4 A100 (github.com/NVIDIA/nccl/issues/964). Hopper: for 8 H100 (issue
-  // 1685).
+  // 1685), perhaps with a part of CUDA's context.
   constexpr Architecture volta{70, 80, 288}, ampere{80, 108, 688}, hopper{90, 132, 1088}, blackwell{100, 148, 1088};
   static const std::array kinds = {
       gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),

@@ -150,13 +150,15 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
   std::ranges::stable_sort(kinds, {}, &Machine::memory);
   for (const Machine& kind : kinds) {
-    const std::size_t taken = kind.reserved + connections_of(target, *config.parallel.mode);
-    const std::size_t available = kind.memory - std::min(kind.memory, taken);
+    PlanTarget other = target;
+    other.machine = kind;
+    const std::size_t available = room_of(other, *config.parallel.mode);
     const bool is_larger = available > room_of(target, *config.parallel.mode);
     if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger) continue;
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;
+      ranks.capability = kind.capability;
       plan_memory(workload, config, steps, available, ranks);
       return kind.name;
     } catch (const std::runtime_error&) {
@@ -252,7 +254,7 @@ double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
 }
 
 std::size_t connections_of(const PlanTarget& target, ModeKind mode) {
-  return mode == ModeKind::hybrid ? target.hybrid_connections : target.connections;
+  return target.connections ? target.connections(target.machine, mode) : 0;
 }
 
 std::size_t room_of(const PlanTarget& target, ModeKind mode) {

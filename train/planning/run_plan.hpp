@@ -4,6 +4,7 @@
 #include "train/planning/machine.hpp"
 #include "train/planning/step_time.hpp"
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,10 @@ struct PlanTarget {
   ComputeRate rate;
   Network network;
   RankCounts ranks;
-  std::size_t connections = 0;         ///< bytes of device memory for a rank's connections in the group of all ranks
-  std::size_t hybrid_connections = 0;  ///< the same with the two groups of `hybrid`
-  std::size_t program = 0;             ///< bytes that a rank uses before the run allocates anything
-  double storage = 1e9;                ///< bytes per second when writing checkpoints
+  /// Returns the bytes of device memory for a rank's connections in the groups of a mode. Empty: none.
+  std::function<std::size_t(const Machine&, parallel::ModeKind)> connections = {};
+  std::size_t program = 0;  ///< bytes that a rank uses before the run allocates anything
+  double storage = 1e9;     ///< bytes per second when writing checkpoints
 };
 
 /// The largest micro-batch that fits with one setting of --recompute.

@@ -276,6 +276,8 @@ std::string cudnn_attention_obstacle(int capability) {
 
 void prepare_cudnn(const ExecutionSpace& space, const AttentionShape& shape, Precision precision, std::size_t samples,
                    std::size_t longest, bool with_backward) {
+  // The others are made when they are met: the cache has to keep these, and those of evaluations.
+  if (graphs().graphs.size() >= most_graphs / 2) return;
   const CudnnBounds bounds = cudnn_bounds(samples, longest);
   graphs().get(key_of(space, shape, bounds, cudnn::AttentionPass::forward, precision));
   if (with_backward) graphs().get(key_of(space, shape, bounds, cudnn::AttentionPass::backward, precision));

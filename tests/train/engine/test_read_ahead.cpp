@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,10 +77,10 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
 TEST(ReadAhead, TheModelPreparesTheBatchesOfTheFirstEpochBeforeAny) {
   small_models::SpanTask spans(small_models::uneven_spans());
   std::vector<BatchShape> prepared;
-  std::size_t prepared_before = 0;
+  std::optional<std::size_t> prepared_before;  // the first batch is assembled
   const small_models::TaskObserver observer{
       .on_prepare = [&](const BatchShape& shape) { prepared.push_back(shape); },
-      .on_training_batch = [&] { prepared_before = prepared_before == 0 ? prepared.size() : prepared_before; }};
+      .on_training_batch = [&] { prepared_before = prepared_before.value_or(prepared.size()); }};
   small_models::ObservedTask task(spans, observer);
   TrainConfig config = config_of_steps(2 * spans.steps_per_epoch());
   config.micro_batch = 3;

@@ -83,9 +83,10 @@ TEST_F(RunPlan, ConnectionsTakeMemoryThatDependsOnTheMode) {
     return plan(mode, 4, [](TrainConfig&, PlanTarget& target) {
       target.ranks.nodes = target.ranks.of_node = 2;
       target.machine.memory = parameters * 16 + 20 * length * bytes_per_row;
-      target.connections = 2 * length * bytes_per_row;
-      target.hybrid_connections = 5 * length * bytes_per_row;
-      EXPECT_EQ(connections_of(target, ModeKind::sharded), target.connections);
+      target.connections = [](const Machine&, ModeKind mode) {
+        return (mode == ModeKind::hybrid ? 5 : 2) * length * bytes_per_row;
+      };
+      EXPECT_EQ(connections_of(target, ModeKind::sharded), 2 * length * bytes_per_row);
       EXPECT_EQ(room_of(target, ModeKind::replicated) - room_of(target, ModeKind::hybrid), 3 * length * bytes_per_row);
     });
   };
