@@ -8,8 +8,8 @@
 namespace mylos::tests {
 namespace {
 
-/// As the kind of GPU says for collectives; ordered sums have 32 for each peer if all ranks are on one node, otherwise
-/// 2 for each peer on the node, and 128 MiB for the network.
+/// Collectives take what the kind of GPU says. Ordered sums add channels of 12 MiB: 32 for each peer if all ranks are
+/// on one node. Otherwise they add 2 for each peer on the node, and 128 MiB for the network.
 TEST(PlannedConnections, AreThoseOfAllThreeGroupsInHybrid) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   const train::RankCounts two_nodes{.ranks = 8, .nodes = 2, .of_node = 4};

@@ -55,7 +55,7 @@ TEST(CudnnAttentionSizes, PlansCountTheGradientsOfQueriesInFloat) {
   EXPECT_EQ(attention_backward_scratch(shape, 0, 0, gpu), 0u);
 }
 
-/// What bench/cudnn_plans prints for cuDNN 9.19: the workspace of the backward pass in bfloat16 on H100 and A100.
+/// bench/cudnn_plans printed these workspaces of the backward pass in bfloat16, with cuDNN 9.19.
 TEST(CudnnAttentionSizes, PlansCoverTheWorkspaceOfCudnn) {
   struct Planned {
     std::size_t sequences, longest, heads, key_value_heads, head_size, on_h100, on_a100;

@@ -1,8 +1,6 @@
 /* A stand-in for the driver's library, libcuda.so.1, on machines without a GPU. It accepts the kernels that cuDNN
  * compiles while it plans graphs (bench/cudnn_plans.cpp), and cannot do anything else. */
 
-#include <stddef.h>
-
 typedef int CUresult;
 enum { success = 0, stub_library = 34 };
 
