@@ -6,6 +6,7 @@
 #include "core/parameter_store.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct BatchShape {
 
   bool operator==(const BatchShape&) const = default;
 };
+
+/// Returns shapes of batches, the most frequent first. It may take as long as looking at an epoch.
+using BatchShapes = std::function<std::vector<BatchShape>()>;
 
 /// Samples packed row after row. The same object is refilled for every micro-batch; its memory grows to the largest
 /// batch seen and is kept. On a device, copies and the kernels that locate rows run on their own queue and use other

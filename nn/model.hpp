@@ -47,9 +47,10 @@ class Model {
   /// Returns true if `train` supports this setting. Every model supports Recompute::none.
   virtual bool can_recompute(Recompute recompute) const { return recompute == Recompute::none; }
 
-  /// Makes what kernels keep for batches with as many samples and as long ones as `shape`, so that no pass has to.
-  /// Errors: those of the passes.
-  virtual void prepare(const ExecutionSpace&, const BatchShape&, ParameterStore::Purpose) const {}
+  /// Makes what kernels keep for the batches that `batches` returns, so that no pass has to. Most kernels keep nothing;
+  /// `batches` is not called then. Errors: those of the passes.
+  virtual void prepare(const ExecutionSpace&, [[maybe_unused]] const BatchShapes& batches,
+                       ParameterStore::Purpose) const {}
 
   /// Runs forward and backward: gradients += scale * pass.loss_scale * gradient of the sum of losses; losses (S) = the
   /// loss of each sample. Calls the unit hooks for each unit in both directions.

@@ -7,15 +7,19 @@
 #include "core/random.hpp"
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Fused softmax attention over packed sequences, forward and backward; the score matrix is never stored. out =
 /// dropout(softmax(scale q k^T)) v within each sequence (Vaswani et al. 2017; blocks after Dao et al. 2022).
 /// Deterministic, except cuDNN's backward pass: each output element is summed by one team in a fixed order.
 namespace mylos {
+
+struct BatchShape;
 
 /// The implementation of attention.
 enum class AttentionKernel {
@@ -89,11 +93,11 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums, const Matrix<float>& partial_sums = {});
 
-/// Makes what the kernel of `shape` keeps for batches of `samples` sequences of up to `longest` rows, so that passes
-/// over them do not: the graphs of cuDNN. Errors: those of the passes.
+/// Makes what the kernel of `shape` keeps for passes over these batches: the graphs of cuDNN. Other kernels keep
+/// nothing, and `batches` is not called. Errors: those of the passes.
 template <class T>
-void prepare_attention(const ExecutionSpace& space, const AttentionShape& shape, std::size_t samples,
-                       std::size_t longest, bool with_backward);
+void prepare_attention(const ExecutionSpace& space, const AttentionShape& shape,
+                       const std::function<std::vector<BatchShape>()>& batches, bool with_backward);
 
 /// Upper bounds in bytes for the scratch memory of the passes on elements of type T, for up to `samples` sequences of
 /// up to `longest` rows. The passes do not run at the same time, so training needs the larger of the two.

@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/batch.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/attention_dropout.hpp"
 #include "core/kernels/attention_lanes.hpp"
@@ -287,10 +288,12 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 }
 
 template <class T>
-void prepare_attention(const ExecutionSpace& space, const AttentionShape& shape, std::size_t samples,
-                       std::size_t longest, bool with_backward) {
-  if (shape.kernel != AttentionKernel::cudnn || samples == 0 || longest == 0) return;
-  attention::prepare_cudnn(space, shape, precision_of<T>, samples, longest, with_backward);
+void prepare_attention(const ExecutionSpace& space, const AttentionShape& shape, const BatchShapes& batches,
+                       bool with_backward) {
+  if (shape.kernel != AttentionKernel::cudnn) return;
+  for (const BatchShape& batch : batches()) {
+    attention::prepare_cudnn(space, shape, precision_of<T>, batch.samples, batch.longest, with_backward);
+  }
 }
 
 template <class T>
@@ -312,12 +315,12 @@ std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t s
   return attention::all_scratch_bytes(sizes, league, processor);
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                        \
-  template void attention_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,          \
-                                     const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,                    \
-                                     const Matrix<float>&);                                                         \
-  template void prepare_attention<T>(const ExecutionSpace&, const AttentionShape&, std::size_t, std::size_t, bool); \
-  template std::size_t attention_forward_scratch<T>(const AttentionShape&, std::size_t, std::size_t,                \
+#define MYLOS_INSTANTIATE(T)                                                                                  \
+  template void attention_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,    \
+                                     const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,              \
+                                     const Matrix<float>&);                                                   \
+  template void prepare_attention<T>(const ExecutionSpace&, const AttentionShape&, const BatchShapes&, bool); \
+  template std::size_t attention_forward_scratch<T>(const AttentionShape&, std::size_t, std::size_t,          \
                                                     const TeamProcessor&, std::size_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

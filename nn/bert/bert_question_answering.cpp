@@ -63,9 +63,9 @@ class BertQuestionAnswering final : public Model {
     return BertLayer<T>::scratch_bytes(shape_, shape, purpose, processor);
   }
 
-  void prepare(const ExecutionSpace& space, const BatchShape& batch, ParameterStore::Purpose purpose) const override {
-    prepare_attention<T>(space, attention_shape(shape_), batch.samples, batch.longest,
-                         purpose == ParameterStore::Purpose::training);
+  void prepare(const ExecutionSpace& space, const BatchShapes& batches,
+               ParameterStore::Purpose purpose) const override {
+    prepare_attention<T>(space, attention_shape(shape_), batches, purpose == ParameterStore::Purpose::training);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;

@@ -65,8 +65,8 @@ class Llama final : public LlamaModel {
     return std::max(forward, attention_backward_scratch<T>(attention, batch.samples, batch.longest, processor));
   }
 
-  void prepare(const ExecutionSpace& space, const BatchShape& batch, Purpose purpose) const override {
-    prepare_attention<T>(space, attention_shape(shape_), batch.samples, batch.longest, purpose == Purpose::training);
+  void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
+    prepare_attention<T>(space, attention_shape(shape_), batches, purpose == Purpose::training);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;

@@ -44,9 +44,9 @@ class ObservedExporter final : public train::ModelExporter {
 
 }  // namespace
 
-void ObservedModel::prepare(const ExecutionSpace& space, const BatchShape& shape, Purpose purpose) const {
-  if (observer_.on_prepare) observer_.on_prepare(shape);
-  model_.prepare(space, shape, purpose);
+void ObservedModel::prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const {
+  if (observer_.on_prepare) observer_.on_prepare(batches());
+  model_.prepare(space, batches, purpose);
 }
 
 ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer)

@@ -12,7 +12,7 @@ using Purpose = ParameterStore::Purpose;
 
 /// Callbacks for tests. Each may be empty.
 struct TaskObserver {
-  std::function<void(const BatchShape& shape)> on_prepare = {};
+  std::function<void(const std::vector<BatchShape>& batches)> on_prepare = {};
   std::function<void()> on_training_batch = {};
   std::function<void(std::size_t index, Batch& batch)> on_evaluation_batch = {};  ///< after the batch was assembled
   std::function<void(const std::filesystem::path& directory)> on_export = {};
@@ -29,7 +29,7 @@ class ObservedModel final : public nn::Model {
     model_.plan(arena, shape, purpose, recompute);
   }
   bool can_recompute(nn::Recompute recompute) const override { return model_.can_recompute(recompute); }
-  void prepare(const ExecutionSpace& space, const BatchShape& shape, Purpose purpose) const override;
+  void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override;
   void train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override {
     model_.train(pass, batch, scale, losses);
   }

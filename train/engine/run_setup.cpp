@@ -52,8 +52,9 @@ std::unique_ptr<parallel::Mesh> connect_groups(const Ranks& ranks, const Executi
 MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                      std::size_t steps) {
   const std::size_t available = available_on_every_rank(ranks);
-  const std::vector<std::int64_t> threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
   const RankCounts counts = count_with_threads(ranks, static_cast<std::size_t>(space.concurrency()));
+  std::vector<std::int64_t> threads;  // of all ranks
+  if (config.parallel.deterministic) threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
   return made_on_every_rank(ranks.world, [&] {
     if (config.parallel.deterministic) check_threads(threads);
     return plan_memory(task, config, steps, available, counts);
@@ -112,11 +113,11 @@ std::unique_ptr<ModelPredictor> make_predictor(RunSetup& run) {
 
 /// Makes what kernels keep for the batches of the first epoch, so that no step waits for it.
 void prepare_batches(const RunSetup& run) {
-  const std::size_t steps = std::min(run.steps, run.task.steps_per_epoch());
-  for (const BatchShape& shape :
-       distinct_micro_batches(run.task, steps, run.plan.limit, run.plan.layout.split, run.ranks.world.rank())) {
-    run.task.model().prepare(run.space, shape, ParameterStore::Purpose::training);
-  }
+  const auto batches = [&run] {
+    const std::size_t steps = std::min(run.steps, run.task.steps_per_epoch());
+    return distinct_micro_batches(run.task, steps, run.plan.limit, run.plan.layout.split, run.ranks.world.rank());
+  };
+  run.task.model().prepare(run.space, batches, ParameterStore::Purpose::training);
 }
 
 }  // namespace

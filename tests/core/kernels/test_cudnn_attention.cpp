@@ -1,5 +1,6 @@
 #include "core/kernels/cudnn_attention.hpp"
 
+#include "core/batch.hpp"
 #include "core/kernels/attention_candidates.hpp"
 #include "core/kernels/attention_measure.hpp"
 #include "core/kernels/attention_proof.hpp"
@@ -12,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -67,14 +69,16 @@ TEST_F(CudnnAttention, PreparedGraphsAreThoseOfThePasses) {
   AttentionProblem<half> problem({"", 2, 1, 24, true, 0.0f, {65, 3, 2}});
   problem.shape.kernel = AttentionKernel::cudnn;
   const ExecutionSpace space;
-  prepare_attention<half>(space, problem.shape, 3, 65, false);
+  const auto batches = [] { return std::vector{BatchShape{.samples = 3, .rows = 70, .longest = 65}}; };
+  prepare_attention<half>(space, problem.shape, batches, false);
   EXPECT_EQ(attention_state().made.size(), 1u) << "for evaluations";
-  prepare_attention<half>(space, problem.shape, 3, 65, true);
+  prepare_attention<half>(space, problem.shape, batches, true);
   EXPECT_EQ(attention_state().made.size(), 2u);
   run(problem);
   EXPECT_EQ(attention_state().made.size(), 2u);
   problem.shape.kernel = AttentionKernel::portable;
-  prepare_attention<half>(space, problem.shape, 300, 65, true);
+  prepare_attention<half>(
+      space, problem.shape, []() -> std::vector<BatchShape> { throw std::logic_error("not asked for"); }, true);
   EXPECT_EQ(attention_state().made.size(), 2u);
 }
 

@@ -79,7 +79,7 @@ TEST(ReadAhead, TheModelPreparesTheBatchesOfTheFirstEpochBeforeAny) {
   std::vector<BatchShape> prepared;
   std::optional<std::size_t> prepared_before;  // the first batch is assembled
   const small_models::TaskObserver observer{
-      .on_prepare = [&](const BatchShape& shape) { prepared.push_back(shape); },
+      .on_prepare = [&](const std::vector<BatchShape>& batches) { prepared = batches; },
       .on_training_batch = [&] { prepared_before = prepared_before.value_or(prepared.size()); }};
   small_models::ObservedTask task(spans, observer);
   TrainConfig config = config_of_steps(2 * spans.steps_per_epoch());
