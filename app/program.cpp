@@ -38,12 +38,9 @@ struct CommandFunction {
   int (*run)(const Arguments&);
 };
 // Not std::to_array: nvcc of CUDA 12.4 does not accept a constexpr array of structs with function pointers from it.
-constexpr CommandFunction functions[] = {
-    {"train", run_train},          {"eval", run_eval},   {"ask", run_ask},           {"generate", run_generate},
-    {"classify", run_classify},    {"score", run_score}, {"tokenize", run_tokenize}, {"prepare", run_prepare},
-    {"fetch", run_fetch},          {"info", run_info},   {"bench", run_bench},       {"compare", run_compare},
-    {"report", run_report},        {"watch", run_watch}, {"doctor", run_doctor},     {"plan", run_plan},
-    {"checkpoint", run_checkpoint}};
+#define MYLOS_FUNCTION(name, ...) {#name, run_##name},
+constexpr CommandFunction functions[] = {MYLOS_COMMANDS(MYLOS_FUNCTION)};
+#undef MYLOS_FUNCTION
 
 const Command& get_command(const std::string& name) {
   const Command* command = find_command(name);

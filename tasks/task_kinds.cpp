@@ -62,7 +62,7 @@ RegisteredTaskKind::RegisteredTaskKind(const TaskKind& kind) : kind_(&kind) { re
 
 RegisteredTaskKind::~RegisteredTaskKind() { std::erase(registered_kinds(), kind_); }
 
-RunConfig default_run(const TaskKind& kind, unsigned command) {
+RunConfig default_run(const TaskKind& kind, std::string_view command) {
   RunConfig run;
   kind.set_defaults(run, command);
   return run;

@@ -35,7 +35,7 @@ class RegisteredTaskKind {
   const TaskKind* kind_;
 };
 
-/// Returns the default configuration of `command` (CommandBit) for runs of `kind`.
-RunConfig default_run(const TaskKind& kind, unsigned command);
+/// Returns the default configuration of `command` (its name) for runs of `kind`.
+RunConfig default_run(const TaskKind& kind, std::string_view command);
 
 }  // namespace mylos::tasks

@@ -6,7 +6,7 @@ using parallel::ModeKind;
 
 std::vector<ModeKind> tried_modes(const Arguments& arguments, std::size_t ranks) {
   std::vector<ModeKind> modes;
-  if (arguments.sources.was_given("modes") || arguments.no_fsdp) {
+  if (arguments.sources.was_given("modes")) {
     for (const std::string& name : arguments.modes) modes.push_back(parallel::parse_mode(name).value());
     return modes;
   }

@@ -25,7 +25,6 @@ struct TrainArguments {
   std::string communicator = "auto";  ///< "auto", "mpi" or "nccl"
   std::filesystem::path trace;        ///< output file for the first trace events of a run
   std::string save_strategy;          ///< Trainer's checkpoint strategy; empty if not given
-  bool bf16 = false, fp16 = false;    ///< Trainer's names for precisions
 };
 
 /// Options that only compare reads.
@@ -93,14 +92,13 @@ struct TypedOption {
 struct Arguments {
   // The model, data and settings of a run, which several commands read.
   const tasks::TaskKind* task = &tasks::default_task_kind();  ///< defines the options and data of the run
-  tasks::RunConfig run = tasks::default_run(*task, 0);
+  tasks::RunConfig run = tasks::default_run(*task, {});
   std::string model;           ///< as typed; commands resolve it to a directory
   std::filesystem::path data;  ///< input of eval, prepare, bench and plan
   std::optional<std::size_t> batch_per_rank;
   /// Sequences per micro-batch; the batch per rank is this times --gradient-accumulation-steps.
   std::optional<std::size_t> batch_size_per_device;
   bool batch_is_per_rank = false;  ///< after resolve(): whether the batch counts samples per rank and step
-  bool no_fsdp = false;            ///< another name for --mode or --modes replicated
 
   // Other options of several commands.
   bool overwrite = false;

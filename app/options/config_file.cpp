@@ -52,7 +52,7 @@ std::string typed_value(const OrderedJson& value, const std::string& key, const 
 /// configuration.
 const Option* option_of_key(const std::string& key, const Command& command, const tasks::TaskKind& task) {
   const Option* named = find_option(key, task);
-  const bool is_key = named != nullptr && named->belongs_to(command.bit) && named->name != "config";
+  const bool is_key = named != nullptr && has_option(command, *named) && named->name != "config";
   return is_key ? named : nullptr;
 }
 
@@ -125,10 +125,6 @@ void read_layout(const OrderedJson& resolved, const std::filesystem::path& file,
                                           .device = value_text(resolved["device"])};
 }
 
-/// Options that decide what a rank holds and how its part of a step is split.
-constexpr std::array layout_options = {
-    "mode", "shard-size", "precision", "recompute", "micro-batch", "micro-tokens", "gradient-accumulation-steps"};
-
 /// Returns whether two settings name the same file or directory, possibly through links.
 bool is_same_file(const OrderedJson& one, const OrderedJson& other) {
   const auto is_path = [](const OrderedJson& value) {
@@ -157,7 +153,7 @@ bool had_default(const OrderedJson& saved, const std::string& name) {
 OrderedJson settings_json(const Command& command, const Arguments& arguments) {
   OrderedJson settings = OrderedJson::object();
   for (const Option& option : option_table(*arguments.task)) {
-    if (option.belongs_to(command.bit) && option.print) settings[option.name] = option.print(arguments);
+    if (has_option(command, option) && option.print) settings[option.name] = option.print(arguments);
   }
   return settings;
 }
@@ -219,11 +215,12 @@ void take_recorded_choices(const OrderedJson& saved, const std::filesystem::path
   }
   if (!arguments.sources.was_given("attention")) read_attention(resolved, arguments);
   arguments.run.engine.recorded_layout.reset();
-  const OrderedJson settings = settings_json(*find_command("train"), arguments);
-  const auto is_as_saved = [&](const char* name) {
-    return saved.value(name, OrderedJson()) == settings.value(name, OrderedJson());
-  };
-  if (std::ranges::all_of(layout_options, is_as_saved)) read_layout(resolved, file, arguments);
+  // Options that a resumed run must have as before need no comparison.
+  const bool is_as_saved = std::ranges::all_of(option_table(*arguments.task), [&](const Option& option) {
+    if (!option.traits.lays_out || option.traits.on_resume == OnResume::same || !option.print) return true;
+    return saved.value(option.name, OrderedJson()) == option.print(arguments);
+  });
+  if (is_as_saved) read_layout(resolved, file, arguments);
 }
 
 }  // namespace mylos::app

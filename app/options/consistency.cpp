@@ -2,6 +2,7 @@
 
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
+#include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <tuple>
 
 namespace mylos::app {
 namespace {
@@ -49,82 +49,54 @@ void drop_what_was_overridden(Arguments& arguments) {
       if (!was_given(arguments, other)) cut_of(engine, other) = 0;
     }
   }
-  for (const char* given : {"model",
-                            "train",
-                            "dataset",
-                            "max-length",
-                            "batch",
-                            "batch-per-rank",
-                            "batch-size-per-device",
-                            "micro-batch",
-                            "micro-tokens",
-                            "gradient-accumulation-steps",
-                            "mode",
-                            "no-fsdp",
-                            "shard-size",
-                            "precision",
-                            "bf16",
-                            "fp16",
-                            "recompute",
-                            "batch-norm-group",
-                            "image-size",
-                            "labels",
-                            "stem",
-                            "use-fsdp",
-                            "use-amp"}) {
-    if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
+  for (const Option& option : option_table(*arguments.task)) {
+    if (option.traits.lays_out && arguments.sources.was_given(option.name)) engine.recorded_layout.reset();
   }
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
   if (was_given(arguments, "attention")) arguments.run.task.recorded_attention.reset();
 }
 
-/// A setting that applies only to one choice of another option.
-struct SettingOfChoice {
-  const char* name;
-  const char* chooser;
-  const char* choice;
-};
-constexpr std::array settings_of_choices = {
-    SettingOfChoice{"adam-beta1", "optimizer", "adamw"},   SettingOfChoice{"adam-beta2", "optimizer", "adamw"},
-    SettingOfChoice{"adam-epsilon", "optimizer", "adamw"}, SettingOfChoice{"momentum", "optimizer", "sgd"},
-    SettingOfChoice{"nesterov", "optimizer", "sgd"},       SettingOfChoice{"decay-steps", "schedule", "step"},
-    SettingOfChoice{"decay-factor", "schedule", "step"}};
+std::string chosen_value(std::string_view name, const Arguments& arguments) {
+  return plain_text(find_option(name, *arguments.task)->print(arguments));
+}
 
-/// Resets settings of an optimizer or schedule that a configuration chose and the command line replaced. Such settings
-/// on the command line itself are refused later.
+/// Resets settings of a choice that a configuration made and the command line replaced, such as those of an optimizer.
+/// Settings on the command line itself are refused later.
 void drop_settings_of_replaced_choices(const Command& command, Arguments& arguments) {
-  train::TrainConfig& engine = arguments.run.engine;
-  const train::TrainConfig defaults = default_arguments(command, *arguments.task).run.engine;
-  const bool is_adamw = engine.optimizer.kind == train::OptimizerKind::adamw;
-  if (was_given(arguments, "optimizer") && is_adamw) {
-    engine.optimizer.sgd.momentum = defaults.optimizer.sgd.momentum;
-    engine.optimizer.sgd.nesterov = defaults.optimizer.sgd.nesterov;
-  }
-  if (was_given(arguments, "optimizer") && !is_adamw) {
-    engine.optimizer.adamw.beta1 = defaults.optimizer.adamw.beta1;
-    engine.optimizer.adamw.beta2 = defaults.optimizer.adamw.beta2;
-    engine.optimizer.adamw.epsilon = defaults.optimizer.adamw.epsilon;
-  }
-  if (was_given(arguments, "schedule") && engine.schedule != nn::ScheduleKind::step) {
-    engine.decay_steps.clear();
-    engine.decay_factor = defaults.decay_factor;
+  const Arguments defaults = default_arguments(command, *arguments.task);
+  for (const Option& option : option_table(*arguments.task)) {
+    const auto& [chooser, choice, why] = option.traits.needs;
+    if (choice.empty() || !arguments.sources.was_given(chooser)) continue;
+    if (chosen_value(chooser, arguments) != choice) option.copy(arguments, defaults);
   }
 }
 
-/// Refuses settings of an optimizer or schedule that is not chosen. Allows their defaults, which a run.json contains.
+/// Refuses settings of a choice that is not made. Allows their defaults, which a run.json contains.
 void check_settings_of_choices(const Command& command, const Arguments& arguments) {
   const Arguments defaults = default_arguments(command, *arguments.task);
-  for (const auto& [name, chooser, choice] : settings_of_choices) {
-    const std::string chosen = find_option(chooser, *arguments.task)->print(arguments).get<std::string>();
+  for (const Option& option : option_table(*arguments.task)) {
+    const auto& [chooser, choice, why] = option.traits.needs;
+    if (choice.empty()) continue;
+    const std::string chosen = chosen_value(chooser, arguments);
     if (chosen == choice) continue;
-    if (was_given(arguments, name)) {
-      throw UsageError(fmt::format("--{} needs --{} {}, but the {} is {}; leave it out, or give --{} {}", name, chooser,
-                                   choice, chooser, chosen, chooser, choice));
+    if (arguments.sources.was_given(option.name)) {
+      throw UsageError(fmt::format("--{} needs --{} {}, but the {} is {}; leave it out, or give --{} {}", option.name,
+                                   chooser, choice, chooser, chosen, chooser, choice));
     }
-    const Option& option = *find_option(name, *arguments.task);
     if (option.print(arguments) == option.print(defaults)) continue;
-    throw UsageError(fmt::format("{} needs {} {}, but the {} is {}; leave it out of the configuration", name, chooser,
-                                 choice, chooser, chosen));
+    throw UsageError(fmt::format("{} needs {} {}, but the {} is {}; leave it out of the configuration", option.name,
+                                 chooser, choice, chooser, chosen));
+  }
+}
+
+/// Refuses settings that have no effect without another option, such as those of evaluations without --dev.
+void check_settings_of_options(const Command& command, const Arguments& arguments) {
+  const Arguments defaults = default_arguments(command, *arguments.task);
+  for (const Option& option : option_table(*arguments.task)) {
+    const auto& [needed, choice, why] = option.traits.needs;
+    if (needed.empty() || !choice.empty() || option.print(arguments) == option.print(defaults)) continue;
+    if (!find_option(needed, *arguments.task)->print(arguments).is_null()) continue;
+    throw UsageError(fmt::format("--{} needs --{}: {}", option.name, needed, why));
   }
 }
 
@@ -209,23 +181,18 @@ void resolve_batches(Arguments& arguments) {
   arguments.run.engine.micro_batch = micro_batch;
 }
 
-void need(bool given, const Command& command, std::string_view name) {
-  if (!given) throw UsageError(fmt::format("{} needs --{}; see mylos {} --help", command.name, name, command.name));
+[[noreturn]] void fail_without(const Command& command, std::string_view name) {
+  throw UsageError(fmt::format("{} needs --{}; see mylos {} --help", command.name, name, command.name));
 }
 
-/// Refuses options about evaluations if there are none.
-void check_evaluation(const Arguments& arguments) {
-  if (!arguments.run.task.dev.empty()) return;
-  const train::TrainConfig& engine = arguments.run.engine;
-  const char* without_use = engine.best_by != "loss"                   ? "best-by"
-                            : engine.patience > 0                      ? "patience"
-                            : engine.evaluate_every > 0                ? "eval-every"
-                            : engine.evaluate_every_epochs > 0         ? "eval-every"
-                            : arguments.run.engine.evaluate_on_start   ? "eval-on-start"
-                            : arguments.run.task.dev_limit.has_value() ? "dev-limit"
-                                                                       : nullptr;
-  if (without_use == nullptr) return;
-  throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
+/// Refuses to go on without the options of the command's row.
+void check_required(const Command& command, const Arguments& arguments) {
+  for (const Option& option : option_table(*arguments.task)) {
+    if (!names_command(command.needs, option.name) || !option.print(arguments).is_null()) continue;
+    const bool is_optional =
+        command.name == "prepare" && option.name == "model" && !arguments.task->prepares_for_model();
+    if (!is_optional) fail_without(command, option.name);
+  }
 }
 
 /// Checks the options of --deterministic, which determines the micro-batches itself.
@@ -276,34 +243,38 @@ void check_evaluated(const Arguments& arguments) {
   throw UsageError("--do-eval needs evaluation data: --dev FILE (--validation_file), or --dataset NAME");
 }
 
-/// Resolves Trainer's names for two of the types of --precision.
-void resolve_precision(Arguments& arguments) {
-  if (arguments.train.bf16 && arguments.train.fp16) {
-    exclude(arguments, "bf16", "fp16");
-    (was_given(arguments, "bf16") ? arguments.train.fp16 : arguments.train.bf16) = false;
-  }
-  for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.train.bf16, Precision::bfloat16),
-                                               std::tuple("fp16", arguments.train.fp16, Precision::float16)}) {
-    if (!is_on) continue;
-    exclude(arguments, name, "precision");
-    if (is_overridden(arguments, name, "precision")) continue;
-    arguments.run.engine.precision = precision;
-  }
+/// Returns the option that a switch sets. Commands that run several modes have --modes instead of --mode.
+const Option& meant_option(const Command& command, const Arguments& arguments, const Option& meaning) {
+  const Option* several = find_option(std::string(meaning.means.option) + "s", *arguments.task);
+  if (several != nullptr && has_option(command, *several)) return *several;
+  return *find_option(meaning.means.option, *arguments.task);
 }
 
-/// Resolves another name for one of the choices of --mode, or of --modes in commands that run several.
-void resolve_no_fsdp(const Command& command, Arguments& arguments) {
-  if (!arguments.no_fsdp) return;
-  const bool runs_several = (command.bit & (compare_command | bench_command)) != 0;
-  const char* const other = runs_several ? "modes" : "mode";
-  exclude(arguments, "no-fsdp", other);
-  if (is_overridden(arguments, "no-fsdp", other)) return;
-  if (runs_several) {
-    arguments.modes = {"replicated"};
-    return;
+/// Returns whether a switch on the command line replaces `meaning`, a switch of the configuration for another value of
+/// the same option. Errors: UsageError if both are on the command line, or both in the configuration.
+bool is_replaced(const Arguments& arguments, const Option& meaning) {
+  const OptionSources& sources = arguments.sources;
+  return std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
+    if (!sources.switched_on.contains(other.name) || other.means.option != meaning.means.option) return false;
+    if (other.means.value == meaning.means.value) return false;
+    sources.exclude(meaning.name, other.name);
+    return sources.is_overridden(meaning.name, other.name);
+  });
+}
+
+/// Sets the options that switches are other names for, such as --precision for --bf16.
+void resolve_meanings(const Command& command, Arguments& arguments) {
+  OptionSources sources = arguments.sources;
+  for (const Option& option : option_table(*arguments.task)) {
+    if (!sources.switched_on.contains(option.name)) continue;
+    const Option& meant = meant_option(command, arguments, option);
+    if (is_replaced(arguments, option)) continue;
+    arguments.sources.exclude(option.name, meant.name);
+    if (arguments.sources.is_overridden(option.name, meant.name)) continue;
+    set_option(arguments, meant, option.means.value, "--" + option.name);
+    (sources.was_given(option.name) ? sources.given : sources.configured).insert(meant.name);
   }
-  arguments.run.engine.parallel.mode = parallel::ModeKind::replicated;
-  arguments.plan.every_mode = false;
+  arguments.sources = std::move(sources);
 }
 
 /// Resolves Trainer's checkpoint strategy. As in Trainer, save_steps only counts with "steps".
@@ -353,15 +324,13 @@ void check_extend(const Arguments& arguments) {
 
 void resolve_train(const Command& command, Arguments& arguments) {
   check_evaluated(arguments);
-  need(!arguments.model.empty(), command, "model");
-  need(!arguments.run.task.train.empty(), command, "train");
-  need(!arguments.run.engine.output.empty(), command, "output");
+  check_required(command, arguments);
   drop_what_was_overridden(arguments);
   check_optimizer(command, arguments);
   resolve_batches(arguments);
   check_deterministic(arguments);
   check_communicator(arguments);
-  check_evaluation(arguments);
+  check_settings_of_options(command, arguments);
   check_extend(arguments);
   resolve_save_strategy(arguments);
   check_checkpoints(arguments);
@@ -403,7 +372,7 @@ void check_tf32(const Arguments& arguments) {
 /// offsets.
 void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (arguments.model.empty()) {
-    if (arguments.tokenize.decode) need(false, command, "model");
+    if (arguments.tokenize.decode) fail_without(command, "model");
     if (arguments.tokenize.vocabulary.empty())
       throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
     return;
@@ -417,7 +386,7 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
 
 /// Returns whether the command only predicts, so that this build need not be able to compute the run.
 bool only_plans(const Command& command, const Arguments& arguments) {
-  return command.bit == plan_command || (command.bit == bench_command && arguments.bench.predicts);
+  return command.name == "plan" || (command.name == "bench" && arguments.bench.predicts);
 }
 
 /// A plan is checked for the planned GPU (tasks::planned_attention).
@@ -439,36 +408,18 @@ void check_attention(const Command& command, const Arguments& arguments) {
 }  // namespace
 
 void resolve(const Command& command, Arguments& arguments) {
-  const bool has_output = !arguments.run.engine.output.empty();
-  resolve_precision(arguments);
-  resolve_no_fsdp(command, arguments);
-  const bool asks = command.bit == ask_command || command.bit == eval_command || command.bit == generate_command ||
-                    command.bit == classify_command;
-  if (!asks) arguments.task->check(arguments.run);  // the others may take missing values from a run
+  resolve_meanings(command, arguments);
+  if (!command.takes_settings_of_run) arguments.task->check(arguments.run);
   check_loss_scale(arguments);
   check_tf32(arguments);
   check_attention(command, arguments);
-  const bool trains = (command.bit & train_command) != 0;
-  if (trains) check_doings(arguments);
-  arguments.task->resolve(arguments.run, arguments.sources, command.bit);
-  if (trains) resolve_train(command, arguments);
-  if ((command.bit & compare_command) != 0) resolve_compare(arguments);
-  if (command.bit == plan_command) resolve_batches(arguments);
-  if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
-  if (command.bit == eval_command || command.bit == prepare_command) {
-    const bool needs_model = command.bit == eval_command || arguments.task->prepares_for_model();
-    need(!needs_model || !arguments.model.empty(), command, "model");
-    need(!arguments.data.empty(), command, "data");
-    need(has_output, command, "output");
-  }
-  if (command.bit == ask_command) {
-    need(!arguments.model.empty(), command, "model");
-    need(!arguments.ask.context.empty(), command, "context");
-  }
-  if (command.bit == generate_command || command.bit == classify_command) {
-    need(!arguments.model.empty(), command, "model");
-  }
-  if (command.bit == tokenize_command) check_tokenizer(command, arguments);
+  if (command.trains()) check_doings(arguments);
+  arguments.task->resolve(arguments.run, arguments.sources, command.trains() ? "train" : command.name);
+  command.trains() ? resolve_train(command, arguments) : check_required(command, arguments);
+  if (command.name == "compare") resolve_compare(arguments);
+  if (command.name == "plan") resolve_batches(arguments);
+  if (command.name == "bench") exclude(arguments, "micro-tokens", "micro-batch");
+  if (command.name == "tokenize") check_tokenizer(command, arguments);
 }
 
 void resolve_ranks(Arguments& arguments, std::size_t ranks) {

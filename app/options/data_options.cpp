@@ -14,10 +14,11 @@ constexpr std::string_view files = "Model and data";
 Option model_option() {
   Option option =
       named("model", {"model-name-or-path"}, "M", files,
-            train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command |
-                plan_command | doctor_command | generate_command | tokenize_command | classify_command,
+            "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint plan doctor generate "
+            "tokenize classify",
             "Hugging Face model directory, output directory of a run (its best/ is used), or name of a model from "
-            "`mylos fetch`");
+            "`mylos fetch`",
+            {.lays_out = true});
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -47,9 +48,8 @@ Option path_or_drawn_option(Option option, Field field) {
 Option task_option() {
   std::vector<Choice> choices;
   for (const tasks::TaskKind* kind : tasks::task_kinds()) choices.push_back({std::string(kind->name()), {}});
-  Option option =
-      named("task", {}, "NAME", files, train_command | eval_command | prepare_command | bench_command | plan_command,
-            describe(choices) + "; default: derived from model_type in the model's config.json");
+  Option option = named("task", {}, "NAME", files, "train eval prepare bench plan",
+                        describe(choices) + "; default: derived from model_type in the model's config.json");
   option.expects = describe(choices);
   option.choices = names_of(choices);
   option.is_derived = true;
@@ -63,47 +63,46 @@ Option task_option() {
 std::vector<Option> data_options(const tasks::TaskKind& task) {
   const tasks::DataTexts texts = task.data_texts();
   const std::string trained(texts.trained), entries(texts.entries);
-  constexpr unsigned data_commands = eval_command | prepare_command | bench_command | plan_command;
+  constexpr std::string_view data_commands = "eval prepare bench/step bench/batch bench/tokenize plan";
   return {
       model_option(),
       task_option(),
       path_or_drawn_option(
-          named("train", {"train-file"}, "FILE", files, train_command, trained + " to train on"),
+          named("train", {"train-file"}, "FILE", files, "train", trained + " to train on", {.lays_out = true}),
           [](auto& a) -> auto& { return a.run.task.train; }),
       path_or_drawn_option(
-          named("dev", {"validation-file"}, "FILE", files, train_command,
+          named("dev", {"validation-file"}, "FILE", files, "train",
                 trained + " to evaluate on; default: no evaluation"),
           [](auto& a) -> auto& { return a.run.task.dev; }),
       path_or_drawn_option(
           named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
           [](auto& a) -> auto& { return a.data; }),
       path_option(
-          named("context", {}, "FILE", files, ask_command, "text that contains the answers; - reads standard input"),
+          named("context", {}, "FILE", files, "ask", "text that contains the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.ask.context; }),
       path_option(
-          with_help(named("output", {"output-dir"}, "PATH", files,
-                          train_command | eval_command | prepare_command | checkpoint_command | doctor_command |
-                              report_command,
+          with_help(named("output", {"output-dir"}, "PATH", files, "train eval prepare checkpoint doctor report",
                           "directory for the results"),
-                    {{prepare_command, "output file (.h5 or .jsonl)"},
-                     {checkpoint_command, "directory for the exported model"},
-                     {doctor_command, "directory to test; default: the current one"},
-                     {report_command, "output file; default: report.html"}}),
+                    {{"prepare", "output file (.h5 or .jsonl)"},
+                     {"checkpoint", "directory for the exported model"},
+                     {"doctor", "directory to test; default: the current one"},
+                     {"report", "output file; default: report.html"}}),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       count_option(
-          named("train-limit", {"max-train-samples"}, "N", files, train_command | prepare_command,
+          named("train-limit", {"max-train-samples"}, "N", files, "train prepare",
                 "use only the first N " + entries + " of the training file"),
           {}, [](auto& a) -> auto& { return a.run.task.train_limit; }),
       count_option(
-          named("dev-limit", {"max-eval-samples"}, "N", files, train_command | eval_command,
-                "use only the first N " + entries + " of the evaluation file"),
+          named("dev-limit", {"max-eval-samples"}, "N", files, "train eval",
+                "use only the first N " + entries + " of the evaluation file",
+                {.needs = {"dev", "", "without it nothing is evaluated"}}),
           {}, [](auto& a) -> auto& { return a.run.task.dev_limit; }),
       unrecorded(switch_option(
-          named("do-train", {}, "", files, train_command,
+          named("do-train", {}, "", files, "train",
                 "accepted for compatibility with scripts of transformers; mylos train always trains"),
           [](auto& a) -> auto& { return a.run.task.do_train; })),
       unrecorded(switch_option(
-          named("do-eval", {}, "", files, train_command,
+          named("do-eval", {}, "", files, "train",
                 "evaluate during training; needs --dev, or a --dataset with evaluation data"),
           [](auto& a) -> auto& { return a.run.task.do_eval; })),
   };

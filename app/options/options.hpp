@@ -16,9 +16,9 @@ using Option = mylos::Option<Arguments>;
 
 /// Returns an option with the common columns of the table; helpers for each kind of option add the rest.
 inline Option named(std::string name, std::vector<std::string> aliases, std::string placeholder,
-                    std::string_view section, unsigned commands, std::string help) {
+                    std::string_view section, std::string_view commands, std::string help, OptionTraits traits = {}) {
   return named_option<Arguments>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                 std::move(help));
+                                 std::move(help), traits);
 }
 
 /// Returns the values of --mode and --modes.

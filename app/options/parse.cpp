@@ -25,7 +25,7 @@ namespace {
 std::string commands_with(const Option& option) {
   std::string names;
   for (const Command& command : commands()) {
-    if (option.belongs_to(command.bit)) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
+    if (has_option(command, option)) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
   }
   return names;
 }
@@ -33,14 +33,12 @@ std::string commands_with(const Option& option) {
 std::vector<std::string> option_names(const Command& command, const tasks::TaskKind& task) {
   std::vector<std::string> names{"help"};
   for (const Option& option : option_table(task)) {
-    if (!option.belongs_to(command.bit)) continue;
+    if (!has_option(command, option)) continue;
     names.push_back(option.name);
     names.insert(names.end(), option.aliases.begin(), option.aliases.end());
   }
   return names;
 }
-
-bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
 /// Returns what `mylos bench batch` takes in place of an option of other commands, with "; " before it; else nothing.
 std::string_view instead_in_bench(std::string_view option) {
@@ -56,7 +54,7 @@ std::string_view instead_in_bench(std::string_view option) {
   if (const Option* option = find_option(name, task)) {
     throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}", command.name, name,
                                  commands_with(*option),
-                                 command.bit == bench_command ? instead_in_bench(option->name) : ""));
+                                 command.name == "bench" ? instead_in_bench(option->name) : ""));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
     check_named_model(words);
@@ -66,7 +64,7 @@ std::string_view instead_in_bench(std::string_view option) {
   const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
-      takes_peer_options(command) ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
+      command.trains() ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
@@ -91,7 +89,7 @@ std::map<std::string, Meaning> meanings_of(const Command& command, const tasks::
   for (const std::string& name : option_names(command, task)) {
     if (name != "help") add(name, {find_option(name, task)});
   }
-  if (!takes_peer_options(command)) return meanings;
+  if (!command.trains()) return meanings;
   for (const tasks::PeerOption& peer : peer_options(task)) {
     add(std::string(peer.name), {nullptr, find_peer_option(peer.name, task)});
   }
@@ -142,8 +140,7 @@ void check_positional(const Command& command, const std::vector<std::string>& po
 
 /// Refuses invalid UTF-8 for commands whose options are recorded as JSON in run.json.
 void check_recordable(const Command& command, const Occurrence& occurrence) {
-  const bool is_recorded = command.bit == train_command || command.bit == compare_command;
-  const std::optional<std::size_t> wrong = is_recorded ? first_invalid_utf8(occurrence.value) : std::nullopt;
+  const std::optional<std::size_t> wrong = command.trains() ? first_invalid_utf8(occurrence.value) : std::nullopt;
   if (!wrong) return;
   throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
                                occurrence.read.typed, *wrong));
@@ -154,10 +151,10 @@ void check_recordable(const Command& command, const Occurrence& occurrence) {
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task) {
   Arguments arguments;
   arguments.task = &task;
-  arguments.run = tasks::default_run(task, command.bit);
+  arguments.run = tasks::default_run(task, command.name);
   arguments.run.engine.gemm.cache = data::cache_folder("gemm");
   arguments.run.task.attention_cache = data::cache_folder("attention");
-  if (command.bit == doctor_command) arguments.collective_timeout = 60.0;
+  if (command.name == "doctor") arguments.collective_timeout = 60.0;
   return arguments;
 }
 
@@ -167,8 +164,12 @@ std::string suggestion(std::string_view text, std::span<const std::string> names
 }
 
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name) {
-  if (option.parse(arguments, text)) return;
-  throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), option.expects));
+  if (!option.parse(arguments, text)) {
+    throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), option.expects));
+  }
+  if (option.means.option.empty()) return;
+  arguments.sources.switched_on.erase(option.name);
+  if (*parse_truth(text)) arguments.sources.switched_on.insert(option.name);
 }
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {

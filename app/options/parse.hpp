@@ -2,6 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
+#include "app/options/options.hpp"
 
 #include <span>
 #include <string>

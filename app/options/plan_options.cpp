@@ -7,15 +7,15 @@ namespace mylos::app {
 namespace {
 
 constexpr std::string_view machine = "Machine";
-constexpr unsigned planning = plan_command | bench_command;  // bench batch --plan
+constexpr std::string_view planning = "plan bench/batch";  // bench batch --plan
 
 Option gpu_option() {
   std::vector<Choice> kinds = {{"cpu", {}}};
   for (const train::Machine& kind : train::gpu_kinds()) kinds.push_back({kind.name, kind.aliases});
   const std::string text = "device to plan for: " + describe(kinds) + "; cpu: CPUs like those of this machine";
   return choice_option(
-      with_help(named("gpu", {}, "KIND", machine, planning, text), {{bench_command, "with batch --plan: " + text}}),
-      kinds, [](auto& a) -> auto& { return a.plan.gpu; });
+      with_help(named("gpu", {}, "KIND", machine, planning, text), {{"bench", "with batch --plan: " + text}}), kinds,
+      [](auto& a) -> auto& { return a.plan.gpu; });
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::vector<Option> plan_options() {
           {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
       real_option(
           with_help(named("memory", {}, "X", machine, planning, memory),
-                    {{bench_command, memory + "; with batch also the limit of measured micro-batches"}}),
+                    {{"bench", memory + "; with batch also the limit of measured micro-batches"}}),
           rate, [](auto& a) -> auto& { return a.plan.memory; }),
       real_option(
           named("network-bandwidth", {}, "X", machine, planning,
@@ -54,8 +54,7 @@ std::vector<Option> plan_options() {
                 "cpu 3"),
           rate, [](auto& a) -> auto& { return a.plan.link; }),
       real_option(
-          named("storage-bandwidth", {}, "X", machine, plan_command,
-                "bandwidth at which checkpoints are written, in GB/s"),
+          named("storage-bandwidth", {}, "X", machine, "plan", "bandwidth at which checkpoints are written, in GB/s"),
           rate, [](auto& a) -> auto& { return a.plan.storage; }),
       unrecorded(path_option(
           named("bench", {}, "FILE", machine, planning,
@@ -63,7 +62,7 @@ std::vector<Option> plan_options() {
                 "the cache"),
           [](auto& a) -> auto& { return a.plan.measured; })),
       choice_option(
-          named("job", {}, "SCHEDULER", machine, plan_command,
+          named("job", {}, "SCHEDULER", machine, "plan",
                 "print only a job script for the recommended run: slurm or pbs"),
           {{"slurm", {}}, {"pbs", {}}}, [](auto& a) -> auto& { return a.plan.job; }),
   };

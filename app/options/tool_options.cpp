@@ -24,7 +24,7 @@ bool parse_providers(Arguments& arguments, std::string_view text) {
 Option providers_option() {
   std::vector<Choice> choices;
   for (const std::string& name : built_gemm_providers()) choices.push_back({name, {}});
-  Option option = named("providers", {}, "A,B", general, bench_command,
+  Option option = named("providers", {}, "A,B", general, "bench/gemm bench/step",
                         "with gemm and step: providers to time, separated by commas: " + describe(choices) +
                             "; default: all that do not round float");
   option.expects = "a list, separated by commas, of " + describe(choices);
@@ -36,7 +36,7 @@ Option shapes_option(const tasks::TaskKind& task) {
   std::vector<Choice> choices;
   for (const std::string& name : task.known_models()) choices.push_back({name, {}});
   Option option = choice_option(
-      named("shapes", {}, "NAME", general, bench_command,
+      named("shapes", {}, "NAME", general, "bench/gemm",
             "with gemm: model whose products are timed if --model is not given: " + describe(choices)),
       choices, [](auto& a) -> auto& { return a.bench.shapes; });
   option.print = [choices](const Arguments& arguments) -> nlohmann::ordered_json {
@@ -48,9 +48,9 @@ Option shapes_option(const tasks::TaskKind& task) {
 
 Option modes_option() {
   Option option = with_help(
-      named("modes", {}, "A,B", general, compare_command | bench_command,
+      named("modes", {}, "A,B", general, "compare bench/batch",
             "sharding strategies to compare, separated by commas, or all; default: all but hybrid"),
-      {{bench_command,
+      {{"bench",
         "with batch: sharding strategies, separated by commas, or all; default: replicated, and sharded with several "
         "ranks"}});
   option.expects = "a list, separated by commas, of " + describe(mode_choices()) + "; or all";
@@ -72,8 +72,8 @@ Option modes_option() {
 }
 
 Option ranks_option() {
-  Option option = named("ranks", {}, "N,M", general, compare_command,
-                        "numbers of ranks to compare, separated by commas; default: 1,2,4");
+  Option option =
+      named("ranks", {}, "N,M", general, "compare", "numbers of ranks to compare, separated by commas; default: 1,2,4");
   option.expects = "a list, separated by commas, of whole numbers";
   option.parse = [](Arguments& arguments, std::string_view text) {
     std::vector<std::size_t> ranks;
@@ -89,7 +89,7 @@ Option ranks_option() {
 }
 
 Option launcher_option() {
-  Option option = named("launcher", {}, "COMMAND", general, compare_command,
+  Option option = named("launcher", {}, "COMMAND", general, "compare",
                         "command that starts a program on {n} ranks, such as \"srun -n {n}\"; default: mpirun -n {n}");
   option.expects = "a command with {n} in it";
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -102,7 +102,7 @@ Option launcher_option() {
 
 Option between_option() {
   Option option = named(
-      "between", {}, "A,B", general, report_command,
+      "between", {}, "A,B", general, "report",
       "with one run: compare the answers of its evaluations after steps A and B; default: the first and the last");
   option.expects = "two different steps, separated by a comma";
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -122,59 +122,56 @@ Option between_option() {
 std::vector<Option> tool_options(const tasks::TaskKind& task) {
   std::vector<Option> options = {
       path_option(
-          named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token per line"),
+          named("vocab", {}, "FILE", general, "tokenize bench/tokenize", "vocab.txt: one token per line"),
           [](auto& a) -> auto& { return a.tokenize.vocabulary; }),
       switch_option(
-          named("offsets", {}, "", general, tokenize_command,
+          named("offsets", {}, "", general, "tokenize",
                 "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
           [](auto& a) -> auto& { return a.tokenize.offsets; }),
       switch_option(
-          named("decode", {}, "", general, tokenize_command,
+          named("decode", {}, "", general, "tokenize",
                 "convert ids to text: lines of JSON lists, or of ids separated by white space; needs --model"),
           [](auto& a) -> auto& { return a.tokenize.decode; }),
       switch_option(
-          named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
+          named("cased", {}, "", general, "tokenize bench/tokenize", "keep case and accents"),
           [](auto& a) -> auto& { return a.tokenize.cased; }),
       count_option(
-          named("tokens", {}, "N", general, bench_command, "with gemm: number of tokens in a batch"), {1, 10'000'000},
+          named("tokens", {}, "N", general, "bench/gemm", "with gemm: number of tokens in a batch"), {1, 10'000'000},
           [](auto& a) -> auto& { return a.bench.tokens; }),
       providers_option(),
       modes_option(),
       ranks_option(),
       launcher_option(),
       count_option(
-          named("repeats", {}, "N", general, bench_command | compare_command,
-                "number of measurements, whose median is reported"),
+          named("repeats", {}, "N", general, "bench compare", "number of measurements, whose median is reported"),
           {1, 100'000}, [](auto& a) -> auto& { return a.repeats; }),
       switch_option(
-          named("breakdown", {}, "", general, bench_command,
+          named("breakdown", {}, "", general, "bench/step",
                 "with step: print time, work and share of the roofline of each kernel, and the time on the host"),
           [](auto& a) -> auto& { return a.bench.breakdown; }),
       switch_option(
-          named("plan", {}, "", general, bench_command,
+          named("plan", {}, "", general, "bench/batch",
                 "with batch: predict the table for the device of --gpu instead of measuring it"),
           [](auto& a) -> auto& { return a.bench.predicts; }),
       unrecorded(path_option(
-          named("batches", {}, "FILE", general, report_command,
+          named("batches", {}, "FILE", general, "report",
                 "output of mylos bench batch --json, shown as a table of micro-batches"),
           [](auto& a) -> auto& { return a.report.batches; })),
       between_option(),
       unrecorded(path_option(
-          named("kernels", {}, "FILE", general, report_command,
+          named("kernels", {}, "FILE", general, "report",
                 "output of mylos bench step --breakdown --json, shown as a table of kernel times"),
           [](auto& a) -> auto& { return a.report.kernels; })),
       switch_option(
-          named("once", {}, "", general, watch_command, "show the run's present state and exit"),
+          named("once", {}, "", general, "watch", "show the run's present state and exit"),
           [](auto& a) -> auto& { return a.watch.once; }),
       duration_option(
-          named("refresh", {}, "T", general, watch_command, "time between updates: seconds, or a duration"),
+          named("refresh", {}, "T", general, "watch", "time between updates: seconds, or a duration"),
           [](auto& a) -> auto& { return a.watch.refresh; }),
       switch_option(
           with_help(named("json", {}, "", general,
-                          ask_command | generate_command | info_command | bench_command | checkpoint_command |
-                              compare_command | plan_command | watch_command | doctor_command | classify_command,
-                          "print JSON"),
-                    {{watch_command, "print JSON and exit"}}),
+                          "ask generate info bench checkpoint compare plan watch doctor classify", "print JSON"),
+                    {{"watch", "print JSON and exit"}}),
           [](auto& a) -> auto& { return a.json; }),
   };
   if (!task.known_models().empty()) options.push_back(shapes_option(task));

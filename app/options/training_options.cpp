@@ -28,19 +28,20 @@ const std::vector<Choice>& precision_choices() {
 Option precision_option() {
   return enumeration_option(
       named("precision", {}, "TYPE", computing,
-            train_command | plan_command | eval_command | ask_command | bench_command | generate_command |
-                classify_command,
+            "train plan eval ask bench/gemm bench/step bench/batch generate classify",
             "type of parameters and activations: float, bfloat16 or half; sums, master weights and optimizer state "
-            "stay float"),
+            "stay float",
+            {.on_resume = OnResume::free, .lays_out = true}),
       precision_choices(), [](auto& a) -> auto& { return a.run.engine.precision; },
       [](std::string_view name) { return parse_precision(name).value(); },
       [](Precision precision) { return to_string(precision); });
 }
 
 Option export_precision_option() {
-  Option option = named("export-precision", {}, "TYPE", computing, train_command | checkpoint_command,
+  Option option = named("export-precision", {}, "TYPE", computing, "train checkpoint",
                         "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is "
-                        "float, else the type of its initial weights");
+                        "float, else the type of its initial weights",
+                        {.on_resume = OnResume::free});
   option.expects = describe(precision_choices());
   option.choices = names_of(precision_choices());
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -56,9 +57,10 @@ Option export_precision_option() {
 }
 
 Option loss_scale_option() {
-  Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, train_command | bench_command,
+  Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, "train bench",
                         "initial loss scale with --precision half, a power of two; the scale is doubled after 2000 "
-                        "steps with finite gradients and halved after a step without");
+                        "steps with finite gradients and halved after a step without",
+                        {.on_resume = OnResume::free});
   option.expects = fmt::format("a power of two from {} to {}", train::LossScale::least, train::LossScale::largest);
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto value = parse_count(text, {});
@@ -75,9 +77,10 @@ Option loss_scale_option() {
 /// Its alias, a peer's switch, is given alone or with true or false.
 Option recompute_option() {
   Option option = enumeration_option(
-      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
+      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, "train plan bench/step bench/batch",
             "activations to recompute in the backward pass instead of keeping them: none, attention or layer; layer if "
-            "given without a value"),
+            "given without a value",
+            {.on_resume = OnResume::free, .lays_out = true}),
       {{"none", {}}, {"attention", {"selective"}}, {"layer", {"full"}}},
       [](auto& a) -> auto& { return a.run.engine.recompute; },
       [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
@@ -94,19 +97,20 @@ Option gemm_option() {
   std::vector<Choice> choices{{train::GemmConfig::automatic, {}}};
   for (const std::string& name : built_exact_gemm_providers()) choices.push_back({name, {}});
   return choice_option(
-      named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
+      named("gemm", {}, "PROVIDER", computing, "train eval ask bench/step bench/batch",
             "provider of matrix products: " + describe(choices) +
-                "; auto: the fastest for each product, measured when the run starts and cached"),
+                "; auto: the fastest for each product, measured when the run starts and cached",
+            {.on_resume = OnResume::free}),
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
 Option attention_option() {
   return enumeration_option(
-      named("attention", {}, "KERNEL", computing,
-            train_command | plan_command | eval_command | ask_command | bench_command,
+      named("attention", {}, "KERNEL", computing, "train plan eval ask bench/step bench/batch",
             "attention kernel: portable; tensor-cores (bfloat16 or half on GPUs of compute capability 8.0 and later, "
             "half on 7.0); cudnn (bfloat16 or half from 8.0 on, without dropout); auto: the fastest of those that "
-            "agree with portable on this device when the run starts, by times that are cached if there are several"),
+            "agree with portable on this device when the run starts, by times that are cached if there are several",
+            {.on_resume = OnResume::free}),
       {{"auto", {}}, {"portable", {}}, {"tensor-cores", {}}, {"cudnn", {}}},
       [](auto& a) -> auto& { return a.run.task.attention; }, find_attention_kernel,
       [](const std::optional<AttentionKernel>& kernel) { return kernel ? to_string(*kernel) : "auto"; });
@@ -114,13 +118,14 @@ Option attention_option() {
 
 Option tf32_option() {
   return switch_option(
-      named("tf32", {}, "", computing, train_command | eval_command | ask_command | bench_command,
-            "faster, less precise matrix products (TF32); needs --precision float and an Ampere or newer GPU"),
+      named("tf32", {}, "", computing, "train eval ask bench/gemm bench/step bench/batch",
+            "faster, less precise matrix products (TF32); needs --precision float and an Ampere or newer GPU",
+            {.on_resume = OnResume::free}),
       [](auto& a) -> auto& { return a.run.engine.gemm.tf32; });
 }
 
 Option resume_option() {
-  Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
+  Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, "train",
                         "auto: continue an unfinished run in the output directory from its latest checkpoint; PATH: "
                         "start from that checkpoint, or from the latest one in that run's directory; never: start at "
                         "step 1; true and false mean auto and never [auto]");
@@ -140,9 +145,10 @@ Option resume_option() {
 
 /// A plain number counts steps; with a unit it is a duration.
 Option checkpoint_every_option() {
-  Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, train_command | plan_command,
+  Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, "train plan",
                         "interval between checkpoints: a number of steps, a time with its unit, or epoch; never: write "
-                        "one only if a signal or the time limit ends the run");
+                        "one only if a signal or the time limit ends the run",
+                        {.on_resume = OnResume::free});
   option.expects = fmt::format("a number of steps, epoch, never, or {}", duration_expected);
   option.choices = {"epoch", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -171,20 +177,23 @@ std::vector<Option> checkpoint_options() {
   return {
       checkpoint_every_option(),
       unrecorded(choice_option(
-          named("save-strategy", {}, "NAME", run, train_command,
+          named("save-strategy", {}, "NAME", run, "train",
                 "Trainer's name for --checkpoint-every: steps (as many as that option says, else 500), epoch, or no "
                 "(never)"),
           {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.train.save_strategy; })),
       count_option(
-          named("keep", {"save-total-limit"}, "K", run, train_command, "number of latest checkpoints to keep"),
+          named("keep", {"save-total-limit"}, "K", run, "train", "number of latest checkpoints to keep",
+                {.on_resume = OnResume::free}),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
       count_or_unset_option(
-          named("writers", {}, "N", run, train_command,
-                "number of ranks that write a checkpoint or a large export; default: 4 per node, at most 64"),
+          named("writers", {}, "N", run, "train",
+                "number of ranks that write a checkpoint or a large export; default: 4 per node, at most 64",
+                {.on_resume = OnResume::free}),
           {}, [](auto& a) -> auto& { return a.run.engine.checkpoints.writers; }),
       enumeration_option(
-          named("on-save-error", {}, "WHAT", run, train_command,
-                "action if a checkpoint cannot be written: stop or continue; earlier checkpoints are kept"),
+          named("on-save-error", {}, "WHAT", run, "train",
+                "action if a checkpoint cannot be written: stop or continue; earlier checkpoints are kept",
+                {.on_resume = OnResume::free}),
           {{"stop", {}}, {"continue", {}}}, [](auto& a) -> auto& { return a.run.engine.checkpoints.stop_on_error; },
           [](std::string_view name) { return name == "stop"; }, [](bool stop) { return stop ? "stop" : "continue"; }),
       resume_option(),
@@ -194,8 +203,8 @@ std::vector<Option> checkpoint_options() {
 /// Accepts -1, Trainer's default, as unset.
 Option steps_option() {
   Option option = count_or_unset_option(
-      named("steps", {"max-steps", "max-training-steps"}, "N", length, train_command | plan_command,
-            "number of training steps; overrides --epochs"),
+      named("steps", {"max-steps", "max-training-steps"}, "N", length, "train plan",
+            "number of training steps; overrides --epochs", {.on_resume = OnResume::longer}),
       {}, [](auto& a) -> auto& { return a.run.engine.steps; });
   option.parse = [parse_number = option.parse](Arguments& arguments, std::string_view text) {
     if (text == "-1") arguments.run.engine.steps = 0;
@@ -207,44 +216,51 @@ Option steps_option() {
 std::vector<Option> length_options() {
   return {
       real_option(
-          named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
-                "number of passes over the training data"),
+          named("epochs", {"num-train-epochs"}, "N", length, "train plan", "number of passes over the training data",
+                {.on_resume = OnResume::longer}),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       steps_option(),
       count_option(
-          with_help(named("batch", {}, "N", batches, train_command | plan_command | bench_command | generate_command,
-                          "batch size: sequences or images per step on all ranks together"),
-                    {{generate_command, "number of prompts that are continued together"}}),
+          with_help(named("batch", {}, "N", batches, "train plan bench/step bench/batch generate",
+                          "batch size: sequences or images per step on all ranks together", {.lays_out = true}),
+                    {{"generate", "number of prompts that are continued together"}}),
           sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
-          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
-                "batch size per rank; excludes --batch"),
+          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, "train plan",
+                "batch size per rank; excludes --batch", {.lays_out = true}),
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
       unrecorded(count_option(
-          named("batch-size-per-device", {}, "N", batches, train_command | plan_command,
-                "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks"),
+          named("batch-size-per-device", {}, "N", batches, "train plan",
+                "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks", {.lays_out = true}),
           sequences, [](auto& a) -> auto& { return a.batch_size_per_device; })),
       count_or_unset_option(
-          named("micro-batch", {}, "N", batches, train_command | plan_command | bench_command,
+          named("micro-batch", {}, "N", batches, "train plan bench/step",
                 "micro-batch size: sequences per forward and backward pass; gradients accumulate; default: the most "
-                "that fit in memory"),
+                "that fit in memory",
+                {.on_resume = OnResume::free, .lays_out = true}),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_or_unset_option(
-          named("micro-tokens", {}, "N", batches, train_command | plan_command | bench_command,
-                "largest micro-batch in tokens; it holds whole sequences; excludes --micro-batch"),
+          named("micro-tokens", {}, "N", batches, "train plan bench/step",
+                "largest micro-batch in tokens; it holds whole sequences; excludes --micro-batch",
+                {.on_resume = OnResume::free, .lays_out = true}),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_or_unset_option(
-          named("gradient-accumulation-steps", {}, "N", batches, train_command | plan_command,
-                "number of micro-batches per step and rank; excludes --micro-batch"),
+          named("gradient-accumulation-steps", {}, "N", batches, "train plan",
+                "number of micro-batches per step and rank; excludes --micro-batch",
+                {.on_resume = OnResume::free, .lays_out = true}),
           sequences, [](auto& a) -> auto& { return a.run.engine.accumulation; }),
   };
 }
 
 /// Ascending steps. run.json stores them as typed, because a key of --config cannot be a list.
 Option decay_steps_option() {
-  Option option = named("decay-steps", {}, "N,N,...", optimizer, train_command,
-                        "steps at which the learning rate is multiplied by --decay-factor; needs --schedule step");
+  Option option = named("decay-steps", {}, "N,N,...", optimizer, "train",
+                        "steps at which the learning rate is multiplied by --decay-factor; needs --schedule step",
+                        {.needs = {"schedule", "step"}});
   option.expects = "whole numbers from 1 on, ascending and separated by commas";
+  option.copy = [](Arguments& target, const Arguments& source) {
+    target.run.engine.decay_steps = source.run.engine.decay_steps;
+  };
   option.parse = [](Arguments& arguments, std::string_view text) {
     std::vector<std::size_t> steps;
     for (const std::string& word : split(text, ',')) {
@@ -266,30 +282,29 @@ Option decay_steps_option() {
 std::vector<Option> schedule_options() {
   return {
       real_option(
-          named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, unbounded},
+          named("learning-rate", {"lr"}, "X", optimizer, "train", "peak learning rate"), {0, unbounded},
           [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
       real_option(
-          named("learning-rate-min", {}, "X", optimizer, train_command,
+          named("learning-rate-min", {}, "X", optimizer, "train",
                 "lower bound of the learning rate after warm-up; linear and cosine end there"),
           {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.learning_rate_min; }),
       enumeration_option(
-          named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
+          named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, "train",
                 "learning rate schedule after warm-up: linear, constant, cosine or step"),
           {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}, {"step", {}}},
           [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
           [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
       decay_steps_option(),
       real_option(
-          named("decay-factor", {}, "X", optimizer, train_command,
-                "factor applied to the learning rate at each of --decay-steps"),
+          named("decay-factor", {}, "X", optimizer, "train",
+                "factor applied to the learning rate at each of --decay-steps", {.needs = {"schedule", "step"}}),
           {0, unbounded, true}, [](auto& a) -> auto& { return a.run.engine.decay_factor; }),
       real_option(
-          named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
+          named("warmup", {"warmup-ratio"}, "R", optimizer, "train",
                 "fraction of the steps in which the learning rate rises from 0"),
           {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
       count_option(
-          named("warmup-steps", {}, "N", optimizer, train_command,
-                "warm-up in steps; overrides --warmup unless it is 0"),
+          named("warmup-steps", {}, "N", optimizer, "train", "warm-up in steps; overrides --warmup unless it is 0"),
           {0}, [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
   };
 }
@@ -309,57 +324,62 @@ Option of_both_optimizers(Option option) {
 std::vector<Option> optimizer_options() {
   return {
       enumeration_option(
-          named("optimizer", {"optim"}, "NAME", optimizer, train_command, "adamw, or sgd with --momentum"),
+          named("optimizer", {"optim"}, "NAME", optimizer, "train", "adamw, or sgd with --momentum"),
           {{"adamw", {"adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused"}}, {"sgd", {}}},
           [](auto& a) -> auto& { return a.run.engine.optimizer.kind; },
           [](std::string_view name) { return name == "sgd" ? train::OptimizerKind::sgd : train::OptimizerKind::adamw; },
           [](train::OptimizerKind kind) { return train::to_string(kind); }),
       of_both_optimizers(real_option(
           named(
-              "weight-decay", {}, "X", optimizer, train_command,
+              "weight-decay", {}, "X", optimizer, "train",
               "weight decay: decoupled with AdamW, added to the gradient with SGD; not applied to biases and LayerNorm "
               "without --decay-all"),
           {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
       of_both_optimizers(switch_option(
-          named("decay-all", {}, "", optimizer, train_command,
+          named("decay-all", {}, "", optimizer, "train",
                 "apply weight decay to biases and one-dimensional tensors too"),
           [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.decay_all; })),
       real_option(
-          named("momentum", {}, "X", optimizer, train_command, "momentum of SGD; needs --optimizer sgd"),
+          named("momentum", {}, "X", optimizer, "train", "momentum of SGD; needs --optimizer sgd",
+                {.needs = {"optimizer", "sgd"}}),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.sgd.momentum; }),
       switch_option(
-          named("nesterov", {}, "", optimizer, train_command, "SGD with Nesterov momentum; needs --optimizer sgd"),
+          named("nesterov", {}, "", optimizer, "train", "SGD with Nesterov momentum; needs --optimizer sgd",
+                {.needs = {"optimizer", "sgd"}}),
           [](auto& a) -> auto& { return a.run.engine.optimizer.sgd.nesterov; }),
       real_option(
-          named("adam-beta1", {}, "X", optimizer, train_command, "decay rate of the mean of gradients"),
+          named("adam-beta1", {}, "X", optimizer, "train", "decay rate of the mean of gradients",
+                {.needs = {"optimizer", "adamw"}}),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
       real_option(
-          named("adam-beta2", {}, "X", optimizer, train_command, "decay rate of the mean of squared gradients"),
+          named("adam-beta2", {}, "X", optimizer, "train", "decay rate of the mean of squared gradients",
+                {.needs = {"optimizer", "adamw"}}),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
       real_option(
-          named("adam-epsilon", {}, "X", optimizer, train_command,
-                "term added to the denominator of the update, for numerical stability"),
+          named("adam-epsilon", {}, "X", optimizer, "train",
+                "term added to the denominator of the update, for numerical stability",
+                {.needs = {"optimizer", "adamw"}}),
           {0, unbounded, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
       real_option(
-          named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
+          named("clip", {"max-grad-norm"}, "X", optimizer, "train",
                 "largest global norm of gradients; 0 disables clipping"),
           {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
-          named("dropout", {}, "P", optimizer, train_command | plan_command,
-                "dropout probability; default: the model's"),
+          named("dropout", {}, "P", optimizer, "train plan", "dropout probability; default: the model's"),
           {0, 1, false, true}, [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
-          with_help(named("seed", {}, "N", optimizer, train_command | generate_command,
-                          "random seed for shuffling, dropout and a new head"),
-                    {{generate_command, "random seed for sampling"}}),
+          with_help(
+              named("seed", {}, "N", optimizer, "train generate", "random seed for shuffling, dropout and a new head"),
+              {{"generate", "random seed for sampling"}}),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
 
 /// A plain number counts steps; with its unit, epochs.
 Option eval_every_option() {
-  Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, train_command,
-                        "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch");
+  Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, "train",
+                        "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch",
+                        {.needs = {"dev", "", "without it nothing is evaluated"}});
   option.expects = "a number of steps, or of epochs: 10epochs";
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto unit = text.find_first_not_of("0123456789");
@@ -382,46 +402,45 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
   return {
       eval_every_option(),
       switch_option(
-          named("eval-on-start", {}, "", evaluation, train_command, "also evaluate before the first step"),
+          named("eval-on-start", {}, "", evaluation, "train", "also evaluate before the first step",
+                {.on_resume = OnResume::free, .needs = {"dev", "", "without it nothing is evaluated"}}),
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
-          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
-                "metric that selects the model in best/: " + describe(task.metrics())),
+          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, "train",
+                "metric that selects the model in best/: " + describe(task.metrics()),
+                {.needs = {"dev", "", "without it nothing is evaluated"}}),
           task.metrics(), [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
-          named("patience", {}, "N", evaluation, train_command,
-                "number of evaluations without an improvement after which training stops; default: no early stopping"),
+          named("patience", {}, "N", evaluation, "train",
+                "number of evaluations without an improvement after which training stops; default: no early stopping",
+                {.needs = {"dev", "", "without it nothing is evaluated"}}),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       export_precision_option(),
-      unrecorded(switch_option(
-          named("bf16", {}, "", computing, train_command, "the same as --precision bfloat16"),
-          [](auto& a) -> auto& { return a.train.bf16; })),
-      unrecorded(switch_option(
-          named("fp16", {}, "", computing, train_command, "the same as --precision half"),
-          [](auto& a) -> auto& { return a.train.fp16; })),
+      meaning_option(named("bf16", {}, "", computing, "train", "the same as --precision bfloat16", {.lays_out = true}),
+                     "precision", "bfloat16"),
+      meaning_option(named("fp16", {}, "", computing, "train", "the same as --precision half", {.lays_out = true}),
+                     "precision", "half"),
       loss_scale_option(),
       gemm_option(),
       attention_option(),
       tf32_option(),
       recompute_option(),
       unrecorded(path_option(
-          named("config", {}, "FILE", run, train_command,
+          named("config", {}, "FILE", run, "train",
                 "run.json to take settings from; options on the command line override it"),
           [](auto& a) -> auto& { return a.train.config; })),
       unrecorded(switch_option(
-          with_help(named("overwrite", {"overwrite-output-dir"}, "", run,
-                          train_command | eval_command | prepare_command | report_command,
+          with_help(named("overwrite", {"overwrite-output-dir"}, "", run, "train eval prepare report",
                           "start over in an output directory that contains a run"),
-                    {{eval_command | prepare_command | report_command, "replace files that mylos did not write"}}),
+                    {{"eval prepare report", "replace files that mylos did not write"}}),
           [](auto& a) -> auto& { return a.overwrite; })),
       unrecorded(switch_option(
-          named("extend", {}, "", run, train_command,
+          named("extend", {}, "", run, "train",
                 "continue a finished run from its last checkpoint, with larger --steps or --epochs"),
           [](auto& a) -> auto& { return a.train.extend; })),
       unrecorded(switch_option(
-          named("dry-run", {}, "", run, train_command,
-                "print the settings of the run and the memory it needs, and exit"),
+          named("dry-run", {}, "", run, "train", "print the settings of the run and the memory it needs, and exit"),
           [](auto& a) -> auto& { return a.train.dry_run; })),
   };
 }

@@ -26,7 +26,7 @@ std::optional<std::string> value_as_typed(const nlohmann::ordered_json& value) {
 std::vector<TrainOption> train_options(const Arguments& arguments, const std::set<std::string, std::less<>>& names) {
   std::vector<TrainOption> options;
   for (const Option& option : option_table(*arguments.task)) {
-    if (!option.belongs_to(train_command) || !option.print || !names.contains(option.name)) continue;
+    if (!option.belongs_to("train") || !option.print || !names.contains(option.name)) continue;
     if (const auto value = value_as_typed(option.print(arguments))) options.emplace_back(option.name, *value);
   }
   return options;

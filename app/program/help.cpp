@@ -58,13 +58,13 @@ std::vector<std::string_view> option_sections(const Command& command, const task
   std::vector<std::string_view> sections;
   for (const Option& option : option_table(task)) {
     const bool is_new = std::ranges::find(sections, option.section) == sections.end();
-    if (option.belongs_to(command.bit) && is_new) sections.push_back(option.section);
+    if (has_option(command, option) && is_new) sections.push_back(option.section);
   }
   return sections;
 }
 
 std::string option_text(const Option& option, const Command& command, const Arguments& defaults) {
-  std::string text = option.help_for(command.bit);
+  std::string text = option.help_for(command.name);
   const std::string value = option.print && !option.is_derived ? default_text(option.print(defaults)) : "";
   if (!value.empty()) text += fmt::format(" [{}]", value);
   for (std::size_t i = 0; i < option.aliases.size(); ++i) {
@@ -95,7 +95,7 @@ std::string command_help(const Command& command, const tasks::TaskKind& task) {
   for (const std::string_view section : option_sections(command, task)) {
     text += fmt::format("\n{}:\n", section);
     for (const Option& option : option_table(task)) {
-      if (!option.belongs_to(command.bit) || option.section != section) continue;
+      if (!has_option(command, option) || option.section != section) continue;
       const std::string name = option.is_switch() ? option.name : option.name + " " + option.placeholder;
       text += row("--" + name, option_text(option, command, defaults));
     }

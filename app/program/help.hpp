@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/options/commands.hpp"
+#include "app/options/options.hpp"
 
 #include <string>
 #include <string_view>

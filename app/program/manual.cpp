@@ -46,7 +46,7 @@ std::string other_task_entries(const Command& command) {
     const Arguments defaults = default_arguments(command, *task);
     std::string entries;
     for (const Option& option : own_options(*task)) {
-      if (option.belongs_to(command.bit)) entries += option_entry(option, option_text(option, command, defaults));
+      if (has_option(command, option)) entries += option_entry(option, option_text(option, command, defaults));
     }
     if (!entries.empty())
       page += fmt::format(".PP\nWith {}:\n{}", roff(fmt::format("--task {}", task->name())), entries);
@@ -61,7 +61,7 @@ std::string command_entry(const Command& command) {
   for (const std::string_view section : option_sections(command)) {
     page += fmt::format(".PP\n{}:\n", roff(section));
     for (const Option& option : option_table()) {
-      if (!option.belongs_to(command.bit) || option.section != section) continue;
+      if (!has_option(command, option) || option.section != section) continue;
       page += option_entry(option, option_text(option, command, defaults));
     }
   }
@@ -108,7 +108,7 @@ std::vector<Option> options_of_all_tasks() {
         all.push_back(std::move(option));
         continue;
       }
-      known->commands |= option.commands;
+      known->commands += " " + option.commands;
       for (std::string& choice : option.choices) {
         if (std::ranges::find(known->choices, choice) == known->choices.end()) known->choices.push_back(choice);
       }
@@ -147,7 +147,7 @@ std::string bash_completion() {
     names += fmt::format("{} ", command.name);
     std::string options;
     for (const Option& option : all) {
-      if (option.belongs_to(command.bit)) options += fmt::format("--{} ", option.name);
+      if (has_option(command, option)) options += fmt::format("--{} ", option.name);
     }
     cases += fmt::format("    {})\n      options=\"{}--help\"\n      words=\"{}\"\n      ;;\n", command.name, options,
                          fmt::join(first_words(command), " "));

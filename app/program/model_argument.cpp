@@ -76,7 +76,7 @@ void check_trainable(const Arguments& arguments) {
 void take_run_settings(const Command& command, Arguments& arguments) {
   const Json run = run_of_model(arguments.model);
   std::string taken;
-  for (const std::string_view name : arguments.task->settings_of_run(command.bit)) {
+  for (const std::string_view name : arguments.task->settings_of_run(command.name)) {
     if (run.is_null() || arguments.sources.was_given(name)) continue;
     const Json value = run_setting(run, std::string(name));
     if (value.is_null()) continue;

@@ -2,6 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
+#include "app/options/options.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -16,37 +17,6 @@
 namespace mylos::app {
 namespace {
 
-/// Options that change how a run's numbers are computed, or how results are used, but not the numbers themselves.
-constexpr std::array<std::string_view, 26> may_differ = {"mode",
-                                                         "precision",
-                                                         "export-precision",
-                                                         "initial-loss-scale",
-                                                         "micro-batch",
-                                                         "micro-tokens",
-                                                         "gradient-accumulation-steps",
-                                                         "recompute",
-                                                         "attention",
-                                                         "gemm",
-                                                         "tf32",
-                                                         "shard-size",
-                                                         "bucket-mib",
-                                                         "communicator",
-                                                         "communication-precision",
-                                                         "keep",
-                                                         "writers",
-                                                         "on-save-error",
-                                                         "stop-before",
-                                                         "walltime",
-                                                         "checkpoint-every",
-                                                         "collective-timeout",
-                                                         "loader-threads",
-                                                         "eval-on-start",
-                                                         "damaged",
-                                                         "strict"};
-
-/// The settings that --extend may change.
-constexpr std::array<std::string_view, 2> extendable_options = {"steps", "epochs"};
-
 /// Returns the checksums of the data that a run read, by the option that names the file; empty if run.json has none.
 nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   const auto resolved = saved.find(resolved_key);
@@ -55,25 +25,23 @@ nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   return checksums.is_object() ? checksums : nlohmann::ordered_json::object();
 }
 
-/// Returns the settings that may differ, including the names of data files that are compared by content.
-std::vector<std::string_view> settings_that_may_differ(const nlohmann::ordered_json& checksums,
-                                                       const nlohmann::ordered_json& settings) {
-  std::vector<std::string_view> names(may_differ.begin(), may_differ.end());
-  for (const auto& [option, checksum] : checksums.items()) {
-    const auto setting = settings.find(option);
-    if (setting != settings.end() && !setting->is_null()) names.emplace_back(setting.key());
+/// Adds the options of `task` whose rows say so about a run that continues.
+void add_options(std::vector<std::string_view>& names, OnResume on_resume, const tasks::TaskKind& task) {
+  for (const Option& option : option_table(task)) {
+    if (option.traits.on_resume == on_resume) names.push_back(option.name);
   }
-  return names;
 }
 
-/// Compares settings except `may_differ`, which holds names of options. With --extend, the length may differ, and the
-/// result says whether it does.
-train::CommandDifference difference_but_for(std::vector<std::string_view> may_differ,
+/// Compares settings. Those in `compared_otherwise` may differ, and those whose rows say so; with --extend also the
+/// length, and the result says whether it does.
+train::CommandDifference difference_but_for(std::vector<std::string_view> compared_otherwise,
                                             const nlohmann::ordered_json& saved, const Arguments& arguments) {
   const Command& command = *find_command("train");
+  std::vector<std::string_view> may_differ = std::move(compared_otherwise);
+  add_options(may_differ, OnResume::free, *arguments.task);
   std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
   if (!arguments.train.extend) return {.options = std::move(all)};
-  may_differ.insert(may_differ.end(), extendable_options.begin(), extendable_options.end());
+  add_options(may_differ, OnResume::longer, *arguments.task);
   std::vector<std::string> rest = differing_settings(saved, command, arguments, may_differ);
   const bool extends = rest.size() != all.size();
   return {.options = std::move(rest), .extends = extends};
@@ -82,7 +50,7 @@ train::CommandDifference difference_but_for(std::vector<std::string_view> may_di
 }  // namespace
 
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
-  return difference_but_for({may_differ.begin(), may_differ.end()}, saved, arguments);
+  return difference_but_for({}, saved, arguments);
 }
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
@@ -90,8 +58,13 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
   auto saved = try_parse_ordered_json(configuration);
   ensure(saved.is_object(), fmt::format("{}: /run/configuration is not a JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
-  const auto [differing, extends] =
-      difference_but_for(settings_that_may_differ(saved_checksums(saved), settings), saved, arguments);
+  const auto checksums = saved_checksums(saved);
+  std::vector<std::string_view> data;  // compared by content
+  for (const auto& [option, checksum] : checksums.items()) {
+    const auto setting = settings.find(option);
+    if (setting != settings.end() && !setting->is_null()) data.emplace_back(setting.key());
+  }
+  const auto [differing, extends] = difference_but_for(std::move(data), saved, arguments);
   ensure(differing.empty(),
          fmt::format("{} belongs to a run with other options: {}; use those of the run, {}or start over with another "
                      "--output or --overwrite --resume never",

@@ -4,7 +4,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+
 namespace mylos {
+
+bool names_command(std::string_view commands, std::string_view command) {
+  const auto is_whole_or_part = [](std::string_view whole, std::string_view part) {
+    return part == whole || (part.starts_with(whole) && part[whole.size()] == '/');
+  };
+  return std::ranges::any_of(std::views::split(commands, ' '), [&](const auto& word) {
+    const std::string_view name(word.begin(), word.end());
+    return !name.empty() && (is_whole_or_part(name, command) || is_whole_or_part(command, name));
+  });
+}
+
+const std::string& OptionRow::help_for(std::string_view command) const {
+  const auto special = std::ranges::find_if(
+      command_help, [command](const CommandHelp& each) { return names_command(each.commands, command); });
+  return special == command_help.end() ? help : special->text;
+}
+
+bool OptionRow::is_called(std::string_view text) const {
+  return name == text || std::ranges::find(aliases, text) != aliases.end();
+}
 
 void OptionSources::exclude(std::string_view one, std::string_view other) const {
   const bool one_given = was_given(one), other_given = was_given(other);

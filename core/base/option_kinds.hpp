@@ -16,8 +16,10 @@ namespace mylos {
 /// Creates an option from the columns of an option table; the functions below add the rest.
 template <class Target>
 Option<Target> named_option(std::string name, std::vector<std::string> aliases, std::string placeholder,
-                            std::string_view section, unsigned commands, std::string help) {
-  return {std::move(name), std::move(aliases), std::move(placeholder), section, commands, std::move(help)};
+                            std::string_view section, std::string_view commands, std::string help,
+                            OptionTraits traits = {}) {
+  return {{std::move(name), std::move(aliases), std::move(placeholder), section, std::string(commands), std::move(help),
+           traits}};
 }
 
 template <class T>
@@ -42,6 +44,7 @@ Option<Target> parsed_option(Option<Target> option, std::string expects, Field f
     return value.has_value();
   };
   option.print = [field](const Target& target) { return option_json(field(target)); };
+  option.copy = [field](Target& target, const Target& source) { field(target) = field(source); };
   return option;
 }
 
@@ -79,6 +82,15 @@ Option<Target> duration_option(Option<Target> option, Field field) {
 template <class Target, class Field>
 Option<Target> switch_option(Option<Target> option, Field field) {
   return parsed_option(std::move(option), "nothing, true or false", field, parse_truth);
+}
+
+/// Adds a switch that is another name for `value` of `option`, which is set instead of a field of its own.
+template <class Target>
+Option<Target> meaning_option(Option<Target> row, std::string_view option, std::string_view value) {
+  row.means = {option, value};
+  row.expects = "nothing, true or false";
+  row.parse = [](Target&, std::string_view text) { return parse_truth(text).has_value(); };
+  return row;
 }
 
 /// Adds a choice from a list of names, stored as a string; the field may be a std::optional.

@@ -58,19 +58,6 @@ void draw_images(RunConfig& run) {
   run.task.train = fmt::format("synthetic:{}x{}x{}", config.steps_syn * run.task.batch, side, side);
 }
 
-/// Resolves aliases of settings of every task.
-void resolve_switches(RunConfig& run, const OptionSources& sources) {
-  const ImageConfig& config = image_config(run);
-  if (config.use_fsdp) {
-    sources.exclude("use-fsdp", "mode");
-    if (!sources.is_overridden("use-fsdp", "mode")) run.engine.parallel.mode = parallel::ModeKind::sharded;
-  }
-  if (config.use_amp) {
-    sources.exclude("use-amp", "precision");
-    if (!sources.is_overridden("use-amp", "precision")) run.engine.precision = Precision::bfloat16;
-  }
-}
-
 class ImageClassificationKind final : public TaskKind {
  public:
   std::string_view name() const override { return "image-classification"; }
@@ -90,7 +77,7 @@ class ImageClassificationKind final : public TaskKind {
   bool knows_model(std::string_view name) const override { return data::find_resnet_sizes(name) != nullptr; }
   bool trains_by_name(std::string_view name) const override { return data::find_resnet_shape(name) != nullptr; }
 
-  void set_defaults(RunConfig& run, unsigned) const override {
+  void set_defaults(RunConfig& run, std::string_view) const override {
     run.settings = ImageConfig();
     run.task.batch = 256;
     run.engine.optimizer.kind = train::OptimizerKind::sgd;
@@ -101,9 +88,8 @@ class ImageClassificationKind final : public TaskKind {
   std::span<const OptionAlias> aliases() const override { return aliases_of_examples; }
   std::span<const PeerOption> peer_options() const override { return peers; }
   std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
-  void resolve(RunConfig& run, const OptionSources& sources, unsigned command) const override {
-    if ((command & train_command) != 0) resolve_drawn_images(run, sources);
-    resolve_switches(run, sources);
+  void resolve(RunConfig& run, const OptionSources& sources, std::string_view command) const override {
+    if (command == "train") resolve_drawn_images(run, sources);
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) != 0.0) {

@@ -29,7 +29,6 @@ struct ImageConfig {
   bool strict = false;                               ///< prepare stops at a damaged picture
   bool use_syn = false;                              ///< train on random images
   std::size_t steps_syn = 0;                         ///< with `use_syn`: batches per epoch
-  bool use_fsdp = false, use_amp = false;            ///< aliases of --mode sharded and --precision bfloat16
 };
 
 /// Returns the settings of an image classification run.

@@ -15,15 +15,16 @@ namespace mylos::tasks {
 namespace {
 
 constexpr std::string_view files = "Model and data", images = "Images";
-constexpr unsigned reads_images = train_command | eval_command | bench_command | plan_command;
-constexpr unsigned trains = train_command | bench_command | plan_command;
+constexpr std::string_view reads_images = "train eval bench plan";
+constexpr std::string_view reads_and_classifies = "train eval bench plan classify";
+constexpr std::string_view trains = "train bench plan";
 
 using OwnOption = Option<ImageConfig>;
 
 OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
-              unsigned commands, std::string help) {
+              std::string_view commands, std::string help, OptionTraits traits = {}) {
   return named_option<ImageConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                   std::move(help));
+                                   std::move(help), traits);
 }
 
 /// Parses one number per channel. run.json keeps the text, because values in --config cannot be lists.
@@ -68,7 +69,8 @@ OwnOption augment_option() {
 OwnOption stem_option() {
   OwnOption option = own("stem", {}, "NAME", files, trains,
                          "first layers: imagenet (7 x 7 convolution with stride 2, and pooling) or cifar (3 x 3 "
-                         "convolution, for small images; not in transformers); default: the model's, else imagenet");
+                         "convolution, for small images; not in transformers); default: the model's, else imagenet",
+                         {.lays_out = true});
   option.expects = "imagenet or cifar";
   option.choices = {"imagenet", "cifar"};
   option.parse = [](ImageConfig& config, std::string_view text) {
@@ -86,7 +88,7 @@ OwnOption stem_option() {
 OwnOption part_option() {
   using data::ImagePart;
   return enumeration_option(
-      own("part", {}, "NAME", files, prepare_command,
+      own("part", {}, "NAME", files, "prepare",
           "files of a directory of CIFAR or MNIST: training, as --train reads them, or test, as --dev does"),
       {{"training", {}}, {"test", {}}}, [](auto& config) -> auto& { return config.part; },
       [](std::string_view name) { return name == "test" ? ImagePart::test : ImagePart::training; },
@@ -95,9 +97,10 @@ OwnOption part_option() {
 
 OwnOption damaged_option() {
   return enumeration_option(
-      own("damaged", {}, "WHAT", files, train_command | eval_command,
+      own("damaged", {}, "WHAT", files, "train eval",
           "damaged pictures: fail; or skip: train takes the next picture of the epoch's order that is not damaged, and "
-          "evaluations leave damaged ones out; both count them"),
+          "evaluations leave damaged ones out; both count them",
+          {.on_resume = OnResume::free}),
       {{"fail", {}}, {"skip", {}}}, [](auto& config) -> auto& { return config.skips_damaged; },
       [](std::string_view name) { return name == "skip"; }, [](bool skips) { return skips ? "skip" : "fail"; });
 }
@@ -107,17 +110,19 @@ std::vector<OwnOption> data_options() {
       count_or_unset_option(
           own("labels", {}, "N", files, reads_images,
               "number of labels of the model; if a model directory has another number, the last layer is initialised "
-              "anew; default: the model's, else the data's, 1000 for synthetic data"),
+              "anew; default: the model's, else the data's, 1000 for synthetic data",
+              {.lays_out = true}),
           {1, data::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
       stem_option(),
       path_option(
-          own("order", {}, "FILE", files, train_command,
+          own("order", {}, "FILE", files, "train",
               "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       damaged_option(),
       part_option(),
       switch_option(
-          own("strict", {}, "", files, prepare_command, "fail on a damaged picture, instead of leaving it out"),
+          own("strict", {}, "", files, "prepare", "fail on a damaged picture, instead of leaving it out",
+              {.on_resume = OnResume::free}),
           [](auto& config) -> auto& { return config.strict; }),
   };
 }
@@ -126,34 +131,36 @@ std::vector<OwnOption> image_size_options() {
   const CountRange sides{1, data::largest_image_side};
   return {
       count_or_unset_option(
-          own("image-size", {}, "N", images, reads_images | classify_command,
+          own("image-size", {}, "N", images, reads_and_classifies,
               "height and width of the model's input in pixels; default: those of the data, or of the model's "
-              "preprocessor_config.json (which takes precedence in eval and classify), else 224"),
+              "preprocessor_config.json (which takes precedence in eval and classify), else 224",
+              {.lays_out = true}),
           sides, [](auto& config) -> auto& { return config.image_size; }),
       augment_option(),
       channels_option(
-          own("mean", {}, "A,B,C", images, reads_images | classify_command,
+          own("mean", {}, "A,B,C", images, reads_and_classifies,
               "mean to subtract from each channel, whose values range from 0 to 1; default: that of the model's "
               "preprocessor_config.json, else that of MNIST or CIFAR if the data are theirs, else ImageNet's"),
           {-unbounded, unbounded}, [](auto& config) -> auto& { return config.mean; }),
       channels_option(
-          own("std", {}, "A,B,C", images, reads_images | classify_command,
+          own("std", {}, "A,B,C", images, reads_and_classifies,
               "standard deviation to divide each channel by; default: as for --mean"),
           {.smallest = 0.0, .largest = unbounded, .open_below = true},
           [](auto& config) -> auto& { return config.deviation; }),
       real_option(
-          own("label-smoothing", {"label-smoothing-factor"}, "X", images, train_command,
+          own("label-smoothing", {"label-smoothing-factor"}, "X", images, "train",
               "label smoothing: fraction of a label's weight in the loss that is spread over all labels"),
           {.smallest = 0.0, .largest = 1.0, .open_above = true},
           [](auto& config) -> auto& { return config.label_smoothing; }),
       count_or_unset_option(
           own("batch-norm-group", {}, "N", images, trains,
               "number of images that BatchNorm normalises together, the same on any number of ranks; default: 32, or "
-              "the batch if it is smaller"),
+              "the batch if it is smaller",
+              {.lays_out = true}),
           {1, 1'000'000}, [](auto& config) -> auto& { return config.batch_norm_group; }),
       count_option(
-          own("loader-threads", {}, "N", images, train_command | eval_command | prepare_command | bench_command,
-              "threads per rank that decode and augment images for the next steps"),
+          own("loader-threads", {}, "N", images, "train eval prepare bench",
+              "threads per rank that decode and augment images for the next steps", {.on_resume = OnResume::free}),
           {1, 1024}, [](auto& config) -> auto& { return config.loader_threads; }),
   };
 }
@@ -162,18 +169,17 @@ std::vector<OwnOption> image_size_options() {
 std::vector<OwnOption> example_options() {
   return {
       unrecorded(switch_option(
-          own("use-syn", {}, "", images, train_command,
+          own("use-syn", {}, "", images, "train",
               "train on random images of --image-size [224]; the same as --train synthetic:COUNTxHxW"),
           [](auto& config) -> auto& { return config.use_syn; })),
       unrecorded(count_option(
-          own("steps-syn", {}, "N", images, train_command, "with --use-syn: number of steps per epoch"),
-          {1, 1'000'000'000}, [](auto& config) -> auto& { return config.steps_syn; })),
-      unrecorded(switch_option(
-          own("use-fsdp", {}, "", images, train_command | plan_command, "the same as --mode sharded"),
-          [](auto& config) -> auto& { return config.use_fsdp; })),
-      unrecorded(switch_option(
-          own("use-amp", {}, "", images, train_command | plan_command, "the same as --precision bfloat16"),
-          [](auto& config) -> auto& { return config.use_amp; })),
+          own("steps-syn", {}, "N", images, "train", "with --use-syn: number of steps per epoch"), {1, 1'000'000'000},
+          [](auto& config) -> auto& { return config.steps_syn; })),
+      meaning_option(own("use-fsdp", {}, "", images, "train plan", "the same as --mode sharded", {.lays_out = true}),
+                     "mode", "sharded"),
+      meaning_option(
+          own("use-amp", {}, "", images, "train plan", "the same as --precision bfloat16", {.lays_out = true}),
+          "precision", "bfloat16"),
   };
 }
 

@@ -102,8 +102,8 @@ class TaskKind {
   /// Returns whether training accepts `name` without a directory: built-in sizes, starting from the initialiser.
   virtual bool trains_by_name(std::string_view) const { return false; }
 
-  /// Sets the defaults of `command` (CommandBit) in `run`.
-  virtual void set_defaults(RunConfig& run, unsigned command) const = 0;
+  /// Sets the defaults of `command` (its name) in `run`.
+  virtual void set_defaults(RunConfig& run, std::string_view command) const = 0;
   /// Returns the options beyond those of every task.
   virtual std::vector<Option<RunConfig>> options() const = 0;
   /// Returns aliases of the options of every task, from peers for its data.
@@ -113,7 +113,7 @@ class TaskKind {
   /// Returns the metrics for --best-by, with the peers' names.
   virtual std::vector<Choice> metrics() const { return {{"loss", {"eval_loss"}}}; }
   /// Resolves its options after all are read. Errors: UsageError if they exclude each other.
-  virtual void resolve(RunConfig&, const OptionSources&, [[maybe_unused]] unsigned command) const {}
+  virtual void resolve(RunConfig&, const OptionSources&, [[maybe_unused]] std::string_view command) const {}
   /// Adapts the settings to the number of ranks, after the batch has been scaled to all of them. Errors: UsageError if
   /// a batch cannot be split over so many ranks.
   virtual void fit_ranks(RunConfig&, [[maybe_unused]] std::size_t ranks) const {}
@@ -123,7 +123,7 @@ class TaskKind {
   virtual void check(const RunConfig&) const {}
 
   /// Returns the settings that `command` takes from the run whose model it uses.
-  virtual std::vector<std::string_view> settings_of_run([[maybe_unused]] unsigned command) const { return {}; }
+  virtual std::vector<std::string_view> settings_of_run([[maybe_unused]] std::string_view command) const { return {}; }
   /// Adapts the settings to the model in `run.task.model`, which the user called `name`. `notice` gets a line for each
   /// default that is adapted. Errors: UsageError if a setting given by the user does not fit.
   virtual void fit_model(RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,

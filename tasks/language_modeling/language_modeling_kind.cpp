@@ -51,9 +51,9 @@ class LanguageModelingKind final : public TaskKind {
   }
   bool only_plans(std::string_view name) const override { return find_gpt_shape(name) != nullptr; }
 
-  void set_defaults(RunConfig& run, unsigned command) const override {
+  void set_defaults(RunConfig& run, std::string_view command) const override {
     run.settings = LanguageConfig();
-    if (command == generate_command) run.task.batch = 1;  // answers each typed line before the next one
+    if (command == "generate") run.task.batch = 1;  // answers each typed line before the next one
   }
   std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
   std::vector<Choice> metrics() const override {
@@ -63,8 +63,8 @@ class LanguageModelingKind final : public TaskKind {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
     throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
   }
-  std::vector<std::string_view> settings_of_run(unsigned command) const override {
-    if (command == generate_command) return {"no-bos"};
+  std::vector<std::string_view> settings_of_run(std::string_view command) const override {
+    if (command == "generate") return {"no-bos"};
     return {"max-length", "long", "text-field", "no-bos", "no-eos"};
   }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,

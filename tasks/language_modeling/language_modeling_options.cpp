@@ -10,14 +10,14 @@ namespace mylos::tasks {
 namespace {
 
 constexpr std::string_view files = "Model and data", documents = "Documents", generation = "Generation";
-constexpr unsigned reads_documents = train_command | eval_command | prepare_command | bench_command | plan_command;
+constexpr std::string_view reads_documents = "train eval prepare bench plan";
 
 using OwnOption = Option<LanguageConfig>;
 
 OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
-              unsigned commands, std::string help) {
+              std::string_view commands, std::string help, OptionTraits traits = {}) {
   return named_option<LanguageConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                      std::move(help));
+                                      std::move(help), traits);
 }
 
 /// Accepts any word.
@@ -53,20 +53,20 @@ std::vector<OwnOption> own_options() {
   return {
       text_field_option(),
       path_option(
-          own("order", {}, "FILE", files, train_command,
+          own("order", {}, "FILE", files, "train",
               "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
-          own("strict", {}, "", files, train_command | eval_command | prepare_command,
-              "fail on an empty document, instead of leaving it out"),
+          own("strict", {}, "", files, "train eval prepare", "fail on an empty document, instead of leaving it out",
+              {.on_resume = OnResume::free}),
           [](auto& config) -> auto& { return config.strict; }),
       count_option(
           own("max-length", {"max-seq-length", "block-size"}, "N", documents, reads_documents,
-              "largest number of tokens in a sample"),
+              "largest number of tokens in a sample", {.lays_out = true}),
           {2, 1'048'576}, [](auto& config) -> auto& { return config.max_length; }),
       long_option(),
       switch_option(
-          own("no-bos", {}, "", documents, reads_documents | generate_command,
+          own("no-bos", {}, "", documents, "train eval prepare bench plan generate",
               "do not begin documents and prompts with the model's BOS token"),
           [](auto& config) -> auto& { return config.no_bos; }),
       switch_option(
@@ -78,18 +78,18 @@ std::vector<OwnOption> own_options() {
 std::vector<OwnOption> generation_options() {
   return {
       count_option(
-          own("max-new-tokens", {}, "N", generation, generate_command, "largest number of tokens in a continuation"),
+          own("max-new-tokens", {}, "N", generation, "generate", "largest number of tokens in a continuation"),
           {1, 1'000'000'000}, [](auto& config) -> auto& { return config.generation.max_new_tokens; }),
       real_option(
-          own("temperature", {}, "X", generation, generate_command,
+          own("temperature", {}, "X", generation, "generate",
               "sampling temperature, which divides the logits; 0: always take the likeliest token"),
           {.smallest = 0.0, .largest = unbounded},
           [](auto& config) -> auto& { return config.generation.sampling.temperature; }),
       count_option(
-          own("top-k", {}, "N", generation, generate_command, "sample from the N likeliest tokens"), {1, 1'000'000'000},
+          own("top-k", {}, "N", generation, "generate", "sample from the N likeliest tokens"), {1, 1'000'000'000},
           [](auto& config) -> auto& { return config.generation.sampling.top_k; }),
       real_option(
-          own("top-p", {}, "X", generation, generate_command,
+          own("top-p", {}, "X", generation, "generate",
               "sample from the smallest set of likeliest tokens whose probabilities add up to X"),
           {.smallest = 0.0, .largest = 1.0, .open_below = true},
           [](auto& config) -> auto& { return config.generation.sampling.top_p; }),

@@ -67,10 +67,10 @@ class QuestionAnsweringKind final : public TaskKind {
   }
   bool knows_model(std::string_view name) const override { return data::find_bert_shape(name) != nullptr; }
 
-  void set_defaults(RunConfig& run, unsigned command) const override {
+  void set_defaults(RunConfig& run, std::string_view command) const override {
     SquadConfig config;
     // The same as in transformers' question-answering pipeline, which `ask` reproduces.
-    if (command == ask_command) config.max_answer_length = 15;
+    if (command == "ask") config.max_answer_length = 15;
     run.settings = config;
   }
   std::vector<Option<RunConfig>> options() const override { return question_answering_options(); }
@@ -78,8 +78,8 @@ class QuestionAnsweringKind final : public TaskKind {
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}};
   }
-  void resolve(RunConfig& run, const OptionSources& sources, unsigned command) const override {
-    if ((command & train_command) != 0) resolve_dataset(run, sources);
+  void resolve(RunConfig& run, const OptionSources& sources, std::string_view command) const override {
+    if (command == "train") resolve_dataset(run, sources);
   }
   void check(const RunConfig& run) const override {
     const SquadConfig& config = squad_config(run);
@@ -88,8 +88,8 @@ class QuestionAnsweringKind final : public TaskKind {
         fmt::format("--doc-stride {}: expected less than --max-length, {}", config.doc_stride, config.max_length));
   }
 
-  std::vector<std::string_view> settings_of_run(unsigned command) const override {
-    if (command == ask_command) return {"max-length", "doc-stride", "squad"};
+  std::vector<std::string_view> settings_of_run(std::string_view command) const override {
+    if (command == "ask") return {"max-length", "doc-stride", "squad"};
     return {"max-length", "doc-stride"};
   }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,

@@ -16,26 +16,26 @@ constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is ch
 using OwnOption = Option<SquadConfig>;
 
 OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
-              unsigned commands, std::string help) {
+              std::string_view commands, std::string help, OptionTraits traits = {}) {
   return named_option<SquadConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                   std::move(help));
+                                   std::move(help), traits);
 }
 
 OwnOption version_option() {
   const std::string version = "version of SQuAD: 1.1, or 2.0, in which questions may have no answer";
   return choice_option(
-      with_help(own("squad", {}, "VERSION", files,
-                    train_command | eval_command | ask_command | score_command | prepare_command,
+      with_help(own("squad", {}, "VERSION", files, "train eval ask score prepare",
                     version + "; default: derived from the data"),
-                {{ask_command, version + "; default: that of the run that trained the model, else 1.1"}}),
+                {{"ask", version + "; default: that of the run that trained the model, else 1.1"}}),
       {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
 }
 
 /// Uses the hub's names. The files of the data set become --train and --dev in run.json.
 OwnOption dataset_option() {
-  OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, train_command,
+  OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, "train",
                          "squad or squad_v2, as downloaded by `mylos fetch squad` or Hugging Face's datasets; sets "
-                         "--train, and --dev unless --do-train is given without --do-eval");
+                         "--train, and --dev unless --do-train is given without --do-eval",
+                         {.lays_out = true});
   option.expects = "squad or squad_v2; other data are given with --train and --dev";
   option.choices = {"squad", "squad_v2"};
   option.parse = [](SquadConfig& config, std::string_view text) {
@@ -48,7 +48,7 @@ OwnOption dataset_option() {
 
 /// The switch of run_qa for the rules of SQuAD 2.0.
 OwnOption rules_option() {
-  OwnOption option = own("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
+  OwnOption option = own("version-2-with-negative", {}, "", files, "train", "the same as --squad 2.0");
   option.expects = "nothing, true or false";
   option.parse = [](SquadConfig& config, std::string_view text) {
     const auto value = parse_truth(text);
@@ -62,17 +62,18 @@ std::vector<OwnOption> data_options() {
   return {
       version_option(),
       path_option(
-          own("head", {}, "FILE", files, train_command,
+          own("head", {}, "FILE", files, "train",
               "safetensors file with the initial qa_outputs.weight and .bias; default: those of the model, else "
               "values from Normal(0, 0.02) and --seed"),
           [](auto& config) -> auto& { return config.head; }),
       path_option(
-          own("order", {}, "FILE", files, train_command,
+          own("order", {}, "FILE", files, "train",
               "JSON lines, one step per line: a list of [question id, window index]; replaces shuffling"),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
-          own("strict", {}, "", files, train_command | eval_command | prepare_command,
-              "fail on an answer whose offset does not match its text, instead of leaving it out"),
+          own("strict", {}, "", files, "train eval prepare",
+              "fail on an answer whose offset does not match its text, instead of leaving it out",
+              {.on_resume = OnResume::free}),
           [](auto& config) -> auto& { return config.strict; }),
       dataset_option(),
       rules_option(),
@@ -80,17 +81,17 @@ std::vector<OwnOption> data_options() {
 }
 
 std::vector<OwnOption> window_options() {
-  constexpr unsigned reads_questions =
-      train_command | eval_command | ask_command | prepare_command | bench_command | plan_command;
+  constexpr std::string_view reads_questions = "train eval ask prepare bench plan";
   return {
       count_option(
-          own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "largest number of tokens in a window"),
+          own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "largest number of tokens in a window",
+              {.lays_out = true}),
           sequence_length, [](auto& config) -> auto& { return config.max_length; }),
       count_option(
           own("doc-stride", {}, "N", windows, reads_questions, "tokens that adjacent windows share"), sequence_length,
           [](auto& config) -> auto& { return config.doc_stride; }),
       switch_option(
-          own("exact-labels", {}, "", windows, train_command | prepare_command | bench_command,
+          own("exact-labels", {}, "", windows, "train prepare bench",
               "label an answer that starts at the last token of a window there, not at the following [SEP] as run_qa "
               "does"),
           [](auto& config) -> auto& { return config.exact_labels; }),
@@ -98,26 +99,26 @@ std::vector<OwnOption> window_options() {
 }
 
 std::vector<OwnOption> answer_options() {
-  constexpr unsigned scoring = train_command | eval_command;
+  constexpr std::string_view scoring = "train eval";
   return {
       count_option(
           own("n-best", {"n-best-size"}, "N", answers, scoring,
               "number of best start and end positions kept per window, and of answers kept per question"),
           {1, 10'000}, [](auto& config) -> auto& { return config.n_best; }),
       count_option(
-          own("max-answer-length", {}, "N", answers, scoring | ask_command, "largest number of tokens in an answer"),
+          own("max-answer-length", {}, "N", answers, "train eval ask", "largest number of tokens in an answer"),
           {1, 65'536}, [](auto& config) -> auto& { return config.max_answer_length; }),
       real_option(
           own("null-threshold", {"null-score-diff-threshold"}, "X", answers, scoring,
               "SQuAD 2.0: predict no answer if its score exceeds the best answer's by more than this, in logits"),
           {-unbounded, unbounded}, [](auto& config) -> auto& { return config.null_threshold; }),
       path_option(
-          own("na-prob-file", {}, "FILE", answers, score_command,
+          own("na-prob-file", {}, "FILE", answers, "score",
               "JSON file {question id: probability that it has no answer}; also prints the best thresholds (SQuAD "
               "2.0)"),
           [](auto& config) -> auto& { return config.no_answer_probabilities; }),
       real_option(
-          own("na-prob-thresh", {}, "X", answers, score_command,
+          own("na-prob-thresh", {}, "X", answers, "score",
               "count a question as unanswered if its probability exceeds this (SQuAD 2.0)"),
           {-unbounded, unbounded}, [](auto& config) -> auto& { return config.no_answer_threshold; }),
   };

@@ -181,10 +181,10 @@ class NextWord final : public SmallKind {
     return types;
   }
 
-  void set_defaults(RunConfig& run, unsigned) const override { run.settings = WordSettings(); }
+  void set_defaults(RunConfig& run, std::string_view) const override { run.settings = WordSettings(); }
   std::vector<Option<RunConfig>> options() const override {
     const auto shortest = count_option(
-        named_option<WordSettings>("shortest", {"min-words"}, "N", "Sentences", train_command | eval_command,
+        named_option<WordSettings>("shortest", {"min-words"}, "N", "Sentences", "train eval",
                                    "words of a sentence at least"),
         {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
     std::vector<Option<RunConfig>> all;
@@ -222,7 +222,7 @@ class LineClass final : public SmallKind {
     return types;
   }
 
-  void set_defaults(RunConfig& run, unsigned) const override {
+  void set_defaults(RunConfig& run, std::string_view) const override {
     run.task.batch = 6;
     run.engine.optimizer.kind = train::OptimizerKind::sgd;
     run.engine.learning_rate = 0.05;

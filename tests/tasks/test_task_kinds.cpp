@@ -50,8 +50,8 @@ TEST(TaskKinds, KnownModelsHaveAKind) {
 }
 
 TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {
-  EXPECT_EQ(default_run(default_task_kind(), train_command).task.batch, 12u);
-  const RunConfig images = default_run(small_models::line_class(), train_command);
+  EXPECT_EQ(default_run(default_task_kind(), "train").task.batch, 12u);
+  const RunConfig images = default_run(small_models::line_class(), "train");
   EXPECT_EQ(images.task.batch, 6u);
   EXPECT_EQ(images.engine.optimizer.kind, train::OptimizerKind::sgd);
 }

@@ -12,7 +12,7 @@ TEST(Help, EveryOptionOfACommandIsThereWithDefaultAndAliases) {
     const std::string help = command_help(command);
     EXPECT_TRUE(help.starts_with("usage: mylos " + std::string(command.name)));
     for (const Option& option : option_table()) {
-      if (!option.belongs_to(command.bit)) continue;
+      if (!has_option(command, option)) continue;
       EXPECT_NE(help.find("--" + option.name), std::string::npos) << command.name << " " << option.name;
     }
   }

@@ -23,7 +23,7 @@ struct Whole {
 
 Option<Part> count_of_part() {
   return count_option(
-      named_option<Part>("count", {"how-many"}, "N", "Section", train_command | plan_command, "how many"), {1, 9},
+      named_option<Part>("count", {"how-many"}, "N", "Section", "train plan", "how many"), {1, 9},
       [](auto& part) -> auto& { return part.count; });
 }
 
@@ -47,7 +47,7 @@ TEST(Option, OfAPartThatIsNoSettingIsNoneOfTheWhole) {
   const auto part = [](auto& whole) -> auto& { return whole.part; };
   EXPECT_FALSE(option_of_whole<Whole>(unrecorded(count_of_part()), part).print);
   Option<Part> rate = real_option(
-      named_option<Part>("rate", {}, "X", "Section", train_command, "rate"), {0, 1},
+      named_option<Part>("rate", {}, "X", "Section", "train", "rate"), {0, 1},
       [](auto& each) -> auto& { return each.rate; });
   rate.alone = "0.5";
   rate.choices = {"none"};
@@ -58,14 +58,25 @@ TEST(Option, OfAPartThatIsNoSettingIsNoneOfTheWhole) {
 }
 
 TEST(Option, HasADescriptionOfItsOwnInSomeCommands) {
-  const Option<Part> option =
-      with_help(count_of_part(), {{plan_command | bench_command, "planned"}, {eval_command, "evaluated"}});
-  EXPECT_EQ(option.help_for(train_command), "how many");
-  EXPECT_EQ(option.help_for(plan_command), "planned");
-  EXPECT_EQ(option.help_for(eval_command), "evaluated");
+  const Option<Part> option = with_help(count_of_part(), {{"plan bench", "planned"}, {"eval", "evaluated"}});
+  EXPECT_EQ(option.help_for("train"), "how many");
+  EXPECT_EQ(option.help_for("plan"), "planned");
+  EXPECT_EQ(option.help_for("eval"), "evaluated");
   const auto whole = option_of_whole<Whole>(
       option, [](auto& each) -> auto& { return each.part; });
-  EXPECT_EQ(whole.help_for(plan_command), "planned");
+  EXPECT_EQ(whole.help_for("plan"), "planned");
+}
+
+TEST(Option, NamesWholeCommandsAndTheirParts) {
+  EXPECT_TRUE(names_command("train bench", "bench"));
+  EXPECT_TRUE(names_command("train bench", "bench/step"));
+  EXPECT_TRUE(names_command("train bench/step", "bench"));
+  EXPECT_TRUE(names_command("train bench/step", "bench/step"));
+  EXPECT_FALSE(names_command("train bench/step", "bench/gemm"));
+  EXPECT_FALSE(names_command("train", "trains"));
+  EXPECT_FALSE(names_command("trains", "train"));
+  EXPECT_FALSE(names_command("", "train"));
+  EXPECT_FALSE(names_command("train", ""));
 }
 
 TEST(Option, IsCalledByItsNameAndAliases) {
@@ -74,8 +85,8 @@ TEST(Option, IsCalledByItsNameAndAliases) {
   EXPECT_TRUE(option.is_called("how-many"));
   EXPECT_FALSE(option.is_called("how_many"));
   EXPECT_FALSE(option.is_called("cou"));
-  EXPECT_TRUE(option.belongs_to(plan_command));
-  EXPECT_FALSE(option.belongs_to(eval_command));
+  EXPECT_TRUE(option.belongs_to("plan"));
+  EXPECT_FALSE(option.belongs_to("eval"));
   EXPECT_FALSE(option.is_switch());
 }
 

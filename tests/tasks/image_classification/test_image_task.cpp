@@ -30,7 +30,7 @@ class ImageTaskTest : public testing::Test {
   void SetUp() override {
     tests::write_small_digits(digits_, 41, 15);
     tests::write_small_classifier(model_);
-    run_ = default_run(*find_task_kind("image-classification"), train_command);
+    run_ = default_run(*find_task_kind("image-classification"), "train");
     run_.task.model = model_;
     run_.task.train = run_.task.dev = digits_;
     run_.task.batch = 10;

@@ -32,7 +32,7 @@ class StoriesGenerator : public ::testing::Test {
   }
 
   std::unique_ptr<Generator> generator(const GenerationConfig& config, Precision precision = Precision::float32) const {
-    RunConfig run = default_run(*find_task_kind("language-modeling"), generate_command);
+    RunConfig run = default_run(*find_task_kind("language-modeling"), "generate");
     run.task.model = folder_;
     run.engine.precision = precision;
     run.engine.seed = 5;
