@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -21,13 +23,55 @@
 namespace mylos::tests {
 namespace {
 
+/// Returns whether a process has children that have ended, which it has not waited for, and no others.
+bool has_only_ended_children(pid_t process) {
+  bool has_ended = false;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string stat((std::istreambuf_iterator<char>(file)), {});  // "12 (name) S 11 ...": state and parent
+    const std::size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    std::istringstream fields(stat.substr(name_end + 1));
+    char state = 0;
+    pid_t parent = 0;
+    if (!(fields >> state >> parent) || parent != process) continue;
+    if (state != 'Z' && state != 'X') return false;
+    has_ended = true;
+  }
+  return has_ended;
+}
+
+/// Ends a launcher that has left its ended ranks for a minute. When ranks fail, Open MPI 4.1's mpirun sometimes waits
+/// for a thread of PMIx 4.2 that waits for a lock for ever.
+class StuckLauncher {
+ public:
+  explicit StuckLauncher(pid_t process) : process_(process) {}
+  void look() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + std::chrono::seconds(5);
+    if (!has_only_ended_children(process_)) {
+      times_ = 0;
+    } else if (++times_ > 12) {
+      ::kill(process_, SIGKILL);
+    }
+  }
+
+ private:
+  pid_t process_;
+  std::chrono::steady_clock::time_point next_look_ = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  int times_ = 0;
+};
+
 /// Waits for a process and returns its exit code. `usage` receives its resource usage. Errors: std::runtime_error if
 /// the process hangs and had to be ended; mpirun ends its ranks, too.
 int wait_for(pid_t process, rusage& usage) {
   int status = 0;
+  StuckLauncher stuck(process);
   const auto has_ended = [&] {
     const pid_t ended = ::wait4(process, &status, WNOHANG, &usage);
     if (ended < 0 && errno != EINTR) throw std::runtime_error("wait4 failed");
+    if (ended <= 0) stuck.look();
     return ended > 0;
   };
   if (wait_until(has_ended)) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
