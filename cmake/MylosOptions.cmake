@@ -2,7 +2,6 @@
 
 option(MYLOS_ENABLE_OPENMP "Threads on the host through Kokkos' OpenMP backend; OFF is Serial" ON)
 option(MYLOS_ENABLE_MPI "Several ranks through MPI" ON)
-option(MYLOS_ENABLE_HDF5 "HDF5 files: features of `mylos prepare`, checkpoints" ON)
 option(MYLOS_ENABLE_ONEDNN "oneDNN as a provider of matrix products on the host" ON)
 option(MYLOS_ENABLE_CUDA "GPUs through Kokkos' CUDA backend, which is then what computes" OFF)
 set(MYLOS_CUDA_ARCHITECTURE 80 CACHE STRING "Compute capability that CUDA code is built for: 70 (V100), 80 (A100), 90 (H100, H200)")

@@ -114,10 +114,6 @@ Findings limit_findings(const LimitFacts& facts) {
 }
 
 Findings hdf5_findings(const std::string& version, bool is_parallel) {
-  if (version.empty()) {
-    return {{Level::warning, "HDF5", "this build has no HDF5: no checkpoints, no prepared data",
-             "build with -DMYLOS_ENABLE_HDF5=ON to resume runs"}};
-  }
   return {{Level::ok, "HDF5",
            is_parallel ? fmt::format("{}, parallel", version)
                        : fmt::format("{}, not parallel: this build runs as one process", version)}};

@@ -5,7 +5,6 @@
 #include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 
@@ -299,17 +298,6 @@ void resolve_save_strategy(Arguments& arguments) {
   checkpoints.every_epoch = strategy == "epoch";
 }
 
-/// Refuses every option about checkpoints except `never` in a build without HDF5, which cannot write any.
-void check_checkpoints(const Arguments& arguments) {
-  if (parallel::has_checkpoint_files()) return;
-  const bool is_regular = arguments.run.engine.checkpoints.regular();
-  for (const char* name : {"extend", "checkpoint-every", "save-strategy", "stop-before", "walltime"}) {
-    const bool is_interval = std::string_view(name) == "checkpoint-every" || std::string_view(name) == "save-strategy";
-    if (!was_given(arguments, name) || (is_interval && !is_regular)) continue;
-    throw UsageError(fmt::format("--{} needs checkpoints, and this build has no HDF5; leave it out", name));
-  }
-}
-
 /// Checks the options of --extend, which continues from the last checkpoint of the run in --output.
 void check_extend(const Arguments& arguments) {
   if (!arguments.train.extend) return;
@@ -333,7 +321,6 @@ void resolve_train(const Command& command, Arguments& arguments) {
   check_settings_of_options(command, arguments);
   check_extend(arguments);
   resolve_save_strategy(arguments);
-  check_checkpoints(arguments);
 }
 
 /// Refuses modes of a single run: compare sets modes and numbers of ranks itself.

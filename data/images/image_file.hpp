@@ -34,7 +34,7 @@ void write_image_file(const std::filesystem::path& path, const ImageSet& set, co
 /// std::runtime_error with the file and the problem.
 std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path);
 
-/// True if `path` was written by write_image_file, complete or damaged. False in a build without HDF5.
+/// True if `path` was written by write_image_file, complete or damaged.
 bool is_image_file(const std::filesystem::path& path);
 
 }  // namespace mylos::data

@@ -44,7 +44,7 @@ PreparedFeatures read_feature_file(const std::filesystem::path& path);
 /// True if `path` begins like an HDF5 file. False for JSON and for unreadable files.
 bool is_hdf5_file(const std::filesystem::path& path);
 
-/// True if `path` was written by write_feature_file, complete or damaged. False in a build without HDF5.
+/// True if `path` was written by write_feature_file, complete or damaged.
 bool is_feature_file(const std::filesystem::path& path);
 
 /// Throws std::runtime_error with both values if the file was prepared with a vocabulary, tokenizer options, length,

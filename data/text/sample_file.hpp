@@ -24,7 +24,7 @@ void write_sample_file(const std::filesystem::path& path, const PreparedSamples&
 /// file, another format version, truncated, a wrong checksum, or inconsistent contents.
 PreparedSamples read_sample_file(const std::filesystem::path& path);
 
-/// True if `path` was written by write_sample_file, complete or damaged. False in a build without HDF5.
+/// True if `path` was written by write_sample_file, complete or damaged.
 bool is_sample_file(const std::filesystem::path& path);
 
 /// Throws std::runtime_error with both values if the file was prepared with a tokenizer, length, BOS, EOS or treatment

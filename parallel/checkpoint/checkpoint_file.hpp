@@ -11,9 +11,8 @@
 #include <tuple>
 #include <vector>
 
-/// The HDF5 file of a checkpoint, on the host of one process. Needs neither Kokkos nor MPI to be initialised. In a
-/// build without HDF5 the functions throw an error that says so. Errors: std::runtime_error that names the file and the
-/// dataset.
+/// The HDF5 file of a checkpoint, on the host of one process. Needs neither Kokkos nor MPI to be initialised. Errors:
+/// std::runtime_error that names the file and the dataset.
 namespace mylos::parallel {
 
 /// Maximum number of elements per checksum: 1 MiB.
@@ -50,9 +49,6 @@ inline auto members(ChecksumRange& range) {
 inline constexpr std::size_t checksum_row_bytes = 20;
 /// Writes `range` in the file's format.
 void pack_checksum_row(const ChecksumRange& range, std::span<std::byte, checksum_row_bytes> bytes);
-
-/// Returns true if this build can write and read checkpoints.
-bool has_checkpoint_files();
 
 /// Creates a new file with all datasets and checksum tables, uninitialised. Its disk space is reserved, so that a full
 /// disk is detected here. `record` is stored in /run. Returns the slot of each dataset.

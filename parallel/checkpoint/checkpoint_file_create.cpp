@@ -145,8 +145,6 @@ std::uint64_t largest_size(std::span<const DatasetShape> datasets, const Checkpo
 
 }  // namespace
 
-bool has_checkpoint_files() { return true; }
-
 std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path,
                                                 std::span<const DatasetShape> datasets,
                                                 const CheckpointRecord& record) {

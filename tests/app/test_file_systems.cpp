@@ -25,7 +25,6 @@ class FileSystems : public TinyRun {
  protected:
   void SetUp() override {
     if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
-    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
     TinyRun::SetUp();
   }
 

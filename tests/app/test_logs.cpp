@@ -98,14 +98,11 @@ TEST_F(Logs, ThatStayUnwrittenEndTheRunWithAnErrorWhenItIsComplete) {
                                   [](const std::string& line) { return line.find("the run continues") != line.npos; }),
             1);
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
-  if (parallel::has_checkpoint_files()) {
-    EXPECT_EQ(parallel::resolve_checkpoint(run_).filename(), "step-000009.h5");
-  }
+  EXPECT_EQ(parallel::resolve_checkpoint(run_).filename(), "step-000009.h5");
   EXPECT_EQ(json::parse(read_file(run_ / "run.json"))["state"]["finished"], true) << "but for its log";
 }
 
 TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const FileFaults full(full_disk("metrics.jsonl", ""));
   RunningProgram running(words("1000000"));
   await_metrics(run_);
@@ -117,7 +114,6 @@ TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
 
 // The file system has no locks, `latest` cannot be written, and old checkpoints cannot be removed.
 TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const FileFaults failing(fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO, EACCES));
   Words all = words("3");
   std::ranges::replace(all.begin() + static_cast<std::ptrdiff_t>(all.size()) - 4, all.end(), std::string("3"),

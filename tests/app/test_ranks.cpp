@@ -278,7 +278,6 @@ TEST_P(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {
 }
 
 TEST_P(DataOfTheFirstRank, MayBePrepared) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
   const fs::path prepared = directory_ / "train.h5";
   const ProgramRun preparing =
       run_mylos(with_options({"prepare", "--model", model_, "--data", train_, "--output", prepared}, {}));
@@ -330,7 +329,6 @@ TEST_F(ImagesOfTheFirstRank, AreThoseOfAllIfTheyAreInMemory) {
 
 /// Every rank reads the images that it trains on from a prepared file, by the index that the first rank has read.
 TEST_F(ImagesOfTheFirstRank, MustBeThoseOfThePreparedFileOfAll) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
   const fs::path other = directory_ / "other", prepared = directory_ / "train.h5";
   write_small_digits(other, 60, 0);  // a larger file
   for (const auto& [data, file] : {std::pair(train_, prepared), std::pair(other, elsewhere_ / "train.h5")}) {

@@ -99,7 +99,6 @@ TEST_F(ResumedData, LaidOutAnewOrPreparedIsTheSame) {
 class ResumedImages : public ImageRuns {
  protected:
   void SetUp() override {
-    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
     ImageRuns::SetUp();
     write_small_classifier(model_, 2, 3);
     write_coloured_pictures(pictures_);

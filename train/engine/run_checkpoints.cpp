@@ -120,7 +120,7 @@ bool evaluation_due(const CheckpointRecord& record) {
 RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length)
     : parts_(parts), config_(config), length_(length) {}
 
-bool RunCheckpoints::enabled() const { return !config_.output.empty() && parallel::has_checkpoint_files(); }
+bool RunCheckpoints::enabled() const { return !config_.output.empty(); }
 
 void RunCheckpoints::prepare(std::string description) {
   description_ = std::move(description);

@@ -59,10 +59,7 @@ using tests::write_file;
 
 class Checkpoint : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-    fs::create_directory(checkpoints_);
-  }
+  void SetUp() override { fs::create_directory(checkpoints_); }
 
   /// Saves a checkpoint of `table` by one rank.
   fs::path save(std::size_t step, const ParameterTable& table, std::size_t salt = 0, std::size_t keep = 2) {
@@ -98,12 +95,6 @@ class Checkpoint : public ::testing::Test {
   std::unique_ptr<Communicator> world_ = make_self_communicator();
   ParameterTable table_ = tests::saved_table(), small_ = tests::small_table();
 };
-
-TEST(CheckpointFile, ABuildWithoutHdf5SaysSo) {
-  if (has_checkpoint_files()) GTEST_SKIP() << "A build with HDF5";
-  EXPECT_THAT(error_of([] { read_checkpoint_index("some.h5"); }), HasSubstr("some.h5: this build has no HDF5"));
-  EXPECT_THAT(error_of([] { create_checkpoint_file("some.h5", {}, {}); }), HasSubstr("-DMYLOS_ENABLE_HDF5=ON"));
-}
 
 TEST(CheckpointRecord, NamesWhatIsNotThere) {
   CheckpointRecord record("some.h5");

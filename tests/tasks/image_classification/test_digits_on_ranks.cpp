@@ -66,7 +66,6 @@ TEST_F(DigitsOnRanks, EveryModeGivesTheLossesOfOneRank) {
 }
 
 TEST_F(DigitsOnRanks, EveryModeGivesTheLossesOfOneRankFromEachRecordedState) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const auto task = recorded_.task();
   const SharedDirectory directory;
   for (const std::size_t done : {100u, 200u, 300u}) {

@@ -30,7 +30,6 @@ std::vector<json> rows_of(const fs::path& output) {
 // A checkpoint of 4db94f6, which evaluated before saving and did not record due evaluations. The losses are those of
 // that version, up to the effects of another CPU and GEMM provider.
 TEST(OldCheckpoints, ARunGoesOnFromOneThatSaysNothingOfEvaluations) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const tests::TemporaryDirectory directory;
   const fs::path recorded = tests::source_dir() / "tests/golden/run_4db94f6";
   RunConfig run;

@@ -105,7 +105,6 @@ class Order final : public Reporter {
 };
 
 TEST(ReadAhead, AStepIsLaunchedBeforeTheOneBeforeIsReported) {
-  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const tests::TemporaryDirectory directory;
   TrainConfig config;
   config.output = directory / "run";

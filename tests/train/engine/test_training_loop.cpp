@@ -67,7 +67,6 @@ std::size_t last_step(const fs::path& output) {
 class TrainingLoop : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
     config_.output = directory_ / "run";
     config_.steps = 8;
     config_.learning_rate = 2e-3;

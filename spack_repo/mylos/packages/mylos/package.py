@@ -27,7 +27,6 @@ class Mylos(CMakePackage, CudaPackage):
         "openmp", default=True, description="Threads on the host through Kokkos' OpenMP backend"
     )
     variant("mpi", default=True, description="Several ranks through MPI")
-    variant("hdf5", default=True, description="HDF5 files: prepared features, checkpoints")
     variant(
         "onednn",
         default=True,
@@ -101,8 +100,8 @@ class Mylos(CMakePackage, CudaPackage):
     depends_on("onednn@2.6:2 cpu_runtime=seq", when="+onednn ~openmp")
     depends_on("mpi@3:", when="+mpi")
     # +mpi is HDF5's default, so builds without it must ask for ~mpi.
-    depends_on("hdf5@1.10.8: ~cxx +mpi", when="+hdf5 +mpi")
-    depends_on("hdf5@1.10.8: ~cxx ~mpi", when="+hdf5 ~mpi")
+    depends_on("hdf5@1.10.8: ~cxx +mpi", when="+mpi")
+    depends_on("hdf5@1.10.8: ~cxx ~mpi", when="~mpi")
 
     with when("+cuda"):
         depends_on("cuda@12:")
@@ -132,7 +131,6 @@ class Mylos(CMakePackage, CudaPackage):
         args = [
             self.define_from_variant("MYLOS_ENABLE_OPENMP", "openmp"),
             self.define_from_variant("MYLOS_ENABLE_MPI", "mpi"),
-            self.define_from_variant("MYLOS_ENABLE_HDF5", "hdf5"),
             self.define_from_variant("MYLOS_ENABLE_CUDA", "cuda"),
             # A variant that does not exist (when=) gives no flag, and the default of the CMake
             # option is not always off.
