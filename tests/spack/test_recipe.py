@@ -28,7 +28,7 @@ class Recipe(unittest.TestCase):
 
     def test_defaults_build_for_the_cpu(self):
         flags = self.arguments()
-        for flag in ("OPENMP:BOOL=ON", "MPI:BOOL=ON", "HDF5:BOOL=ON", "ONEDNN:BOOL=ON", "CUDA:BOOL=OFF", "NCCL:BOOL=OFF", "TESTS:BOOL=OFF", "NATIVE:BOOL=OFF"):
+        for flag in ("OPENMP:BOOL=ON", "MPI:BOOL=ON", "ONEDNN:BOOL=ON", "CUDA:BOOL=OFF", "NCCL:BOOL=OFF", "TESTS:BOOL=OFF", "NATIVE:BOOL=OFF"):
             self.assertIn("-DMYLOS_ENABLE_" + flag, flags)
         self.assertFalse([flag for flag in flags if "ARCHITECTURE" in flag or "COMPILER" in flag])
 
