@@ -81,6 +81,18 @@ TYPED_TEST(Rotary, TurnsPairsOfHalvesAndLeavesTheRest) {
   }
 }
 
+/// Heads that are multiples of 16 bytes, in arrays that do not begin at one.
+TYPED_TEST(Rotary, MisalignedArraysGiveTheSameBits) {
+  using T = TypeParam;
+  constexpr std::size_t rows = 7, heads = 3, size = 64, columns = 256;
+  const auto aligned = device_matrix<T>(random_values<T>(rows * columns, 1), rows, columns);
+  const Vector<T> memory("test::misaligned", rows * columns + 1);
+  const Matrix<T> misaligned(memory.data() + 1, rows, columns);
+  Kokkos::deep_copy(misaligned, aligned);
+  for (const Matrix<T>& x : {aligned, misaligned}) turn<T>({}, heads, size, Rotation::forward, x);
+  EXPECT_TRUE(same_bits(aligned, misaligned));
+}
+
 /// Rotating dy back gives the gradient of sum(dy * rotated(x)) for every element of x.
 TEST(RotaryJacobian, BackwardIsTheTranspose) {
   constexpr std::size_t rows = 4, heads = 2, size = 6, columns = 15;
