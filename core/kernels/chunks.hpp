@@ -174,6 +174,18 @@ KOKKOS_FORCEINLINE_FUNCTION bool are_aligned(const Arrays&... arrays) {
   return ((reinterpret_cast<std::uintptr_t>(pointer_of(arrays)) | ...) & (access_bytes - 1)) == 0;
 }
 
+/// Returns the number of elements, of n, before the first at which all arrays are 16-byte aligned; n if there is none.
+template <class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION std::size_t elements_before_access(std::size_t n, const Arrays&... arrays) {
+  std::size_t first = 0;
+  const auto take = [&](const auto& array) {
+    const std::size_t bytes = (0 - reinterpret_cast<std::uintptr_t>(pointer_of(array))) % access_bytes;
+    first = Kokkos::max(first, bytes / sizeof(*pointer_of(array)));
+  };
+  (take(arrays), ...);
+  return first < n && are_aligned(from_element(arrays, first)...) ? first : n;
+}
+
 /// The chunks of an array that a thread holds between reading and writing: first, first + stride ... below `end`.
 template <class Array, std::size_t width, int count>
 struct HeldChunks {

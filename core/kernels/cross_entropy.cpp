@@ -1,8 +1,8 @@
 #include "core/kernels/cross_entropy.hpp"
 
 #include "core/base/error.hpp"
+#include "core/kernels/chunks.hpp"
 #include "core/kernels/math.hpp"
-#include "core/kernels/team.hpp"
 #include "core/work.hpp"
 
 #include <fmt/format.h>
@@ -54,6 +54,68 @@ KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& l
   return (1.0f - smoothing) * loss + others;
 }
 
+/// Threads of a device's team for a row of many classes. The second pass over a row then finds it in cache: with two
+/// such teams per multiprocessor, rows of 32,000 classes take 28 MB on an A100 and 34 MB on an H100.
+constexpr int class_loss_team = 512;
+
+/// Returns e^(a - b) for a <= b.
+KOKKOS_FORCEINLINE_FUNCTION float exp_of_difference(float a, float b) {
+  return exp2_approximate((a - b) * 1.44269504f);
+}
+
+/// The largest logit so far, and the sum of exponentials of the differences from it: both in one pass (Milakov,
+/// Gimelshein 2018).
+struct RunningSum {
+  // Finite, because differences between infinities are NaN, and a logit may be -infinity.
+  static constexpr float least = -Kokkos::Experimental::finite_max_v<float>;
+  float largest = least, sum = 0.0f;
+
+  template <std::size_t width, std::size_t count>
+  KOKKOS_FORCEINLINE_FUNCTION void add(const Chunk<float, width> (&logits)[count]) {
+    const float before = largest;
+    MYLOS_UNROLLED
+    for (unsigned i = 0; i < count * width; ++i) largest = larger_of_two(largest, logits[i / width][i % width]);
+    sum *= exp_of_difference(before, largest);
+    MYLOS_UNROLLED
+    for (unsigned i = 0; i < count * width; ++i) sum += exp_of_difference(logits[i / width][i % width], largest);
+  }
+};
+
+/// Returns log sum exp(logits) of a row, on all threads of a device's team. A thread reads four chunks ahead.
+template <class Team>
+KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp_of_row(const Team& team, const float* logits, std::size_t count) {
+  constexpr std::size_t width = access_bytes / sizeof(float), ahead = 4;
+  const std::size_t before = elements_before_access(count, logits), whole = (count - before) / width;
+  const auto stride = static_cast<std::size_t>(team.team_size()), mine = static_cast<std::size_t>(team.team_rank());
+  RunningSum all;
+  for (std::size_t first = mine; first < whole; first += ahead * stride) {
+    Chunk<float, width> read[ahead];
+    MYLOS_UNROLLED
+    for (std::size_t k = 0; k < ahead; ++k) {
+      for (unsigned j = 0; j < width; ++j) read[k].set(j, -Kokkos::Experimental::infinity_v<float>);
+      if (first + k * stride < whole) read[k].load(logits + before + (first + k * stride) * width);
+    }
+    all.add(read);
+  }
+  for (std::size_t i = mine; i < count - whole * width; i += stride) {
+    all.add<1, 1>({{logits[i < before ? i : i + whole * width]}});
+  }
+  float largest[1] = {all.largest};
+  combine_over_team<&larger_of_two, class_loss_team>(team, largest, RunningSum::least);
+  float sum[1] = {all.sum * exp_of_difference(all.largest, largest[0])};
+  add_over_team<class_loss_team>(team, sum);
+  return largest[0] + Kokkos::log(sum[0]);
+}
+
+/// Calls body(element of each array ...) for the n elements of a row, in chunks from the first element at which all
+/// arrays are aligned: rows of an odd length begin anywhere.
+template <class Team, class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void map_row(const Team& team, std::size_t n, const Body& body, const Arrays&... arrays) {
+  const std::size_t before = elements_before_access(n, arrays...);
+  team_for(team, before, [=](std::size_t i) { body(pointer_of(arrays)[i]...); });
+  team_map(team, n - before, body, from_element(arrays, before)...);
+}
+
 /// The factor on a gradient.
 struct GradientFactor {
   float scale;
@@ -95,12 +157,48 @@ struct ClassLoss {
   Matrix<T> dlogits;
   float smoothing;
 
+  KOKKOS_INLINE_FUNCTION void operator()(const HostTeam& team, std::size_t row) const {
+    const Logits in{logits.data() + row * logits.extent(1), 1, logits.extent(1)};
+    losses(row) = softmax_loss(team, in, labels(row), factor(), gradient(row), smoothing);
+  }
+
+  /// Reads the logits twice, and writes the gradient once.
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
-    const std::size_t classes = logits.extent(1);
-    T* const out = dlogits.size() > 0 ? dlogits.data() + row * classes : nullptr;
-    losses(row) =
-        softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), factor(), out, smoothing);
+    const Logits in{logits.data() + row * logits.extent(1), 1, logits.extent(1)};
+    T* const out = gradient(row);
+    if (!in.counts(labels(row))) {
+      losses(row) = 0.0f;
+      if (out != nullptr)
+        team_map(
+            team, in.count, [](T& d) { d = T(0.0f); }, written(out));
+      return;
+    }
+    const auto target = static_cast<std::size_t>(labels(row));
+    const float normalizer = log_sum_exp_of_row(team, in.data, in.count), scale = factor();
+    const float share = smoothing / static_cast<float>(in.count), loss = normalizer - in(target);
+    const auto gradient_of = [=](float logit, float expected) {
+      return T(scale * (exp_of_difference(logit, normalizer) - expected));
+    };
+    float others[1] = {0.0f};  // the sum of the losses of all classes, without a difference of large sums
+    if (out != nullptr) {
+      const auto each = [&](const float& logit, T& d) {
+        d = gradient_of(logit, share);
+        others[0] += normalizer - logit;
+      };
+      map_row(team, in.count, each, in.data, written(out));
+      team_barrier(team);
+      if (team.team_rank() == 0) out[target] = gradient_of(in(target), share + (1.0f - smoothing));
+    } else if (smoothing != 0.0f) {
+      team_map(
+          team, in.count, [&](const float& logit) { others[0] += normalizer - logit; }, in.data);
+    }
+    if (smoothing != 0.0f) add_over_team<class_loss_team>(team, others);
+    losses(row) = smoothing == 0.0f ? loss : (1.0f - smoothing) * loss + share * others[0];
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION T* gradient(std::size_t row) const {
+    return dlogits.size() > 0 ? dlogits.data() + row * logits.extent(1) : nullptr;
   }
 };
 
@@ -144,8 +242,10 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
   require(label_smoothing >= 0.0f && label_smoothing <= 1.0f,
           fmt::format("cross entropy: label smoothing {} is not between 0 and 1", label_smoothing));
   check_gradient(logits, dlogits);
-  for_each_row(with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space,
-               logits.extent(0), ClassLoss<T>{logits, labels, {scale, loss_scale}, losses, dlogits, label_smoothing});
+  for_each_row<Kokkos::LaunchBounds<class_loss_team, 2>>(
+      with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space, logits.extent(0),
+      ClassLoss<T>{logits, labels, {scale, loss_scale}, losses, dlogits, label_smoothing},
+      {.threads = team_size_for(space, logits.extent(1) / 8, class_loss_team)});
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                           \

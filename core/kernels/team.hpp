@@ -152,11 +152,10 @@ inline int team_size(const ExecutionSpace& space) {
   return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
 }
 
-/// Returns the threads per team for `work` parallel items; on a device, whole warps of 32 up to the largest team. A
-/// team of a single warp reduces without waiting at a barrier.
-inline int team_size_for(const ExecutionSpace& space, std::size_t work) {
-  return runs_on_host ? team_size(space)
-                      : static_cast<int>(std::clamp<std::size_t>((work + 31) / 32 * 32, 32, largest_team));
+/// Returns the threads per team for `work` parallel items; on a device, whole warps of 32 up to `most` threads. A team
+/// of a single warp reduces without waiting at a barrier.
+inline int team_size_for(const ExecutionSpace& space, std::size_t work, std::size_t most = largest_team) {
+  return runs_on_host ? team_size(space) : static_cast<int>(std::clamp<std::size_t>((work + 31) / 32 * 32, 32, most));
 }
 
 /// The resources of each team of a launch.

@@ -66,6 +66,20 @@ TYPED_TEST(ForEachElement, TakesEachOnceAndNoOthers) {
   }
 }
 
+TYPED_TEST(ForEachElement, FindsTheFirstElementAtWhichAllAreAligned) {
+  using T = TypeParam;
+  const Vector<float> a("test::a", 40);
+  const Vector<T> b("test::b", 40);
+  constexpr std::size_t width = access_bytes / sizeof(T);
+  for (std::size_t shift = 0; shift < 16; ++shift) {
+    const std::size_t first = (width - shift % width) % width;
+    const float* const from = a.data() + shift;
+    EXPECT_EQ(elements_before_access(20, from, written(b.data() + shift)), first) << shift;
+    EXPECT_EQ(elements_before_access(first, from, written(b.data() + shift)), first) << shift;
+    EXPECT_EQ(elements_before_access(20, from, written(b.data() + shift + 1)), 20u) << shift;
+  }
+}
+
 TYPED_TEST(ForEachElement, ChunksHoldWhatWasSet) {
   using T = TypeParam;
   T values[8], copy[8];

@@ -61,6 +61,29 @@ TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
   }
 }
 
+/// Rows that are longer than what a device's team reads at once, and begin at odd elements of the array.
+TYPED_TEST(CrossEntropy, LongRowsMatchTheTwin) {
+  using T = TypeParam;
+  constexpr std::size_t rows = 9, classes = 4099;
+  const Values logits = random_values(rows * classes, 1, 8.0);
+  const std::vector<std::int32_t> labels{0, 4098, 7, -1, 2048, 4, 4099, 1, 4095};
+  const Vector<float> losses("test::losses", rows);
+  const Matrix<T> dlogits("test::dlogits", rows, classes);
+  Kokkos::deep_copy(dlogits, T(9.0f));
+  cross_entropy<T>({}, device_matrix<float>(logits, rows, classes), device_integers(labels), 0.5f, losses, dlogits);
+  const Values twin = loss_twin(logits, classes, labels);
+  expect_near(host_values(losses), twin, 1e-6, "losses");
+  Values expected(logits.size(), 0.0);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::size_t row = i / classes, begin = row * classes;
+    if (labels[row] < 0 || labels[row] >= static_cast<std::int32_t>(classes)) continue;
+    const auto label = static_cast<std::size_t>(labels[row]);
+    const double probability = std::exp(logits[i] - logits[begin + label] - twin[row]);
+    expected[i] = 0.5 * (probability - (i - begin == label ? 1.0 : 0.0));
+  }
+  expect_near(host_values(dlogits), expected, rounding<T> + 1e-6, "dlogits");
+}
+
 /// The loss by its definition: (1 - e) times the loss of the label, plus e times the mean loss of all classes.
 Values smoothed_twin(const Values& logits, std::size_t classes, const std::vector<std::int32_t>& labels, double e) {
   Values losses = loss_twin(logits, classes, labels);
@@ -210,6 +233,13 @@ TEST(CrossEntropyRange, LargeLogitsDoNotOverflowAndNanIsKept) {
   cross_entropy<float>({}, device_matrix<float>(broken, 2, 3), device_integers(labels), 1.0f, losses, dlogits);
   EXPECT_TRUE(std::isnan(host_values(losses)[0]));
   EXPECT_FALSE(std::isnan(host_values(losses)[1]));
+  const double impossible = -std::numeric_limits<double>::infinity();
+  const Values masked{impossible, 2.0, impossible, impossible, impossible, 7.0};
+  cross_entropy<float>({}, device_matrix<float>(masked, 2, 3), device_integers<std::int32_t>({1, 2}), 1.0f, losses,
+                       dlogits);
+  for (const Values& values : {host_values(losses), host_values(dlogits)}) {
+    for (const double value : values) EXPECT_EQ(value, 0.0);
+  }
 }
 
 TEST(CrossEntropyDeterminism, GivesTheSameBitsOnOneThread) {
