@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 /// The element types of parameter values and activations. Mylos has its own 16-bit types because those of Kokkos are
 /// float in host builds. They only store and convert: all arithmetic is in float.
@@ -76,6 +77,17 @@ struct half {
     return static_cast<std::uint16_t>(rounded >> 13);
   }
 };
+
+/// Returns the bits of T(low) and, in the upper half, of T(high). Devices round both in one instruction.
+template <class T>
+KOKKOS_INLINE_FUNCTION std::uint32_t rounded_pair(float low, float high) {
+#if defined(MYLOS_ROUNDS_BFLOAT16)
+  if constexpr (std::is_same_v<T, bfloat16>) return cuda::round_pair_to_bfloat16(low, high);
+  return cuda::round_pair_to_half(low, high);
+#else
+  return T(low).bits | static_cast<std::uint32_t>(T(high).bits) << 16;
+#endif
+}
 
 /// The element type of values and activations. Sums, parameter gradients and master weights are always float.
 enum class Precision { float32, bfloat16, float16 };

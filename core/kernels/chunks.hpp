@@ -71,6 +71,18 @@ struct Chunk {
       word = j % 2 == 0 ? (word & 0xffff0000u) | bits : (word & 0xffffu) | bits << 16;
     }
   }
+  /// Sets all elements to rounded values.
+  KOKKOS_FORCEINLINE_FUNCTION void round(const float (&values)[width]) {
+    MYLOS_UNROLLED
+    for (unsigned j = 0; j < width; j += per_word) {
+      std::uint32_t& word = part[j / (4 * per_word)].word[j / per_word % 4];
+      if constexpr (per_word == 1) {
+        word = Kokkos::bit_cast<std::uint32_t>(values[j]);
+      } else {
+        word = rounded_pair<T>(values[j], values[j + 1]);
+      }
+    }
+  }
 };
 
 /// A single element, for arrays that are not aligned.

@@ -57,21 +57,35 @@ KOKKOS_FORCEINLINE_FUNCTION void for_each_kept(const Team& team, const DropoutKe
   });
 }
 
-/// The factors of eight adjacent columns of a row; 1 without a draw.
-struct KeptColumns {
-  DropoutDraw draw = {};
+/// Dropout of rows whose threads hold eight adjacent columns at a time. Draws may be made before their use, so that
+/// this takes place while loads are in flight. Without dropout nothing is drawn, and all factors are 1.
+struct HeldDropout {
+  const DropoutKey& key;
+  const DropoutRows& rows;
   std::uint32_t threshold = 0;
   float scale = 1.0f;
 
-  KOKKOS_FORCEINLINE_FUNCTION float operator[](unsigned j) const { return draw[j] < threshold ? 0.0f : scale; }
-};
+  KOKKOS_FORCEINLINE_FUNCTION HeldDropout(const DropoutKey& of, const DropoutRows& packed) : key(of), rows(packed) {
+    if (!key.active()) return;
+    threshold = key.threshold();
+    scale = key.scale();
+  }
 
-/// Returns the factors of the columns [column, column + 8) of a row; `column` must be a multiple of 8.
-KOKKOS_FORCEINLINE_FUNCTION KeptColumns kept_columns(const DropoutKey& dropout, const DropoutRows& rows,
-                                                     std::size_t row, std::size_t column) {
-  if (!dropout.active()) return {};
-  return {rows.draw(dropout, row, static_cast<std::uint32_t>(column / dropout_group)), dropout.threshold(),
-          dropout.scale()};
-}
+  struct Row {
+    std::uint32_t sample = 0, position = 0;
+  };
+  KOKKOS_FORCEINLINE_FUNCTION Row row(std::size_t index) const {
+    if (!key.active()) return {};
+    return {rows.sample_ids(rows.samples_of_rows(index)), static_cast<std::uint32_t>(rows.positions(index))};
+  }
+  /// Draws for the columns [column, column + 8); `column` must be a multiple of 8.
+  KOKKOS_FORCEINLINE_FUNCTION DropoutDraw draw(const Row& row, std::size_t column) const {
+    if (!key.active()) return {};
+    return dropout_draw(key, row.sample, row.position, 0, static_cast<std::uint32_t>(column) / dropout_group);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION float factor(const DropoutDraw& draw, unsigned j) const {
+    return draw[j] < threshold ? 0.0f : scale;
+  }
+};
 
 }  // namespace mylos

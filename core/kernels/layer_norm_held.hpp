@@ -60,9 +60,11 @@ struct NormalizeHeld : ForwardArrays<T> {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
     const std::size_t columns = this->y.extent(1), start = row * columns;
     const bool is_sum = this->x.data() != nullptr;
+    const HeldDropout dropout(this->dropout, this->rows);
     HeldRow<T, most> z;
     load_row<most>(team, columns, (is_sum ? this->x.data() : this->saved.input.data()) + start, z);
-    if (is_sum) add_up(team, row, z);
+    const HeldDropout::Row of_row = dropout.row(row);
+    if (is_sum) add_up(team, row, dropout, of_row, z);
     float mean, inverse;
     statistics(team, columns, z, mean, inverse);
     if (team.team_rank() == 0) {
@@ -70,14 +72,17 @@ struct NormalizeHeld : ForwardArrays<T> {
       this->saved.inverse(row) = inverse;
     }
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
-      const KeptColumns kept = is_sum ? KeptColumns{} : kept_columns(this->dropout, this->rows, row, column);
-      Chunk<T, row_chunk> weight, shift, y = {};
+      const DropoutDraw draw = is_sum ? DropoutDraw{} : dropout.draw(of_row, column);
+      Chunk<T, row_chunk> weight, shift, y;
+      float values[row_chunk];
       weight.load(this->parameters.weight.data() + column);
       shift.load(this->parameters.bias.data() + column);
       MYLOS_UNROLLED
       for (unsigned j = 0; j < row_chunk; ++j) {
-        y.set(j, T(normalized(z[k][j], mean, inverse, weight[j], shift[j]) * kept[j]));
+        const float factor = is_sum ? 1.0f : dropout.factor(draw, j);
+        values[j] = normalized(z[k][j], mean, inverse, weight[j], shift[j]) * factor;
       }
+      y.round(values);
       if (is_sum) z[k].store(this->saved.input.data() + start + column);
       y.store(this->y.data() + start + column);
     });
@@ -85,18 +90,21 @@ struct NormalizeHeld : ForwardArrays<T> {
 
   /// Computes z from x.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void add_up(const Team& team, std::size_t row, HeldRow<T, most>& z) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_up(const Team& team, std::size_t row, const HeldDropout& dropout,
+                                          const HeldDropout::Row& of_row, HeldRow<T, most>& z) const {
     const std::size_t columns = this->y.extent(1);
     HeldRow<T, most> residual;
     load_row<most>(team, columns, this->residual.data() + row * columns, residual);
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
-      const KeptColumns kept = kept_columns(this->dropout, this->rows, row, column);
+      const DropoutDraw draw = dropout.draw(of_row, column);
       Chunk<T, row_chunk> bias;
+      float sums[row_chunk];
       bias.load(this->bias.data() + column);
       MYLOS_UNROLLED
       for (unsigned j = 0; j < row_chunk; ++j) {
-        z[k].set(j, T(float(residual[k][j]) + (float(z[k][j]) + float(bias[j])) * kept[j]));
+        sums[j] = float(residual[k][j]) + (float(z[k][j]) + float(bias[j])) * dropout.factor(draw, j);
       }
+      z[k].round(sums);
     });
   }
 
@@ -135,24 +143,22 @@ struct BackwardHeld : BackwardArrays<T> {
 
   struct Rows {
     HeldRow<T, most> dnormal[at_once], z[at_once];
+    DropoutDraw draw[at_once][held_chunks<most>];
     float mean[at_once], inverse[at_once];
-    float sums[2 * at_once];  ///< sums of g = dnormal * weight, and of g x^
-
-    KOKKOS_FORCEINLINE_FUNCTION float normal(int r, int k, unsigned j) const {
-      return (float(z[r][k][j]) - mean[r]) * inverse[r];
-    }
+    float sums[2 * at_once];  ///< sums of g = dnormal * weight, and of g (z - mean)
   };
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
     const std::size_t columns = this->dy.extent(1), sums = block * columns,
                       end = column_sum_end(block, this->dy.extent(0));
+    const HeldDropout dropout(this->dropout, this->rows);
     HeldColumns held;
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
       held[k].dweight = held[k].dbias_norm = held[k].dbias = {};
       held[k].weight.load(this->parameters.weight.data() + column);
     });
-    for (std::size_t row = block * column_sum_rows; row < end; row += at_once) add_rows(team, row, end, held);
+    for (std::size_t row = block * column_sum_rows; row < end; row += at_once) add_rows(team, dropout, row, end, held);
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
       held[k].dweight.store(this->dweight.data() + sums + column);
       held[k].dbias_norm.store(this->dbias_norm.data() + sums + column);
@@ -162,11 +168,11 @@ struct BackwardHeld : BackwardArrays<T> {
 
   /// Processes up to `at_once` rows.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void add_rows(const Team& team, std::size_t first, std::size_t end,
-                                            HeldColumns& held) const {
-    const float count = static_cast<float>(this->dy.extent(1));
+  KOKKOS_FORCEINLINE_FUNCTION void add_rows(const Team& team, const HeldDropout& dropout, std::size_t first,
+                                            std::size_t end, HeldColumns& held) const {
+    const float share = 1.0f / static_cast<float>(this->dy.extent(1));
     Rows rows;
-    load(team, first, end, rows);
+    load(team, dropout, first, end, rows);
     MYLOS_UNROLLED
     for (int r = 0; r < at_once; ++r) {
       rows.sums[2 * r] = rows.sums[2 * r + 1] = 0.0f;
@@ -175,13 +181,13 @@ struct BackwardHeld : BackwardArrays<T> {
     add_over_team(team, rows.sums);
     MYLOS_UNROLLED
     for (int r = 0; r < at_once; ++r) {
-      if (first + r < end)
-        write(team, first + r, r, rows.sums[2 * r] / count, rows.sums[2 * r + 1] / count, held, rows);
+      if (first + r < end) write(team, dropout, first + r, r, share, held, rows);
     }
   }
 
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void load(const Team& team, std::size_t first, std::size_t end, Rows& rows) const {
+  KOKKOS_FORCEINLINE_FUNCTION void load(const Team& team, const HeldDropout& dropout, std::size_t first,
+                                        std::size_t end, Rows& rows) const {
     const std::size_t columns = this->dy.extent(1);
     MYLOS_UNROLLED
     for (int r = 0; r < at_once; ++r) {
@@ -194,18 +200,22 @@ struct BackwardHeld : BackwardArrays<T> {
     }
     MYLOS_UNROLLED
     for (int r = 0; r < at_once; ++r) {
-      if (!residual && first + r < end) drop(team, first + r, rows.dnormal[r]);
+      if (first + r >= end) continue;
+      const HeldDropout::Row row = dropout.row(first + r);
+      for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
+        rows.draw[r][k] = dropout.draw(row, column);
+        if (!residual) drop(dropout, rows.draw[r][k], rows.dnormal[r][k]);
+      });
     }
   }
 
   /// Converts the gradient after dropout to the gradient before it.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void drop(const Team& team, std::size_t row, HeldRow<T, most>& gradient) const {
-    for_held_chunks<most>(team, this->dy.extent(1), [&](int k, std::size_t column) {
-      const KeptColumns kept = kept_columns(this->dropout, this->rows, row, column);
-      MYLOS_UNROLLED
-      for (unsigned j = 0; j < row_chunk; ++j) gradient[k].set(j, T(float(gradient[k][j]) * kept[j]));
-    });
+  KOKKOS_FORCEINLINE_FUNCTION static void drop(const HeldDropout& dropout, const DropoutDraw& draw,
+                                               Chunk<T, row_chunk>& gradient) {
+    float values[row_chunk];
+    MYLOS_UNROLLED
+    for (unsigned j = 0; j < row_chunk; ++j) values[j] = float(gradient[j]) * dropout.factor(draw, j);
+    gradient.round(values);
   }
 
   template <class Team>
@@ -213,31 +223,39 @@ struct BackwardHeld : BackwardArrays<T> {
     for_held_elements<most>(team, this->dy.extent(1), [&](int k, unsigned j) {
       const float g = float(rows.dnormal[r][k][j]) * float(held[k].weight[j]);
       rows.sums[2 * r] += g;
-      rows.sums[2 * r + 1] += g * rows.normal(r, k, j);
+      rows.sums[2 * r + 1] += g * (float(rows.z[r][k][j]) - rows.mean[r]);
     });
   }
 
-  /// Writes dz = inverse (g - mean(g) - x^ mean(g x^)), and adds the row's contribution to the column sums.
+  /// Writes dz = inverse (g - mean(g) - x^ mean(g x^)), and adds the row's contribution to the column sums. With d =
+  /// inverse dnormal and x^ = inverse (z - mean), dz = d weight + slope (z - mean) + shift.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Team& team, std::size_t row, int r, float mean_g, float mean_gx,
-                                         HeldColumns& held, const Rows& rows) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Team& team, const HeldDropout& dropout, std::size_t row, int r,
+                                         float share, HeldColumns& held, const Rows& rows) const {
     const std::size_t columns = this->dy.extent(1);
+    const float mean = rows.mean[r], inverse = rows.inverse[r];
+    const float shift = -inverse * (rows.sums[2 * r] * share);
+    const float slope = -inverse * inverse * (inverse * (rows.sums[2 * r + 1] * share));
     for_held_chunks<most>(team, columns, [&](int k, std::size_t column) {
-      const KeptColumns kept = residual ? kept_columns(this->dropout, this->rows, row, column) : KeptColumns{};
       Columns& mine = held[k];
-      Chunk<T, row_chunk> dz = {}, dx = {};
+      float dz[row_chunk], dx[row_chunk];
       MYLOS_UNROLLED
       for (unsigned j = 0; j < row_chunk; ++j) {
-        const float d = float(rows.dnormal[r][k][j]), normal = rows.normal(r, k, j);
-        const float value = rows.inverse[r] * (d * float(mine.weight[j]) - mean_g - normal * mean_gx);
-        mine.dweight.set(j, mine.dweight[j] + d * normal);
-        mine.dbias_norm.set(j, mine.dbias_norm[j] + d);
-        mine.dbias.set(j, mine.dbias[j] + value * kept[j]);
-        dz.set(j, T(value));
-        dx.set(j, T(value * kept[j]));
+        const float dnormal = float(rows.dnormal[r][k][j]), d = inverse * dnormal;
+        const float centered = float(rows.z[r][k][j]) - mean;
+        dz[j] = d * float(mine.weight[j]) + (slope * centered + shift);
+        mine.dweight.set(j, mine.dweight[j] + d * centered);
+        mine.dbias_norm.set(j, mine.dbias_norm[j] + dnormal);
+        if constexpr (!residual) continue;
+        dx[j] = dz[j] * dropout.factor(rows.draw[r][k], j);
+        mine.dbias.set(j, mine.dbias[j] + dx[j]);
       }
-      dz.store(this->dz.data() + row * columns + column);
-      if constexpr (residual) dx.store(this->dx.data() + row * columns + column);
+      Chunk<T, row_chunk> rounded;
+      rounded.round(dz);
+      rounded.store(this->dz.data() + row * columns + column);
+      if constexpr (!residual) return;
+      rounded.round(dx);
+      rounded.store(this->dx.data() + row * columns + column);
     });
   }
 };

@@ -91,6 +91,10 @@ TYPED_TEST(ForEachElement, ChunksHoldWhatWasSet) {
   reversed.set(3, T(9.0f));
   reversed.store(copy);
   for (unsigned j = 0; j < 8; ++j) EXPECT_EQ(float(copy[7 - j]), j == 4 ? 9.0f : float(values[j])) << j;
+  float floats[8];
+  for (int j = 0; j < 8; ++j) floats[j] = static_cast<float>(j) / 7.0f - 0.5f;
+  chunk.round(floats);
+  for (unsigned j = 0; j < 8; ++j) EXPECT_EQ(float(chunk[j]), float(T(floats[j]))) << j;
 }
 
 /// The tests of LayerNorm rely on these limits to run both variants of its kernels.
