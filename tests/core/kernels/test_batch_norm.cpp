@@ -271,6 +271,22 @@ TEST(BatchNormRange, ALargeMeanCostsNoDigits) {
   expect_near(host_values(device.y), twin.y(Behind::relu), 3.1e-5 / 0.1, "y");
 }
 
+/// The first row of each block is where sums begin, and the only one that differs much from the mean: 16 deviations.
+TEST(BatchNormRange, AnOutlierInTheFirstRowCostsFewDigits) {
+  NormTwin twin = NormTwin::random<float>({2}, 512, 64);  // blocks of 256 rows
+  for (std::size_t i = 0; i < twin.x.size(); ++i) {
+    const double outlier = i / 64 % 256 == 0 ? 500.0 : 1000.0 + 0.01 * twin.x[i];
+    twin.x[i] = static_cast<double>(static_cast<float>(outlier));
+  }
+  NormDevice<float> device(twin);
+  device.take_statistics();
+  Values relative = host_values(device.input.statistics.inverse);
+  const Values inverse = twin.inverse(twin.x);
+  for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
+  expect_near(relative, Values(relative.size(), 1.0), 1e-5, "inverse");
+  expect_near(host_values(device.input.statistics.mean), twin.statistics(twin.x).first, 4e-7, "mean");
+}
+
 TYPED_TEST(BatchNorm, ForwardMatchesTheTwin) {
   using T = TypeParam;
   for_norm_cases<T>([](const NormTwin& twin, const std::string& name) {
