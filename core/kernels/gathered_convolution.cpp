@@ -16,15 +16,17 @@ constexpr std::size_t block_bytes(bool on_host) { return std::size_t{on_host ? 2
 constexpr std::size_t least_block_rows = 256;
 
 /// Rows (N grid_height grid_width, taps_height taps_width channels) of image patches: position (r, c) of the grid reads
-/// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros.
+/// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros. `padding` zeros
+/// follow.
 struct Patches {
   std::size_t height = 0, width = 0, channels = 0;  ///< extents of the images
   std::size_t grid_height = 0, grid_width = 0, step = 1;
   std::ptrdiff_t first_row = 0, first_column = 0;
   std::size_t taps_height = 0, taps_width = 0;
+  std::size_t padding = 0;
 
   KOKKOS_INLINE_FUNCTION std::size_t grid() const { return grid_height * grid_width; }
-  KOKKOS_INLINE_FUNCTION std::size_t columns() const { return taps_height * taps_width * channels; }
+  KOKKOS_INLINE_FUNCTION std::size_t columns() const { return taps_height * taps_width * channels + padding; }
 };
 
 /// to[i] = 0 for i in [0, count).
@@ -77,6 +79,39 @@ struct GatherRow {
       copy(team, from, out, inside);
       fill(team, out + inside, after);
     }
+    fill(team, to, patches.padding);
+  }
+};
+
+/// to (rows, columns) = from (rows, terms) with zeros in the further columns.
+template <class T>
+struct PadRow {
+  std::size_t terms, columns;
+  const T* from;
+  T* to;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const T* const in = from + row * terms;
+    T* const out = to + row * columns;
+    copy(team, in, out, terms);
+    fill(team, out + terms, columns - terms);
+  }
+};
+
+/// to (rows, terms) = from (rows, columns) without its last columns + beta to, where beta is 0 or 1.
+struct UnpadRow {
+  std::size_t terms, columns;
+  const float* from;
+  float* to;
+  float beta;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const float* const in = from + row * columns;
+    float* const out = to + row * terms;
+    const bool adds = beta != 0.0f;
+    team_for(team, terms, [=](std::size_t i) { out[i] = adds ? out[i] + in[i] : in[i]; });
   }
 };
 
@@ -90,11 +125,22 @@ void gather(const ExecutionSpace& space, Precision precision, const Patches& pat
   });
 }
 
-/// Returns the patches of x for the forward pass and for weight gradients.
-Patches patches_of_x(const ConvolutionShape& shape) {
+/// Returns the patches of x for the forward pass and for weight gradients. On a device, rows are padded to a multiple
+/// of 16 bytes, because products read other rows one element at a time: 147 terms of three channels become 152.
+Patches patches_of_x(const ConvolutionShape& shape, Precision precision, bool on_host = runs_on_host) {
   const auto offset = -static_cast<std::ptrdiff_t>(shape.padding);
-  return {shape.height, shape.width, shape.in, shape.out_height(),  shape.out_width(),
-          shape.stride, offset,      offset,   shape.kernel_height, shape.kernel_width};
+  const std::size_t width = kernels_in_teams || !on_host ? access_bytes / bytes_of(precision) : 1;
+  return {shape.height,
+          shape.width,
+          shape.in,
+          shape.out_height(),
+          shape.out_width(),
+          shape.stride,
+          offset,
+          offset,
+          shape.kernel_height,
+          shape.kernel_width,
+          (width - shape.terms() % width) % width};
 }
 
 /// The kernel taps, along one axis, that contribute to the pixels first, first + stride ... of dx, and their positions
@@ -138,7 +184,8 @@ Phase make_phase(const ConvolutionShape& shape, std::size_t row, std::size_t col
                    phase.rows.offset,
                    phase.columns.offset,
                    phase.rows.count,
-                   phase.columns.count};
+                   phase.columns.count,
+                   0};
   return phase;
 }
 
@@ -270,14 +317,24 @@ void GatheredConvolution::compute(const ExecutionSpace& space, const GemmCall& c
 
 void GatheredConvolution::forward(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
   const ConvolutionShape& shape = call.convolution->shape;
-  const Patches patches = patches_of_x(shape);
-  const std::size_t images = call.m / patches.grid();
-  void* const rows =
-      gathered_.get(gathered_rows(patches, call.input, images) * patches.columns() * bytes_of(call.input));
+  const Patches patches = patches_of_x(shape, call.input);
+  const std::size_t images = call.m / patches.grid(), columns = patches.columns();
+  void* const rows = gathered_.get(gathered_rows(patches, call.input, images) * columns * bytes_of(call.input));
+  const void* weight = call.b;
+  if (patches.padding > 0) {
+    void* const padded = weights_.get(shape.out * columns * bytes_of(call.input));
+    with_type(call.input, [&]<class T>(T) {
+      for_each_row(with_work("mylos::convolution::weights", work_of(shape.out * columns, 0.0, 2.0 * sizeof(T))), space,
+                   shape.out, PadRow<T>{shape.terms(), columns, static_cast<const T*>(call.b), static_cast<T*>(padded)},
+                   team_of_row<T>(space, columns));
+    });
+    weight = padded;
+  }
   for_each_block(patches, call.input, images, [&](std::size_t first, std::size_t count) {
     gather(space, call.input, patches, call.a, first, count, rows);
-    GemmCall product = plain(call, count, call.n, call.k);
+    GemmCall product = plain(call, count, call.n, columns);
     product.a = rows;
+    product.b = weight;
     product.c = element_of(call.c, first * call.n, call.output);
     multiply(product);
   });
@@ -285,18 +342,24 @@ void GatheredConvolution::forward(const ExecutionSpace& space, const GemmCall& c
 
 void GatheredConvolution::weight_gradient(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
   const ConvolutionShape& shape = call.convolution->shape;
-  const Patches patches = patches_of_x(shape);
-  const std::size_t images = call.k / patches.grid();
-  void* const rows =
-      gathered_.get(gathered_rows(patches, call.input, images) * patches.columns() * bytes_of(call.input));
+  const Patches patches = patches_of_x(shape, call.input);
+  const std::size_t images = call.k / patches.grid(), columns = patches.columns();
+  void* const rows = gathered_.get(gathered_rows(patches, call.input, images) * columns * bytes_of(call.input));
+  void* const padded = patches.padding > 0 ? results_.get(call.m * columns * sizeof(float)) : nullptr;
   for_each_block(patches, call.input, images, [&](std::size_t first, std::size_t count) {
     gather(space, call.input, patches, call.b, first, count, rows);
-    GemmCall product = plain(call, call.m, call.n, count);
+    GemmCall product = plain(call, call.m, columns, count);
     product.a = element_of(call.a, first * call.m, call.input);
     product.b = rows;
-    product.beta = first == 0 ? call.beta : 1.0f;
+    if (padded != nullptr) product.c = padded;
+    product.beta = first > 0 ? 1.0f : (padded == nullptr ? call.beta : 0.0f);
     multiply(product);
   });
+  if (padded == nullptr) return;
+  for_each_row(with_work("mylos::convolution::unpad", work_of(call.m * call.n, 1.0, 2.0 * sizeof(float))), space,
+               call.m,
+               UnpadRow{call.n, columns, static_cast<const float*>(padded), static_cast<float*>(call.c), call.beta},
+               team_of_row<float>(space, call.n));
 }
 
 void GatheredConvolution::input_gradient(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
@@ -338,9 +401,13 @@ std::size_t GatheredConvolution::bytes(std::span<const GemmProduct> products, bo
     const ConvolutionShape& shape = product.convolution->shape;
     const std::size_t images = batch_extent(product), element = bytes_of(product.input);
     if (product.convolution->pass != ConvolutionPass::input_gradient) {
-      const Patches patches = patches_of_x(shape);
+      const Patches patches = patches_of_x(shape, product.input, on_host);
       gathered =
           std::max(gathered, gathered_rows(patches, product.input, images, on_host) * patches.columns() * element);
+      if (patches.padding == 0) continue;
+      const bool is_forward = product.convolution->pass == ConvolutionPass::forward;
+      std::size_t& copy = is_forward ? weights : results;
+      copy = std::max(copy, shape.out * patches.columns() * (is_forward ? element : sizeof(float)));
       continue;
     }
     weights = std::max(weights, shape.out * shape.terms() * element);

@@ -7,7 +7,8 @@
 /// Convolutions by a provider's matrix products. The image patches that a product reads are gathered into a workspace
 /// of bounded size, one block of rows at a time, and each block is multiplied; a pointwise convolution is a single
 /// product without gathering. Input gradients also gather, from dy, so nothing is scattered. Weight gradients sum the
-/// blocks in order.
+/// blocks in order. On a device, gathered rows are padded with zeros to a multiple of 16 bytes, and so are copies of
+/// the weights and of their gradient.
 namespace mylos {
 
 class GatheredConvolution {

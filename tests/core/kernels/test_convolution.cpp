@@ -1,5 +1,6 @@
 #include "core/kernels/convolution.hpp"
 
+#include "core/kernels/gathered_convolution.hpp"
 #include "tests/core/kernels/provider_name.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
@@ -193,6 +194,7 @@ TEST_P(Convolutions, GradientsAreAdjointOverManyBlocks) {
   check_adjoint<float>(GetParam(), {{30, 30, 64, 16, 3, 3, 1, 1}, 9});
   check_adjoint<float>(GetParam(), {{61, 60, 8, 64, 3, 3, 2, 1}, 9});
   check_adjoint<float>(GetParam(), {{64, 64, 64, 8, 3, 3, 1, 1}, 2});
+  check_adjoint<float>(GetParam(), {{61, 60, 3, 64, 7, 7, 2, 3}, 9});
 }
 
 /// For 16-bit types, some images at a time are widened.
@@ -272,6 +274,31 @@ TEST(Convolution, AnImageOfABlockOrMoreHasTheSameBitsWhateverOthersThereAre) {
   convolve_input_gradient<float>(space, gemm, three.shape, last(arrays.dy_), arrays.weight_, alone_dx);
   EXPECT_TRUE(same_bits(alone_y, last(y)));
   EXPECT_TRUE(same_bits(alone_dx, last(dx)));
+}
+
+/// The first convolution of a ResNet: 147 terms, of which no row but the first would be aligned to 16 bytes.
+TEST(GatheredConvolution, PadsTheRowsOfThreeChannelsOnADeviceAlone) {
+  const ConvolutionProblem problem{{14, 14, 3, 8, 7, 7, 2, 3}, 2};
+  const ConvolutionArrays<bfloat16> arrays(problem);
+  const auto padded = [](bool on_host) { return on_host ? std::size_t{147} : std::size_t{152}; };
+  const Matrix<bfloat16> y("test::y", problem.y_rows(), 8);
+  const Matrix<float> dweight("test::dweight", 8, 147);
+  GatheredConvolution convolution;
+  for (const ConvolutionPass pass : {ConvolutionPass::forward, ConvolutionPass::weight_gradient}) {
+    const bool is_forward = pass == ConvolutionPass::forward;
+    const GemmProduct product = convolution_product({problem.shape, pass}, problem.images, Precision::bfloat16);
+    GemmCall call = call_of(product);
+    call.a = is_forward ? arrays.x_.data() : arrays.dy_.data();
+    call.b = is_forward ? arrays.weight_.data() : arrays.x_.data();
+    call.c = is_forward ? static_cast<void*>(y.data()) : dweight.data();
+    convolution.compute({}, call, [&](const GemmCall& multiplied) {
+      EXPECT_EQ(is_forward ? multiplied.k : multiplied.n, padded(!kernels_in_teams));
+    });
+    for (const bool on_host : {!kernels_in_teams, false}) {
+      const std::size_t rows = problem.y_rows() * 2, copy = on_host ? 0 : 8 * (is_forward ? 2 : 4);
+      EXPECT_EQ(GatheredConvolution::bytes({&product, 1}, on_host), (rows + copy) * padded(on_host));
+    }
+  }
 }
 
 void check_no_images(std::size_t in, std::size_t out) {
