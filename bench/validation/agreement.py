@@ -28,6 +28,13 @@ def losses(output, first=0):
     return [record["loss"] for record in steps_of(output) if record["step"] > first]
 
 
+def compare_losses(session, part, name, ours, others, precision):
+    """Records whether two lists of losses agree within the bound of a precision."""
+    found, bound = difference(ours, others), BOUNDS[precision]
+    session.record.check(part, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
+    session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
+
+
 class Agreement:
     def __init__(self, session, clock):
         self.session, self.clock, self.sizes = session, clock, session.sizes
@@ -47,9 +54,7 @@ class Agreement:
         return output
 
     def compare(self, name, ours, others, precision, part=PART):
-        found, bound = difference(ours, others), BOUNDS[precision]
-        self.session.record.check(part, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
-        self.session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
+        compare_losses(self.session, part, name, ours, others, precision)
 
     def same_losses(self, precision):
         """Compares the losses of GPU and CPU. Returns the directories of both runs."""
@@ -85,40 +90,24 @@ class Agreement:
                      losses(runs[other], self.half), precision)
 
 
-def has_checkpoints(session):
-    """Returns whether both builds write HDF5."""
-    for build in ("gpu", "cpu"):
-        info = json.loads(succeed([session.bundle.program(build), "info", "--json"], 60, session.names_of(build)).output)
-        if not info.get("hdf5"):
-            return False
-    return True
-
-
-def agree_in(session, runner, precision, resumable):
+def agree_in(session, runner, precision):
     runs = runner.same_losses(precision)
     if precision == session.sizes.precisions[0] and not session.bundle.stand_in:
         runner.check_samples(runs["gpu"])
     for attention in session.attentions(precision):
         if attention != "portable":
             runner.same_losses_by(attention, precision, runs["cpu"])
-    if resumable:
-        runner.resume("gpu", "cpu", runs, precision)
-        runner.resume("cpu", "gpu", runs, precision)
+    runner.resume("gpu", "cpu", runs, precision)
+    runner.resume("cpu", "gpu", runs, precision)
 
 
 def agreement(session, clock):
     if not session.wants("agreement"):
         return
-    try:
-        runner = Agreement(session, clock)
-        resumable = has_checkpoints(session)
-    except Failed as reason:
-        return session.record.check(PART, "runs on both", False, str(reason))
-    run_jobs(session, "tests", PART, [(f"agreement {precision}", lambda precision=precision: agree_in(session, runner, precision, resumable))
+    runner = Agreement(session, clock)
+    run_jobs(session, "tests", PART, [(f"agreement {precision}", lambda precision=precision: agree_in(session, runner, precision))
                                       for precision in session.sizes.precisions])
     by_library = [(f"agreement by {attention} {precision}",
                    lambda attention=attention, precision=precision: runner.same_losses_by_library(attention, precision))
                   for precision in session.sizes.precisions for attention in session.library_attentions(precision)]
     run_jobs(session, "tests", LIBRARY_PART, by_library)
-    if not resumable:
-        session.record.leave_out(PART, "resume across GPU and CPU", "a build of the bundle has no HDF5")

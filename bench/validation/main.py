@@ -23,6 +23,7 @@ from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
 from validation.commands import Clock, OutOfTime, end_all
+from validation.families import families
 from validation.ranks import ranks
 from validation.record import Record, say
 from validation.sanitizer import sanitize
@@ -91,6 +92,12 @@ class Session:
         is_built = precision != "float" and not self.bundle.stand_in and self.bundle.manifest.get("cudnn", False)
         return ["cudnn"] if is_built and target.folder_of("libcudnn.so.9")[0] else []
 
+    def convolutions(self):
+        """Returns the providers of convolutions that this machine has."""
+        if self.bundle.stand_in:
+            return ["auto"]
+        return (["cudnn"] if target.folder_of("libcudnn.so.9")[0] else []) + ["cublaslt"]
+
     def prepare(self):
         """Writes the questions that the parts share."""
         rows = list(questions.flat_rows(self.bundle.questions))
@@ -156,7 +163,8 @@ def check_target(session, options):
 
 def run_part(part, session, clock):
     if part == "tests":
-        agreement(session, Clock(0.4 * clock.left()))
+        agreement(session, Clock(0.3 * clock.left()))
+        families(session, Clock(0.25 * clock.left()))
         unit_tests(session, clock)
     else:
         {"ranks": ranks, "sanitize": sanitize, "time": timing, "compare": beside}[part](session, clock)

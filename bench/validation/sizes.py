@@ -25,6 +25,8 @@ class Sizes:
     small_questions: int = 256
     agreement_steps: int = 12
     agreement_batch: int = 8
+    family_tokens: int = 512
+    family_pixels: int = 64
     gemm_tokens: int = 4096
     peak_shapes: str = "bert-large"
     peak_tokens: int = 16384
@@ -56,7 +58,7 @@ class Sizes:
 
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
-            small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
+            small_questions=24, agreement_steps=4, agreement_batch=4, family_tokens=16, family_pixels=32, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
             llama=TINY_LLAMA, llama_tokens=16, llama_batch=2, resnet="resnet18", resnet_pixels=32, resnet_batch=4,
             compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",), traffic=(1,), attention_lengths=(9, 30, 17),
             attention_heads={"BERT-tiny": 2}, attention_head_size=32)

@@ -540,7 +540,7 @@ for line in sys.stdin:
 
 class DryRun(Scratch):
     def test_every_part_runs_and_writes_its_tables(self):
-        jobs = ["agreement", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
+        jobs = ["agreement", "families", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
         only = [word for job in jobs for word in ("--only", job)]
         done = self.validate("--dry-run", *only, "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -552,6 +552,10 @@ class DryRun(Scratch):
         result = json.loads(paths[0].read_text())
         self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
         self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
+        passed = [check["name"] for check in result["checks"]]
+        for family in ("Llama with heads of 64 by portable", "Llama with heads of 128 by portable", "resnet18 by auto"):
+            for precision in ("float", "bfloat16", "half"):
+                self.assertIn(f"losses of {family} and of the CPU, {precision}", passed)
         rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products", "traffic", "attention")}
         self.assertTrue(all(rows.values()), {name: len(found) for name, found in rows.items()})
         self.assertGreater(rows["tests"][0]["passed"], 0)
