@@ -8,7 +8,7 @@ namespace mylos::bench {
 namespace {
 
 constexpr std::size_t sequence_rows = 128;
-constexpr std::size_t loss_vocabulary = 30522;
+constexpr std::size_t bert_vocabulary = 30522, llama_3_vocabulary = 128256;
 
 /// Returns the logarithm of the sum of exponentials of `count` values value(array, first + i * stride).
 double log_sum_exp(std::uint32_t array, std::size_t first, std::size_t stride, std::size_t count) {
@@ -68,18 +68,17 @@ class SpanLoss final : public KernelCase {
   Vector<std::int32_t> labels_;
 };
 
-template <class T>
+template <class T, std::size_t vocabulary>
 class VocabularyLoss final : public KernelCase {
  public:
   VocabularyLoss(std::size_t bytes, std::size_t)
-      : logits_(filled_matrix<float>(1, at_least_one(bytes / (loss_vocabulary * (sizeof(float) + sizeof(T)))),
-                                     loss_vocabulary)),
-        dlogits_(empty_matrix<T>(logits_.rows, loss_vocabulary)),
+      : logits_(filled_matrix<float>(1, at_least_one(bytes / (vocabulary * (sizeof(float) + sizeof(T)))), vocabulary)),
+        dlogits_(empty_matrix<T>(logits_.rows, vocabulary)),
         losses_("mylos::bench::losses", logits_.rows),
         labels_(uploaded(std::vector<std::int32_t>(logits_.rows, label))) {}
 
   double bytes() const override {
-    return static_cast<double>(logits_.rows * (loss_vocabulary * (sizeof(float) + sizeof(T)) + 2 * sizeof(float)));
+    return static_cast<double>(logits_.rows * (vocabulary * (sizeof(float) + sizeof(T)) + 2 * sizeof(float)));
   }
   void launch(const ExecutionSpace& space) const override {
     cross_entropy<T>(space, logits_, labels_, 1.0f, losses_, dlogits_);
@@ -88,12 +87,12 @@ class VocabularyLoss final : public KernelCase {
     const OwnMatrix<float> losses{losses_, logits_.rows, 1};
     std::map<std::size_t, double> sums;
     for (const std::size_t row : positions_in(logits_.rows)) {
-      sums[row] = log_sum_exp(1, row * loss_vocabulary, 1, loss_vocabulary);
-      check_value("a loss", row, 0, row_of(losses, row)[0], sums[row] - value(1, row * loss_vocabulary + label),
+      sums[row] = log_sum_exp(1, row * vocabulary, 1, vocabulary);
+      check_value("a loss", row, 0, row_of(losses, row)[0], sums[row] - value(1, row * vocabulary + label),
                   tolerance<float>());
     }
     check_rows("a loss's gradient", dlogits_, [&](std::size_t row, std::size_t i) {
-      return std::exp(value(1, row * loss_vocabulary + i) - sums[row]) - (i == label ? 1.0 : 0.0);
+      return std::exp(value(1, row * vocabulary + i) - sums[row]) - (i == label ? 1.0 : 0.0);
     });
   }
 
@@ -109,7 +108,9 @@ class VocabularyLoss final : public KernelCase {
 
 template <class T>
 std::vector<KernelKind> loss_kinds() {
-  return {{"span-loss", make_case<SpanLoss<T>>}, {"vocabulary-loss", make_case<VocabularyLoss<T>>}};
+  return {{"span-loss", make_case<SpanLoss<T>>},
+          {"vocabulary-loss", make_case<VocabularyLoss<T, bert_vocabulary>>},
+          {"large-vocabulary-loss", make_case<VocabularyLoss<T, llama_3_vocabulary>>}};
 }
 
 template std::vector<KernelKind> loss_kinds<float>();

@@ -28,11 +28,11 @@ def losses(output, first=0):
     return [record["loss"] for record in steps_of(output) if record["step"] > first]
 
 
-def compare_losses(session, part, name, ours, others, precision):
+def compare_losses(session, part, name, ours, others, precision, table="agreement"):
     """Records whether two lists of losses agree within the bound of a precision."""
     found, bound = difference(ours, others), BOUNDS[precision]
     session.record.check(part, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
-    session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
+    session.record.figure(table, what=name, steps=len(ours), difference=found, bound=bound)
 
 
 class Agreement:
@@ -41,17 +41,18 @@ class Agreement:
         self.model = models.make_random_bert(session.scratch / "agreement-model", session.bundle.vocabulary, self.sizes.small_model)
         self.steps, self.half = self.sizes.agreement_steps, self.sizes.agreement_steps // 2
 
+    def command(self, build, precision, name, *more):
+        """Returns the words that train with the program of `build`. `name`: of the output directory."""
+        return [self.session.bundle.program(build), "train", "--model", self.model, "--train", self.session.small_questions,
+                "--output", self.session.scratch / name, "--steps", self.steps, "--batch", self.sizes.agreement_batch, "--learning-rate", "1e-4",
+                "--schedule", "constant", "--precision", precision, "--max-length", self.sizes.max_length, "--doc-stride", self.sizes.doc_stride,
+                "--checkpoint-every", self.half, "--keep", "2", *more]
+
     def train(self, build, precision, name, *more, launcher=(), names=None):
-        """Trains with the program of `build`. Returns the output directory. `launcher`: words that start its ranks; `names`: another
-        environment."""
-        session = self.session
-        output = session.scratch / name
-        command = [*launcher, session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
-                   "--steps", self.steps, "--batch", self.sizes.agreement_batch, "--learning-rate", "1e-4", "--schedule", "constant",
-                   "--precision", precision, "--max-length", self.sizes.max_length, "--doc-stride", self.sizes.doc_stride,
-                   "--checkpoint-every", self.half, "--keep", "2", *more]
-        succeed(command, self.clock.limit(RUN_LIMIT), names or session.names_of(build))
-        return output
+        """Trains. Returns the output directory. `launcher`: words that start its ranks; `names`: another environment."""
+        command = [*launcher, *self.command(build, precision, name, *more)]
+        succeed(command, self.clock.limit(RUN_LIMIT), names or self.session.names_of(build))
+        return self.session.scratch / name
 
     def compare(self, name, ours, others, precision, part=PART):
         compare_losses(self.session, part, name, ours, others, precision)

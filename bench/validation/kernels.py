@@ -38,6 +38,18 @@ def attention(session, clock, name, precision, dropout):
                  "--head-size", sizes.attention_head_size, "--precision", precision, "--dropout", dropout, "--repeats", sizes.repeats)["attention"]
 
 
+def time_long_attention(session, clock, precision):
+    """Times causal attention of Llama's heads over long texts, by the kernels that are not a hundred times slower there."""
+    sizes, kernels = session.sizes, session.library_attentions(precision) + session.attentions(precision)
+    for lengths in sizes.long_attention:
+        rows = bench(session, clock, "bench_attention", "--lengths", ",".join(map(str, lengths)), "--heads", 32, "--key-value-heads", 8,
+                     "--head-size", 128, "--mask", "causal", "--precision", precision, "--dropout", 0, "--repeats", sizes.repeats,
+                     "--kernel", ",".join(kernels[:-1] or kernels))["attention"]
+        for row in rows:
+            session.record.figure("attention", model=f"heads of 128, {len(lengths)} x {lengths[0]}",
+                                  **{key: row[key] for key in ("kernel", "precision", "dropout", "forward", "backward")})
+
+
 def time_attention(session, clock, name, precision):
     for row in attention(session, clock, name, precision, "0,0.1"):
         session.record.figure("attention", model=name, **{key: row[key] for key in ("kernel", "precision", "dropout", "forward", "backward")})

@@ -23,6 +23,7 @@ from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
 from validation.commands import Clock, OutOfTime, end_all
+from validation.device import device
 from validation.families import families
 from validation.ranks import ranks
 from validation.record import Record, say
@@ -32,7 +33,7 @@ from validation.tests import unit_tests
 from validation.timing import timing
 
 # part -> its share of the time if all parts run, the most needed first.
-PARTS = {"tests": 0.30, "ranks": 0.14, "sanitize": 0.16, "time": 0.20, "compare": 0.20}
+PARTS = {"tests": 0.31, "ranks": 0.19, "sanitize": 0.14, "time": 0.20, "compare": 0.16}
 
 
 def is_within(name, whole):
@@ -115,7 +116,7 @@ class Session:
 def arguments():
     parser = argparse.ArgumentParser(prog="validate-gpu", description="Validates and times a build for GPUs; writes a JSON file and a page of tables.")
     parser.add_argument("--tests", action="store_true", help="unit tests on the GPU, and GPU against CPU; without a part's flag all parts are run")
-    parser.add_argument("--ranks", action="store_true", help="NCCL on one GPU, and two ranks that share it")
+    parser.add_argument("--ranks", action="store_true", help="NCCL on one GPU, and ranks that share it")
     parser.add_argument("--sanitize", action="store_true", help="CUDA_LAUNCH_BLOCKING, and compute-sanitizer over tests of kernels")
     parser.add_argument("--time", action="store_true", help="matrix products, kernels, training steps")
     parser.add_argument("--compare", action="store_true", help="PyTorch beside us on the same batches")
@@ -163,6 +164,7 @@ def check_target(session, options):
 
 def run_part(part, session, clock):
     if part == "tests":
+        device(session, clock)
         agreement(session, Clock(0.3 * clock.left()))
         families(session, Clock(0.25 * clock.left()))
         unit_tests(session, clock)

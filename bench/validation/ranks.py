@@ -1,10 +1,10 @@
-"""Part 2: ranks. One rank over NCCL; two ranks that share the GPU and exchange through MPI by way of host memory; and, on machines with
+"""Part 2: ranks. One rank over NCCL; ranks that share the GPU, over NCCL and through MPI by way of host memory; and, on machines with
 several GPUs, one rank per GPU over NCCL."""
 
 import re
 import shutil
 
-from validation.agreement import BOUNDS, Agreement, difference, losses
+from validation.agreement import Agreement, compare_losses, losses
 from validation.commands import Failed, run, succeed
 from validation.jobs import run_jobs
 from validation.tests import run_suites, suites_of
@@ -14,23 +14,35 @@ NCCL = "nccl"
 PART = "ranks"
 RANKS = 2
 LIMIT = 150
+# Ranks that share a GPU over NCCL, which takes them for nodes: their kernels run in turns.
+SHARED = "nccl on one GPU"
+SHARED_RANKS = (2, 4)
+MODES = ("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid")
+HYBRID = ("--shard-size", "2")
 # Programs whose tests run on two ranks, the most needed first.
 PROGRAMS = ["test_communicator", "test_modes", "test_checkpoint_ranks", "test_many_ranks"]
 # A test of NCCL is skipped where ranks share a GPU; the others do not need one.
 OVER_NCCL = "All/CommunicatorContract.*/nccl*"
 
 
-def launcher(session):
-    """Returns the words that start RANKS ranks. Errors: Failed."""
+def launcher(session, count=RANKS, before=""):
+    """Returns the words that start ranks. `before`: commands of the shell that each rank runs first. Errors: Failed."""
     program = session.bundle.launcher or shutil.which("mpirun")
     if program is None:
         raise Failed("there is no mpirun: it is not in the bundle and not on the path")
-    return [program, "-n", str(RANKS)]
+    shell = ["/bin/sh", "-c", f'{before}; exec "$0" "$@"'] if before else []
+    return [program, "-n", str(count), *shell]
 
 
-def names_of_ranks(session, build="gpu"):
+def names_of_ranks(session, build="gpu", count=RANKS):
     """Returns the environment of ranks that share the CPUs of this machine."""
-    return session.names_of(build) | {"OMP_NUM_THREADS": str(max(1, session.threads // RANKS))}
+    return session.names_of(build) | {"OMP_NUM_THREADS": str(max(1, session.threads // count))}
+
+
+def sharing(session, count, more=""):
+    """Returns launcher and environment of ranks that share the GPU over NCCL."""
+    before = f"export NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK{more}"
+    return {"launcher": launcher(session, count, before), "names": names_of_ranks(session, count=count) | {"MYLOS_SHARE_GPUS": "1"}}
 
 
 def first_failure(output):
@@ -42,33 +54,45 @@ def first_failure(output):
     return None
 
 
-def test_ranks(session, clock, part, program, pattern):
-    """Runs the tests of a program that match `pattern` on two ranks, as one check."""
+def test_ranks(session, clock, part, program, pattern, count=RANKS, around=None):
+    """Runs the tests of a program that match `pattern` on some ranks, as one check. `around`: see sharing()."""
     path = session.bundle.program("gpu", program)
     if not path.is_file():
         return session.record.leave_out(part, program, "it is not in the bundle")
+    around = around or {"launcher": launcher(session, count), "names": names_of_ranks(session, count=count)}
     limit = clock.limit(LIMIT)
-    done = run([*launcher(session), path, "--gtest_color=no", f"--gtest_filter={pattern}"], limit, names_of_ranks(session), session.scratch)
+    done = run([*around["launcher"], path, "--gtest_color=no", f"--gtest_filter={pattern}"], limit, around["names"], session.scratch)
     passed = re.search(r"^\[  PASSED  \] (\d+) tests?", done.output, re.MULTILINE)
     if done.timed_out and limit.of_part:
         return session.record.leave_out(part, program, f"no time was left after {done.seconds:.0f} s of it")
     fine = done.code == 0 and passed is not None and int(passed[1]) > 0
     reason = done.reason() if done.timed_out else first_failure(done.output + "\n" + done.errors) or done.reason()
-    return session.record.check(part, f"{program} on {RANKS} ranks", fine, f"{passed[1]} tests" if fine else reason)
+    return session.record.check(part, f"{program} on {count} ranks", fine, f"{passed[1]} tests" if fine else reason)
 
 
-def train_ranks(session, clock, part, communicator, mode):
-    """Compares the losses of two ranks with those of one rank, in float."""
+def train_ranks(session, clock, part, communicator, mode, count=RANKS, around=None):
+    """Compares the losses of some ranks with those of one rank, in float."""
     runner = Agreement(session, clock)
     one = session.scratch / "ranks-1"
     if not one.exists():
         runner.train("gpu", "float", one.name)
-    name = f"ranks-{RANKS}-{communicator}-{mode}"
-    more = runner.train("gpu", "float", name, "--communicator", communicator, "--mode", mode, launcher=launcher(session), names=names_of_ranks(session))
-    found, bound = difference(losses(more), losses(one)), BOUNDS["float"]
-    what = f"losses of {RANKS} ranks over {communicator} and of one, {mode}"
-    session.record.check(part, what, found <= bound, f"{len(losses(more))} steps differ by {found:.1e} at most, bound {bound:.0e}")
-    session.record.figure("ranks", what=what, steps=len(losses(more)), difference=found, bound=bound)
+    around = around or {"launcher": launcher(session, count), "names": names_of_ranks(session, count=count)}
+    more = runner.train("gpu", "float", f"ranks-{count}-{communicator}-{mode}", "--communicator", communicator, "--mode", mode,
+                        *(HYBRID if mode == "hybrid" else ()), **around)
+    compare_losses(session, part, f"losses of {count} ranks over {communicator} and of one, {mode}", losses(more), losses(one), "float", "ranks")
+
+
+def lose_rank(session, clock, communicator):
+    """Kills the last of four ranks while they train in hybrid mode: the others end within the limit, with a line that names it."""
+    count = SHARED_RANKS[-1]
+    metrics = session.scratch / "lost/metrics.jsonl"
+    killed = f"; [ $OMPI_COMM_WORLD_RANK != {count - 1} ] || (while ! grep -qs loss {metrics}; do sleep 0.1; done; kill -9 $$) & true"
+    runner = Agreement(session, clock)
+    command = runner.command("gpu", "float", "lost", "--communicator", communicator, "--mode", "hybrid", *HYBRID, "--steps", "1000000")
+    around = sharing(session, count, killed)
+    done = run([*around["launcher"], *command], clock.limit(LIMIT), around["names"], session.scratch)
+    reason = f"{done.seconds:.0f} s, {done.reason()}"
+    return session.record.check(SHARED, "a killed rank ends the others", done.code != 0 and not done.timed_out, reason)
 
 
 def nccl_alone(session, clock):
@@ -92,6 +116,16 @@ def jobs_of(session, clock):
     for program in PROGRAMS:
         yield PART, program, lambda program=program: test_ranks(session, clock, PART, program, f"-{OVER_NCCL}")
     yield PART, "train sharded", lambda: train_ranks(session, clock, PART, "mpi", "sharded")
+    communicator = "mpi" if session.bundle.stand_in else "nccl"
+    for count in SHARED_RANKS:
+        around = sharing(session, count)
+        contract = "-" + OVER_NCCL if session.bundle.stand_in else OVER_NCCL
+        yield (SHARED, f"shared test_communicator {count}",
+               lambda count=count, around=around, contract=contract: test_ranks(session, clock, SHARED, "test_communicator", contract, count, around))
+        for mode in MODES:
+            yield (SHARED, f"shared train {mode} {count}", lambda count=count, mode=mode, around=around:
+                   train_ranks(session, clock, SHARED, communicator, mode, count, around))
+    yield SHARED, "shared kill", lambda: lose_rank(session, clock, communicator)
     if session.gpus >= RANKS:
         yield NCCL, "nccl test_communicator", lambda: test_ranks(session, clock, NCCL, "test_communicator", OVER_NCCL)
         for mode in ("replicated", "sharded"):

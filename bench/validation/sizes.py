@@ -46,6 +46,7 @@ class Sizes:
                                 200, 208, 218, 231, 245, 265, 297, 360)
     attention_heads: dict = dataclasses.field(default_factory=lambda: {"BERT-base": 12, "BERT-large": 16})
     attention_head_size: int = 64
+    long_attention: tuple = ((2048,) * 8, (8192,) * 2)
 
     def of_batches(self, size):
         """Returns these sizes with `size` sequences per step, limited by the questions of the bundle."""
@@ -61,4 +62,4 @@ DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_mo
             small_questions=24, agreement_steps=4, agreement_batch=4, family_tokens=16, family_pixels=32, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
             llama=TINY_LLAMA, llama_tokens=16, llama_batch=2, resnet="resnet18", resnet_pixels=32, resnet_batch=4,
             compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",), traffic=(1,), attention_lengths=(9, 30, 17),
-            attention_heads={"BERT-tiny": 2}, attention_head_size=32)
+            attention_heads={"BERT-tiny": 2}, attention_head_size=32, long_attention=((32, 32),))

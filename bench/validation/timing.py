@@ -151,6 +151,7 @@ def timing(session, clock):
     by_need = sorted(session.sizes.precisions, key=BY_NEED.index)
     traffic = [(f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)) for precision in by_need]
     jobs.append(traffic[0])
+    jobs.append((f"attention, long, {by_need[0]}", kernels.time_long_attention, (session, clock, by_need[0])))
     for number, precision in enumerate(by_need):
         for name in session.sizes.models:
             for attention in session.attentions(precision):

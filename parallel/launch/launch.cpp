@@ -281,6 +281,7 @@ const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_
 }
 
 void check_devices_apart(const std::vector<RankPlacement>& placements) {
+  if (std::getenv(share_gpus_variable) != nullptr) return;
   std::map<std::string, std::size_t> rank_of_device;
   for (std::size_t rank = 0; rank < placements.size(); ++rank) {
     const RankPlacement& placement = placements[rank];

@@ -35,6 +35,10 @@ struct RankPlacement {
 /// Returns true if this build has MPI; without it every launch has one rank.
 bool has_mpi();
 
+/// If this variable is set, NCCL connects ranks that share a device: for tests on a machine with one GPU, where each
+/// rank also needs an NCCL_HOSTID of its own.
+inline constexpr const char* share_gpus_variable = "MYLOS_SHARE_GPUS";
+
 /// Checks that each rank has its own device. Errors: std::runtime_error that says what to change if two ranks share
 /// one.
 void check_devices_apart(const std::vector<RankPlacement>& placements);

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 KERNELS = ["layer-norm", "layer-norm-gradient", "batch-norm", "batch-norm-gradient", "gelu", "gelu-backward", "bias-gradient", "embedding",
-           "embedding-gradient", "span-loss", "vocabulary-loss", "update"]
+           "embedding-gradient", "span-loss", "vocabulary-loss", "large-vocabulary-loss", "update"]
 LAUNCHES = {"layer-norm-gradient": 2, "batch-norm": 3, "batch-norm-gradient": 3, "gelu-backward": 2, "bias-gradient": 2, "update": 2}
 
 

@@ -420,6 +420,9 @@ class Ranks(Scratch):
         self.assertIn("losses of 2 ranks over mpi and of one, replicated", passed)
         self.assertIn("losses of 2 ranks over mpi and of one, sharded", passed)
         self.assertIn("test_communicator on 2 ranks", passed)
+        for mode in ranks.MODES:
+            self.assertIn(f"losses of 4 ranks over mpi and of one, {mode}", passed)
+        self.assertIn("a killed rank ends the others", passed)
         if len(sys.argv) > 5:
             self.assertIn("test_nccl_alone NcclAlone", passed)
         self.assertTrue(all(row["steps"] == 4 for row in report.rows(result, "ranks")))
@@ -540,7 +543,7 @@ for line in sys.stdin:
 
 class DryRun(Scratch):
     def test_every_part_runs_and_writes_its_tables(self):
-        jobs = ["agreement", "families", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
+        jobs = ["device", "agreement", "families", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
         only = [word for job in jobs for word in ("--only", job)]
         done = self.validate("--dry-run", *only, "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -551,7 +554,7 @@ class DryRun(Scratch):
         self.assertEqual({found["calibration"]["precision"] for found in steps.values()}, {"bfloat16", "float", "half"})
         result = json.loads(paths[0].read_text())
         self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
-        self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
+        self.assertEqual([entry["part"] for entry in result["left_out"]], ["device", "beside PyTorch"])
         passed = [check["name"] for check in result["checks"]]
         for family in ("Llama with heads of 64 by portable", "Llama with heads of 128 by portable", "resnet18 by auto"):
             for precision in ("float", "bfloat16", "half"):

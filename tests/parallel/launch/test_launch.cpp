@@ -62,6 +62,8 @@ TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
               }),
               AllOf(HasSubstr("ranks 1 and 2 on b compute on the same GPU (gpu-2)"), HasSubstr("--gpus-per-node"),
                     HasSubstr("`communicator mpi`")));
+  const tests::EnvironmentVariable shared(share_gpus_variable, "1");
+  check_devices_apart({{"a", 1, 0, 0, "gpu-1"}, {"a", 2, 0, 1, "gpu-1"}});
 }
 
 TEST(Launch, CommunicatorIsMpiUnlessNcclIsAskedFor) {
