@@ -27,8 +27,7 @@ const Command* find_command(std::string_view name) {
 }
 
 bool has_option(const Command& command, const OptionRow& option) {
-  return option.belongs_to(command.name) || names_command(command.options, option.name) ||
-         (!command.options_of.empty() && option.belongs_to(command.options_of));
+  return option.belongs_to(command.name) || (!command.options_of.empty() && option.belongs_to(command.options_of));
 }
 
 }  // namespace mylos::app

@@ -16,7 +16,6 @@ struct Command {
   std::size_t least_positional = 0;
   std::size_t most_positional = 0;
   std::string_view task = {};          ///< the only task that has this command; empty: all tasks
-  std::string_view options = {};       ///< names of options that it has beside those whose rows name it
   std::string_view options_of = {};    ///< a command all of whose options it has, too
   std::string_view needs = {};         ///< names of options that must have a value
   bool runs_on_ranks = false;          ///< jointly, or independently without harm

@@ -242,10 +242,10 @@ void check_evaluated(const Arguments& arguments) {
   throw UsageError("--do-eval needs evaluation data: --dev FILE (--validation_file), or --dataset NAME");
 }
 
-/// Returns the option that a switch sets. Commands that run several modes have --modes instead of --mode.
+/// Returns the option that a switch sets.
 const Option& meant_option(const Command& command, const Arguments& arguments, const Option& meaning) {
-  const Option* several = find_option(std::string(meaning.means.option) + "s", *arguments.task);
-  if (several != nullptr && has_option(command, *several)) return *several;
+  const Option* list = meaning.means.list.empty() ? nullptr : find_option(meaning.means.list, *arguments.task);
+  if (list != nullptr && has_option(command, *list)) return *list;
   return *find_option(meaning.means.option, *arguments.task);
 }
 

@@ -112,7 +112,7 @@ std::vector<Option> rank_options() {
                                      "the same as --mode replicated", {.lays_out = true}),
                                {{"compare", "the same as --modes replicated"},
                                 {"bench", "with batch: the same as --modes replicated"}}),
-                     "mode", "replicated"),
+                     {"mode", "replicated", "modes"}),
       count_or_unset_option(
           named("shard-size", {}, "N", ranks, "train plan",
                 "number of ranks that share one copy of the model in hybrid mode; default: the ranks of a node",
@@ -143,14 +143,12 @@ std::vector<Option> rank_options() {
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, "train",
                 "save and exit (code 85) this long before the time limit: seconds, or a duration; default: 5m if "
-                "--walltime is given",
-                {.on_resume = OnResume::free}),
+                "--walltime is given"),
           [](auto& a) -> auto& { return a.train.stop_before; })),
       unrecorded(duration_option(
           named("walltime", {}, "T", ranks, "train",
                 "time limit from the program's start: seconds, or a duration; default: that of Slurm or PBS if "
-                "--stop-before is given",
-                {.on_resume = OnResume::free}),
+                "--stop-before is given"),
           [](auto& a) -> auto& { return a.train.walltime; })),
   };
 }

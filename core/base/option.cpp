@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 
 namespace mylos {
 
@@ -13,10 +12,13 @@ bool names_command(std::string_view commands, std::string_view command) {
   const auto is_whole_or_part = [](std::string_view whole, std::string_view part) {
     return part == whole || (part.starts_with(whole) && part[whole.size()] == '/');
   };
-  return std::ranges::any_of(std::views::split(commands, ' '), [&](const auto& word) {
-    const std::string_view name(word.begin(), word.end());
-    return !name.empty() && (is_whole_or_part(name, command) || is_whole_or_part(command, name));
-  });
+  while (!commands.empty()) {
+    const std::size_t end = std::min(commands.find(' '), commands.size());
+    const std::string_view name = commands.substr(0, end);
+    if (!name.empty() && (is_whole_or_part(name, command) || is_whole_or_part(command, name))) return true;
+    commands.remove_prefix(std::min(end + 1, commands.size()));
+  }
+  return false;
 }
 
 const std::string& OptionRow::help_for(std::string_view command) const {

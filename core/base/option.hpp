@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <span>
@@ -14,8 +13,8 @@
 /// A command-line option, as an entry of the table from which parsing, --help, run.json and --config are derived.
 namespace mylos {
 
-/// Returns whether `commands`, names separated by spaces, contains `command`. A part of a command has its name after a
-/// slash: "bench" has all parts, "bench/step" only that one; both are in "bench".
+/// Returns whether `commands`, names separated by spaces, contains `command`. A row with "bench" belongs to all
+/// benchmarks, one with "bench/step" only to that one. "bench" itself has the options of all its parts.
 bool names_command(std::string_view commands, std::string_view command);
 
 /// A description of an option in the help of some commands.
@@ -42,6 +41,7 @@ struct OptionNeed {
 struct OptionMeaning {
   std::string_view option = {};
   std::string_view value = {};
+  std::string_view list = {};  ///< the option that commands have instead if it takes several values
 };
 
 /// The columns of an option table that most rows leave out.
@@ -103,7 +103,7 @@ Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
   return whole;
 }
 
-/// The source of each option that was set, by name.
+/// The source of each option that was set, by name, and the switches without a field that are on.
 struct OptionSources {
   std::set<std::string, std::less<>> given = {};        ///< set on the command line
   std::set<std::string, std::less<>> configured = {};   ///< set in the --config file

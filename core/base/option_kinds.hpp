@@ -84,10 +84,10 @@ Option<Target> switch_option(Option<Target> option, Field field) {
   return parsed_option(std::move(option), "nothing, true or false", field, parse_truth);
 }
 
-/// Adds a switch that is another name for `value` of `option`, which is set instead of a field of its own.
+/// Adds a switch that is another name for a value of another option, which is set instead of a field of its own.
 template <class Target>
-Option<Target> meaning_option(Option<Target> row, std::string_view option, std::string_view value) {
-  row.means = {option, value};
+Option<Target> meaning_option(Option<Target> row, OptionMeaning means) {
+  row.means = means;
   row.expects = "nothing, true or false";
   row.parse = [](Target&, std::string_view text) { return parse_truth(text).has_value(); };
   return row;

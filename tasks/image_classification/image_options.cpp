@@ -175,11 +175,13 @@ std::vector<OwnOption> example_options() {
       unrecorded(count_option(
           own("steps-syn", {}, "N", images, "train", "with --use-syn: number of steps per epoch"), {1, 1'000'000'000},
           [](auto& config) -> auto& { return config.steps_syn; })),
-      meaning_option(own("use-fsdp", {}, "", images, "train plan", "the same as --mode sharded", {.lays_out = true}),
-                     "mode", "sharded"),
+      meaning_option(
+          with_help(own("use-fsdp", {}, "", images, "train plan", "the same as --mode sharded", {.lays_out = true}),
+                    {{"compare", "the same as --modes sharded"}}),
+          {"mode", "sharded", "modes"}),
       meaning_option(
           own("use-amp", {}, "", images, "train plan", "the same as --precision bfloat16", {.lays_out = true}),
-          "precision", "bfloat16"),
+          {"precision", "bfloat16"}),
   };
 }
 

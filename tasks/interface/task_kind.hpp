@@ -112,7 +112,7 @@ class TaskKind {
   virtual std::span<const PeerOption> peer_options() const { return {}; }
   /// Returns the metrics for --best-by, with the peers' names.
   virtual std::vector<Choice> metrics() const { return {{"loss", {"eval_loss"}}}; }
-  /// Resolves its options after all are read. Errors: UsageError if they exclude each other.
+  /// Resolves its options after all are read; compare resolves as train. Errors: UsageError if they exclude each other.
   virtual void resolve(RunConfig&, const OptionSources&, [[maybe_unused]] std::string_view command) const {}
   /// Adapts the settings to the number of ranks, after the batch has been scaled to all of them. Errors: UsageError if
   /// a batch cannot be split over so many ranks.

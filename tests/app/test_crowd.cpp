@@ -1,4 +1,3 @@
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gtest/gtest.h>

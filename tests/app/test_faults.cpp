@@ -2,7 +2,6 @@
 #include "core/kernels/gemm.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/ranks.hpp"

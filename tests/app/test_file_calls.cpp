@@ -1,5 +1,4 @@
 #include "data/huggingface/safetensors.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 

@@ -1,5 +1,4 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/sanitized.hpp"
 

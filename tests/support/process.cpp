@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -48,16 +50,19 @@ bool has_only_ended_children(pid_t process) {
 class StuckLauncher {
  public:
   explicit StuckLauncher(pid_t process) : process_(process) {}
-  /// Called every two milliseconds, by wait_until.
+  /// Is called every `between_calls`.
   void look() {
-    if (++calls_ % 2500 != 0) return;
+    if (++calls_ % (std::chrono::seconds(5) / between_calls) != 0) return;
     times_ = has_only_ended_children(process_) ? times_ + 1 : 0;
-    if (times_ > 12) ::kill(process_, SIGKILL);
+    if (times_ > 12) was_ended_ = ::kill(process_, SIGKILL) == 0;
   }
+  bool was_ended() const { return was_ended_; }
+  static constexpr std::chrono::milliseconds between_calls{2};
 
  private:
   pid_t process_;
-  std::size_t calls_ = 0, times_ = 0;
+  std::int64_t calls_ = 0, times_ = 0;
+  bool was_ended_ = false;
 };
 
 /// Waits for a process and returns its exit code. `usage` receives its resource usage. Errors: std::runtime_error if
@@ -71,7 +76,9 @@ int wait_for(pid_t process, rusage& usage) {
     if (ended <= 0) stuck.look();
     return ended > 0;
   };
-  if (wait_until(has_ended)) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const bool ended = wait_until(has_ended, StuckLauncher::between_calls);
+  if (stuck.was_ended()) std::fputs("a launcher was stuck after its ranks had ended, and was killed\n", stderr);
+  if (ended) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   ::kill(process, SIGTERM);
   std::this_thread::sleep_for(std::chrono::seconds(10));
   ::kill(process, SIGKILL);

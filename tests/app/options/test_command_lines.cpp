@@ -179,7 +179,8 @@ TEST(CommandLines, MeanWhatTheyMeant) {
   }
   std::filesystem::current_path(here);
   if (shown.is_open()) shown << computed;
-  EXPECT_EQ(computed, read_text(tests::golden_data() / "command_lines.txt"));
+  EXPECT_EQ(computed, read_text(tests::golden_data() / "command_lines.txt"))
+      << "with MYLOS_COMMAND_LINES=FILE, this test writes the command lines and what they mean";
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include "app/options/options.hpp"
 #include "core/base/option_values.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +16,22 @@
 namespace mylos::app {
 namespace {
 
+/// Returns whether a word of a row names a command, or a part of one: the first argument of "bench" is
+/// "gemm|step|batch".
+bool is_command_or_part(const std::string& word) {
+  const std::vector<std::string> names = split(word, '/');
+  const Command* command = find_command(names.front());
+  if (command == nullptr || names.size() == 1) return command != nullptr;
+  const std::vector<std::string> parts = split(command->arguments.substr(0, command->arguments.find(' ')), '|');
+  return std::ranges::find(parts, names[1]) != parts.end();
+}
+
 /// A row names other rows as words, which the compiler does not check.
 TEST(Commands, RowsNameCommandsAndOptionsThatExist) {
   for (const tasks::TaskKind* task : tasks::task_kinds()) {
     for (const Option& option : option_table(*task)) {
       for (const std::string& name : split(option.commands, ' ')) {
-        EXPECT_NE(find_command(name.substr(0, name.find('/'))), nullptr) << option.name << ": " << name;
+        EXPECT_TRUE(is_command_or_part(name)) << option.name << ": " << name;
       }
       for (const CommandHelp& each : option.command_help) {
         for (const std::string& name : split(each.commands, ' ')) EXPECT_NE(find_command(name), nullptr) << option.name;
@@ -29,20 +42,46 @@ TEST(Commands, RowsNameCommandsAndOptionsThatExist) {
       if (!choice.empty())
         EXPECT_TRUE(std::ranges::find(other->choices, choice) != other->choices.end()) << option.name;
       if (!choice.empty()) EXPECT_TRUE(option.copy) << option.name;
-      if (option.means.option.empty()) continue;
-      Arguments arguments;
-      EXPECT_TRUE(find_option(option.means.option, *task)->parse(arguments, option.means.value)) << option.name;
-    }
-  }
-  for (const Command& command : commands()) {
-    for (const std::string_view names : {command.needs, command.options}) {
-      for (const std::string& name : names.empty() ? std::vector<std::string>() : split(names, ' ')) {
-        const Option* option = find_option(name);
-        ASSERT_NE(option, nullptr) << name;
-        EXPECT_TRUE(has_option(command, *option)) << command.name << " " << name;
+      EXPECT_TRUE(option.print || option.traits.on_resume == OnResume::same) << option.name;
+      for (const std::string_view meant : {option.means.option, option.means.list}) {
+        Arguments arguments;
+        if (!meant.empty()) EXPECT_TRUE(find_option(meant, *task)->parse(arguments, option.means.value)) << option.name;
       }
     }
   }
+  for (const Command& command : commands()) {
+    for (const std::string& name : command.needs.empty() ? std::vector<std::string>() : split(command.needs, ' ')) {
+      const Option* option = find_option(name);
+      ASSERT_NE(option, nullptr) << name;
+      EXPECT_TRUE(has_option(command, *option)) << command.name << " " << name;
+    }
+  }
+}
+
+/// Returns the names of the options of all tasks that `has` accepts, in alphabetical order.
+template <class Has>
+std::string names_where(const Has& has) {
+  std::set<std::string> names;
+  for (const tasks::TaskKind* task : tasks::task_kinds()) {
+    for (const Option& option : option_table(*task)) {
+      if (has(option)) names.insert(option.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+/// A trait that is lost refuses a resumed run, or repeats a layout that does not fit.
+TEST(Commands, OptionsKeepTheirTraits) {
+  EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::free; }),
+            "attention bucket-mib checkpoint-every collective-timeout communication-precision communicator damaged "
+            "eval-on-start export-precision gemm gradient-accumulation-steps initial-loss-scale keep loader-threads "
+            "micro-batch micro-tokens mode on-save-error precision recompute shard-size strict tf32 writers");
+  EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
+            "epochs steps");
+  EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),
+            "batch batch-norm-group batch-per-rank batch-size-per-device bf16 dataset fp16 "
+            "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model no-fsdp "
+            "precision recompute shard-size stem train use-amp use-fsdp");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // checkpoint, and problems with other causes stop the run.
 
 #include "parallel/checkpoint/checkpoint_directory.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/trained_weights.hpp"
 #include "tests/support/temporary.hpp"

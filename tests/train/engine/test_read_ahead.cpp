@@ -1,4 +1,3 @@
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"

@@ -3,7 +3,6 @@
 #include "core/base/signals.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
-#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
