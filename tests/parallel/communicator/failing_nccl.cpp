@@ -1,23 +1,31 @@
 #include "parallel/launch/launch.hpp"
 
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-/// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault. Usage:
+/// These are the stand-in's, or for NCCL itself those of no_stand_in.cpp.
+extern "C" {
+std::size_t stand_in_operations();
+std::size_t stand_in_busy_streams();
+}
+
+/// For test_nccl_faults.cpp: ranks that exchange data through the stand-in for NCCL, one of which has a fault; also for
+/// scripts/validate-gpu, through NCCL itself, whose only faults are "kill" and "throw". Usage:
 /// failing_nccl RANK NAME VALUE ORDER. The rank RANK has the environment variable NAME with VALUE. NCCL_STAND_IN_FAULT
 /// has the values of tests/parallel/communicator/nccl_stand_in/nccl.cpp, where operations are counted after the devices
 /// are connected, and two more that take a step: in "kill:3" a signal ends the rank, in "throw:3" it throws an error of
@@ -26,8 +34,8 @@
 /// of sums, "tree" or "library"; with "group", which has the library's order, each step sums three arrays in one call;
 /// with "agreement", hosts exchange values during the sum of step 3, in which RANK must fail. With "start", operations
 /// are counted from the first one that connects the devices; an error there is printed, and the ranks go on over MPI.
-/// With "shared", both groups have the same order of ranks; with "mesh", the fault comes while groups of two ranks are
-/// connected.
+/// With "shared", both groups have the same order of ranks; with "mesh", groups of two ranks are connected, too, as in
+/// hybrid, and operations are counted from before that.
 namespace mylos::parallel {
 namespace {
 
@@ -142,7 +150,8 @@ void run(std::size_t rank, const std::string& name, const std::string& value, co
     connect(launch, order);
     if (order != "start" && order != "mesh") launch.set_time_limit(limit);
     if (fails && !is_at_start) ::setenv(name.c_str(), counted_from_now(value).c_str(), 1);
-    if (order == "mesh") Mesh(launch.world(), 2).connect(ExecutionSpace());
+    std::optional<Mesh> mesh;
+    if (order == "mesh") mesh.emplace(launch.world(), 2).connect(ExecutionSpace());
     try {
       exchange(launch, fails ? value : "", order);
     } catch (const std::exception&) {
