@@ -1,43 +1,21 @@
-"""Tests scripts/validate-gpu: what it computes from the output of programs, what it refuses, and a dry run on small files.
+"""Tests scripts/validate-gpu: what it computes from the output of programs, and what it refuses.
 
-test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION [TEST_NCCL_ALONE]     TEST_PROGRAM: a fast test program
+test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a fast test program
 """
 
-import json
 import math
 import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import types
 import unittest
 import unittest.mock
 
-sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, beside, bundle, commands, kernels, main, open_mpi, ranks, record, report, sanitizer, sizes, target, tests, timing
+from validation_scratch import HANG_LIMIT, ROOT, Scratch, write
+from validation import agreement, beside, bundle, commands, kernels, main, record, report, sizes, target, tests, timing
 
-SCRIPT = ROOT / "scripts/validate-gpu"
-HANG_LIMIT = 600  # seconds; ends only what hangs
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": "81920", "compute_capability": "8.0", "uuid": "GPU-1"}
-
-
-def write(path, text, executable=False):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    if executable:
-        path.chmod(0o755)
-    return path
-
-
-def link(path, to):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(pathlib.Path(to).resolve())
 
 
 class Beside(unittest.TestCase):
@@ -129,39 +107,6 @@ class Kernels(unittest.TestCase):
         found = {"model": "m", "precision": "half", "forward": 0.001, "backward": 0.002}
         page = report.beside_attention_table([{**found, "who": "theirs"}, {**found, "who": "ours", "ours_over_theirs": ratios}])
         self.assertIn("| m | half | ours | 1.000 | 2.000 | 2.00 | 0.50 | 1.00 |", page)
-
-
-class Scratch(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.directory = pathlib.Path(folder.name)
-
-    def make_bundle(self, **manifest):
-        """Makes a folder like an unpacked bundle, with the programs under test."""
-        folder = self.directory / "bundle"
-        write(folder / "manifest.json", json.dumps({"architecture": 90, "cuda": "13.0", "commit": "abc", **manifest}))
-        for build in ("gpu", "cpu"):
-            link(folder / build / "bin/mylos", sys.argv[1])
-            for program in sys.argv[2:]:
-                link(folder / build / "bin" / pathlib.Path(program).name, program)
-        paragraphs = [{"context": " ".join(["mill"] * (number % 30 + 1)),
-                       "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
-                      for number in range(60)]
-        write(folder / "data/squad/v1.1/train.json", json.dumps({"version": "1.1", "data": [{"title": "mills", "paragraphs": paragraphs}]}))
-        write(folder / "data/vocab/bert-base-uncased.txt", "\n".join(WORDS) + "\n")
-        return folder
-
-    def validate(self, *words, **environment):
-        # This Python has no PyTorch, so that the peers are left out on every machine.
-        names = {**os.environ, "OMP_NUM_THREADS": "1", "MYLOS_PYTHON": "/bin/false", **environment}
-        return subprocess.run([SCRIPT, "--output", self.directory / "results", *map(str, words)], capture_output=True, text=True, env=names)
-
-    def path_with(self, **scripts):
-        """Returns a PATH whose first folder contains these programs."""
-        for name, text in scripts.items():
-            write(self.directory / "path" / name.replace("_", "-"), f"#!/bin/sh\n{text}\n", executable=True)
-        return f"{self.directory / 'path'}:{os.environ['PATH']}"
 
 
 class Reading(unittest.TestCase):
@@ -396,177 +341,6 @@ class Sizes(Scratch):
         write(self.directory / "manifest.json", "{}")
         with self.assertRaisesRegex(bundle.Refused, r"has 55\.0 MiB, more than 55"):
             bundle.check_size(self.directory)
-
-
-@unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
-class Ranks(Scratch):
-    """The part of ranks. Where Open MPI 4 is installed, the bundle has its own copy, as on a machine without MPI."""
-
-    def rank_program(self, text):
-        folder = self.make_bundle()
-        write(folder / "cpu/bin/test_communicator", f"#!/bin/sh\n{text}\n", executable=True)
-        if shutil.which("ompi_info") and shutil.which("orterun"):
-            open_mpi.copy_open_mpi(folder)
-        return folder
-
-    def run_ranks(self, folder, *words):
-        done = self.validate("--dry-run", "--ranks", "--bundle", folder, "--threads", "1", "--seconds", "2000", *words)
-        return done, json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
-
-    def test_two_ranks_have_the_losses_of_one(self):
-        done, result = self.run_ranks(self.rank_program('echo "[  PASSED  ] 3 tests."'))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        passed = [check["name"] for check in result["checks"]]
-        self.assertIn("losses of 2 ranks over mpi and of one, replicated", passed)
-        self.assertIn("losses of 2 ranks over mpi and of one, sharded", passed)
-        self.assertIn("test_communicator on 2 ranks", passed)
-        for mode in ranks.MODES:
-            self.assertIn(f"losses of 4 ranks over mpi and of one, {mode}", passed)
-        self.assertIn("a killed rank ends the others", passed)
-        if len(sys.argv) > 5:
-            self.assertIn("test_nccl_alone NcclAlone", passed)
-        self.assertTrue(all(row["steps"] == 4 for row in report.rows(result, "ranks")))
-        self.assertIn("nccl", [entry["part"] for entry in result["left_out"]])  # needs two GPUs
-
-    def test_a_failing_rank_is_one_line_with_its_command(self):
-        folder = self.rank_program('echo "rank 1: Suite.Test: file.cpp:7: it differs"; echo more; exit 1')
-        done, _ = self.run_ranks(folder, "--only", "test_communicator")
-        self.assertEqual(done.returncode, 1)
-        line = next(line for line in done.stderr.splitlines() if line.startswith("FAILED"))
-        self.assertRegex(line, r"^FAILED: ranks: test_communicator on 2 ranks: rank 1: Suite.Test: file.cpp:7: it differs; "
-                               r"repeat with: scripts/validate-gpu --ranks --only test_communicator --dry-run ")
-
-    def test_a_program_that_runs_no_test_fails(self):
-        done, _ = self.run_ranks(self.rank_program('echo "[  PASSED  ] 0 tests."'), "--only", "test_communicator")
-        self.assertEqual(done.returncode, 1, done.stderr)
-
-
-class Sanitizer(Scratch):
-    """The part of CUDA's own checks, with a stand-in for compute-sanitizer that starts the program."""
-
-    PROGRAM = """
-file=$(echo "$*" | sed 's/.*json://')
-case $1 in
-  --gtest_list_tests) printf 'Json.\\n  Reads\\nLayerNorm/0.\\n  Rows\\n' ;;
-  *) echo '{"testsuites": [{"testsuite": [{"name": "Rows", "result": "COMPLETED"}]}]}' >"$file" ;;
-esac"""
-    TOOL = """
-tool=$2
-while [ "${1#/}" = "$1" ]; do shift; done
-"$@" || exit
-"""
-
-    def sanitize(self, tool, *words):
-        folder = self.make_bundle()
-        write(folder / "cpu/bin/test_core", f"#!/bin/sh{self.PROGRAM}\n", executable=True)
-        done = self.validate("--dry-run", "--sanitize", "--bundle", folder, "--threads", "2", "--seconds", "2000", *words,
-                             PATH=self.path_with(compute_sanitizer=self.TOOL + tool))
-        return done, json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
-
-    def test_suites_with_kernels_run_under_each_tool(self):
-        done, result = self.sanitize("")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        passed = [check["name"] for check in result["checks"]]
-        for name in ("memcheck test_core LayerNorm/0", "racecheck test_core LayerNorm/0", "blocking test_core LayerNorm/0",
-                     *(f"losses with CUDA_LAUNCH_BLOCKING, {precision}" for precision in ("float", "bfloat16", "half"))):
-            self.assertIn(name, passed)
-        self.assertNotIn("Json", " ".join(passed))
-
-    def test_an_error_of_a_tool_fails_its_suite_alone(self):
-        race = """[ $tool = memcheck ] && exit
-echo "========= COMPUTE-SANITIZER"
-echo "========= Error: Race reported between Read access at kernel and Write access"
-exit 99"""
-        done, result = self.sanitize(race, "--only", "memcheck", "--only", "racecheck")
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual([check["name"] for check in result["checks"] if not check["passed"]], ["racecheck test_core LayerNorm/0"])
-        self.assertIn("memcheck test_core LayerNorm/0", [check["name"] for check in result["checks"] if check["passed"]])
-        self.assertRegex(done.stderr, r"FAILED: .*Error: Race reported between .*; "
-                                      r"repeat with: scripts/validate-gpu --sanitize --only 'racecheck test_core LayerNorm/0' ")
-
-    def test_a_tool_that_does_not_work_is_left_out(self):
-        done, result = self.sanitize("echo 'Device not supported' >&2; exit 1", "--only", "memcheck")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("it does not work here: Device not supported (exit code 1)", [entry["why"] for entry in result["left_out"]])
-
-    def test_losses_that_depend_on_blocking_fail(self):
-        folder = self.make_bundle()
-        for build in ("cpu", "gpu"):
-            (folder / build / "bin/mylos").unlink()
-            write(folder / build / "bin/mylos", f"""#!/bin/sh
-if [ "$1" = train ] && [ -n "$CUDA_LAUNCH_BLOCKING" ]; then set -- "$@" --seed 99; fi
-exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
-""", executable=True)
-        done = self.validate("--dry-run", "--sanitize", "--only", "blocking float", "--bundle", folder, "--threads", "1")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("FAILED: checks of CUDA: losses with CUDA_LAUNCH_BLOCKING, float: step 1 is the first that differs", done.stderr)
-
-    def test_suites_of_the_source_tree(self):
-        core, nn = (sanitizer.suites_in(ROOT / sanitizer.FOLDERS[program]) for program in ("test_core", "test_nn"))
-        self.assertEqual((core["LayerNorm"], core["TensorCoreAttention"], nn["BertLayer"]),
-                         ("test_layer_norm", "test_tensor_core_attention", "test_bert_layer"))
-        words = {word: any(word in file for file in core.values()) for word in sanitizer.FIRST}
-        self.assertTrue(all(words.values()), words)
-
-
-class Peers(Scratch):
-    """The comparison, with a stand-in for PyTorch that answers every request, with losses of its own."""
-
-    PYTHON = f"""#!{sys.executable}
-import json, sys
-if sys.argv[1] == "-c":
-    print("False")
-    sys.exit()
-for line in sys.stdin:
-    request = json.loads(line)
-    kind = request["do"]
-    reply = {{"torch": "2", "transformers": "5", "cuda": None}} if kind == "load" else {{"forward": 1, "backward": 1}}
-    if kind == "steps":
-        reply = {{"seconds": [1] * len(request["batches"]), "losses": [1] * len(request["batches"]), "counts": [1] * len(request["batches"])}}
-    print(json.dumps(reply), flush=True)
-"""
-
-    def test_bert_llama_and_resnet_are_compared(self):
-        python = write(self.directory / "python", self.PYTHON, executable=True)
-        done = self.validate("--dry-run", "--compare", "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "3000", MYLOS_PYTHON=str(python))
-        result = json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
-        failed = [check["name"] for check in result["checks"] if not check["passed"]]
-        self.assertTrue(failed and all(name.startswith("losses, ") for name in failed), failed)
-        found = report.rows(result, "beside")
-        units = {row["model"]: row["unit"] for row in found}
-        self.assertEqual(units, {"BERT-tiny": "real tokens/s", "Llama": "real tokens/s", "ResNet": "images/s"})
-        for model, ways in (("BERT-tiny", beside.QUESTION_WAYS), ("Llama", beside.TEXT_WAYS), ("ResNet", beside.IMAGE_WAYS)):
-            theirs = [row for row in found if row["model"] == model and "ours_over_theirs" in row]
-            self.assertEqual([row["who"] for row in theirs], [f"PyTorch, {name}" for name in ways])
-            self.assertTrue(all(row["rate"] > 0 and not row["losses_agree"] for row in theirs))
-
-
-class DryRun(Scratch):
-    def test_every_part_runs_and_writes_its_tables(self):
-        jobs = ["device", "agreement", "families", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
-        only = [word for job in jobs for word in ("--only", job)]
-        done = self.validate("--dry-run", *only, "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "5000")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
-        self.assertEqual([path.suffix for path in paths[:2]], [".json", ".md"])
-        steps = {"-".join(path.stem.split("-")[-4:]): json.loads(path.read_text()) for path in paths[2:]}
-        self.assertEqual(sorted(steps), [f"step-bert-tiny-{precision}" for precision in ("bfloat16", "float", "half")])
-        self.assertEqual({found["calibration"]["precision"] for found in steps.values()}, {"bfloat16", "float", "half"})
-        result = json.loads(paths[0].read_text())
-        self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
-        self.assertEqual([entry["part"] for entry in result["left_out"]], ["device", "beside PyTorch"])
-        passed = [check["name"] for check in result["checks"]]
-        for family in ("Llama with heads of 64 by portable", "Llama with heads of 128 by portable", "resnet18 by auto"):
-            for precision in ("float", "bfloat16", "half"):
-                self.assertIn(f"losses of {family} and of the CPU, {precision}", passed)
-        rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products", "traffic", "attention")}
-        self.assertTrue(all(rows.values()), {name: len(found) for name, found in rows.items()})
-        self.assertGreater(rows["tests"][0]["passed"], 0)
-        self.assertTrue(all(0 < row["share_of_peak"] for row in rows["products"]))
-        self.assertTrue(all(row["taken"] > 0 and row["planned"] > 0 for row in rows["memory"]))
-        page = paths[1].read_text()
-        for expected in ("No figure here is of a GPU", "## Tests", "## Time", "## Beside PyTorch", "## Left out", "mylos::optimizer::adamw", "| layer-norm-gradient | bfloat16 |", "| BERT-tiny | portable | half | 0.1 |"):
-            self.assertIn(expected, page)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ COMMANDS = [
     (r"^srun .*mylos doctor", "ctest", r"^jobs\.doctor$"),
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
-    (r"^scripts/validate-gpu", "ctest", r"^bench\.validation$"),
+    (r"^scripts/validate-gpu", "ctest", r"^bench\.validation"),
     # TensorBoard is a server; the test reads its files with the same package.
     (r"^tensorboard ", "ctest", r"IsReadByTensorBoard"),
     # Commands that need a network.
