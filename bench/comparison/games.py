@@ -8,6 +8,7 @@ from comparison.batches import Batches
 from comparison.questions import BATCH
 
 MAX_LENGTH = 512
+PIECES = 512  # of the tokenizer of examples/chess
 
 
 class GameSet(Batches):

@@ -12,7 +12,7 @@ from validation.commands import run
 
 MANIFEST = "manifest.json"
 ARCHIVE = "bundle.tar.xz"
-
+LOSSES = "losses.json"
 
 MOST_MIB = 55  # of a packed bundle
 
@@ -49,6 +49,12 @@ class Bundle:
     def launcher(self):
         """Returns the path of mpirun, or None if that of the machine is to be used."""
         return self.open_mpi and self.open_mpi / "bin/mpirun"
+
+    @functools.cached_property
+    def losses(self):
+        """Returns the losses of the CPU that were recorded when the bundle was made, by agreement.loss_key."""
+        file = self.root / "data" / LOSSES
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
     @property
     def reference(self):

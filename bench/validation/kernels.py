@@ -22,9 +22,10 @@ def is_as_asked(row):
     return row["share_of_copy"] >= SHARE if row["bytes"] >= LARGE else row["over_seconds"] <= OVER * row["launches"]
 
 
-def traffic(session, clock, precision):
+def traffic(session, clock, precision, *only):
+    """Times one kernel, or all of them."""
     found = bench(session, clock, "bench_kernels", "--precision", precision, "--sizes", ",".join(map(str, session.sizes.traffic)),
-                  "--repeats", session.sizes.repeats)
+                  "--repeats", session.sizes.repeats, *(["--only", *only] if only else []))
     for copy in found["copies"]:
         session.record.figure("copies", precision=precision, **copy)
     for row in found["kernels"]:
@@ -38,18 +39,19 @@ def attention(session, clock, name, precision, dropout):
                  "--head-size", sizes.attention_head_size, "--precision", precision, "--dropout", dropout, "--repeats", sizes.repeats)["attention"]
 
 
-def time_long_attention(session, clock, precision):
-    """Times causal attention of Llama's heads over long texts, by the kernels that are not a hundred times slower there."""
-    sizes, kernels = session.sizes, session.library_attentions(precision) + session.attentions(precision)
-    for lengths in sizes.long_attention:
-        rows = bench(session, clock, "bench_attention", "--lengths", ",".join(map(str, lengths)), "--heads", 32, "--key-value-heads", 8,
-                     "--head-size", 128, "--mask", "causal", "--precision", precision, "--dropout", 0, "--repeats", sizes.repeats,
-                     "--kernel", ",".join(kernels[:-1] or kernels))["attention"]
-        for row in rows:
-            session.record.figure("attention", model=f"heads of 128, {len(lengths)} x {lengths[0]}",
-                                  **{key: row[key] for key in ("kernel", "precision", "dropout", "forward", "backward")})
-
-
 def time_attention(session, clock, name, precision):
-    for row in attention(session, clock, name, precision, "0,0.1"):
+    record_attention(session, name, attention(session, clock, name, precision, "0,0.1"))
+
+
+def time_long_attention(session, clock, name, precision, kernel):
+    """Times one kernel of causal attention over long sequences."""
+    heads, key_value_heads, size = session.sizes.long_heads
+    found = bench(session, clock, "bench_attention", "--lengths", ",".join(map(str, session.sizes.long_attention[name])), "--heads", heads,
+                  "--key-value-heads", key_value_heads, "--head-size", size, "--mask", "causal", "--precision", precision, "--dropout", "0",
+                  "--kernel", kernel, "--repeats", session.sizes.repeats)["attention"]
+    record_attention(session, f"heads of {size}, {name}", found)
+
+
+def record_attention(session, name, found):
+    for row in found:
         session.record.figure("attention", model=name, **{key: row[key] for key in ("kernel", "precision", "dropout", "forward", "backward")})

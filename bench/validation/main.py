@@ -1,6 +1,7 @@
 """Runs the parts of scripts/validate-gpu that the command line selects."""
 
 import argparse
+import dataclasses
 import datetime
 import os
 import pathlib
@@ -17,14 +18,13 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from comparison import models, questions
+from comparison import models, pictures, questions
 from validation import report, target
 from validation.agreement import agreement
 from validation.beside import beside
 from validation.bundle import Refused, open_bundle
 from validation.commands import Clock, OutOfTime, end_all
-from validation.device import device
-from validation.families import families
+from validation.doctor import doctor
 from validation.ranks import ranks
 from validation.record import Record, say
 from validation.sanitizer import sanitize
@@ -32,8 +32,26 @@ from validation.sizes import DRY, Sizes, TINY
 from validation.tests import unit_tests
 from validation.timing import timing
 
-# part -> its share of the time if all parts run, the most needed first.
-PARTS = {"tests": 0.31, "ranks": 0.19, "sanitize": 0.14, "time": 0.20, "compare": 0.16}
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    seconds: int  # at most, if all parts run; others in proportion. Unused time goes to the next part.
+    run: object  # a function of session and clock
+    help: str
+
+
+# In the order in which they are run, the most needed first.
+PARTS = {
+    "doctor": Part(90, doctor, "mylos doctor, and cuDNN's description of the GPU"),
+    "agreement": Part(90, agreement, "GPU against CPU: losses of each model family, and checkpoints of each resumed on the other"),
+    "tests": Part(90, unit_tests, "unit tests on the GPU"),
+    "sanitize": Part(120, sanitize, "compute-sanitizer over tests of kernels, and CUDA_LAUNCH_BLOCKING"),
+    "ranks": Part(150, ranks, "ranks that share one GPU, over NCCL as if on nodes of their own, and over MPI"),
+    "time": Part(150, timing, "kernels, training steps, matrix products"),
+    "compare": Part(90, beside, "PyTorch beside us on the same batches"),
+}
+TABLES = 120  # seconds that remain for starting and for the tables
+TOTAL = sum(part.seconds for part in PARTS.values()) + TABLES
 
 
 def is_within(name, whole):
@@ -69,6 +87,7 @@ class Session:
         self.gpu = None  # its name in nvidia-smi
         self.gpus = 0 if options.dry_run else target.gpu_count()
         self._models = {}
+        self.subjects = {}  # of agreement.py, by name
         self.cuda = [] if options.dry_run else target.gpu_folders(bundle.manifest["cuda"].split(".")[0])
         self.names = self.names_of("gpu")
 
@@ -94,7 +113,7 @@ class Session:
         return ["cudnn"] if is_built and target.folder_of("libcudnn.so.9")[0] else []
 
     def convolutions(self):
-        """Returns the providers of convolutions that this machine has."""
+        """Returns the GEMM providers that compute convolutions on this machine."""
         if self.bundle.stand_in:
             return ["auto"]
         return (["cudnn"] if target.folder_of("libcudnn.so.9")[0] else []) + ["cublaslt"]
@@ -109,22 +128,28 @@ class Session:
     def model(self, name):
         """Returns a model with random weights. Creates it at the first call."""
         if name not in self._models:
-            self._models[name] = models.make_random_bert(self.scratch / name, self.bundle.vocabulary, self.sizes.shapes[name])
+            folder, sizes = self.scratch / name, self.sizes
+            if name in sizes.llamas:
+                made = models.make_random_llama(folder, ROOT / "examples/chess/model", sizes.llamas[name], sizes.llama_tokens)
+            elif name in sizes.resnets:
+                made = models.make_random_resnet(folder, sizes.resnets[name], pictures.LABELS)
+            else:
+                made = models.make_random_bert(folder, self.bundle.vocabulary, sizes.shapes[name])
+            self._models[name] = made
         return self._models[name]
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="validate-gpu", description="Validates and times a build for GPUs; writes a JSON file and a page of tables.")
-    parser.add_argument("--tests", action="store_true", help="unit tests on the GPU, and GPU against CPU; without a part's flag all parts are run")
-    parser.add_argument("--ranks", action="store_true", help="NCCL on one GPU, and ranks that share it")
-    parser.add_argument("--sanitize", action="store_true", help="CUDA_LAUNCH_BLOCKING, and compute-sanitizer over tests of kernels")
-    parser.add_argument("--time", action="store_true", help="matrix products, kernels, training steps")
-    parser.add_argument("--compare", action="store_true", help="PyTorch beside us on the same batches")
+    group = parser.add_argument_group("parts, in the order in which they are run; without a flag all of them")
+    for name, part in PARTS.items():
+        group.add_argument(f"--{name}", action="store_true", help=f"{part.help} ({part.seconds} s at most if all are run)")
     parser.add_argument("--dry-run", action="store_true", help="all of it on this CPU, with the bundle's build for the CPU and small sizes")
     parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu-bundle", metavar="DIR", help="what scripts/bundle-gpu made (default: %(default)s)")
     parser.add_argument("--output", type=pathlib.Path, metavar="DIR",
                         help="where the results go (default: bench/results; of a dry run build/validation)")
-    parser.add_argument("--seconds", type=int, default=530, metavar="N", help="in all (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=TOTAL, metavar="N",
+                        help=f"in all, {TABLES} of {TOTAL} of them for starting and for the tables (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=Sizes.batch, metavar="N", help="sequences of a step (default: %(default)s); not of a dry run")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="of the host (default: %(default)s)")
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
@@ -162,31 +187,22 @@ def check_target(session, options):
     return {**found, **target.describe(session.bundle.program("gpu"), session.names)}
 
 
-def run_part(part, session, clock):
-    if part == "tests":
-        device(session, clock)
-        agreement(session, Clock(0.3 * clock.left()))
-        families(session, Clock(0.25 * clock.left()))
-        unit_tests(session, clock)
-    else:
-        {"ranks": ranks, "sanitize": sanitize, "time": timing, "compare": beside}[part](session, clock)
-
-
-def run_parts(session, options, whole):
-    """Runs each part in its share of the time. Unused time goes to the next part. A part that fails does not stop the others."""
+def run_parts(session, options, whole, write):
+    """Runs each part in its share of the time, and writes the report after each. A part that fails does not stop the others."""
     for number, part in enumerate(options.parts):
-        later = sum(PARTS[name] for name in options.parts[number:])
-        clock = Clock(whole.left() * PARTS[part] / later)
+        later = sum(PARTS[name].seconds for name in options.parts[number:])
+        clock = Clock(whole.left() * PARTS[part].seconds / later)
         say(f"{part}: {clock.left():.0f} s at most")
         begin = time.monotonic()
         with session.record.job(part, None):
             try:
-                run_part(part, session, clock)
+                PARTS[part].run(session, clock)
             except OutOfTime as reason:
                 session.record.leave_out(part, "the rest of the part", reason)
             except Exception as error:  # an error of this script: recorded like any other
                 session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
         session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
+        write()
 
 
 def name_of(found, commit, when):
@@ -197,26 +213,30 @@ def name_of(found, commit, when):
 def validate(options, scratch):
     """Runs the validation and returns the exit code."""
     begin, when = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
-    whole = Clock(options.seconds)
+    whole = Clock(options.seconds * (1 - TABLES / TOTAL))
     session = Session(options, open_bundle(options.bundle, scratch, options.dry_run), scratch)
     found = check_target(session, options)
     record = session.record
+
+    def write():
+        result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
+                  "manifest": session.bundle.manifest, "versions": record.versions, "seconds": time.monotonic() - begin,
+                  "checks": record.checks, "left_out": record.left_out, "figures": record.figures}
+        return report.write(result, options.output, name_of(found, session.bundle.manifest.get("commit"), when))
+
     try:
         session.prepare()
-        run_parts(session, options, whole)
+        run_parts(session, options, whole, write)
     except Stopped as reason:
         record.check("options", "the whole validation", False, f"{reason} after {time.monotonic() - begin:.0f} s")
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the report is written
     for name in sorted(session.unused):
         record.check("options", f"--only {name}", False, f"{' and '.join(options.parts)} {'have' if len(options.parts) > 1 else 'has'} no such job")
-    result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
-              "manifest": session.bundle.manifest, "versions": record.versions, "seconds": time.monotonic() - begin,
-              "checks": record.checks, "left_out": record.left_out, "figures": record.figures}
-    for path in report.write(result, options.output, name_of(found, session.bundle.manifest.get("commit"), when)):
+    for path in write():
         print(path)
     failed = record.failed()
-    say(f"{len(record.checks) - len(failed)} checks passed, {len(failed)} failed, {len(record.left_out)} left out, {result['seconds']:.0f} s")
+    say(f"{len(record.checks) - len(failed)} checks passed, {len(failed)} failed, {len(record.left_out)} left out, {time.monotonic() - begin:.0f} s")
     return 1 if failed else 0
 
 

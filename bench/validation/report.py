@@ -38,16 +38,27 @@ def rows(report, name):
 
 
 def tests_section(report):
-    parts = [table(["program", "passed", "failed", "skipped", "left out"],
-                   [[row["program"], row["passed"], row["failed"], row["skipped"], row["left out"]] for row in rows(report, "tests")])]
-    parts.append(table(["agreement", "steps", "largest relative difference", "bound"],
-                       [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "agreement")]))
-    return "\n\n".join(parts)
+    return table(["program", "passed", "failed", "skipped", "left out"],
+                 [[row["program"], row["passed"], row["failed"], row["skipped"], row["left out"]] for row in rows(report, "tests")])
+
+
+def agreement_section(report):
+    return table(["agreement", "steps", "largest relative difference", "bound"],
+                 [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "agreement")])
 
 
 def ranks_section(report):
-    return table(["ranks", "steps", "largest relative difference", "bound"],
-                 [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "ranks")])
+    losses = table(["ranks", "steps", "largest relative difference", "bound"],
+                   [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "ranks")])
+    memory = table(["mode", "ranks", "GiB over MPI", "GiB over NCCL", "MiB of NCCL a rank"],
+                   [[row["mode"], row["ranks"], gib(row["before"]), gib(row["after"]), f"{row['of_a_rank'] / 2**20:.0f}"] for row in rows(report, "connections")])
+    how = "".join(f"Ranks over NCCL share the GPU by {row['how']}.\n\n" for row in rows(report, "sharing"))
+    return f"{how}{losses}\n\n### Memory of connections\n\n{memory}"
+
+
+def doctor_section(report):
+    found = [row for row in rows(report, "doctor") if row["level"] != "ok"]
+    return "\n".join(f"- {row['level']}: {row['name']}: {row['text']}" for row in found) or "No warnings."
 
 
 def sanitizer_section(report):
@@ -70,15 +81,15 @@ def failures(report):
 def timing_section(report):
     parts = ["Peaks, the fastest product of many tokens: " +
              (", ".join(f"{row['precision']} {row['gflops'] / 1000:.1f} TFLOP/s" for row in rows(report, "peaks")) or "not measured") + ".",
-             table(["model", "precision", "attention", "batch", "tokens", "ms a step", "tokens/s", "TFLOP/s", "of the peak", "idle at least"],
-                   [[row["model"], row["precision"], row["attention"], row["batch"], f"{row['tokens']:.0f}", f"{1000 * row['seconds']:.1f}",
-                     f"{row['tokens_per_second']:.0f}", f"{row['gflops'] / 1000:.2f}", percent(row.get("share_of_peak")),
+             table(["model", "precision", "attention", "batch", "amount", "ms a step", "rate", "TFLOP/s", "of the peak", "idle at least"],
+                   [[row["model"], row["precision"], row["attention"] or "-", row["batch"], f"{row['amount']:.0f} {row['unit']}", f"{1000 * row['seconds']:.1f}",
+                     f"{row['rate']:.0f} {row['unit']}/s", f"{row['gflops'] / 1000:.2f}", percent(row.get("share_of_peak")),
                      percent(row["idle_share_at_least"])] for row in rows(report, "steps")]),
              table(["model", "precision", "attention", "planned GiB", "taken GiB", "tokens/s", "busy, by nvidia-smi"],
                    [[row["model"], row["precision"], row["attention"], gib(row["planned"]), gib(row["taken"]), f"{row['tokens_per_second']:.0f}", percent(row["busy"])]
                     for row in rows(report, "memory")])]
     for row in rows(report, "steps"):
-        parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}, attention {row['attention']}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
+        parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}, attention {row['attention'] or '-'}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
                      kernel_table([kernel for kernel in rows(report, "kernels")
                                    if all(kernel[key] == row[key] for key in ("model", "precision", "attention"))]))
     parts += ["### Kernels that move bytes\n\n" + traffic_table(report), "### Attention\n\n" + attention_table(rows(report, "attention"))]
@@ -132,7 +143,9 @@ def beside_section(report):
 
 def markdown(report):
     parts = [f"# Validation on {report['target'].get('gpu', {}).get('name') or 'the CPU, a dry run'}", conditions(report), failures(report)]
-    sections = {"tests": ("Tests", tests_section), "ranks": ("Ranks", ranks_section), "sanitize": ("Checks of CUDA", sanitizer_section), "time": ("Time", timing_section), "compare": ("Beside PyTorch", beside_section)}
+    sections = {"doctor": ("Doctor", doctor_section), "agreement": ("Agreement", agreement_section), "tests": ("Tests", tests_section),
+                "sanitize": ("Checks of CUDA", sanitizer_section), "ranks": ("Ranks", ranks_section), "time": ("Time", timing_section),
+                "compare": ("Beside PyTorch", beside_section)}
     for part in report["parts"]:
         title, section = sections[part]
         parts.append(f"## {title}\n\n{section(report)}")
@@ -143,7 +156,7 @@ def markdown(report):
 
 def calibrations(report):
     """Returns the files for `mylos plan --bench`: for each model and precision, {name: calibration of the fastest step}."""
-    fastest = sorted(rows(report, "steps"), key=lambda row: row["tokens_per_second"])
+    fastest = sorted(rows(report, "steps"), key=lambda row: row["rate"])
     return {f"step-{row['model'].lower()}-{row['precision']}": {"calibration": row["calibration"]} for row in fastest}
 
 
@@ -153,7 +166,9 @@ def write(report, folder, name):
     paths = [folder / f"{name}.json", folder / f"{name}.md"]
     paths[0].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     paths[1].write_text(markdown(report), encoding="utf-8")
-    for step, calibration in calibrations(report).items():
-        paths.append(folder / f"{name}-{step}.json")
-        paths[-1].write_text(json.dumps(calibration, indent=1) + "\n", encoding="utf-8")
+    files = {step: json.dumps(calibration, indent=1) + "\n" for step, calibration in calibrations(report).items()}
+    files |= {"cudnn-device": row["description"] for row in rows(report, "cudnn device")}
+    for file, text in files.items():
+        paths.append(folder / f"{name}-{file}.json")
+        paths[-1].write_text(text, encoding="utf-8")
     return paths

@@ -1,18 +1,16 @@
-"""Part 3: CUDA's own checks. Training with CUDA_LAUNCH_BLOCKING=1, and compute-sanitizer over the tests that launch kernels."""
+"""CUDA's own checks: compute-sanitizer over the tests that launch kernels, and training with CUDA_LAUNCH_BLOCKING=1."""
 
 import re
 import shutil
 
 from validation.agreement import Agreement, losses
-from validation.commands import OutOfTime, run
+from validation.commands import Clock, OutOfTime, run
 from validation.jobs import run_jobs
-from validation.tests import Around, chosen_suites, run_suites
+from validation.tests import FIRST, FOLDERS, Around, chosen_suites, rank_of, run_suites, suites_in
 
 PART = "checks of CUDA"
 PROGRAMS = ["test_core", "test_nn"]
-FOLDERS = {"test_core": "tests/core/kernels", "test_nn": "tests/nn"}
-# Suites are run in the order of these words of their files, the rest after them: kernels with most shared memory first.
-FIRST = ["tensor_core", "attention", "layer_norm", "rms_norm", "activation", "optimizer", "embedding", "cross_entropy"]
+MOST_NEEDED = 4  # words of FIRST whose suites run under each tool before any others
 # memcheck: accesses beyond arrays, also in shared memory. racecheck: accesses of shared memory without a barrier between them.
 TOOLS = {"memcheck": ["--tool", "memcheck"], "racecheck": ["--tool", "racecheck"]}
 FOUND = 99  # exit code if compute-sanitizer has found an error
@@ -24,28 +22,14 @@ def sanitizer():
     return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer")
 
 
-def suites_in(folder):
-    """Returns {suite: file} of the tests defined below a folder of the source tree."""
-    found = {}
-    for file in sorted(folder.rglob("test_*.cpp")):
-        for suite in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", file.read_text(encoding="utf-8"), re.MULTILINE):
-            found.setdefault(suite, file.stem)
-    return found
-
-
-def rank_of(file):
-    return next((number for number, word in enumerate(FIRST) if word in file), len(FIRST))
-
-
-def device_suites(session, clock, program):
-    """Returns the suites of a program whose tests launch kernels, the most needed first."""
+def device_suites(session, clock, program, ranks=range(len(FIRST) + 1)):
+    """Returns the suites of a program whose tests launch kernels and whose places in FIRST are in `ranks`, the most needed first."""
     files = suites_in(session.root / FOLDERS[program])
     known = {suite: file for suite, file in files.items() if not re.search(r"Errors$|Obstacle$|Choice$|Label$|Sizes$|Shape$|Rate$", suite)}
     found = []
     for _, name, tests in chosen_suites(session, clock, [(program, r".*")]):
-        base = next((part for part in name.split("/") if part in known), None)
-        if base is not None:
-            found.append((rank_of(known[base]), program, name, tests))
+        if any(part in known for part in name.split("/")) and rank_of(known, name) in ranks:
+            found.append((rank_of(known, name), program, name, tests))
     return [tuple(each[1:]) for each in sorted(found, key=lambda each: each[0])]
 
 
@@ -72,9 +56,9 @@ def sanitizer_obstacle(session, clock):
     return None if done.code == 0 else f"it does not work here: {done.reason()}"
 
 
-def run_sanitizer(session, clock, tool, program):
+def run_sanitizer(session, clock, tool, program, ranks):
     command = [sanitizer(), *TOOLS[tool], "--error-exitcode", str(FOUND), "--print-limit", "5"]
-    run_suites(session, clock, PART, device_suites(session, clock, program), Around(tool, command, {}, LIMIT, sanitizer_reason))
+    run_suites(session, clock, PART, device_suites(session, clock, program, ranks), Around(tool, command, {}, LIMIT, sanitizer_reason))
 
 
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
@@ -98,15 +82,20 @@ def test_blocking(session, clock, program):
 
 def jobs_of(session, clock):
     """Yields (name, job), the most needed first."""
-    for precision in session.sizes.precisions:
-        yield f"blocking {precision}", lambda precision=precision: train_blocking(session, clock, precision)
     sanitized = [(tool, program) for program in PROGRAMS for tool in TOOLS if session.wants(f"{tool} {program}")]
     broken = sanitizer_obstacle(session, clock) if sanitized else None
     if broken:
         session.record.leave_out(PART, "compute-sanitizer", broken)
         sanitized = []
+    needed, others = range(MOST_NEEDED), range(MOST_NEEDED, len(FIRST) + 1)
+    for number, tool in enumerate(TOOLS if sanitized else ()):  # each has an equal share of the time
+        yield f"{tool} test_core", lambda tool=tool, share=len(TOOLS) - number: run_sanitizer(
+            session, Clock(clock.left() / share), tool, "test_core", needed)
+    for precision in session.sizes.precisions:
+        yield f"blocking {precision}", lambda precision=precision: train_blocking(session, clock, precision)
     for tool, program in sanitized:
-        yield f"{tool} {program}", lambda tool=tool, program=program: run_sanitizer(session, clock, tool, program)
+        yield f"{tool} {program}", lambda tool=tool, program=program: run_sanitizer(
+            session, clock, tool, program, others if program == "test_core" else range(len(FIRST) + 1))
     for program in PROGRAMS:
         yield f"blocking {program}", lambda program=program: test_blocking(session, clock, program)
 

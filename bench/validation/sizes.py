@@ -6,6 +6,7 @@ BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads
 LLAMA = {"hidden_size": 2048, "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
          "vocab_size": 32000}  # 1.1 billion parameters
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+BY_NEED = ["bfloat16", "half", "float"]  # the order of precisions if time does not suffice for all
 TINY_LLAMA = {**TINY, "num_key_value_heads": 1, "vocab_size": 512}
 
 
@@ -23,10 +24,11 @@ class Sizes:
     repeats: int = 5
     questions: int = 2048
     small_questions: int = 256
+    small_resnet: str = "resnet50"
+    small_pixels: int = 64
+    small_tokens: int = 256
     agreement_steps: int = 12
     agreement_batch: int = 8
-    family_tokens: int = 512
-    family_pixels: int = 64
     gemm_tokens: int = 4096
     peak_shapes: str = "bert-large"
     peak_tokens: int = 16384
@@ -34,10 +36,10 @@ class Sizes:
     compare_batches: int = 64
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
-    llama: dict = dataclasses.field(default_factory=lambda: LLAMA)
+    llamas: dict = dataclasses.field(default_factory=lambda: {"Llama": LLAMA})
     llama_tokens: int = 2048
     llama_batch: int = 8
-    resnet: str = "resnet50"
+    resnets: dict = dataclasses.field(default_factory=lambda: {"ResNet": "resnet50"})
     resnet_pixels: int = 224
     resnet_batch: int = 256
     traffic: tuple = (1, 16, 32, 256, 1024)  # MB of bench_kernels; 32 MB are what one kernel moves in a step of BERT-base
@@ -46,7 +48,9 @@ class Sizes:
                                 200, 208, 218, 231, 245, 265, 297, 360)
     attention_heads: dict = dataclasses.field(default_factory=lambda: {"BERT-base": 12, "BERT-large": 16})
     attention_head_size: int = 64
-    long_attention: tuple = ((2048,) * 8, (8192,) * 2)
+    # {name: lengths} of causal attention with the heads of a Llama 3 of 8 billion parameters.
+    long_attention: dict = dataclasses.field(default_factory=lambda: {"2k": (2048,) * 8, "8k": (8192,) * 2})
+    long_heads: tuple = (32, 8, 128)  # of queries, of keys and values, and their size
 
     def of_batches(self, size):
         """Returns these sizes with `size` sequences per step, limited by the questions of the bundle."""
@@ -59,7 +63,8 @@ class Sizes:
 
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
-            small_questions=24, agreement_steps=4, agreement_batch=4, family_tokens=16, family_pixels=32, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
-            llama=TINY_LLAMA, llama_tokens=16, llama_batch=2, resnet="resnet18", resnet_pixels=32, resnet_batch=4,
+            small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
+            small_resnet="resnet18", small_pixels=32, small_tokens=16, llamas={"Llama": TINY_LLAMA}, llama_tokens=16, llama_batch=2,
+            resnets={"ResNet": "resnet18"}, resnet_pixels=32, resnet_batch=4, long_attention={"2k": (20,), "8k": (80,)}, long_heads=(4, 1, 128),
             compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",), traffic=(1,), attention_lengths=(9, 30, 17),
-            attention_heads={"BERT-tiny": 2}, attention_head_size=32, long_attention=((32, 32),))
+            attention_heads={"BERT-tiny": 2}, attention_head_size=32)

@@ -1,4 +1,4 @@
-"""Part 1: runs the test programs, with a process for each suite, so that a suite that breaks the GPU's context affects no other.
+"""Runs the test programs, with a process for each suite, so that a suite that breaks the GPU's context affects no other.
 Programs that start the program under test many times get a process for each test, so that these run in parallel."""
 
 import concurrent.futures
@@ -28,6 +28,9 @@ PROGRAMS = [
     ("test_app", r"Bench|BenchStep|Runs|ResumedRuns"),
 ]
 TEST_BY_TEST = {"test_app"}
+# Suites in files with these words come first: kernels that were rewritten and have not run on a GPU since, those of few tests before attention.
+FOLDERS = {"test_core": "tests/core/kernels", "test_nn": "tests/nn", "test_resnet": "tests/nn/resnet"}
+FIRST = ["batch_norm", "layer_norm", "team", "attention", "chunks", "convolution", "rms_norm", "optimizer", "cross_entropy", "rotary", "resnet"]
 STATES = ("passed", "failed", "skipped", "left out")
 SUITE_LIMIT = 90
 TEST_LIMIT = 45
@@ -45,6 +48,21 @@ def suites_of(listing):
         elif suite is not None:
             suites.setdefault(suite[:-1], []).append(name.strip())
     return suites
+
+
+def suites_in(folder):
+    """Returns {suite: file} of the tests defined below a folder of the source tree."""
+    found = {}
+    for file in sorted(folder.rglob("test_*.cpp")):
+        for suite in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", file.read_text(encoding="utf-8"), re.MULTILINE):
+            found.setdefault(suite, file.stem)
+    return found
+
+
+def rank_of(files, name):
+    """Returns the place of the suite `name` in FIRST, by the file that defines it. `files`: see suites_in."""
+    file = next((files[part] for part in name.split("/") if part in files), "")
+    return next((number for number, word in enumerate(FIRST) if word in file), len(FIRST))
 
 
 def path_of(session, program):
@@ -136,10 +154,11 @@ def run_suite(suite, clock):
         return {test: ("left out", str(reason)) for test in suite.tests}
 
 
-def run_suites(session, clock, part, suites, around=Around()):
-    """Runs the suites that --only selects, several at once. Records a check for each. Returns the number of tests of each state."""
+def run_suites(session, clock, part, suites, around=Around(), counts=None):
+    """Runs the suites that --only selects, several at once. Records a check for each. Returns `counts`, to which the number of tests of each
+    state is added."""
     chosen = [suite for suite in (Suite(session, *each, around) for each in suites) if session.wants(suite.title)]
-    counts = {}
+    counts = {} if counts is None else counts
     with concurrent.futures.ThreadPoolExecutor(session.test_jobs) as pool:
         for suite, outcome in zip(chosen, pool.map(lambda one: run_suite(one, clock), chosen)):
             with session.record.job(None, suite.title):
@@ -148,13 +167,25 @@ def run_suites(session, clock, part, suites, around=Around()):
 
 
 def unit_tests(session, clock):
-    """Runs all suites. Records a figure for each program."""
-    programs = [(program, pattern) for program, pattern in PROGRAMS if session.wants(program)]
-    for program, pattern in programs:
-        with session.record.job(None, program):
-            counts = run_suites(session, clock, PART, list(chosen_suites(session, clock, [(program, pattern)])))
-        if counts:
-            session.record.figure("tests", program=program, **{state: counts.get(state, 0) for state in STATES})
+    """Runs all suites, those of FIRST before the others of any program. Records a figure for each program."""
+    counts = {}
+    try:
+        for first in (True, False):
+            for program, pattern in PROGRAMS:
+                if session.wants(program) and (program in FOLDERS or not first):
+                    with session.record.job(None, program):
+                        run_suites(session, clock, PART, suites_by_need(session, clock, program, pattern, first), counts=counts.setdefault(program, {}))
+    finally:
+        for program, states in counts.items():
+            if states:
+                session.record.figure("tests", program=program, **{state: states.get(state, 0) for state in STATES})
+
+
+def suites_by_need(session, clock, program, pattern, first):
+    """Returns the suites of FIRST in its order, or the others."""
+    files = suites_in(session.root / FOLDERS[program]) if program in FOLDERS else {}
+    ranked = [(rank_of(files, suite[1]), suite) for suite in chosen_suites(session, clock, [(program, pattern)])]
+    return [suite for rank, suite in sorted(ranked, key=lambda each: each[0]) if (rank < len(FIRST)) == first]
 
 
 def record_suite(session, part, suite, outcome, counts):

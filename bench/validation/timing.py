@@ -1,4 +1,4 @@
-"""Part 4: times matrix products, kernels and training steps, and compares them with peak rates of the same run."""
+"""Times matrix products, kernels and training steps, and compares them with peak rates of the same run."""
 
 import functools
 import json
@@ -7,15 +7,16 @@ import statistics
 import subprocess
 import threading
 
+from comparison import games
 from comparison.mylos import steps_of
 from validation import kernels
 from validation.commands import Failed, succeed
 from validation.jobs import run_jobs
+from validation.sizes import BY_NEED
 from validation.target import nvidia_smi
 
 PART = "timing"
 LIMIT = 120
-BY_NEED = ["bfloat16", "half", "float"]  # the order if time does not suffice for all
 
 
 class Timing:
@@ -61,15 +62,28 @@ class Timing:
 
     # Steps
 
+    def data_of(self, name):
+        """Returns the size of a model's batch, its data, and more options of `mylos bench step`."""
+        sizes = self.sizes
+        if name in sizes.resnets:
+            return sizes.resnet_batch, f"synthetic:{2 * sizes.resnet_batch}x{sizes.resnet_pixels}x{sizes.resnet_pixels}", []
+        if name in sizes.llamas:
+            texts = self.session.scratch / f"{name}-texts.jsonl"
+            games.write_random_ids(texts, 2 * sizes.llama_batch, sizes.llama_tokens - 2, games.PIECES)  # two special tokens are added
+            return sizes.llama_batch, texts, ["--max-length", sizes.llama_tokens]
+        return sizes.batch, self.session.questions, ["--max-length", sizes.max_length, "--doc-stride", sizes.doc_stride]
+
     def step(self, name, precision, attention):
-        model = self.session.model(name)
-        record = self.json("bench", "step", "--model", str(model), "--data", str(self.session.questions), "--batch", str(self.sizes.batch),
-                           "--precision", precision, "--repeats", str(self.sizes.repeats), "--breakdown", "--providers", self.providers(rounded=False),
-                           "--max-length", str(self.sizes.max_length), "--doc-stride", str(self.sizes.doc_stride), "--attention", attention)
+        """Times a step. `attention`: None for a model without it."""
+        batch, data, options = self.data_of(name)
+        words = ["--model", self.session.model(name), "--data", data, "--batch", batch, "--precision", precision, "--repeats", self.sizes.repeats,
+                 *options, *(["--attention", attention] if attention else [])]
+        record = self.json("bench", "step", "--breakdown", "--providers", self.providers(rounded=False), *map(str, words))
+        unit = "images" if "images" in record else "tokens"
         breakdown = record["breakdown"]
         kernels = sum(row["seconds"] for row in breakdown["kernels"])
-        row = {"model": name, "precision": precision, "attention": attention, "batch": self.sizes.batch, "tokens": record["tokens"], "seconds": record["seconds"],
-               "tokens_per_second": record["tokens_per_second"], "gflops": record["gflops"], "share_of_gemm": record["share_of_gemm"],
+        row = {"model": name, "precision": precision, "attention": attention, "batch": batch, "unit": unit, "amount": record[unit],
+               "seconds": record["seconds"], "rate": record[f"{unit}_per_second"], "gflops": record["gflops"], "share_of_gemm": record["share_of_gemm"],
                "idle_share_at_least": max(0.0, 1.0 - kernels / record["seconds"]), "gbytes_per_second_ceiling": breakdown["gbytes_per_second_ceiling"],
                "calibration": record["calibration"]}
         if self.peaks.get(precision):
@@ -81,7 +95,7 @@ class Timing:
     def fastest(self, name, precision):
         """Returns the attention kernel of the fastest step that was timed, else the one that every build has."""
         rows = [row for row in self.session.record.rows("steps") if (row["model"], row["precision"]) == (name, precision)]
-        return max(rows, key=lambda row: row["tokens_per_second"])["attention"] if rows else "portable"
+        return max(rows, key=lambda row: row["rate"])["attention"] if rows else "portable"
 
     def memory(self, name, precision):
         """Records planned and used memory of an ordinary run, and the share of its time in which the GPU was busy."""
@@ -145,16 +159,32 @@ class Utilization:
         return statistics.median(running) / 100 if len(running) >= 3 and seconds > 0.5 else None
 
 
+def needed_jobs(timer, precision):
+    """Returns the jobs (name, function, arguments) that come before all others, in one precision."""
+    session, clock = timer.session, timer.clock
+    one = lambda kernel: (f"kernel, {kernel}, {precision}", kernels.traffic, (session, clock, precision, kernel))
+    step = lambda name, attention: (f"step, {name}, {precision}, {attention}", timer.step, (name, precision, attention))
+    fast = [*session.library_attentions(precision), *session.attentions(precision)]
+    quick = fast[:-1] or fast  # without the portable one, if there is another
+    return [one("batch-norm"), one("batch-norm-gradient"), (f"peak, {precision}", timer.peak, (precision,)),
+            *(step(name, None) for name in session.sizes.resnets),
+            *(step(name, session.attentions(precision)[0]) for name in session.sizes.models),
+            *(step(name, quick[0]) for name in session.sizes.llamas),
+            *((f"attention, {name}, {precision}, {kernel}", kernels.time_long_attention, (session, clock, name, precision, kernel))
+              for name in session.sizes.long_attention for kernel in quick),
+            one("large-vocabulary-loss")]
+
+
 def timing(session, clock):
     timer = Timing(session, clock)
-    jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
     by_need = sorted(session.sizes.precisions, key=BY_NEED.index)
     traffic = [(f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)) for precision in by_need]
+    jobs = needed_jobs(timer, by_need[0])
+    jobs += [(f"peak, {precision}", timer.peak, (precision,)) for precision in by_need[1:]]
     jobs.append(traffic[0])
-    jobs.append((f"attention, long, {by_need[0]}", kernels.time_long_attention, (session, clock, by_need[0])))
     for number, precision in enumerate(by_need):
         for name in session.sizes.models:
-            for attention in session.attentions(precision):
+            for attention in session.attentions(precision)[0 if number else 1 :]:
                 jobs.append((f"step, {name}, {precision}, {attention}", timer.step, (name, precision, attention)))
             jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
             jobs.append((f"products, {name}, {precision}", timer.products,

@@ -6,6 +6,7 @@ test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PRO
 import math
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import types
@@ -13,7 +14,7 @@ import unittest
 import unittest.mock
 
 from validation_scratch import HANG_LIMIT, ROOT, Scratch, write
-from validation import agreement, beside, bundle, commands, kernels, main, record, report, sizes, target, tests, timing
+from validation import agreement, beside, bundle, commands, kernels, launching, main, nccl_nodes, record, report, sizes, target, tests, timing
 
 GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": "81920", "compute_capability": "8.0", "uuid": "GPU-1"}
 
@@ -85,7 +86,7 @@ class Attentions(unittest.TestCase):
         timer.session = types.SimpleNamespace(record=record.Record())
         self.assertEqual(timer.fastest("m", "half"), "portable")
         for attention, rate, precision in (("slow", 5, "half"), ("quick", 9, "half"), ("other", 99, "float")):
-            timer.session.record.figure("steps", model="m", precision=precision, attention=attention, tokens_per_second=rate)
+            timer.session.record.figure("steps", model="m", precision=precision, attention=attention, rate=rate)
         self.assertEqual(timer.fastest("m", "half"), "quick")
 
 
@@ -341,6 +342,93 @@ class Sizes(Scratch):
         write(self.directory / "manifest.json", "{}")
         with self.assertRaisesRegex(bundle.Refused, r"has 55\.0 MiB, more than 55"):
             bundle.check_size(self.directory)
+
+
+class Plan(unittest.TestCase):
+    def test_parts_take_fifteen_minutes_in_the_order_of_need(self):
+        self.assertEqual(list(main.PARTS), ["doctor", "agreement", "tests", "sanitize", "ranks", "time", "compare"])
+        self.assertEqual(main.TOTAL, 900)
+
+    def test_a_part_that_is_ended_loses_no_earlier_ones_report(self):
+        def end(*_):
+            raise SystemExit
+
+        session, written = types.SimpleNamespace(record=record.Record()), []
+        parts = {"one": main.Part(30, lambda session, clock: session.record.check("one", "works", True, f"{clock.left():.0f} s"), ""),
+                 "two": main.Part(60, end, "")}
+        options = types.SimpleNamespace(parts=list(parts))
+        with unittest.mock.patch.object(main, "PARTS", parts), self.assertRaises(SystemExit):
+            main.run_parts(session, options, commands.Clock(900), lambda: written.append(list(session.record.checks)))
+        self.assertEqual([check["detail"] for check in written[0]], ["300 s"])
+
+
+class Nodes(Scratch):
+    """Ranks that share one GPU over NCCL."""
+
+    def session(self, control=None, mylos="exit 0"):
+        """`control`: a script in place of that of CUDA's Multi-Process Service."""
+        folder = self.make_bundle()
+        (folder / "gpu/bin/mylos").unlink()
+        write(folder / "gpu/bin/mylos", f"#!/bin/sh\n{mylos}\n", executable=True)
+        names = {**os.environ, "PATH": self.path_with(**({"nvidia_cuda_mps_control": control} if control else {}))}
+        patch = unittest.mock.patch.dict(os.environ, names)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return types.SimpleNamespace(dry_run=False, bundle=bundle.Bundle({}, folder, False), scratch=self.directory, names=names, threads=2,
+                                     record=record.Record())
+
+    def shared(self, session):
+        with nccl_nodes.service(session, commands.Clock(HANG_LIMIT)) as names:
+            return names
+
+    @unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
+    def test_each_rank_is_a_host_of_its_own(self):
+        session = self.session()
+        launch = launching.Launch(2, nccl_nodes.OWN_HOST, nccl_nodes.SHARED)
+        done = commands.run([*launch.words(session), "sh", "-c", "echo $NCCL_HOSTID $MYLOS_SHARE_GPUS"], HANG_LIMIT,
+                            target.environment(session.bundle, ROOT) | launch.more)
+        self.assertEqual(sorted(done.output.splitlines()), ["rank-0 1", "rank-1 1"], done.errors)
+
+    def test_the_service_is_started_and_ended(self):
+        said = self.directory / "said"
+        session = self.session(f"echo start $* >>{said}; [ $# = 1 ] || cat >>{said}")
+        self.assertEqual(self.shared(session)["CUDA_MPS_PIPE_DIRECTORY"], str(self.directory / "mps-pipe"))
+        self.assertEqual(said.read_text(), "start -d\nstart\nquit\n")
+
+    def test_ranks_take_turns_if_the_program_does_not_compute_with_the_service(self):
+        said = self.directory / "said"
+        self.assertEqual(self.shared(self.session(f"[ $# = 1 ] || cat >>{said}", mylos="exit 1")), {})
+        self.assertEqual(said.read_text(), "quit\n")
+
+    def test_ranks_take_turns_if_the_service_does_not_start(self):
+        self.assertEqual(self.shared(self.session("exit 1")), {})
+
+    @unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
+    def test_another_error_than_that_of_the_rank_fails(self):
+        session = self.session()
+        program = session.bundle.program("gpu", "failing_nccl")
+        program.unlink(missing_ok=True)
+        for said, passes in (("an error of its own", True), ("rank 1 (process 7) on x is gone", False)):
+            write(program, f"#!/bin/sh\necho 'mylos: error: {said}' >&2\nexit 1\n", executable=True)
+            session.names = target.environment(session.bundle, ROOT)
+            nccl_nodes.fail_on_one_rank(session, commands.Clock(HANG_LIMIT), "throw", launching.Launch(2))
+            self.assertEqual(session.record.checks[-1]["passed"], passes, session.record.checks[-1])
+
+
+class Order(Scratch):
+    def test_changed_kernels_come_first(self):
+        folder = self.make_bundle()
+        for program, suites in (("test_core", "Pooling/0 Sgd BatchNorm/0"), ("test_nn", "BertLayer Optimizer")):
+            listing = "".join(f"{suite}.\\n  A\\n" for suite in suites.split())
+            write(folder / "cpu/bin" / program, f"""#!/bin/sh
+case $1 in
+  --gtest_list_tests) printf '{listing}' ;;
+  *) echo '{{"testsuites": [{{"testsuite": [{{"name": "A", "result": "COMPLETED"}}]}}]}}' >"${{2#*json:}}" ;;
+esac
+""", executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--only", "test_nn", "--bundle", folder, "--threads", "1")
+        passed = [line.split(",")[0].removeprefix("passed: ") for line in done.stderr.splitlines() if line.startswith("passed")]
+        self.assertEqual(passed, ["test_core BatchNorm/0", "test_core Sgd", "test_nn Optimizer", "test_core Pooling/0", "test_nn BertLayer"], done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tests scripts/validate-gpu by dry runs of its parts on small files.
 
-test_validation_parts.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION [TEST_NCCL_ALONE]     TEST_PROGRAM: a fast test program
+test_validation_parts.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION [TEST_NCCL_ALONE FAILING_NCCL]     TEST_PROGRAM: a fast test program
 """
 
 import json
@@ -10,7 +10,60 @@ import sys
 import unittest
 
 from validation_scratch import ROOT, Scratch, write
-from validation import beside, open_mpi, ranks, report, sanitizer
+from validation import agreement, beside, launching, open_mpi, recorded, report, sizes, tests
+
+
+class Doctor(Scratch):
+    def doctor(self, findings):
+        folder = self.make_bundle()
+        program = folder / "cpu/bin/mylos"
+        program.unlink()
+        write(self.directory / "findings", json.dumps({"findings": findings}))
+        write(program, f"""#!/bin/sh
+if [ "$1" = doctor ]; then cat {self.directory}/findings; exit 1; fi
+exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
+""", executable=True)
+        write(folder / "cpu/bin/cudnn_plans", '#!/bin/sh\n[ "$1" = --describe ] && echo "{\\"a\\": 1}" >"$2"\n', executable=True)
+        return self.validate("--dry-run", "--doctor", "--bundle", folder)
+
+    def test_describes_the_gpu_for_cudnn_and_shows_warnings(self):
+        done = self.doctor([{"level": "warning", "name": "GPU", "text": "it is warm", "advice": ""}])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
+        self.assertEqual(json.loads(next(path for path in paths if path.name.endswith("-cudnn-device.json")).read_text()), {"a": 1})
+        self.assertIn("- warning: GPU: it is warm\n", paths[1].read_text())
+
+    def test_an_error_is_a_failed_check(self):
+        done = self.doctor([{"level": "error", "name": "GPU", "text": "it is gone", "advice": ""}])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED: doctor: mylos doctor: GPU: it is gone; repeat with: scripts/validate-gpu --doctor ", done.stderr)
+
+
+class Recorded(Scratch):
+    """Losses of the CPU that were recorded when the bundle was made."""
+
+    def agree(self, folder):
+        done = self.validate("--dry-run", "--agreement", "--only", "agreement Llama with heads of 64, float", "--bundle", folder)
+        result = json.loads(pathlib.Path(done.stdout.splitlines()[0]).read_text())
+        return done, result
+
+    def test_recorded_losses_replace_the_runs_of_the_cpu(self):
+        folder = self.make_bundle()
+        recorded.record_losses(folder, sizes.DRY)
+        file = folder / "data/losses.json"
+        losses = json.loads(file.read_text())
+        self.assertEqual(len(losses), 3 * (len(agreement.SUBJECTS) + 1))  # in three precisions; BERT also without dropout
+        self.assertTrue(all(len(found) == sizes.DRY.agreement_steps for found in losses.values()))
+        done, result = self.agree(folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["difference"] < 1e-6 for row in report.rows(result, "agreement")], [True])
+        file.write_text(json.dumps({key: [1.01 * loss for loss in found] for key, found in losses.items()}))
+        done, result = self.agree(folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"FAILED: agreement: losses of the GPU and of the CPU, Llama with heads of 64, float, portable: 4 steps differ by 9")
+        # Those of another model are not taken.
+        file.write_text(json.dumps({"another" + key: [1.01 * loss for loss in found] for key, found in losses.items()}))
+        self.assertEqual(self.agree(folder)[0].returncode, 0)
 
 
 @unittest.skipIf(shutil.which("mpirun") is None, "there is no mpirun")
@@ -34,12 +87,14 @@ class Ranks(Scratch):
         passed = [check["name"] for check in result["checks"]]
         self.assertIn("losses of 2 ranks over mpi and of one, replicated", passed)
         self.assertIn("losses of 2 ranks over mpi and of one, sharded", passed)
-        self.assertIn("test_communicator on 2 ranks", passed)
-        for mode in ranks.MODES:
+        for mode in launching.MODES:
             self.assertIn(f"losses of 4 ranks over mpi and of one, {mode}", passed)
-        self.assertIn("a killed rank ends the others", passed)
+        self.assertEqual([row["mode"] for row in report.rows(result, "connections")], ["replicated", "hybrid"])
+        self.assertIn("test_communicator on 2 ranks", passed)
         if len(sys.argv) > 5:
             self.assertIn("test_nccl_alone NcclAlone", passed)
+            self.assertIn("kill on one of 4 ranks", passed)
+            self.assertIn("throw on one of 4 ranks", passed)
         self.assertTrue(all(row["steps"] == 4 for row in report.rows(result, "ranks")))
         self.assertIn("nccl", [entry["part"] for entry in result["left_out"]])  # needs two GPUs
 
@@ -62,7 +117,7 @@ class Sanitizer(Scratch):
     PROGRAM = """
 file=$(echo "$*" | sed 's/.*json://')
 case $1 in
-  --gtest_list_tests) printf 'Json.\\n  Reads\\nLayerNorm/0.\\n  Rows\\n' ;;
+  --gtest_list_tests) printf 'Json.\\n  Reads\\nTypes/Pooling/0.\\n  Rows\\nLayerNorm/0.\\n  Rows\\n' ;;
   *) echo '{"testsuites": [{"testsuite": [{"name": "Rows", "result": "COMPLETED"}]}]}' >"$file" ;;
 esac"""
     TOOL = """
@@ -86,9 +141,11 @@ while [ "${1#/}" = "$1" ]; do shift; done
                      *(f"losses with CUDA_LAUNCH_BLOCKING, {precision}" for precision in ("float", "bfloat16", "half"))):
             self.assertIn(name, passed)
         self.assertNotIn("Json", " ".join(passed))
+        suites = [name for name in passed if "check " in name]
+        self.assertEqual(suites, [f"{tool} test_core {suite}" for suite in ("LayerNorm/0", "Types/Pooling/0") for tool in ("memcheck", "racecheck")])
 
     def test_an_error_of_a_tool_fails_its_suite_alone(self):
-        race = """[ $tool = memcheck ] && exit
+        race = """case "$tool $*" in memcheck* | *Pooling*) exit ;; esac
 echo "========= COMPUTE-SANITIZER"
 echo "========= Error: Race reported between Read access at kernel and Write access"
 exit 99"""
@@ -117,10 +174,10 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
         self.assertIn("FAILED: checks of CUDA: losses with CUDA_LAUNCH_BLOCKING, float: step 1 is the first that differs", done.stderr)
 
     def test_suites_of_the_source_tree(self):
-        core, nn = (sanitizer.suites_in(ROOT / sanitizer.FOLDERS[program]) for program in ("test_core", "test_nn"))
+        core, nn = (tests.suites_in(ROOT / tests.FOLDERS[program]) for program in ("test_core", "test_nn"))
         self.assertEqual((core["LayerNorm"], core["TensorCoreAttention"], nn["BertLayer"]),
                          ("test_layer_norm", "test_tensor_core_attention", "test_bert_layer"))
-        words = {word: any(word in file for file in core.values()) for word in sanitizer.FIRST}
+        words = {word: any(word in file for file in (*core.values(), *nn.values())) for word in tests.FIRST}
         self.assertTrue(all(words.values()), words)
 
 
@@ -158,25 +215,27 @@ for line in sys.stdin:
 
 class DryRun(Scratch):
     def test_every_part_runs_and_writes_its_tables(self):
-        jobs = ["device", "agreement", "families", pathlib.Path(sys.argv[2]).name, "peak", "kernels that move bytes", "step", "memory", "products", "attention"]
+        jobs = ["agreement", pathlib.Path(sys.argv[2]).name, "peak", "kernel", "kernels that move bytes", "step", "memory", "products", "attention"]
         only = [word for job in jobs for word in ("--only", job)]
         done = self.validate("--dry-run", *only, "--bundle", self.make_bundle(), "--threads", "1", "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
         paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
         self.assertEqual([path.suffix for path in paths[:2]], [".json", ".md"])
-        steps = {"-".join(path.stem.split("-")[-4:]): json.loads(path.read_text()) for path in paths[2:]}
-        self.assertEqual(sorted(steps), [f"step-bert-tiny-{precision}" for precision in ("bfloat16", "float", "half")])
+        steps = {path.stem[path.stem.index("step-") :]: json.loads(path.read_text()) for path in paths[2:]}
+        self.assertEqual(sorted(steps), [*(f"step-bert-tiny-{precision}" for precision in ("bfloat16", "float", "half")), "step-llama-bfloat16",
+                                         "step-resnet-bfloat16"])
         self.assertEqual({found["calibration"]["precision"] for found in steps.values()}, {"bfloat16", "float", "half"})
         result = json.loads(paths[0].read_text())
         self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
-        self.assertEqual([entry["part"] for entry in result["left_out"]], ["device", "beside PyTorch"])
-        passed = [check["name"] for check in result["checks"]]
-        for family in ("Llama with heads of 64 by portable", "Llama with heads of 128 by portable", "resnet18 by auto"):
-            for precision in ("float", "bfloat16", "half"):
-                self.assertIn(f"losses of {family} and of the CPU, {precision}", passed)
+        self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
         rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products", "traffic", "attention")}
         self.assertTrue(all(rows.values()), {name: len(found) for name, found in rows.items()})
         self.assertGreater(rows["tests"][0]["passed"], 0)
+        self.assertEqual({row["kernel"] for row in rows["traffic"]} & {"batch-norm", "batch-norm-gradient", "large-vocabulary-loss"},
+                         {"batch-norm", "batch-norm-gradient", "large-vocabulary-loss"})
+        self.assertEqual(rows["traffic"][0]["kernel"], "batch-norm")
+        self.assertEqual([row["model"] for row in rows["attention"]][:2], ["heads of 128, 2k", "heads of 128, 8k"])
+        self.assertEqual({row["what"].rpartition("CPU, ")[2].split(",")[0] for row in rows["agreement"] if "losses" in row["what"]}, set(agreement.SUBJECTS))
         self.assertTrue(all(0 < row["share_of_peak"] for row in rows["products"]))
         self.assertTrue(all(row["taken"] > 0 and row["planned"] > 0 for row in rows["memory"]))
         page = paths[1].read_text()
