@@ -62,8 +62,8 @@ struct NormBlockStatistics {
   }
 
   /// One pass over the block, because the blocks of all teams do not fit in a device's cache. Squared differences from
-  /// the first of n rows sum up to at most n + 1 times those from the mean, so few digits are lost: at most 8 of 24
-  /// bits for 256 rows.
+  /// the first of n rows sum up to at most n + 1 times those from the mean, which multiplies the rounding of the sums
+  /// by as much in the worst case.
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
     const std::size_t channels = x.extent(1);
