@@ -61,8 +61,7 @@ std::string chosen_value(std::string_view name, const Arguments& arguments) {
 
 /// Resets settings of a choice that a configuration made and the command line replaced, such as those of an optimizer.
 /// Settings on the command line itself are refused later.
-void drop_settings_of_replaced_choices(const Command& command, Arguments& arguments) {
-  const Arguments defaults = default_arguments(command, *arguments.task);
+void drop_settings_of_replaced_choices(const Arguments& defaults, Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
     const auto& [chooser, choice, why] = option.traits.needs;
     if (choice.empty() || !arguments.sources.was_given(chooser)) continue;
@@ -71,8 +70,7 @@ void drop_settings_of_replaced_choices(const Command& command, Arguments& argume
 }
 
 /// Refuses settings of a choice that is not made. Allows their defaults, which a run.json contains.
-void check_settings_of_choices(const Command& command, const Arguments& arguments) {
-  const Arguments defaults = default_arguments(command, *arguments.task);
+void check_settings_of_choices(const Arguments& defaults, const Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
     const auto& [chooser, choice, why] = option.traits.needs;
     if (choice.empty()) continue;
@@ -89,8 +87,7 @@ void check_settings_of_choices(const Command& command, const Arguments& argument
 }
 
 /// Refuses settings that have no effect without another option, such as those of evaluations without --dev.
-void check_settings_of_options(const Command& command, const Arguments& arguments) {
-  const Arguments defaults = default_arguments(command, *arguments.task);
+void check_settings_of_options(const Arguments& defaults, const Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
     const auto& [needed, choice, why] = option.traits.needs;
     if (needed.empty() || !choice.empty() || option.print(arguments) == option.print(defaults)) continue;
@@ -112,9 +109,9 @@ void take_peers_sgd(Arguments& arguments) {
 }
 
 /// Refuses contradictory settings of the optimizer and its learning rate.
-void check_optimizer(const Command& command, Arguments& arguments) {
-  drop_settings_of_replaced_choices(command, arguments);
-  check_settings_of_choices(command, arguments);
+void check_optimizer(const Arguments& defaults, Arguments& arguments) {
+  drop_settings_of_replaced_choices(defaults, arguments);
+  check_settings_of_choices(defaults, arguments);
   take_peers_sgd(arguments);
   const train::TrainConfig& engine = arguments.run.engine;
   if (engine.optimizer.sgd.nesterov && engine.optimizer.sgd.momentum == 0.0) {
@@ -311,14 +308,15 @@ void check_extend(const Arguments& arguments) {
 }
 
 void resolve_train(const Command& command, Arguments& arguments) {
+  const Arguments defaults = default_arguments(command, *arguments.task);
   check_evaluated(arguments);
   check_required(command, arguments);
   drop_what_was_overridden(arguments);
-  check_optimizer(command, arguments);
+  check_optimizer(defaults, arguments);
   resolve_batches(arguments);
   check_deterministic(arguments);
   check_communicator(arguments);
-  check_settings_of_options(command, arguments);
+  check_settings_of_options(defaults, arguments);
   check_extend(arguments);
   resolve_save_strategy(arguments);
 }

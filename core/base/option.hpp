@@ -37,7 +37,7 @@ struct OptionNeed {
   std::string_view why = {};
 };
 
-/// What a switch is another name for: {"precision", "bfloat16"}.
+/// The option and value that a switch stands for: --bf16 stands for {"precision", "bfloat16"}.
 struct OptionMeaning {
   std::string_view option = {};
   std::string_view value = {};

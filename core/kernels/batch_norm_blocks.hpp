@@ -10,7 +10,7 @@
 #include <algorithm>
 
 /// Partition of arrays in BatchNorm's kernels: each image is cut into blocks of rows, independently of the number of
-/// images, groups and threads. A block stays in cache between two passes over it.
+/// images, groups and threads. On hosts, a block stays in cache between two passes over it.
 namespace mylos::batch_norm {
 
 /// Approximate number of elements per block.

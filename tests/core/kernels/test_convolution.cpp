@@ -276,7 +276,8 @@ TEST(Convolution, AnImageOfABlockOrMoreHasTheSameBitsWhateverOthersThereAre) {
   EXPECT_TRUE(same_bits(alone_dx, last(dx)));
 }
 
-/// The first convolution of a ResNet: 147 terms, of which no row but the first would be aligned to 16 bytes.
+/// The first convolution of a ResNet. Its rows have 147 terms. Without padding, most of them are not aligned to 16
+/// bytes.
 TEST(GatheredConvolution, PadsTheRowsOfThreeChannelsOnADeviceAlone) {
   const ConvolutionProblem problem{{14, 14, 3, 8, 7, 7, 2, 3}, 2};
   const ConvolutionArrays<bfloat16> arrays(problem);
