@@ -11,6 +11,7 @@
 #include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

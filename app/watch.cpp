@@ -10,6 +10,7 @@
 #include "train/monitor/run_record.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>

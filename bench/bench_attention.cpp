@@ -10,6 +10,7 @@
 #include "core/kernels/openblas_kernels.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include "nn/layers/convolution.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

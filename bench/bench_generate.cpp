@@ -11,6 +11,7 @@
 #include "tasks/language_modeling/sampling.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -7,6 +7,7 @@
 #include "core/element_type.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

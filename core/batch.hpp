@@ -1,12 +1,12 @@
 #pragma once
 
 #include "core/batch_rows.hpp"
+#include "core/batch_shape.hpp"
 #include "core/device.hpp"
 #include "core/index_groups.hpp"
 #include "core/parameter_store.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -16,18 +16,6 @@
 /// The interface between data and models: named device arrays with sample boundaries. A sample consists of rows, which
 /// are tokens or images. Samples of different length are packed one after the other, without padding.
 namespace mylos {
-
-/// The size of a batch. Memory is planned from this alone.
-struct BatchShape {
-  std::size_t samples = 0;  ///< S, the number of samples
-  std::size_t rows = 0;     ///< T, the number of rows of all samples
-  std::size_t longest = 0;  ///< number of rows of the longest sample
-
-  bool operator==(const BatchShape&) const = default;
-};
-
-/// Returns shapes of batches, the most frequent first. It may take as long as looking at an epoch.
-using BatchShapes = std::function<std::vector<BatchShape>()>;
 
 /// Samples packed row after row. The same object is refilled for every micro-batch; its memory grows to the largest
 /// batch seen and is kept. On a device, copies and the kernels that locate rows run on their own queue and use other

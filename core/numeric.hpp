@@ -1,14 +1,12 @@
 #pragma once
 
+#include "core/base/precision.hpp"
 #include "core/rounding.hpp"
 
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
 /// The element types of parameter values and activations. Mylos has its own 16-bit types because those of Kokkos are
@@ -88,17 +86,6 @@ KOKKOS_INLINE_FUNCTION std::uint32_t rounded_pair(float low, float high) {
   return T(low).bits | static_cast<std::uint32_t>(T(high).bits) << 16;
 #endif
 }
-
-/// The element type of values and activations. Sums, parameter gradients and master weights are always float.
-enum class Precision { float32, bfloat16, float16 };
-
-/// The name in the command line: "float", "bfloat16" or "half".
-std::string_view to_string(Precision precision);
-/// Returns the precision called `name`; nullopt if there is none.
-std::optional<Precision> parse_precision(std::string_view name);
-
-/// Bytes per element.
-std::size_t bytes_of(Precision precision);
 
 template <class T>
 inline constexpr Precision precision_of = Precision::float32;

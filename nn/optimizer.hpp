@@ -2,6 +2,7 @@
 
 #include "core/kernels/optimizer.hpp"
 #include "core/parameter_store.hpp"
+#include "nn/optimizer_config.hpp"
 
 #include <memory>
 #include <span>
@@ -36,23 +37,10 @@ class Optimizer {
   virtual bool revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
 };
 
-struct AdamWConfig {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.0;  ///< for tensors whose group has decay
-  bool decay_all = false;     ///< applies weight decay to every trainable tensor, regardless of its group
-};
 /// Returns AdamW with bias correction. `table` and the slices' memory must outlive it.
 std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
                                       std::span<const ParameterSlice> slices);
 
-struct SgdConfig {
-  double momentum = 0.9;
-  double weight_decay = 0.0;  ///< added to the gradient, for tensors whose group has decay
-  bool nesterov = false;
-  bool decay_all = false;  ///< applies weight decay to every trainable tensor, regardless of its group
-};
 /// Returns SGD with momentum like torch.optim.SGD with dampening 0. `table` and the slices' memory must outlive it.
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
                                     std::span<const ParameterSlice> slices);

@@ -3,7 +3,7 @@
 #include "app/batch/batch_rows.hpp"
 #include "core/base/json.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string_view>
 

@@ -14,6 +14,7 @@
 #include "core/device.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
+#include "tasks/interface/task.hpp"
 #include "train/engine/memory.hpp"
 #include "train/engine/rank_layout.hpp"
 #include "train/engine/run_bounds.hpp"

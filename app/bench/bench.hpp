@@ -3,7 +3,7 @@
 #include "app/options/arguments.hpp"
 #include "app/program/compute.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 /// The benchmarks of `mylos bench`, and the description of the program that each prints.
 namespace mylos::app {

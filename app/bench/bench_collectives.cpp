@@ -10,6 +10,7 @@
 #include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,6 +6,7 @@
 #include "core/kernels/gemm.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace mylos::app {
 

@@ -5,6 +5,7 @@
 #include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <string_view>

@@ -10,6 +10,7 @@
 #include "tasks/question_answering/question_texts.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "app/bench/step_breakdown.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string_view>
 #include <vector>

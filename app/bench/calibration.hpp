@@ -3,7 +3,7 @@
 #include "core/numeric.hpp"
 #include "nn/model.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <filesystem>

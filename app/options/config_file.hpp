@@ -3,7 +3,7 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
 #include <span>

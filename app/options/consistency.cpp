@@ -4,6 +4,7 @@
 #include "app/options/parse.hpp"
 #include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
+#include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"

@@ -2,6 +2,8 @@
 
 #include "data/images/synthetic_images.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <utility>
 

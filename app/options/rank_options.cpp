@@ -2,6 +2,8 @@
 
 #include "parallel/sharding/sharding_strategy.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <bit>
 
 /// Options for running on several ranks.

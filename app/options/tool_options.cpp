@@ -2,6 +2,8 @@
 
 #include "core/kernels/gemm.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 
 /// Options of the small commands, and options that every command has.

@@ -2,7 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "nn/model.hpp"
-#include "tasks/interface/task_kind.hpp"
+#include "tasks/interface/planned_run.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <cstddef>

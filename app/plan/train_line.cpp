@@ -6,6 +6,7 @@
 #include "data/images/synthetic_images.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <optional>

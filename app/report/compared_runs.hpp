@@ -2,7 +2,7 @@
 
 #include "train/monitor/run_record.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <limits>

@@ -5,7 +5,7 @@
 #include "train/monitor/gpu_record.hpp"
 #include "train/monitor/run_record.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <optional>
 #include <span>

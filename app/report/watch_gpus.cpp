@@ -4,6 +4,7 @@
 #include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

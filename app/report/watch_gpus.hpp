@@ -2,7 +2,7 @@
 
 #include "train/monitor/gpu_follower.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <string_view>

@@ -7,7 +7,7 @@
 #include "tasks/interface/task.hpp"
 #include "train/engine/trainer.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <filesystem>

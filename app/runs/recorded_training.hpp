@@ -4,7 +4,7 @@
 #include "app/runs/prepared_run.hpp"
 #include "train/engine/report.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>

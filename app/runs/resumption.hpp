@@ -4,7 +4,7 @@
 #include "tasks/interface/task.hpp"
 #include "train/monitor/output_start.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
 #include <string>

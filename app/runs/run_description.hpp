@@ -7,7 +7,7 @@
 #include "train/engine/trainer.hpp"
 #include "train/monitor/run_banner.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <vector>
 

@@ -3,6 +3,8 @@
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <optional>
 #include <string>

@@ -35,25 +35,6 @@ std::string head_size_obstacle(AttentionKernel kernel, std::size_t head_size) {
 
 }  // namespace
 
-std::string_view to_string(AttentionKernel kernel) {
-  switch (kernel) {
-    case AttentionKernel::tensor_cores:
-      return "tensor-cores";
-    case AttentionKernel::cudnn:
-      return "cudnn";
-    case AttentionKernel::portable:
-      break;
-  }
-  return "portable";
-}
-
-std::optional<AttentionKernel> find_attention_kernel(std::string_view name) {
-  for (const AttentionKernel kernel : attention_kernels) {
-    if (to_string(kernel) == name) return kernel;
-  }
-  return std::nullopt;
-}
-
 std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
   return kernel == AttentionKernel::portable ? std::string() : build_obstacle(kernel, precision);
 }

@@ -1,17 +1,15 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/kernels/attention_kernel.hpp"
 #include "core/kernels/dropout.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/numeric.hpp"
 #include "core/random.hpp"
 
-#include <array>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// Fused softmax attention over packed sequences, forward and backward; the score matrix is never stored. out =
@@ -20,22 +18,6 @@
 namespace mylos {
 
 struct BatchShape;
-
-/// The implementation of attention.
-enum class AttentionKernel {
-  portable,      ///< runs on every Kokkos backend; sums of products in float
-  tensor_cores,  ///< bfloat16 and half on GPUs from compute capability 8.0 on, half on 7.0; head sizes 32, 64 and 128
-  cudnn,         ///< the library, from 8.0 on; bfloat16 and half; head sizes up to 128; no dropout
-};
-
-/// All kernels, those of every build first.
-inline constexpr std::array attention_kernels = {AttentionKernel::portable, AttentionKernel::tensor_cores,
-                                                 AttentionKernel::cudnn};
-
-/// The name of the kernel: "portable", "tensor-cores" or "cudnn".
-std::string_view to_string(AttentionKernel kernel);
-/// Returns the kernel of this name; nullopt if there is none.
-std::optional<AttentionKernel> find_attention_kernel(std::string_view name);
 
 /// Returns the reason why this build cannot run `kernel` with this element type; empty if it can.
 std::string attention_obstacle(AttentionKernel kernel, Precision precision);
@@ -46,11 +28,6 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
 /// The same in any build, with every library: for plans, which need no device.
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
                                        int capability);
-
-/// Returns whether the kernel supports dropout. That of cuDNN would draw other bits than the other kernels.
-constexpr bool has_dropout(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
-/// Returns whether the kernel gives the same bits in each run.
-constexpr bool is_deterministic(AttentionKernel kernel) { return kernel != AttentionKernel::cudnn; }
 
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads

@@ -99,15 +99,6 @@ void count_message(std::size_t bytes, bool leaves_node) {
   if (leaves_node) network_bytes += bytes;
 }
 
-std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
-  constexpr std::size_t least = std::size_t{1} << 20;  // exchanges of short arrays need at most twice this
-  return ranks < 2 ? 0 : 2 * std::max(bucket, least);
-}
-
-std::size_t device_exchange_bytes(std::size_t ranks, std::size_t bucket) {
-  return exchange_bytes(ranks, device_bucket(bucket));
-}
-
 std::size_t bytes_of(ElementType type) {
   switch (type) {
     case ElementType::float32:

@@ -2,6 +2,7 @@
 
 #include "core/device.hpp"
 #include "core/numeric.hpp"
+#include "parallel/communicator/exchange_memory.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -200,18 +201,5 @@ double waited_seconds();
 
 /// Returns a group of one rank.
 std::unique_ptr<Communicator> make_self_communicator();
-
-/// Default of Communicator::set_bucket.
-inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
-
-/// Returns the maximum bytes that a rank needs to receive data of other ranks, in addition to the arrays of operations:
-/// twice the bucket, and at least 2 MiB, for any number of ranks.
-std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
-/// Returns the bucket of ordered sums over NCCL. It is larger, because messages between GPUs must be longer to outweigh
-/// their launch time.
-constexpr std::size_t device_bucket(std::size_t bucket) { return 4 * bucket; }
-/// Returns exchange_bytes in device memory, for a rank whose ordered sums go through NCCL; one allocation serves all
-/// its groups. NCCL's own buffers are not included.
-std::size_t device_exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
 
 }  // namespace mylos::parallel

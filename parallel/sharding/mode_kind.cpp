@@ -1,4 +1,4 @@
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <array>
 #include <utility>
@@ -22,10 +22,6 @@ bool shards_gradients(ModeKind kind) { return shards_values(kind) || kind == Mod
 std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks) {
   if (kind == ModeKind::replicated) return 1;
   return kind == ModeKind::hybrid ? shard_size : ranks;
-}
-
-StoreLayout store_layout(ModeKind kind, std::size_t shards) {
-  return {.shards = shards, .owns_values = !shards_values(kind), .owns_gradients = !shards_gradients(kind)};
 }
 
 std::string_view to_string(ModeKind kind) {

@@ -362,6 +362,10 @@ class SingleProcessStrategy final : private OwnMesh, public AllReducedStrategy {
 
 }  // namespace
 
+StoreLayout store_layout(ModeKind kind, std::size_t shards) {
+  return {.shards = shards, .owns_values = !shards_values(kind), .owns_gradients = !shards_gradients(kind)};
+}
+
 std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
                                                          ParameterStore& store) {
   if (shards_values(settings.kind)) return std::make_unique<FullyShardedStrategy>(settings, mesh, store);

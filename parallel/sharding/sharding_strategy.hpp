@@ -3,25 +3,14 @@
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"
 #include "parallel/launch/launch.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 /// How parameters, gradients and optimizer state are distributed over ranks. The trainer uses only this interface.
 namespace mylos::parallel {
-
-enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded, hybrid };
-/// "sharded-optimizer" and so on. parse_mode returns nullopt for any other name.
-std::string_view to_string(ModeKind kind);
-std::optional<ModeKind> parse_mode(std::string_view name);
-
-/// Return true if a mode shards the parameter values or the gradients. All modes but replicated shard the optimizer
-/// state.
-bool shards_values(ModeKind kind);
-bool shards_gradients(ModeKind kind);
 
 /// Elements [begin, end) of a unit.
 struct UnitRange {
@@ -92,10 +81,6 @@ class ShardingStrategy {
   /// Sets elements from the tensor's first element on.
   void write_tensor(std::size_t tensor, std::span<const float> values) { write_tensor(tensor, 0, values); }
 };
-
-/// Returns how many consecutive ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is used in
-/// hybrid mode only.
-std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
 
 /// Returns the layout of the parameter store in a mode.
 StoreLayout store_layout(ModeKind kind, std::size_t shards);

@@ -12,6 +12,7 @@
 #include "tasks/image_classification/planned_images.hpp"
 #include "tasks/image_classification/prepared_images.hpp"
 #include "tasks/image_classification/trained_classifier.hpp"
+#include "tasks/interface/trained_model.hpp"
 
 #include <fmt/format.h>
 

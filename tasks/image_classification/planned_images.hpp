@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/notice.hpp"
-#include "tasks/interface/task_kind.hpp"
+#include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -8,6 +8,7 @@
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"
+#include "tasks/interface/trained_model.hpp"
 
 #include <algorithm>
 #include <string>

@@ -3,11 +3,9 @@
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
-#include "nn/model.hpp"
 #include "tasks/interface/run_config.hpp"
-#include "tasks/interface/task.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -18,24 +16,21 @@
 #include <utility>
 #include <vector>
 
+namespace mylos {
+class ParameterTable;
+}
+namespace mylos::nn {
+class Model;
+}
+namespace mylos::train {
+class ModelExporter;
+}
+
 namespace mylos::tasks {
 
-/// The inputs of a plan: a model without weights, and the lengths of its samples.
-struct PlannedRun {
-  RunConfig config;   ///< adapted to the model
-  std::string name;   ///< name of the model
-  std::string model;  ///< value of train's --model for it
-  std::unique_ptr<nn::Model> network;
-  train::WorkKind work = {};                                ///< unit of work that steps count
-  std::vector<std::size_t> lengths = {};                    ///< rows of the training samples, which are shuffled
-  std::shared_ptr<const train::SampleStream> samples = {};  ///< samples of each step, instead of lengths
-  std::string data = {};                                    ///< description of the data: "questions.json: 120 windows"
-  bool trains = true;                                       ///< false: a model for plans only
-  std::string data_options = {};  ///< options of train that name the data if no file does: "--dataset squad"
-};
-
-/// Returns the samples of the steps of a planned run.
-std::shared_ptr<const train::SampleStream> planned_samples(const PlannedRun& run);
+class Task;
+struct PlannedRun;
+struct TrainedModel;
 
 /// An alias of an option that every task has, for runs of one kind: {"batch-per-rank", "batch-size"}.
 struct OptionAlias {
@@ -59,13 +54,6 @@ struct DataTexts {
   std::string_view trained;  ///< files for training and evaluation: "questions.json or features.h5"
   std::string_view read;     ///< files that eval, prepare, bench and plan read
   std::string_view entries;  ///< unit of --train-limit: "questions"
-};
-
-/// A model stored in a checkpoint.
-struct TrainedModel {
-  std::filesystem::path model;   ///< directory with its configuration, or the name of built-in sizes
-  RunConfig run = {};            ///< with the precisions of the training
-  nlohmann::json resolved = {};  ///< defaults chosen by the run (Task::resolved), from its run.json, or null
 };
 
 /// The tokenizer of a model's directory, of any kind.
@@ -134,16 +122,12 @@ class TaskKind {
   virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
   /// Does the same but, if the kind's tasks can receive their data from another rank, reads only the model's directory.
   /// Task::read_data or Task::receive_data must follow.
-  virtual std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const {
-    return make(run, notice);
-  }
+  virtual std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const;
   /// Returns the model called `name` (a directory, or built-in sizes) without weights. Errors: std::runtime_error
   /// naming the file or directory that is missing.
   virtual std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const = 0;
   /// Returns the network of a model from a checkpoint, without weights. Errors: those of network().
-  virtual std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const {
-    return network(trained.model.string(), Precision::float32);
-  }
+  virtual std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const;
   /// Returns the exporter of a model from a checkpoint with the tensors of `table`: the one of the task that trained
   /// it.
   virtual std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
@@ -167,7 +151,7 @@ class TaskKind {
   virtual std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const;
 
   /// Returns facts about the data for reports: {"rules", "SQuAD 2.0"}. `run` is a run.json.
-  virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& /*run*/) const { return {}; }
+  virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const;
 };
 
 }  // namespace mylos::tasks

@@ -2,6 +2,7 @@
 
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/gpt_shapes.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"

@@ -3,6 +3,8 @@
 #include "core/base/option_kinds.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <utility>
 

@@ -3,7 +3,7 @@
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
 #include "data/huggingface/llama_config.hpp"
-#include "tasks/interface/task_kind.hpp"
+#include "tasks/interface/planned_run.hpp"
 #include "tasks/language_modeling/gpt_shapes.hpp"
 
 #include <filesystem>

@@ -3,7 +3,7 @@
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
 #include "data/huggingface/bert_shapes.hpp"
-#include "tasks/interface/task_kind.hpp"
+#include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>
 #include <string>

@@ -6,6 +6,7 @@
 #include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/planned_questions.hpp"

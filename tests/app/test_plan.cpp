@@ -1,4 +1,5 @@
 #include "app/bench/calibration.hpp"
+#include "tasks/interface/planned_run.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 

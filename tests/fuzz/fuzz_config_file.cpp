@@ -6,6 +6,8 @@
 #include "app/options/parse.hpp"
 #include "tests/fuzz/inputs.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace {
 
 mylos::app::Arguments read(std::string_view text) {

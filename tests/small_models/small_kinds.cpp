@@ -1,3 +1,6 @@
+#include "tasks/interface/planned_run.hpp"
+#include "tasks/interface/task.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "tests/small_models/small_kinds.hpp"
 
 #include "core/base/crc32c.hpp"

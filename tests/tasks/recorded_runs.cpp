@@ -1,3 +1,4 @@
+#include "tasks/interface/task.hpp"
 #include "tests/tasks/recorded_runs.hpp"
 
 #include "core/base/json.hpp"

@@ -3,6 +3,7 @@
 #include "core/base/value_bytes.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "nn/llama/llama.hpp"
+#include "tasks/interface/task.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/arrays.hpp"

@@ -5,7 +5,7 @@
 #include "train/engine/timing_cache.hpp"
 #include "train/engine/train_config.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
 #include <string>

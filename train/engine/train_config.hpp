@@ -1,12 +1,13 @@
 #pragma once
 
 #include "core/base/directory_lock.hpp"
+#include "core/base/precision.hpp"
 #include "core/kernels/gemm_choice.hpp"
-#include "core/numeric.hpp"
 #include "nn/learning_rate.hpp"
-#include "nn/optimizer.hpp"
+#include "nn/optimizer_config.hpp"
 #include "nn/recompute.hpp"
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/communicator/exchange_memory.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/batch.hpp"
+#include "core/batch_shape.hpp"
 
 #include <cstddef>
 #include <string>

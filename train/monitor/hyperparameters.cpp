@@ -3,6 +3,8 @@
 #include "train/monitor/protocol_buffers.hpp"
 #include "train/monitor/run_record.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "train/engine/report.hpp"
 #include "train/monitor/log_file.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <functional>
 

@@ -5,6 +5,7 @@
 #include "train/monitor/metrics_reader.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,8 @@
 
 #include "tests/support/temporary.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

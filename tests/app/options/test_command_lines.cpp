@@ -10,6 +10,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -7,6 +7,8 @@
 #include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <gtest/gtest.h>
 
 #include <map>

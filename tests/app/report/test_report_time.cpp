@@ -1,5 +1,7 @@
 #include "app/report/report_time.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include "tests/train/engine/listed_task.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 
 namespace mylos {
 

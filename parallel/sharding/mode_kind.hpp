@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace mylos::parallel {
+
+/// How parameters, gradients and optimizer state are distributed over ranks: the values of --mode.
+enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded, hybrid };
+/// "sharded-optimizer" and so on. parse_mode returns nullopt for any other name.
+std::string_view to_string(ModeKind kind);
+std::optional<ModeKind> parse_mode(std::string_view name);
+
+/// Return true if a mode shards the parameter values or the gradients. All modes but replicated shard the optimizer
+/// state.
+bool shards_values(ModeKind kind);
+bool shards_gradients(ModeKind kind);
+
+/// Returns how many consecutive ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is used in
+/// hybrid mode only.
+std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
+
+}  // namespace mylos::parallel
