@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 

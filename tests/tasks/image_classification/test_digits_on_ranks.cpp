@@ -1,6 +1,7 @@
 // Digits in groups of 16 on all ranks of this program: BatchNorm normalises over the same groups in every launch.
 
 #include "tasks/image_classification/image_config.hpp"
+#include "tasks/interface/task.hpp"
 #include "tests/nn/resnet/resnet_engine.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
