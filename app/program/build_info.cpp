@@ -4,9 +4,9 @@
 
 #include <KokkosKernels_config.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <build_settings.hpp>  // written by CMake
 #include <mylos_commit.hpp>    // written by cmake/write_commit.cmake
+#include <nlohmann/json.hpp>
 
 namespace mylos::app {
 namespace {

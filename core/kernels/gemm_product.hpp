@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/convolution_shape.hpp"
 #include "core/base/precision.hpp"
+#include "core/kernels/convolution_shape.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,7 @@
+#include "tests/small_models/small_kinds.hpp"
 #include "tasks/interface/planned_run.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/interface/trained_model.hpp"
-#include "tests/small_models/small_kinds.hpp"
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"

@@ -1,5 +1,5 @@
-#include "tasks/interface/task.hpp"
 #include "tests/tasks/recorded_runs.hpp"
+#include "tasks/interface/task.hpp"
 
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"

@@ -10,8 +10,8 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>

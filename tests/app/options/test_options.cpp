@@ -9,8 +9,8 @@
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <map>
 #include <set>

@@ -7,9 +7,9 @@
 #include "tests/train/engine/listed_task.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <functional>
