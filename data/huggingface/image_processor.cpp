@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "data/huggingface/config_reader.hpp"
 
