@@ -1,7 +1,4 @@
 #include "tests/small_models/small_kinds.hpp"
-#include "tasks/interface/planned_run.hpp"
-#include "tasks/interface/task.hpp"
-#include "tasks/interface/trained_model.hpp"
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
@@ -9,6 +6,9 @@
 #include "core/base/json.hpp"
 #include "core/base/option_kinds.hpp"
 #include "core/base/quantities.hpp"
+#include "tasks/interface/planned_run.hpp"
+#include "tasks/interface/task.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/text_task.hpp"
 

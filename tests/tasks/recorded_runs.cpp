@@ -1,11 +1,11 @@
 #include "tests/tasks/recorded_runs.hpp"
-#include "tasks/interface/task.hpp"
 
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
 #include "core/kernels/gemm.hpp"
 #include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_config.hpp"
+#include "tasks/interface/task.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 #include "tasks/question_answering/question_answering_kind.hpp"

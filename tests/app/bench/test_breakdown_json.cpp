@@ -2,10 +2,9 @@
 
 #include "tests/support/temporary.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace mylos::app {
 namespace {

@@ -4,9 +4,8 @@
 #include "core/kernels/gemm_label.hpp"
 #include "tests/support/temporary.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

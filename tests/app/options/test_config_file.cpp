@@ -7,10 +7,9 @@
 #include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

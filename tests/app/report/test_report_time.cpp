@@ -1,9 +1,8 @@
 #include "app/report/report_time.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace mylos::app {
 namespace {

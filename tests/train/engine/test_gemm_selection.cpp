@@ -5,9 +5,8 @@
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <set>
