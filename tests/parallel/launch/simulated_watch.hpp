@@ -20,8 +20,10 @@ class SimulatedWatch {
   using Activity = parallel::RankState::Activity;
   using Kind = parallel::WatchMessage::Kind;
 
-  /// Initially all ranks have been waiting in the same operation since time 0.
-  SimulatedWatch(std::size_t size, double limit) : limit_(limit), ranks_(size), order_(size) {
+  /// At first all ranks have been waiting in the same operation since time 0. Time begins at `begin`, by default shortly
+  /// before the limit, because before it no rank sends anything.
+  SimulatedWatch(std::size_t size, double limit, std::optional<double> begin = std::nullopt)
+      : limit_(limit), now_(begin.value_or(limit - 1.0)), ranks_(size), order_(size) {
     for (std::size_t rank = 0; rank < size; ++rank) {
       ranks_[rank].own = {"", Activity::waiting, 3, "all-reduce of layer 3 gradients", 4096, 1, 7};
       ranks_[rank].inquiry.emplace(size, rank, [this, rank](std::size_t to, const parallel::WatchMessage& message) {
@@ -110,7 +112,7 @@ class SimulatedWatch {
     std::optional<parallel::WaitInquiry> inquiry;
   };
 
-  double limit_, now_ = 0.0;
+  double limit_, now_;
   std::vector<Rank> ranks_;
   std::vector<std::size_t> order_;
   std::map<Kind, std::size_t> sent_;
