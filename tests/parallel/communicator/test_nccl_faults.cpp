@@ -47,17 +47,10 @@ std::string errors_of_fault(const std::string& fault, const std::string& order =
   return ended.errors;
 }
 
-TEST(NcclFaults, NoneIsNoError) {
-  for (const char* const order : {"library", "group"}) {
-    const Ended ended = with_fault(0, "none", order);
-    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
-    EXPECT_THAT(ended.errors, Not(HasSubstr("error")));
-  }
-}
-
-TEST(NcclFaults, AnEndThatTakesSecondsIsNoError) {
-  const Ended ended = with_fault(1, "finalize");
+TEST(NcclFaults, NeitherSumsOfGroupsNorAnEndThatTakesSecondsAreErrors) {
+  const Ended ended = with_fault(1, "finalize", "group");
   EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_THAT(ended.errors, Not(HasSubstr("error")));
 }
 
 TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
@@ -87,12 +80,12 @@ TEST(NcclFaults, AWrongSumIsFoundBeforeTheFirstStep) {
                         "mpi` exchanges through the hosts"));
 }
 
-/// The rank that has no fault must not wait for the other one for ever, and its communication thread must go on.
+/// The rank that has no fault must not wait for the other one for ever, and its communication thread must go on. A call
+/// that fails, a wrong sum, and an operation that never ends; the next test has an error of the communicator.
 TEST(NcclFaults, RanksGoOnOverMpiIfTheStartFails) {
   for (const auto& [fault, error] :
-       {std::pair("init", "connecting devices: unhandled system error"), std::pair("connect", "not finished 1 s"),
-        std::pair("wrong", "elements of sums in float32 are wrong"), std::pair("call:3", "internal error"),
-        std::pair("async:2", "remote process exited"), std::pair("hang:2", "not finished 1 s")}) {
+       {std::pair("call:3", "internal error"), std::pair("wrong", "elements of sums in float32 are wrong"),
+        std::pair("hang:2", "not finished 1 s")}) {
     const Ended ended = with_fault(1, fault, "start");
     EXPECT_EQ(ended.exit_code, 0) << fault << ": " << ended.errors;
     EXPECT_THAT(ended.errors, AllOf(ContainsRegex("goes on without NCCL: (.*\n)*goes on without NCCL: "),
@@ -103,17 +96,15 @@ TEST(NcclFaults, RanksGoOnOverMpiIfTheStartFails) {
 TEST(NcclFaults, AnAbortThatNeverReturnsAtTheStartEndsTheRun) {
   const Ended ended = with_fault(1, "async:2,abort", "start");
   EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: rank 1: NCCL .*: stopped, but has not ended for 10 s; NCCL or "
+  EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: rank 1: NCCL .*: stopped, but has not ended for 5 s; NCCL or "
                                           "the device has not ended its work for [0-9]+ s"));
 }
 
-TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
-  // A collective, and a message within a group, which must be ended all the same.
-  for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:5", "tree")}) {
-    EXPECT_THAT(errors_of_fault(fault, order),
-                ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
-                              "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
-  }
+/// Within a group of messages, which must be ended all the same.
+TEST(NcclFaults, AMessageThatFailsIsToldWithItsOperation) {
+  EXPECT_THAT(errors_of_fault("send:5", "tree"),
+              ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal error \\(stand-in: "
+                            "injected\\); NCCL_DEBUG=INFO"));
 }
 
 TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
@@ -125,6 +116,7 @@ TEST(NcclFaults, ACallOfAGroupThatFailsIsToldAndEndsTheGroup) {
   }
 }
 
+/// The call of a collective.
 TEST(NcclFaults, AnExchangeOfHostsBesideACallThatFailsWritesNothingAfterwards) {
   EXPECT_THAT(errors_of_fault("call:5", "agreement"),
               AllOf(ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal error "
@@ -136,7 +128,7 @@ TEST(NcclFaults, AGroupThatNeverEndsEndsAtTheTimeLimit) {
   EXPECT_THAT(
       errors_of_fault("hang:3", "group"),
       ContainsRegex("mylos: error: all ranks have reached: step [2-5], NCCL all-reduce of layer 3 gradients and "
-                    "2 more, 384.0 KiB; but it has not finished for [0-9]+ s"));
+                    "2 more, 384.0 KiB; but it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 
 TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {
@@ -150,14 +142,6 @@ TEST(NcclFaults, AnErrorOfTheDeviceIsTold) {
   // Each operation under way shows it.
   EXPECT_THAT(errors, ContainsRegex("mylos: error: NCCL all-reduce of (layer 3 gradients|sums of the second group): "
                                     "CUDA: on the device: unspecified launch failure"));
-}
-
-TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
-  const std::string errors = errors_of_fault("hang:3");
-  EXPECT_THAT(
-      errors,
-      ContainsRegex("mylos: error: all ranks have reached: step [2-5], NCCL all-reduce of layer 3 gradients, 256.0 "
-                    "KiB; but it has not finished for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 
 TEST(NcclFaults, AnAbortThatNeverReturnsEndsWithTheErrorOfTheOperation) {
@@ -174,9 +158,7 @@ TEST(NcclFaults, ADestroyThatNeverReturnsEndsAtTheTimeLimit) {
 }
 
 TEST(NcclFaults, AnErrorOfARankAloneIsToldWhateverNcclDoes) {
-  for (const char* const fault : {"throw:3", "throw:3,destroy"}) {
-    EXPECT_THAT(errors_of_fault(fault), HasSubstr("mylos: error: an error of its own\n"));
-  }
+  EXPECT_THAT(errors_of_fault("throw:3,destroy"), HasSubstr("mylos: error: an error of its own\n"));
 }
 
 /// The ranks of the other group must not go on without those that fail.
@@ -206,16 +188,13 @@ TEST(NcclFaults, AKilledRankIsNamedByItsPeer) {
   EXPECT_THAT(with_fault(1, "kill:3").errors, ContainsRegex("mylos: error: rank 1 \\(process [0-9]+\\) on .* is gone"));
 }
 
+/// NcclLibrary.OfAnotherMajorVersionIsRefused tests a version that this build cannot use.
 TEST(NcclFaults, AnotherVersionOnOneRankIsTold) {
-  const Ended minor = with_variable(1, "NCCL_STAND_IN_VERSION", "22203");
-  EXPECT_NE(minor.exit_code, 0);
-  EXPECT_THAT(minor.errors,
+  const Ended ended = with_variable(1, "NCCL_STAND_IN_VERSION", "22203");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors,
               HasSubstr("mylos: error: rank 1: NCCL is 2.22.3 on this rank and 2.28.9 on the first one; give all "
                         "nodes the same (LD_LIBRARY_PATH), or let device arrays go through MPI"));
-  const Ended major = with_variable(1, "NCCL_STAND_IN_VERSION", "30102");
-  EXPECT_NE(major.exit_code, 0);
-  EXPECT_THAT(major.errors,
-              HasSubstr("mylos: error: rank 1: libnccl.so.2 is NCCL 3.1.2, and this build is for NCCL 2.28.9"));
 }
 
 }  // namespace
