@@ -4,8 +4,8 @@
 #include "core/trace.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
+#include "tests/small_models/rank_jobs.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/small_models/text_task.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
@@ -39,18 +39,10 @@ using tests::same_bits;
 using train::Task;
 using train::TrainConfig;
 
-constexpr std::size_t steps = 30;
+constexpr std::size_t steps = 12;
 
 train::Ranks all_ranks() { return train::ranks_of(tests::launch()); }
 parallel::Communicator& world() { return tests::launch().world(); }
-
-/// A job that is run in many ways.
-struct Job {
-  std::string name;
-  std::function<std::unique_ptr<Task>()> make;
-  TrainConfig config;
-  std::size_t micro_batch;
-};
 
 TrainConfig common() {
   TrainConfig config;
@@ -61,36 +53,7 @@ TrainConfig common() {
   return config;
 }
 
-/// Returns jobs with batches that no number of ranks divides, and with different lengths.
-std::vector<Job> jobs() {
-  TrainConfig bert = common();
-  bert.learning_rate = 2e-4;
-  bert.optimizer.adamw.weight_decay = 0.01;
-
-  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120};
-  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
-  TrainConfig convolution = common();
-  convolution.learning_rate = 0.005;
-  convolution.optimizer.kind = train::OptimizerKind::sgd;
-
-  TextTaskConfig text{.sentences = 60, .batch = 9, .evaluation_sentences = 70};
-  TrainConfig decoder = common();
-  decoder.learning_rate = 2e-4;
-
-  return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
-          {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution, 1},
-          {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3}};
-}
-
-/// Returns the first of them in half, with a loss scale that is too large for its first steps.
-Job half_job() {
-  Job job = jobs().front();
-  job.name = "BERT in half";
-  job.make = [] { return std::make_unique<SpanTask>(uneven_spans(Precision::float16)); };
-  job.config.precision = Precision::float16;
-  job.config.initial_loss_scale = train::LossScale::largest;
-  return job;
-}
+std::vector<Job> jobs() { return uneven_jobs(common()); }
 
 void expect_near(const RunOutcome& outcome, const RunOutcome& expected) {
   EXPECT_LE(relative_difference(outcome.losses, expected.losses), 1e-5);
@@ -102,7 +65,8 @@ void expect_near(const RunOutcome& outcome, const RunOutcome& expected) {
 }
 
 TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
-  for (const Job& job : jobs()) {
+  for (Job job : jobs()) {
+    job.config.steps = 17;  // batches differ; the last of these has a smaller loss than the first in each job
     const std::unique_ptr<Task> task = job.make();
     const RunOutcome expected = run_on_one_rank(job.config, *task);
     EXPECT_LT(expected.losses.back(), expected.losses.front()) << job.name;
@@ -113,6 +77,11 @@ TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
         config.micro_batch = micro_batch;
         expect_near(run_on_all_ranks(config, *task), expected);
       }
+      if (job.name != "BERT") continue;
+      SCOPED_TRACE(fmt::format("{} with gradients exchanged in bfloat16", to_string(mode)));
+      TrainConfig config = in_mode(job.config, mode);
+      config.parallel.bfloat16_gradients = true;
+      EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2);
     }
   }
 }
@@ -157,12 +126,12 @@ TEST(ManyRanks, TheFirstRankReadsTheStateOfAll) {
 
 // Activations are rounded alike on every rank, except for products with another order of summation.
 TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
-  Job job = half_job();
-  job.config.steps = 25;
+  const Job job = half_job(common());
   const std::unique_ptr<Task> task = job.make();
   const RunOutcome expected = run_on_one_rank(job.config, *task);
   EXPECT_GT(std::ranges::count_if(expected.norms, [](double norm) { return !std::isfinite(norm); }), 2);
-  EXPECT_LT(expected.scales.back(), train::LossScale::largest);
+  EXPECT_LT(expected.scales.back(), expected.scales.front());
+  EXPECT_TRUE(std::isfinite(expected.norms.back()));
   for (const ModeKind mode : tests::every_mode) {
     for (const bool rounded : {false, true}) {
       TrainConfig config = in_mode(job.config, mode);
@@ -177,10 +146,9 @@ TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
 TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
   if (!std::has_single_bit(world().size())) GTEST_SKIP() << "no power of two";
   std::vector<Job> all = jobs();
-  all.push_back(half_job());
+  all.push_back(half_job(common()));
   for (Job& job : all) {
     job.config.parallel.deterministic = true;
-    job.config.steps = 20;
     const std::unique_ptr<Task> task = job.make();
     const RunOutcome expected = run_on_one_rank(job.config, *task);
     for (const ModeKind mode : tests::every_mode) {
@@ -207,7 +175,7 @@ TEST(ManyRanks, BucketsChangeNoBit) {
       config.steps = 4;
       config.parallel.bfloat16_gradients = rounded;
       const RunOutcome expected = run_on_all_ranks(config, task);
-      for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18, std::size_t{1} << 28}) {
+      for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18}) {
         SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(mode), bucket));
         config.parallel.bucket = bucket;
         const RunOutcome outcome = run_on_all_ranks(config, task);
@@ -215,17 +183,6 @@ TEST(ManyRanks, BucketsChangeNoBit) {
         EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
       }
     }
-  }
-}
-
-TEST(ManyRanks, Bfloat16GradientsStayClose) {
-  const Job job = jobs().front();
-  const std::unique_ptr<Task> task = job.make();
-  const RunOutcome expected = run_on_one_rank(job.config, *task);
-  for (const ModeKind mode : tests::every_mode) {
-    TrainConfig config = in_mode(job.config, mode);
-    config.parallel.bfloat16_gradients = true;
-    EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2) << to_string(mode);
   }
 }
 
@@ -287,25 +244,24 @@ TEST(ManyRanks, AgreeOnceAStepBeforeItsExchanges) {
 /// Whether a step was skipped is not known when its values are gathered.
 TEST(ManyRanks, GatherValuesAfterASkippedStepToo) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
-  Job job = half_job();
-  job.config.steps = 25;
+  const Job job = half_job(common());
   const std::unique_ptr<Task> task = job.make();
   const auto [outcome, exchanges] = traced_run(in_mode(job.config, ModeKind::sharded_optimizer), *task);
   const auto updates = std::ranges::count_if(outcome.norms, [](double norm) { return std::isfinite(norm); });
   ASSERT_GT(updates, 0);
-  ASSERT_LT(updates, 25);
+  ASSERT_LT(updates, static_cast<std::ptrdiff_t>(steps));
   const auto gathers =
       std::ranges::count_if(exchanges, [](const std::string& name) { return name.starts_with(gather_of_values); });
   const auto units = static_cast<std::ptrdiff_t>(task->model().table().units().size());
-  EXPECT_EQ(gathers, (1 + 25) * units) << "once before the first step, and after each step";
+  EXPECT_EQ(gathers, static_cast<std::ptrdiff_t>(1 + steps) * units)
+      << "once before the first step, and after each step";
 }
 
 /// The warm-up makes the rate depend on the number of updates, as AdamW's bias corrections do.
 TEST(ManyRanks, StepsLaunchedBeforeTheResultsOfTheLastHaveTheSameBits) {
   std::vector<Job> all = jobs();
-  all.push_back(half_job());
+  all.back() = half_job(common());  // the decoder has BERT's optimizer
   for (Job& job : all) {
-    job.config.steps = job.config.precision == Precision::float16 ? 60 : 10;
     job.config.schedule = nn::ScheduleKind::linear;
     job.config.warmup_steps = 8;
     const std::unique_ptr<Task> task = job.make();

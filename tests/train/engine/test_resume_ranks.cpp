@@ -4,22 +4,19 @@
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
+#include "tests/small_models/rank_jobs.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/small_models/text_task.hpp"
 #include "tests/small_models/trained_weights.hpp"
-#include "tests/support/launch.hpp"
+#include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
-#include "tests/support/worst.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <array>
 #include <csignal>
-#include <functional>
 #include <optional>
 #include <stdexcept>
 
@@ -28,80 +25,39 @@ namespace {
 
 namespace fs = std::filesystem;
 using parallel::ModeKind;
+using tests::every_mode;
+using tests::in_mode;
 using train::Task;
 using train::TrainConfig;
 
-constexpr ModeKind modes[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                              ModeKind::sharded, ModeKind::hybrid};
-constexpr std::size_t stop = 9, steps = stop + 20;
+/// The checkpoint from which runs continue, in the warm-up, and the end of all runs.
+constexpr std::size_t stop = 7, steps = stop + 6;
 
 parallel::Communicator& world() { return tests::launch().world(); }
 
-/// A job that is run in many ways.
-struct Job {
-  std::string name;
-  std::function<std::unique_ptr<Task>()> make;
-  TrainConfig config;
-};
-
-TrainConfig common(double learning_rate) {
+TrainConfig common() {
   TrainConfig config;
   config.steps = steps;
   config.evaluate_every = steps + 1;
-  config.learning_rate = learning_rate;
-  config.warmup_steps = 12;
+  config.learning_rate = 2e-4;
+  config.warmup_steps = 10;
   config.gemm.provider = default_gemm_provider();
   config.checkpoints.every_steps = stop;
   config.checkpoints.keep = steps;
   return config;
 }
 
-std::vector<Job> jobs() {
-  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120};
-  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
-  TrainConfig convolution = common(0.005);
-  convolution.optimizer.kind = train::OptimizerKind::sgd;
-  TextTaskConfig text{.sentences = 60, .batch = 9, .evaluation_sentences = 70};
-  return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, common(2e-4)},
-          {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution},
-          {"decoder", [=] { return std::make_unique<TextTask>(text); }, common(2e-4)}};
-}
-
-/// Returns a job in half, with a loss scale that is too large for its first steps.
-Job half_job() {
-  TrainConfig config = common(2e-4);
-  config.precision = Precision::float16;
-  config.initial_loss_scale = train::LossScale::largest;
-  return {"BERT in half", [] { return std::make_unique<SpanTask>(uneven_spans(Precision::float16)); }, config};
-}
-
-class Log final : public train::Reporter {
- public:
-  void step(const train::StepReport& report) override { losses.push_back(report.loss); }
-  std::vector<double> losses;
-};
-
 /// Returns the losses of a run from its first step on, on the ranks of a communicator.
 std::vector<double> losses_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
-  Log log;
+  LossLog log;
   train::Trainer(config, task, ranks).run({&log});
   return log.losses;
 }
 
-TrainConfig in_mode(TrainConfig config, ModeKind mode) {
-  config.parallel.mode = mode;
-  config.parallel.shard_size = mode == ModeKind::hybrid ? (world().size() % 2 == 0 ? 2 : 1) : 0;
-  return config;
-}
-
 /// Returns the largest relative difference to the end of `whole`.
 double difference(const std::vector<double>& losses, const std::vector<double>& whole) {
-  if (losses.size() != steps - stop || whole.size() != steps) return 1.0;
-  double most = 0.0;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    most = tests::worse_of(most, std::abs(losses[i] - whole[stop + i]) / std::abs(whole[stop + i]));
-  }
-  return most;
+  if (whole.size() != steps) return 1.0;
+  return tests::relative_difference(losses, std::vector<double>(whole.begin() + stop, whole.end()));
 }
 
 class ResumeOnRanks : public ::testing::Test {
@@ -139,19 +95,19 @@ class ResumeOnRanks : public ::testing::Test {
 // "world size changed" is an error in peers (DeepSpeed 2898, torchtitan 811).
 TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
   const train::Ranks all = train::ranks_of(tests::launch());
-  for (const Job& job : jobs()) {
+  for (const Job& job : uneven_jobs(common())) {
     const std::unique_ptr<Task> task = job.make();
     std::vector<std::vector<double>> whole;
-    for (const ModeKind mode : modes) {
+    for (const ModeKind mode : every_mode) {
       const std::string name = fmt::format("{}-{}", job.name, to_string(mode));
       whole.push_back(whole_run(in_mode(job.config, mode), *task, name, all));
       // The same launch gives the same bits.
       const std::vector<double> again = resumed_run(in_mode(job.config, mode), *task, name, all);
       EXPECT_EQ(difference(again, whole.back()), 0.0) << name;
     }
-    for (std::size_t from = 0; from < std::size(modes); ++from) {
-      const ModeKind to = modes[(from + 2) % std::size(modes)];
-      const std::string name = fmt::format("{}-{}", job.name, to_string(modes[from]));
+    for (std::size_t from = 0; from < std::size(every_mode); ++from) {
+      const ModeKind to = every_mode[(from + 2) % std::size(every_mode)];
+      const std::string name = fmt::format("{}-{}", job.name, to_string(every_mode[from]));
       EXPECT_LE(difference(resumed_run(in_mode(job.config, to), *task, name, all), whole[from]), 1e-5)
           << name << " in " << to_string(to);
       if (const auto alone = resumed_alone(from, job.config, *task, name)) {
@@ -163,13 +119,13 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
 
 TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
   const train::Ranks all = train::ranks_of(tests::launch());
-  for (const Job& job : jobs()) {
+  for (const Job& job : uneven_jobs(common())) {
     const std::unique_ptr<Task> task = job.make();
     std::vector<double> whole;
     const auto first = world().split(world().rank() == 0 ? 0 : 1, world().rank());
     if (world().rank() == 0) whole = whole_run(job.config, *task, job.name, {*first, {parallel::RankPlacement{}}});
     world().barrier("test");
-    for (const ModeKind mode : modes) {
+    for (const ModeKind mode : every_mode) {
       const std::vector<double> losses = resumed_run(in_mode(job.config, mode), *task, job.name, all);
       EXPECT_LE(world().rank() == 0 ? difference(losses, whole) : 0.0, 1e-5) << job.name << " in " << to_string(mode);
     }
@@ -191,14 +147,14 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
     first.precision = from;
     second.precision = to;
     SpanTask before(first), after(second);
-    TrainConfig config = common(2e-4);
+    TrainConfig config = common();
     config.precision = from;
     const std::string name(to_string(from));
     const std::vector<double> whole = whole_run(config, before, name, all);
     const std::vector<float> master_weights = master_weights_of(resumed(config, name), before, all);
     config.precision = to;
     std::vector<double> one_mode;
-    for (const ModeKind mode : modes) {
+    for (const ModeKind mode : every_mode) {
       SCOPED_TRACE(fmt::format("from {} in {}", name, to_string(mode)));
       EXPECT_EQ(master_weights_of(resumed(in_mode(config, mode), name), after, all), master_weights);
       const std::vector<double> losses = resumed_run(in_mode(config, mode), after, name, all);
@@ -228,7 +184,7 @@ class LastRankReporter final : public train::Reporter {
 
 /// Returns a short run that evaluates every `evaluated` steps, and saves when it ends.
 TrainConfig short_run(ModeKind mode, std::size_t evaluated, const fs::path& output) {
-  TrainConfig config = in_mode(common(2e-4), mode);
+  TrainConfig config = in_mode(common(), mode);
   config.steps = 8;
   config.evaluate_every = evaluated;
   config.checkpoints.every_steps = 0;
@@ -243,44 +199,42 @@ std::size_t stop_after_step_3(std::size_t evaluated) { return world().size() == 
 TEST_F(ResumeOnRanks, ASignalInAStepStopsAllAfterTheSameStep) {
   SpanTask spans(uneven_spans());
   const train::Ranks all = train::ranks_of(tests::launch());
-  for (const ModeKind mode : modes) {
+  for (std::size_t i = 0; i < std::size(every_mode); ++i) {
+    const ModeKind mode = every_mode[i];
+    const std::size_t evaluated = std::array{4, 5, 100}[i % 3];
+    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
     const std::vector<double> whole = losses_of(short_run(mode, 100, {}), spans, all);
-    for (const std::size_t evaluated : {4, 5, 100}) {
-      SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
-      TrainConfig config = short_run(mode, evaluated, path_ / fmt::format("stop-{}-{}", to_string(mode), evaluated));
-      std::size_t evaluations = 0;
-      const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluations; }};
-      ObservedTask task(spans, observer);
-      LastRankReporter stopper(SIGTERM);
-      Log log;
-      const train::RunResult stopped = train::Trainer(config, task, all).run({&log, &stopper});
-      EXPECT_EQ(stopped.signal, SIGTERM);
-      EXPECT_EQ(stopped.steps, stop_after_step_3(evaluated));
-      EXPECT_EQ(log.losses.size(), stopped.steps);
-      EXPECT_EQ(evaluations, 0u);
-      config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
-      EXPECT_EQ(config.checkpoints.resume.filename(), parallel::checkpoint_file_name(stopped.steps));
-      const std::vector<double> rest = losses_of(config, task, all);
-      log.losses.insert(log.losses.end(), rest.begin(), rest.end());
-      EXPECT_EQ(log.losses, whole);
-    }
+    TrainConfig config = short_run(mode, evaluated, path_ / std::string(to_string(mode)));
+    std::size_t evaluations = 0;
+    const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluations; }};
+    ObservedTask task(spans, observer);
+    LastRankReporter stopper(SIGTERM);
+    LossLog log;
+    const train::RunResult stopped = train::Trainer(config, task, all).run({&log, &stopper});
+    EXPECT_EQ(stopped.signal, SIGTERM);
+    EXPECT_EQ(stopped.steps, stop_after_step_3(evaluated));
+    EXPECT_EQ(log.losses.size(), stopped.steps);
+    EXPECT_EQ(evaluations, 0u);
+    config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+    EXPECT_EQ(config.checkpoints.resume.filename(), parallel::checkpoint_file_name(stopped.steps));
+    const std::vector<double> rest = losses_of(config, task, all);
+    log.losses.insert(log.losses.end(), rest.begin(), rest.end());
+    EXPECT_EQ(log.losses, whole);
   }
 }
 
 TEST_F(ResumeOnRanks, AReporterThatFailsOnOneRankEndsAllAfterACheckpoint) {
   SpanTask task(uneven_spans());
   const std::string rank = world().size() == 1 ? "" : fmt::format("rank {}: ", world().size() - 1);
-  for (const ModeKind mode : modes) {
-    for (const std::size_t evaluated : {4, 100}) {
-      SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
-      const fs::path output = path_ / fmt::format("failure-{}-{}", to_string(mode), evaluated);
-      train::Trainer trainer(short_run(mode, evaluated, output), task, train::ranks_of(tests::launch()));
-      LastRankReporter failing(0);
-      const std::size_t step = stop_after_step_3(evaluated);
-      EXPECT_EQ(tests::error_of([&] { trainer.run({&failing}); }),
-                fmt::format("{}the disk is full; the checkpoint after step {} is saved", rank, step));
-      EXPECT_EQ(parallel::resolve_checkpoint(output).filename(), parallel::checkpoint_file_name(step));
-    }
+  for (std::size_t i = 0; i < std::size(every_mode); ++i) {
+    const std::size_t evaluated = i % 2 == 0 ? 4 : 100, step = stop_after_step_3(evaluated);
+    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(every_mode[i]), evaluated));
+    const fs::path output = path_ / std::string(to_string(every_mode[i]));
+    train::Trainer trainer(short_run(every_mode[i], evaluated, output), task, train::ranks_of(tests::launch()));
+    LastRankReporter failing(0);
+    EXPECT_EQ(tests::error_of([&] { trainer.run({&failing}); }),
+              fmt::format("{}the disk is full; the checkpoint after step {} is saved", rank, step));
+    EXPECT_EQ(parallel::resolve_checkpoint(output).filename(), parallel::checkpoint_file_name(step));
   }
 }
 
@@ -298,9 +252,9 @@ TEST_F(ResumeOnRanks, TheClockOfTheFirstRankDecidesWhenCheckpointsAreDue) {
 // A signal to one rank in the middle of an evaluation ends it on all ranks after the same batch.
 TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
   SpanTaskConfig spans = uneven_spans();
-  spans.evaluation_sequences = 60;  // ten batches
-  for (const ModeKind mode : modes) {
-    TrainConfig config = in_mode(common(2e-4), mode);
+  spans.evaluation_sequences = 30;  // five batches
+  for (const ModeKind mode : every_mode) {
+    TrainConfig config = in_mode(common(), mode);
     config.steps = 4;
     config.evaluate_every = 2;
     config.checkpoints.every_steps = 0;
@@ -313,7 +267,7 @@ TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
       if (++evaluated == 2 && is_last) SignalGuard::receive(SIGTERM);
     }};
     ObservedTask observed(task, observer);
-    Log log;
+    LossLog log;
     const train::RunResult stopped = train::Trainer(config, observed, all).run({&log});
     EXPECT_EQ(stopped.signal, SIGTERM);
     EXPECT_EQ(stopped.steps, 2u);
@@ -321,8 +275,8 @@ TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
     config.checkpoints.resume = config.output / "checkpoints" / parallel::checkpoint_file_name(2);
     const std::vector<double> rest = losses_of(config, task, all);
     config.checkpoints.resume.clear();
-    config.output = path_ / fmt::format("whole-{}", to_string(mode));
-    std::vector<double> whole = losses_of(config, task, all);
+    config.output.clear();
+    const std::vector<double> whole = losses_of(config, task, all);
     log.losses.insert(log.losses.end(), rest.begin(), rest.end());
     EXPECT_EQ(log.losses, whole) << to_string(mode);
   }
@@ -331,14 +285,14 @@ TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
 TEST_F(ResumeOnRanks, DeterministicIsBitForBitInEveryModeOnAnyNumber) {
   if (world().size() == 3) GTEST_SKIP() << "no power of two";
   const train::Ranks all = train::ranks_of(tests::launch());
-  std::vector<Job> every = jobs();
-  every.push_back(half_job());
+  std::vector<Job> every = uneven_jobs(common());
+  every.push_back(half_job(common()));
   for (std::size_t i = 0; i < every.size(); ++i) {
     Job& job = every[i];
     job.config.parallel.deterministic = true;
     const std::unique_ptr<Task> task = job.make();
     const std::vector<double> whole = whole_run(in_mode(job.config, ModeKind::sharded), *task, job.name, all);
-    for (const ModeKind mode : modes) {
+    for (const ModeKind mode : every_mode) {
       EXPECT_EQ(difference(resumed_run(in_mode(job.config, mode), *task, job.name, all), whole), 0.0) << job.name;
     }
     if (const auto alone = resumed_alone(i, job.config, *task, job.name)) {

@@ -1,8 +1,7 @@
 // How often the host waits from the launch of a step to the launch of the next one, in runs on one rank and on all
 // ranks of this program. tests/tasks/test_device_work.cpp counts everything in a step on one rank.
 
-#include "tests/small_models/image_task.hpp"
-#include "tests/small_models/span_task.hpp"
+#include "tests/small_models/rank_jobs.hpp"
 #include "tests/support/device_work.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/rank_outcomes.hpp"
@@ -13,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,43 +47,41 @@ class WaitRecorder final : public train::Reporter {
   std::unique_ptr<DeviceWork> work_;
 };
 
-struct Job {
-  std::string name;
-  std::unique_ptr<train::Task> task;
-  TrainConfig config;
-};
-
-/// Returns a model without state tensors, and one with.
+/// Returns a model without state tensors, and one with; on more than two ranks, where connections take longest, only
+/// the first.
 std::vector<Job> jobs() {
   TrainConfig config;
   config.steps = 6;
   config.evaluate_every = 100;
   config.schedule = nn::ScheduleKind::constant;
   config.gemm.provider = default_gemm_provider();
-  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5};
-  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
-  std::vector<Job> jobs;
-  jobs.push_back({"BERT", std::make_unique<SpanTask>(uneven_spans()), config});
-  config.optimizer.kind = train::OptimizerKind::sgd;
-  jobs.push_back({"convolution", std::make_unique<ImageTask>(images), config});
+  std::vector<Job> jobs = uneven_jobs(config);
+  jobs.resize(tests::launch().world().size() > 2 ? 1 : 2);
   return jobs;
 }
 
-WaitRecorder run_alone(const Job& job) {
+/// Returns every mode, or on more than two ranks the one that then has several groups.
+std::span<const ModeKind> modes() {
+  static constexpr ModeKind hybrid[] = {ModeKind::hybrid};
+  return tests::launch().world().size() > 2 ? std::span<const ModeKind>(hybrid) : tests::every_mode;
+}
+
+WaitRecorder run_alone(const Job& job, train::Task& task) {
   WaitRecorder recorder;
-  train::Trainer(job.config, *job.task).run({&recorder});
+  train::Trainer(job.config, task).run({&recorder});
   return recorder;
 }
 
-/// Calls `check` with the waits of a run over `world` in every mode. Expects the losses of one rank.
+/// Calls `check` with the waits of a run over `world` in each of the modes. Expects the losses of one rank.
 template <class Check>
 void for_each_mode(parallel::Communicator& world, const Check& check) {
   for (const Job& job : jobs()) {
-    const WaitRecorder alone = run_alone(job);
-    for (const ModeKind mode : tests::every_mode) {
+    const std::unique_ptr<train::Task> task = job.make();
+    const WaitRecorder alone = run_alone(job, *task);
+    for (const ModeKind mode : modes()) {
       SCOPED_TRACE(job.name + " " + std::string(to_string(mode)));
       WaitRecorder recorder;
-      train::Trainer(tests::in_mode(job.config, mode), *job.task, train::Ranks{world, tests::launch().placements()})
+      train::Trainer(tests::in_mode(job.config, mode), *task, train::Ranks{world, tests::launch().placements()})
           .run({&recorder});
       check(recorder.waits);
       EXPECT_LE(tests::relative_difference(recorder.losses, alone.losses), 1e-5);
@@ -94,7 +92,7 @@ void for_each_mode(parallel::Communicator& world, const Check& check) {
 TEST(StepWaits, OnOneRankAreForTheResultsOfTheStepBefore) {
   for (const Job& job : jobs()) {
     SCOPED_TRACE(job.name);
-    EXPECT_THAT(run_alone(job).waits, ElementsAre(results));
+    EXPECT_THAT(run_alone(job, *job.make()).waits, ElementsAre(results));
   }
 }
 
@@ -109,17 +107,16 @@ TEST(StepWaits, OverNcclAreForTheResultsOfTheStepBefore) {
 TEST(StepWaits, NcclConnectsTheGroupsOfTheModeBeforeTheFirstStep) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks({});
-  const std::vector<Job> all = jobs();
-  const Job& job = all.front();
-  for (const ModeKind mode : tests::every_mode) {
+  const Job job = jobs().front();
+  const std::unique_ptr<train::Task> task = job.make();
+  // Only groups of some of the ranks need another connection than all ranks have.
+  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded, ModeKind::hybrid}) {
     const DeviceWork work;
-    const train::Trainer trainer(tests::in_mode(job.config, mode), *job.task,
+    const train::Trainer trainer(tests::in_mode(job.config, mode), *task,
                                  train::Ranks{*world, tests::launch().placements()});
     const bool has_proved = std::ranges::count(work.labels(DeviceWork::Kind::kernel), "mylos::communicator::proof") > 0;
-    // Only groups of some of the ranks need another connection than all ranks have.
     const bool has_groups = mode == ModeKind::hybrid && world->size() > 2 && tests::hybrid_shard_size() > 1;
-    const bool connects = mode == ModeKind::replicated || has_groups;
-    EXPECT_EQ(has_proved, connects) << to_string(mode);
+    EXPECT_EQ(has_proved, mode == ModeKind::replicated || has_groups) << to_string(mode);
   }
 }
 
@@ -127,7 +124,7 @@ TEST(StepWaits, NcclConnectsTheGroupsOfTheModeBeforeTheFirstStep) {
 /// for the exchange.
 TEST(StepWaits, OverMpiAreAlsoForExchangesAndCopies) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
-  for_each_mode(tests::launch().world(), [&](std::vector<std::string> waits) {
+  for_each_mode(tests::launch().world(), [](std::vector<std::string> waits) {
     for (const char* const of_mpi :
          {"mylos::communicator::begin", "mylos::communicator::wait", "mylos::communicator::write_back"}) {
       EXPECT_THAT(waits, Contains(of_mpi));
