@@ -41,7 +41,7 @@ using ::testing::StartsWith;
 /// Returns how often a run is stopped; MYLOS_STOP_ROUNDS overrides the default.
 std::size_t rounds() {
   const char* text = std::getenv("MYLOS_STOP_ROUNDS");
-  return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
+  return text == nullptr ? 4 : std::strtoul(text, nullptr, 10);
 }
 
 /// Returns the records of metrics.jsonl without checkpoints and times.
