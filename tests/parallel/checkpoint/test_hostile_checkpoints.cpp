@@ -177,7 +177,7 @@ TEST_F(HostileCheckpoints, AChangedByteIsAnErrorThatNamesTheIntactOne) {
     return read_contents(file) == contents;
   };
   ASSERT_TRUE(is_whole(earlier) && read());
-  EXPECT_THAT(tests::read_changed(file, tests::draw_changed_bytes(file, 1000), read), ElementsAre());
+  EXPECT_THAT(tests::read_changed(file, tests::draw_changed_bytes(file, 250), read), ElementsAre());
 }
 
 // In a heap, HDF5 has no checksum of an attribute of more than 4 KiB.

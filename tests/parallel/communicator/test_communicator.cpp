@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 /// Several pieces per message, unless the transport has no pieces of that size.
 #if !defined(MYLOS_LARGEST_ARRAY)
-#define MYLOS_LARGEST_ARRAY 3000017
+#define MYLOS_LARGEST_ARRAY 2200003
 #endif
 
 /// From none to the largest, including sizes that the ranks do not divide.
@@ -208,7 +208,7 @@ TEST_P(CommunicatorContract, WaitingForTheEndLeavesWhatWasWrittenBefore) {
 }
 
 TEST_P(CommunicatorContract, BucketsChangeNoBit) {
-  for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20, std::size_t{1} << 30}) {
+  for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 30}) {
     SCOPED_TRACE(bucket);
     ranks.set_bucket(bucket);
     check_all_reduce<float>(space, ranks, order);
@@ -298,6 +298,13 @@ std::unique_ptr<Communicator> all_ranks() { return tests::launch().world().split
 std::unique_ptr<Communicator> each_alone() { return tests::launch().world().split(tests::launch().world().rank(), 0); }
 std::unique_ptr<Communicator> pairs() { return tests::launch().world().split(tests::launch().world().rank() / 2, 0); }
 
+/// Each group is tested on one number of ranks, or where it is not the world.
+std::string has_others() { return tests::launch().world().size() > 1 ? "needs one rank, where it is the world" : ""; }
+std::string is_no_pair() {
+  return tests::launch().world().size() != 2 ? "needs two ranks, each in a group of one" : "";
+}
+std::string has_no_two_groups() { return tests::launch().world().size() < 3 ? "needs more ranks than a pair" : ""; }
+
 /// Uses NCCL, if the build has it and each rank has its own device.
 std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks({.in_order = true}); }
 std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks({}); }
@@ -312,8 +319,9 @@ std::string nccl_cannot_be_here() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CommunicatorContract,
-                         ::testing::Values(Case{"self", make_self_communicator}, Case{"world", all_ranks},
-                                           Case{"alone", each_alone}, Case{"pairs", pairs},
+                         ::testing::Values(Case{"self", make_self_communicator, Order::tree, has_others},
+                                           Case{"world", all_ranks}, Case{"alone", each_alone, Order::tree, is_no_pair},
+                                           Case{"pairs", pairs, Order::tree, has_no_two_groups},
                                            Case{"nccl_in_order", nccl_in_order, Order::tree, nccl_cannot_be_here},
                                            Case{"nccl", nccl, Order::library, nccl_cannot_be_here}),
                          [](const auto& info) { return std::string(info.param.name); });

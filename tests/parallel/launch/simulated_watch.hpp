@@ -20,8 +20,8 @@ class SimulatedWatch {
   using Activity = parallel::RankState::Activity;
   using Kind = parallel::WatchMessage::Kind;
 
-  /// At first all ranks have been waiting in the same operation since time 0. Time begins at `begin`, by default shortly
-  /// before the limit, because before it no rank sends anything.
+  /// At first all ranks have been waiting in the same operation since time 0. Time begins at `begin`, by default
+  /// shortly before the limit, because before it no rank sends anything.
   SimulatedWatch(std::size_t size, double limit, std::optional<double> begin = std::nullopt)
       : limit_(limit), now_(begin.value_or(limit - 1.0)), ranks_(size), order_(size) {
     for (std::size_t rank = 0; rank < size; ++rank) {

@@ -127,8 +127,9 @@ INSTANTIATE_TEST_SUITE_P(Calls, StoppedInSplit, ::testing::Values("MPI_Comm_spli
 TEST_F(FailingRanks, ARankThatStopsBeforeASplitIsNamedWithoutEscapes) {
   const EnvironmentVariable node("SLURMD_NODENAME", "n\x1b]0;t\x07");
   const std::string errors = errors_of("stop-split");
-  EXPECT_THAT(errors, ContainsRegex("mylos: error: rank 3 on n]0;t has not reached: step 3, all-gather of the members of "
-                                    "groups, .*; ranks 0, 1, 2 wait since [0-9]+ s; no response"));
+  EXPECT_THAT(errors,
+              ContainsRegex("mylos: error: rank 3 on n]0;t has not reached: step 3, all-gather of the members of "
+                            "groups, .*; ranks 0, 1, 2 wait since [0-9]+ s; no response"));
   EXPECT_THAT(errors, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07"))));
   EXPECT_NE(exit_code_, 0);
 }
