@@ -27,16 +27,22 @@ class ResumedRuns : public TinyRun {
   std::vector<std::string> words(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
     return with_options(
         with_noise({"train", "--model", model_, "--train", train_, "--dev", train_, "--output", output, "--batch", "4",
-                    "--lr", "1e-3", "--steps", "9", "--eval-every", "2", "--gemm", default_provider()}),
+                    "--lr", "1e-3", "--steps", "9", "--eval-every", "3", "--gemm", default_provider()}),
         more);
   }
   ProgramRun train(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
     return run_mylos(words(output, more));
   }
 
+  /// Returns `more` and the options of a run that keeps its checkpoints after each second step.
+  static std::vector<std::string> saving(std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--checkpoint-every", "2", "--keep", "20"});
+    return more;
+  }
+
   /// Creates a run that ended after `steps` of its 9 steps, as if killed: later checkpoints are removed.
   void leave_unfinished(const std::filesystem::path& output, std::size_t steps) const {
-    ASSERT_EQ(train(output, {"--checkpoint-every", "1", "--keep", "20"}).exit_code, 0);
+    ASSERT_EQ(train(output, saving()).exit_code, 0);
     interrupt(output, steps);
   }
 

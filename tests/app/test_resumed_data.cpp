@@ -102,23 +102,14 @@ class ResumedImages : public ImageRuns {
     ImageRuns::SetUp();
     write_small_classifier(model_, 2, 3);
     write_coloured_pictures(pictures_);
-    ASSERT_EQ(train(run_, words(pictures_)).exit_code, 0);
   }
+  void start() const { ASSERT_EQ(train(run_, words(pictures_)).exit_code, 0); }
   static Words words(const fs::path& data) {
-    return {"--train",
-            data,
-            "--dev",
-            data,
-            "--image-size",
-            "16",
-            "--batch",
-            "4",
-            "--batch-norm-group",
-            "2",
-            "--steps",
-            "4",
-            "--checkpoint-every",
-            "2"};
+    Words all = {"--train", data, "--dev", data, "--image-size", "16"};
+    for (const char* word : {"--batch", "4", "--batch-norm-group", "2", "--steps", "4", "--checkpoint-every", "2"}) {
+      all.emplace_back(word);
+    }
+    return all;
   }
   /// Goes on in another directory with these data.
   ProgramRun resume(const fs::path& data, const Words& more = {}) const {
@@ -144,6 +135,7 @@ class ResumedImages : public ImageRuns {
 };
 
 TEST_F(ResumedImages, ReplacedByBlackOnesAreRefused) {
+  start();
   const fs::path whole = directory_ / "whole";
   fs::copy(pictures_, whole, fs::copy_options::recursive);
   write_black_pictures();
@@ -160,6 +152,7 @@ TEST_F(ResumedImages, ReplacedByBlackOnesAreRefused) {
 }
 
 TEST_F(ResumedImages, CopiedOrPreparedAreTheSame) {
+  start();
   const fs::path copied = directory_ / "copied", prepared = directory_ / "pictures.h5";
   fs::copy(pictures_, copied, fs::copy_options::recursive);
   for (const auto& entry : fs::recursive_directory_iterator(copied)) {
@@ -178,6 +171,7 @@ TEST_F(ResumedImages, CopiedOrPreparedAreTheSame) {
 
 /// The size and the time of a file only tell whether to read it again at start.
 TEST_F(ResumedImages, ReplacedWithTheSameSizeAndTimeAreNoticedWhenTheyAreRead) {
+  start();
   const fs::path file = pictures_ / "dogs/1.png";
   write_file(file, coloured_picture(0));
   for (const char* name : {"pictures-train", "pictures-dev"}) {
@@ -226,12 +220,12 @@ TEST_F(ResumedImages, NoPictureIsOpenedBeforeAStepNeedsIt) {
 
 TEST_F(ResumedImages, NotYetReadMayStillChange) {
   const Words first = {"--dev", "synthetic:2x16x16", "--labels", "2", "--steps", "1", "--checkpoint-every", "1"};
-  Words start = words(pictures_);
-  start.insert(start.end(), first.begin(), first.end());
-  ASSERT_EQ(train(directory_ / "short", start).exit_code, 0);
-  EXPECT_FALSE(fs::exists(directory_ / "short/checkpoints/pictures-dev"));
+  Words all = words(pictures_);
+  all.insert(all.end(), first.begin(), first.end());
+  ASSERT_EQ(train(run_, all).exit_code, 0);
+  EXPECT_FALSE(fs::exists(run_ / "checkpoints/pictures-dev"));
   data::ImageMarks marks(8);
-  ASSERT_TRUE(marks.read(read_file(directory_ / "short/checkpoints/pictures-train")));
+  ASSERT_TRUE(marks.read(read_file(run_ / "checkpoints/pictures-train")));
   std::size_t read = 0;
   for (std::size_t i = 0; i < 8; ++i) {
     if (marks[i].checksum != 0) {
@@ -241,11 +235,12 @@ TEST_F(ResumedImages, NotYetReadMayStillChange) {
     }
   }
   EXPECT_LT(read, 8u);
-  start.insert(start.end(), {"--steps", "4", "--extend"});
-  const ProgramRun run = train(directory_ / "short", start);
+  all.insert(all.end(), {"--steps", "4", "--extend"});
+  const ProgramRun run = train(run_, all);
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   write_file(run_ / "checkpoints/pictures-train", "no marks");
-  expect_refused(resume(pictures_), "pictures-train is damaged; remove it to go on without comparing the pictures");
+  all.insert(all.end(), {"--steps", "6"});
+  expect_refused(train(run_, all), "pictures-train is damaged; remove it to go on without comparing the pictures");
 }
 
 TEST_F(ResumedImages, InMemoryAreComparedByEveryByte) {

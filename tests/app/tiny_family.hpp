@@ -15,8 +15,6 @@ struct Family {
   std::vector<std::string> noise;    ///< options that make steps draw random numbers; empty if there are none
   std::string metric;                ///< a metric other than the loss, in metrics.jsonl
   std::string title;                 ///< its title in HTML pages
-  std::string row;                   ///< a parameter tensor, by its name in a checkpoint
-  std::string slot;                  ///< an optimizer slot, by its name in a checkpoint
   std::string work, samples;         ///< the units that steps count, by their names in metrics.jsonl
   std::string recomputation;         ///< a recomputation that the model supports
   bool drifts;                       ///< rounding errors flip ReLUs, so only deterministic runs agree for long
