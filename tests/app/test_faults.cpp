@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -32,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 std::size_t rounds() {
   const char* text = std::getenv("MYLOS_FAULT_ROUNDS");
-  return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
+  return text == nullptr ? 4 : std::strtoul(text, nullptr, 10);
 }
 
 /// True if the launcher is Open MPI's, the only one that does not forward every signal.
@@ -193,7 +194,7 @@ class KilledAtFileCalls : public Faults {
     const fs::path whole = directory_ / "whole", output = directory_ / "killed";
     const ProgramRun reference = run_with("", victim, ranks, short_words(whole));
     ASSERT_EQ(reference.exit_code, 0) << reference.errors;
-    const std::size_t stride = stride_of_kills(ranks == 1 ? 50 : 200);
+    const std::size_t stride = stride_of_kills(ranks == 1 ? 150 : 500);
     for (std::size_t call = (stride + 9) / 10;; call += stride) {
       SCOPED_TRACE(fmt::format("rank {} of {} killed at call {}", victim, ranks, call));
       const std::string rule = fmt::format("change#{}:kill:{}/", call, fs::canonical(directory_.path()).string());
@@ -214,7 +215,7 @@ TEST_F(KilledAtFileCalls, TheSecondOfTwoRanksLosesNothing) { kill_at_calls(2, 1)
 
 using FaultsOfFamily = OnFamily<Faults>;
 
-/// Killed in the middle, each time on a different number of ranks and in another mode.
+/// Killed twice in the middle, each time on a different number of ranks and in another mode.
 TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   const fs::path whole = directory_ / "whole";
   const auto words_in = [&](const fs::path& output, const std::string& mode, const std::string& micro_batch) {
@@ -227,7 +228,7 @@ TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   ASSERT_EQ(run_on(1, words_in(whole, "replicated", "5")).exit_code, 0);
   const std::size_t bytes = fs::file_size(whole / "metrics.jsonl");
   std::size_t starts = 0;
-  for (const auto& [count, mode] : {std::pair{2, "sharded"}, {4, "hybrid"}, {1, "replicated"}}) {
+  for (const auto& [count, mode] : {std::pair{2, "sharded"}, {4, "hybrid"}}) {
     RunningProgram running(launched(std::vector<Words>(count, words_in(run_, mode, "2"))), "", {}, mpiexec());
     wait_for_size(run_ / "metrics.jsonl", ++starts * bytes / 5);
     for (const int process : processes_of(run_)) ::kill(process, SIGKILL);
@@ -310,38 +311,42 @@ TEST_F(FullDisk, DuringASaveEndsTheRunAndLeavesTheLastCheckpoint) {
 
 TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
   const auto run = run_until_full(R"(grep -q 'no checkpoint' "$disk.log" || [ -e "$disk.ended" ])",
-                                  {"--steps", "1000", "--on-save-error", "continue"});
+                                  {"--steps", "400", "--on-save-error", "continue"});
   if (!run) GTEST_SKIP() << "this user may not mount a file system";
   EXPECT_EQ(run->exit_code, 0) << run->errors;
   EXPECT_THAT(run->errors, ::testing::ContainsRegex(
                                "step [0-9]+: no checkpoint: .*/step-[0-9]+.h5.[0-9a-f]+.tmp: No space left on device"));
-  EXPECT_THAT(run->output, HasSubstr("step-001000.h5: "));
+  EXPECT_THAT(run->output, HasSubstr("step-000400.h5: "));
   EXPECT_THAT(run->output, HasSubstr("all checksums match"));
 }
 
 TEST_F(Faults, ASlowDiskOfOneRankIsNoHungCollective) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
-  for (const auto& [files, every] : {std::pair("step-000002.h5", "2"), std::pair("model.safetensors", "100")}) {
-    const FileFaults slow(std::string("fsync:3s:") + files);
-    const ProgramRun run = run_on(
-        ranks, words(directory_ / every, {"--steps", "2", "--checkpoint-every", every, "--collective-timeout", "1s"}));
-    EXPECT_EQ(run.exit_code, 0) << run.errors;
-  }
+  const FileFaults slow("fsync:2s:step-000002.h5 fsync:2s:model.safetensors");
+  const ProgramRun run =
+      run_on(ranks, words(run_, {"--steps", "2", "--checkpoint-every", "2", "--collective-timeout", "1s"}));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
 }
 
 TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
-  for (const auto& [signal, exit_code] : {std::pair(SIGUSR1, 85), std::pair(SIGTERM, 143)}) {
-    const fs::path output = directory_ / std::to_string(signal);
-    RunningProgram running(launched(std::vector<Words>(ranks, words(output, {"--steps", "1000000"}))), "", {},
-                           mpiexec());
-    const std::vector<int> processes = wait_for_ranks(output, ranks);
-    ASSERT_EQ(processes.size(), ranks);
-    wait_for_file(output / "metrics.jsonl");
-    ::kill(processes[1], signal);
+  const auto run_until = [&](const std::function<void(RunningProgram&)>& signal) {
+    fs::remove_all(run_);
+    RunningProgram running(launched(std::vector<Words>(ranks, words(run_, {"--steps", "1000000"}))), "", {}, mpiexec());
+    wait_for_file(run_ / "metrics.jsonl");
+    signal(running);
     const ProgramRun run = running.wait();
-    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
-    EXPECT_FALSE(parallel::resolve_checkpoint(output).empty());
-  }
+    EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
+    EXPECT_FALSE(fs::exists(run_ / "last")) << "its checkpoint has the weights";
+    return run;
+  };
+  const ProgramRun one = run_until([&](RunningProgram&) {
+    const std::vector<int> processes = wait_for_ranks(run_, ranks);
+    if (processes.size() == ranks) ::kill(processes[1], SIGTERM);
+  });
+  EXPECT_EQ(one.exit_code, 143) << one.errors;
+  const ProgramRun all = run_until([](RunningProgram& running) { running.send(SIGUSR1); });  // mpirun forwards it
+  EXPECT_EQ(all.exit_code, 85) << all.errors;
+  EXPECT_THAT(all.errors, HasSubstr("ended by SIGUSR1 after"));
 }
 
 struct Waiting : RankRuns {
@@ -382,7 +387,7 @@ TEST(FaultsOfOneProcess, StopsInTheMiddleOfProductsKeepTheBits) {
   const ProgramRun reference = run_mylos(words(whole));
   ASSERT_EQ(reference.exit_code, 0) << reference.errors;
   std::mt19937 random(std::random_device{}());
-  const std::size_t stops = std::getenv("MYLOS_FAULT_ROUNDS") == nullptr ? 3 : rounds() / 10;
+  const std::size_t stops = std::getenv("MYLOS_FAULT_ROUNDS") == nullptr ? 1 : rounds() / 10;
   for (std::size_t round = 0; round < stops; ++round) {
     RunningProgram running(words(stopped));
     Waiting::wait_for_file(stopped / "metrics.jsonl");
@@ -421,16 +426,13 @@ TEST_F(Faults, WhatMpirunKillsInASaveSaysSoAndLeavesEarlierCheckpoints) {
               1u)
         << run.errors;
     EXPECT_EQ(parallel::resolve_checkpoint(run_), saved);
-    EXPECT_EQ(unfinished_files(), 1u);
+    EXPECT_EQ(unfinished_files(), 1u) << "that of the start before is removed";
   }
-  EXPECT_EQ(run_and_signal(run_words, SIGUSR1).exit_code, 85);
-  EXPECT_EQ(unfinished_files(), 0u);
-  EXPECT_NE(parallel::resolve_checkpoint(run_), saved);
 }
 
 TEST_F(Faults, TheWalltimesEndLeavesACheckpoint) {
   const ProgramRun run =
-      run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "40s", "--stop-before", "30s"}));
+      run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "35s", "--stop-before", "30s"}));
   EXPECT_EQ(run.exit_code, 85) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("out of walltime after"));
   EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
