@@ -415,13 +415,10 @@ TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
-                         testing::Values(PlannedSetting{"replicated", "none"},
-                                         PlannedSetting{"replicated", "attention"},
-                                         PlannedSetting{"replicated", "layer"},
+                         testing::Values(PlannedSetting{"replicated", "layer"},
                                          PlannedSetting{"sharded-optimizer", "none"},
-                                         PlannedSetting{"sharded-gradients", "none"}, PlannedSetting{"sharded", "none"},
-                                         PlannedSetting{"sharded", "attention"}, PlannedSetting{"sharded", "layer"},
-                                         PlannedSetting{"hybrid", "none"}),
+                                         PlannedSetting{"sharded-gradients", "none"},
+                                         PlannedSetting{"sharded", "attention"}, PlannedSetting{"hybrid", "none"}),
                          [](const auto& of) {
                            std::string name = of.param.mode + "_" + of.param.recompute;
                            std::ranges::replace(name, '-', '_');
@@ -461,8 +458,7 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
 
 INSTANTIATE_TEST_SUITE_P(In, PlannedBytes,
                          testing::Values(SentSetting{"replicated", "float"}, SentSetting{"sharded-optimizer", "float"},
-                                         SentSetting{"sharded-gradients", "float"}, SentSetting{"sharded", "float"},
-                                         SentSetting{"hybrid", "float"}, SentSetting{"hybrid", "bfloat16"},
+                                         SentSetting{"sharded-gradients", "float"}, SentSetting{"hybrid", "bfloat16"},
                                          SentSetting{"sharded", "float", "4"}),
                          [](const auto& of) {
                            std::string name = of.param.mode + "_" + of.param.communication_precision;
