@@ -1,7 +1,6 @@
 #include "app/report/compared_runs.hpp"
 
 #include "app/options/parse.hpp"
-#include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/rank_runs.hpp"
 
@@ -150,9 +149,7 @@ class CompareCommand : public tests::RankRuns {
   }
 };
 
-using CompareOfFamily = tests::OnFamily<CompareCommand>;
-
-TEST_P(CompareOfFamily, PrintsALineForEveryModeAndNumberOfRanks) {
+TEST_F(CompareCommand, PrintsALineForEveryModeAndNumberOfRanks) {
   const tests::ProgramRun run =
       tests::run_mylos(compare_words({"--modes", "replicated,sharded", "--ranks", "1,2", "--repeats", "1", "--json"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
@@ -167,8 +164,6 @@ TEST_P(CompareOfFamily, PrintsALineForEveryModeAndNumberOfRanks) {
   }
   EXPECT_TRUE(std::filesystem::exists(run_ / "comparison.json"));
 }
-
-MYLOS_FOR_EACH_FAMILY(CompareOfFamily);
 
 TEST_F(CompareCommand, ABatchPerRankIsMultipliedByTheRanksOfEachRun) {
   std::vector<std::string> words = train_words(run_, {"--steps", "2", "--batch-per-rank", "2"});
