@@ -67,11 +67,17 @@ class BenchBatch : public RankRuns {
     return {};
   }
 
+  static void expect_every_micro_batch(const json& table);
+  static void expect_own_memory(const json& table);
+  void expect_limit(const json& all) const;
+  void expect_same_plan(const json& all) const;
+  void expect_picture(const json& table) const;
+
   fs::path llama_ = directory_ / "llama", documents_ = directory_ / "documents.jsonl";
 };
 
-TEST_F(BenchBatch, EveryMicroBatchIsPlannedMeasuredAndComparedByItsLosses) {
-  const json table = measured({});
+/// Every micro-batch is planned, measured, and compared by its losses.
+void BenchBatch::expect_every_micro_batch(const json& table) {
   EXPECT_EQ(table["rows"].size(), 8u) << "1, 2, 4 and 8, with and without recomputation";
   EXPECT_EQ(table["work"], "tokens");
   EXPECT_EQ(table["samples"], "sequences");
@@ -102,10 +108,7 @@ TEST_F(BenchBatch, EveryMicroBatchIsPlannedMeasuredAndComparedByItsLosses) {
 }
 
 /// Memory is measured per row: rows that need less follow rows that need more, and must report less.
-TEST_F(BenchBatch, MemoryIsTheRowsOwn) {
-  if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  const json table = measured({"--max-length", "512"});
-  if (table["memory_is_peak"] == false) GTEST_SKIP() << "this system does not let a process reset its peak";
+void BenchBatch::expect_own_memory(const json& table) {
   for (const json& one : table["rows"]) {
     const auto planned = one["planned_memory"].get<double>(), used = one["memory"].get<double>();
     EXPECT_LE(used, planned + 0.5 * mebibyte) << one;
@@ -117,25 +120,8 @@ TEST_F(BenchBatch, MemoryIsTheRowsOwn) {
   EXPECT_LT(layer, none - 10 * mebibyte);
 }
 
-TEST_F(BenchBatch, TheRecommendedLineIsTheFastestRun) {
-  const json table = measured({"--precision", "bfloat16"});
-  std::string line = table["recommended"];
-  ASSERT_THAT(line, StartsWith("mylos train --train " + documents_.string() + " --output run --model "));
-  for (const json& one : table["rows"]) {
-    if (one["fastest"] == false) continue;
-    EXPECT_THAT(line, HasSubstr(" --micro-batch " + one["micro_batch"].dump() + " "));
-    EXPECT_THAT(line, HasSubstr(" --recompute " + one["recompute"].get<std::string>() + " "));
-  }
-  line =
-      "cd '" + directory_.path().string() + "' && exec '" + program().string() + "' " + line.substr(6) + " --steps 1";
-  const ProgramRun run = RunningProgram({"-c", line}, "", {}, "/bin/sh").wait();
-  EXPECT_EQ(run.exit_code, 0) << line << run.errors;
-  EXPECT_EQ(read_json(directory_ / "run/run.json")["precision"], "bfloat16");
-}
-
-TEST_F(BenchBatch, WhatMemoryDoesNotHoldIsNotRun) {
-  if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  const json all = measured({});
+/// What memory does not hold is not run.
+void BenchBatch::expect_limit(const json& all) const {
   const auto bound = 0.5 * (row(all, "replicated", "none", 2)["planned_memory"].get<double>() +
                             row(all, "replicated", "none", 4)["planned_memory"].get<double>());
   const json table = measured({"--memory", std::to_string(bound / gibibyte)});
@@ -155,6 +141,56 @@ TEST_F(BenchBatch, WhatMemoryDoesNotHoldIsNotRun) {
   const ProgramRun none = run_mylos(words({"--memory", "0.001"}));
   EXPECT_EQ(none.exit_code, 1) << "nothing fits";
   EXPECT_THAT(none.output, HasSubstr("more than the free memory"));
+}
+
+void BenchBatch::expect_same_plan(const json& all) const {
+  const json plan = parsed(run_mylos({"bench", "batch", "--plan", "--model", llama_, "--data", documents_, "--gpu",
+                                      "cpu", "--threads", "1", "--batch", "8", "--json"}));
+  ASSERT_EQ(plan["rows"].size(), all["rows"].size());
+  for (std::size_t i = 0; i < plan["rows"].size(); ++i) {
+    EXPECT_NEAR(plan["rows"][i]["planned_memory"].get<double>(), all["rows"][i]["planned_memory"].get<double>(),
+                0.1 * plan["rows"][i]["planned_memory"].get<double>() + 6 * mebibyte);
+  }
+}
+
+void BenchBatch::expect_picture(const json& table) const {
+  const fs::path batches = directory_ / "batch.json", page = directory_ / "report.html";
+  write_file(batches, table.dump());
+  const ProgramRun run = run_mylos({"report", "--batches", batches, "--output", page});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(read_file(page), testing::AllOf(HasSubstr("Speed, measured"), HasSubstr("Memory of a rank")));
+  write_file(batches, "{}");
+  const ProgramRun broken = run_mylos({"report", "--batches", batches, "--output", page});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.errors, HasSubstr("batch.json, expected from mylos bench batch --json"));
+  EXPECT_THAT(run_mylos({"report"}).errors, HasSubstr("report needs a run's directory, or --batches FILE"));
+}
+
+TEST_F(BenchBatch, TheMeasuredTableHasItsMemoryPlanAndPicture) {
+  const json table = measured({});
+  expect_every_micro_batch(table);
+  expect_picture(table);
+  if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  expect_same_plan(table);
+  expect_limit(table);
+  if (table["memory_is_peak"] == false) GTEST_SKIP() << "this system does not let a process reset its peak";
+  expect_own_memory(table);
+}
+
+TEST_F(BenchBatch, TheRecommendedLineIsTheFastestRun) {
+  const json table = measured({"--precision", "bfloat16", "--batch", "2"});
+  std::string line = table["recommended"];
+  ASSERT_THAT(line, StartsWith("mylos train --train " + documents_.string() + " --output run --model "));
+  for (const json& one : table["rows"]) {
+    if (one["fastest"] == false) continue;
+    EXPECT_THAT(line, HasSubstr(" --micro-batch " + one["micro_batch"].dump() + " "));
+    EXPECT_THAT(line, HasSubstr(" --recompute " + one["recompute"].get<std::string>() + " "));
+  }
+  line =
+      "cd '" + directory_.path().string() + "' && exec '" + program().string() + "' " + line.substr(6) + " --steps 1";
+  const ProgramRun run = RunningProgram({"-c", line}, "", {}, "/bin/sh").wait();
+  EXPECT_EQ(run.exit_code, 0) << line << run.errors;
+  EXPECT_EQ(read_json(directory_ / "run/run.json")["precision"], "bfloat16");
 }
 
 TEST_F(BenchBatch, OneRecomputationAndAnotherTask) {
@@ -202,27 +238,20 @@ sleep {}; kill -INT $run; wait $run)",
   }
 }
 
+/// The first rank reads the documents.
 TEST_F(BenchBatch, TwoRanksRunTheirModesTogether) {
   if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
-  Words all = words({"--modes", "replicated,fsdp", "--recompute", "layer", "--json"});
-  const json table = parsed(run_on(2, all));
+  const Words first = words({"--modes", "replicated,fsdp", "--recompute", "layer", "--batch", "4", "--json"});
+  Words second = first;
+  std::ranges::replace(second, documents_.string(), (directory_ / "gone.jsonl").string());
+  const json table = parsed(run_on({first, second}));
   EXPECT_EQ(table["ranks"], 2);
-  EXPECT_EQ(table["rows"].size(), 6u) << "1, 2 and 4 of a rank's four, in two modes";
+  EXPECT_EQ(table["rows"].size(), 4u) << "1 and 2 of a rank's two, in two modes";
   for (const json& one : table["rows"]) EXPECT_GT(one["step_seconds"].get<double>(), 0.0);
   EXPECT_EQ(table["losses_agree"], true);
   EXPECT_THAT(table["recommended"].get<std::string>(), StartsWith("mpirun -n 2 mylos train "));
   EXPECT_LT(row(table, "sharded", "layer", 1)["planned_memory"].get<double>(),
             row(table, "replicated", "layer", 1)["planned_memory"].get<double>() + 2 * mebibyte);
-}
-
-TEST_F(BenchBatch, OnlyTheFirstRankReadsTheDocuments) {
-  if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
-  const Words first = words({"--modes", "replicated", "--recompute", "layer", "--json"});
-  Words second = first;
-  std::ranges::replace(second, documents_.string(), (directory_ / "gone.jsonl").string());
-  const json table = parsed(run_on({first, second}));
-  EXPECT_EQ(table["rows"].size(), 3u);
-  for (const json& one : table["rows"]) EXPECT_GT(one["step_seconds"].get<double>(), 0.0);
 }
 
 /// The plan cannot foresee this failure, and the other rank could wait for this one's data.
@@ -283,31 +312,6 @@ TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {
   };
   EXPECT_THAT(modes({}), testing::ElementsAre("replicated", "sharded"));
   EXPECT_THAT(modes({"--no_fsdp"}), testing::ElementsAre("replicated"));
-}
-
-TEST_F(BenchBatch, ThePlanIsThatOfTheMeasuredTable) {
-  if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  const json all = measured({});
-  const json plan = parsed(run_mylos({"bench", "batch", "--plan", "--model", llama_, "--data", documents_, "--gpu",
-                                      "cpu", "--threads", "1", "--batch", "8", "--json"}));
-  ASSERT_EQ(plan["rows"].size(), all["rows"].size());
-  for (std::size_t i = 0; i < plan["rows"].size(); ++i) {
-    EXPECT_NEAR(plan["rows"][i]["planned_memory"].get<double>(), all["rows"][i]["planned_memory"].get<double>(),
-                0.1 * plan["rows"][i]["planned_memory"].get<double>() + 6 * mebibyte);
-  }
-}
-
-TEST_F(BenchBatch, TheReportHasItsPicture) {
-  const fs::path batches = directory_ / "batch.json", page = directory_ / "report.html";
-  write_file(batches, measured({"--recompute", "none"}).dump());
-  const ProgramRun run = run_mylos({"report", "--batches", batches, "--output", page});
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(read_file(page), testing::AllOf(HasSubstr("Speed, measured"), HasSubstr("Memory of a rank")));
-  write_file(batches, "{}");
-  const ProgramRun broken = run_mylos({"report", "--batches", batches, "--output", page});
-  EXPECT_EQ(broken.exit_code, 1);
-  EXPECT_THAT(broken.errors, HasSubstr("batch.json, expected from mylos bench batch --json"));
-  EXPECT_THAT(run_mylos({"report"}).errors, HasSubstr("report needs a run's directory, or --batches FILE"));
 }
 
 TEST_F(BenchBatch, WrongOptionsAreNamed) {
