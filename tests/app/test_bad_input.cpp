@@ -57,8 +57,9 @@ TEST_F(BadInput, QuestionFiles) {
   const auto refused = [&](const std::string& text, const std::string& what) {
     SCOPED_TRACE(what);
     write_file(train_, text);
-    expect_refused(train(), what);
-    expect_refused(train(), train_.string());
+    const ProgramRun run = train();
+    expect_refused(run, what);
+    expect_refused(run, train_.string());
   };
   refused("", "train.json");
   refused("   \n", "train.json");
@@ -101,8 +102,9 @@ TEST_F(BadInput, Configurations) {
   const auto refused = [&](const std::string& key, const json& value) {
     SCOPED_TRACE(key + " " + value.dump());
     edit_config(key, value);
-    expect_refused(train(), "config.json");
-    expect_refused(train(), key);
+    const ProgramRun run = train();
+    expect_refused(run, "config.json");
+    expect_refused(run, key);
     write_file(model_ / "config.json", good);
   };
   refused("model_type", "roberta");
