@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 /// Invalid files, directories and options end a run with one line that names the problem, a non-zero exit code, and no
@@ -41,7 +40,7 @@ class BadInput : public TinyRun {
 
   void edit_config(const std::string& key, const json& value) const {
     json config = json::parse(read_file(model_ / "config.json"));
-    value.is_discarded() ? void(config.erase(key)) : void(config[key] = value);
+    config[key] = value;
     write_file(model_ / "config.json", config.dump());
   }
   /// Edits the JSON of the questions' file.
@@ -61,26 +60,11 @@ TEST_F(BadInput, QuestionFiles) {
     expect_refused(run, what);
     expect_refused(run, train_.string());
   };
-  refused("", "train.json");
-  refused("   \n", "train.json");
-  refused("{\"data\": [", "not JSON");
   refused("hello", "not JSON");
-  refused("\xff\xfe{}", "not UTF-8 at byte 0");
-  refused("{}", "data");
-  refused("[]", "train.json");
-  refused(R"({"data": 3})", "data");
-  refused(R"({"data": [{"paragraphs": [{"context": 5, "qas": []}]}]})", "context");
-  refused(R"({"data": [{"paragraphs": [{"qas": []}]}]})", "context");
-  refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "x"}]}]}]})", "question");
-  refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": []}]}]})", "train.json");
+  refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": []}]}]})", "has no questions");
   fs::remove(train_);
   expect_refused(train(), "No such file or directory");
   expect_refused(train({"--train", directory_.path()}), "directory");
-}
-
-TEST_F(BadInput, DuplicateIds) {
-  edit_questions([](json& paragraphs) { paragraphs[1]["qas"][0]["id"] = "q01"; });
-  expect_refused(train(), "q01");
 }
 
 TEST_F(BadInput, MisplacedAnswersAreCountedOrRefused) {
@@ -97,29 +81,27 @@ TEST_F(BadInput, MisplacedAnswersAreCountedOrRefused) {
   EXPECT_THAT(run.errors, HasSubstr("10 windows"));
 }
 
-TEST_F(BadInput, Configurations) {
-  const std::string good = read_file(model_ / "config.json");
-  const auto refused = [&](const std::string& key, const json& value) {
-    SCOPED_TRACE(key + " " + value.dump());
-    edit_config(key, value);
+TEST_F(BadInput, FilesOfTheModel) {
+  const auto refused = [&](const char* name, const std::string& text, const std::string& what) {
+    const fs::path file = model_ / name;
+    const std::string good = read_file(file);
+    write_file(file, text);
     const ProgramRun run = train();
-    expect_refused(run, "config.json");
-    expect_refused(run, key);
-    write_file(model_ / "config.json", good);
+    expect_refused(run, name);
+    expect_refused(run, what);
+    write_file(file, good);
   };
-  refused("model_type", "roberta");
-  refused("hidden_act", "swish");
-  refused("hidden_size", 0);
-  refused("hidden_size", -16);
-  refused("hidden_size", "16");
-  refused("num_attention_heads", 3);
-  refused("num_hidden_layers", 0);
-  refused("layer_norm_eps", -1);
-  refused("hidden_dropout_prob", 1.5);
-  write_file(model_ / "config.json", "{");
-  expect_refused(train(), "config.json");
-  fs::remove(model_ / "config.json");
-  expect_refused(train(), "config.json");
+  json config = read_json(model_ / "config.json");
+  config["hidden_act"] = "swish";
+  refused("config.json", config.dump(), "hidden_act");
+  const std::string weights = read_file(model_ / "model.safetensors");
+  refused("model.safetensors", weights.substr(0, weights.size() - 4), "cut short");
+  refused("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", "vocab.txt");
+  for (const char* name : {"model.safetensors", "vocab.txt", "config.json"}) {
+    fs::remove(model_ / name);
+    expect_refused(train(), name);
+  }
+  expect_refused(train({"--model", train_}), "train.json");
 }
 
 TEST_F(BadInput, OtherModelFamilies) {
@@ -173,50 +155,6 @@ TEST_F(BadInput, WithoutACacheARunGoesOn) {
   }
 }
 
-TEST_F(BadInput, ModelsThatAreNotThere) {
-  expect_refused(train({"--model", "/no/such/model"}), "/no/such/model");
-  expect_refused(train({"--model", "no-such-model"}), "no-such-model");
-  expect_refused(train({"--model", train_}), "train.json");
-}
-
-TEST_F(BadInput, Weights) {
-  const fs::path weights = model_ / "model.safetensors";
-  const std::string good = read_file(weights);
-  const auto refused = [&](const std::string& bytes, const std::string& what) {
-    SCOPED_TRACE(what);
-    write_file(weights, bytes);
-    expect_refused(train(), what);
-  };
-  refused("", "model.safetensors");
-  refused(good.substr(0, 5), "model.safetensors");
-  refused(good.substr(0, good.size() - 4), "model.safetensors");
-  refused(good + "xxxx", "model.safetensors");
-  refused(std::string(8, '\xff') + good.substr(8), "model.safetensors");
-  std::string other_type = good;
-  other_type.replace(other_type.find("\"F32\""), 5, "\"I32\"");
-  refused(other_type, "I32");
-  const float value[] = {1.0f};
-  const std::vector<data::NamedTensor> extra = {{"bert.extra.weight", {1}, value}};
-  data::write_safetensors(weights, extra);
-  expect_refused(train(), "bert.");
-  fs::remove(weights);
-  expect_refused(train(), "model.safetensors");
-  write_file(model_ / "pytorch_model.bin", "x");
-  expect_refused(train(), "pytorch_model.bin");
-}
-
-TEST_F(BadInput, Vocabularies) {
-  const std::string good = read_file(model_ / "vocab.txt");
-  write_file(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
-  expect_refused(train(), "vocab.txt");
-  write_file(model_ / "vocab.txt", "a\nb\n");
-  expect_refused(train(), "[PAD]");
-  write_file(model_ / "vocab.txt", good + "a\n");
-  expect_refused(train(), "vocab.txt");
-  fs::remove(model_ / "vocab.txt");
-  expect_refused(train(), "vocab.txt");
-}
-
 TEST_F(BadInput, WindowsThatCannotBe) {
   expect_refused(train({"--max-length", "65"}), "--max-length 65: expected at most 64", 2);
   edit_questions([](json& paragraphs) { paragraphs[2]["qas"][0]["question"] = std::string(101, 'x') + "?"; });
@@ -250,10 +188,7 @@ TEST_F(BadInput, Orders) {
     expect_refused(train({"--order", order}), what);
   };
   expect_refused(train({"--order", order}), "order.jsonl");
-  refused("[[\"q01\", 0]", "order.jsonl");
   refused("[[\"nobody\", 0]]\n", "nobody");
-  refused("[[\"q01\", 7]]\n", "q01");
-  refused("[]\n", "order.jsonl");
   refused("[[\"q01\", 0]]\n\n[[\"q01\", 0]]\n", "order.jsonl: line 2: is blank; each line is a step");
 }
 
@@ -266,22 +201,8 @@ TEST_F(BadInput, ABatchThatCannotFit) {
   EXPECT_FALSE(fs::exists(run_ / "best"));
 }
 
-TEST_F(BadInput, OutputDirectories) {
-  write_file(run_ / "notes.txt", "mine");
-  expect_refused(train(), "notes.txt");
-  expect_refused(train({"--overwrite"}), "notes.txt");
-  EXPECT_EQ(read_file(run_ / "notes.txt"), "mine");
-  expect_refused(train({"--output", train_}), "is a file");
-  expect_refused(train({"--output", train_ / "below"}), "train.json");
-}
-
 TEST_F(BadInput, OutputThatCannotBeWritten) {
-  expect_refused(train({"--output", "/proc/run"}), "/proc/run");
-  if (::geteuid() != 0) {
-    fs::create_directory(directory_ / "closed");
-    fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
-    expect_refused(train({"--output", directory_ / "closed" / "run"}), "closed");
-  }
+  expect_refused(train({"--output", train_ / "below"}), "train.json");
   // Root can write everywhere except to a read-only file system.
   const fs::path disk = directory_ / "disk";
   const auto run = run_on_small_disk(disk, 1024, R"(mount -o remount,ro "$disk"; "$@")", train_words({}, disk / "run"));
@@ -362,22 +283,6 @@ TEST_F(BadInput, EvalAskAndPrepare) {
   expect_refused(run_mylos({"score", "/no/data.json", train_}), "/no/data.json");
   expect_refused(run_mylos({"score", train_, "/no/predictions.json"}), "/no/predictions.json");
   expect_refused(run_mylos({"score", train_, train_}), "train.json");
-}
-
-TEST_F(BadInput, DamagedFeatureFiles) {
-  const fs::path features = directory_ / "train.h5";
-  const ProgramRun prepare = run_mylos({"prepare", "--model", model_, "--data", train_, "--output", features,
-                                        "--max-length", "60", "--doc-stride", "20"});
-  ASSERT_EQ(prepare.exit_code, 0) << prepare.errors;
-  const std::string good = read_file(features);
-  write_file(features, good.substr(0, good.size() / 2));
-  expect_refused(train({"--train", features}), "train.h5");
-  std::string flipped = good;
-  flipped[good.size() - 100] = static_cast<char>(flipped[good.size() - 100] ^ 0x10);
-  write_file(features, flipped);
-  expect_refused(train({"--train", features}), "train.h5");
-  write_file(features, good);
-  expect_refused(train({"--train", features, "--max-length", "50"}), "train.h5");
 }
 
 }  // namespace

@@ -62,18 +62,6 @@ TEST_F(ImageRuns, TrainWritesWhatTheInterfaceSays) {
   EXPECT_EQ(read_json(run_ / "best/preprocessor_config.json")["size"]["shortest_edge"], 12);
 }
 
-TEST_F(ImageRuns, EvalScoresTheBestModelAsTrainingDid) {
-  ASSERT_EQ(train(run_, {"--epochs", "2"}).exit_code, 0);
-  const ProgramRun scored = run_mylos({"eval", "--model", run_, "--data", digits_, "--output", directory_ / "scored"});
-  ASSERT_EQ(scored.exit_code, 0) << scored.errors;
-  const json found = json::parse(scored.output), expected = read_json(run_ / "results.json");
-  EXPECT_NEAR(found["loss"].get<double>(), expected["loss"].get<double>(), 1e-5);
-  EXPECT_EQ(found["accuracy"], expected["accuracy"]);
-  EXPECT_TRUE(fs::exists(directory_ / "scored/predictions.jsonl"));
-  expect_refused(run_mylos({"eval", "--model", "resnet18", "--data", digits_, "--output", directory_ / "none"}),
-                 "resnet18 has no weights; train it first");
-}
-
 TEST_F(ImageRuns, ReportShowsTheWorstMistakesAsPictures) {
   const fs::path page = directory_ / "report.html";
   const auto page_of = [&] {
@@ -357,13 +345,6 @@ TEST_F(ImageRuns, WhatDerechosScriptsSayOtherwiseIsAnswered) {
               HasSubstr("--local_rank 0 has no effect here: the launcher (srun, mpirun) determines ranks"));
 }
 
-TEST_F(ImageRuns, AMicroBatchIsAWholeNumberOfGroups) {
-  const ProgramRun run = train(run_, {"--steps", "1", "--micro-batch", "6"});
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, AllOf(HasSubstr("--micro-batch 6: a micro-batch is a whole number of groups of 4 images"),
-                                HasSubstr("micro-batch 4 images in 1 group")));
-}
-
 TEST_F(ImageRuns, BadInputIsNamed) {
   const auto expect_error = [&](const Words& more, const std::string& what, int exit_code = 1) {
     expect_refused(train(run_, more), what, exit_code);
@@ -372,23 +353,8 @@ TEST_F(ImageRuns, BadInputIsNamed) {
   expect_error({"--micro-batch", "3"}, "--micro-batch 3: micro-batches are whole groups of 4 images", 2);
   expect_error({"--micro-tokens", "64"}, "images have no tokens; use --micro-batch, in images", 2);
   expect_error({"--dropout", "0.1"}, "these models have no dropout; leave it out", 2);
-  expect_error({"--max-length", "8"}, "--max-length belongs to --task question-answering", 2);
-  expect_error({"--mean", "0.5,0.5"}, "--mean 0.5,0.5: expected one number, or three separated by commas", 2);
-  expect_error({"--std", "0"}, "--std 0: expected one number", 2);
-  expect_error({"--eval-every", "2days"}, "--eval-every 2days: expected a number of steps, or of epochs: 10epochs", 2);
-  expect_error({"--image-size", "5"}, "images of 5 x 5 pixels are smaller than the imagenet stem's");
   expect_error({"--labels", "7"}, "--labels 7: " + digits_.string() + " has 10 labels (0, 1, 2, ...)");
   expect_error({"--train", directory_ / "none"}, "none is not there");
-  expect_error({"--train", "synthetic:4x0x8"}, "synthetic:4x0x8");
-  write_file(directory_ / "games.pgn", "1. e4 e5 *");
-  expect_error({"--train", directory_ / "games.pgn"}, "games.pgn is not a data set of images; expected a directory");
-  fs::create_directories(pictures_ / "empty");
-  expect_error({"--train", pictures_}, "pictures/empty");
-  write_pictures();
-  fs::remove(pictures_ / "empty");
-  expect_error({"--train", pictures_},
-               "pictures has 2 labels (cats, dogs), and " + model_.string() + " was made for 10 labels");
-  expect_error({"--task", "question-answering"}, "belongs to --task image-classification", 2);
 }
 
 }  // namespace

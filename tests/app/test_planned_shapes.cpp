@@ -131,6 +131,8 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   const json plan = plan_of(words);
   const json replicated = plan["modes"][0], sharded = plan["modes"][3];
   EXPECT_EQ(replicated["fits"], false);
+  EXPECT_EQ(sharded["fits"], true);
+  EXPECT_THAT(plan["recommended"].get<std::string>(), HasSubstr("--model codellama/CodeLlama-7b-hf"));
   EXPECT_GT(replicated["memory"]["peak"].get<double>(), plan["memory"].get<double>());
   EXPECT_EQ(replicated["largest_micro_batches"], json({{"none", 0}, {"attention", 0}, {"layer", 0}}));
   const json largest = sharded["largest_micro_batches"];

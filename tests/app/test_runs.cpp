@@ -83,7 +83,7 @@ TEST_F(Runs, AFinishedRunPrintsItsResultsAndNamesTheOptionsThatDiffer) {
   EXPECT_EQ(losses(run_).size(), 3u);
 }
 
-TEST_P(RunsOfFamily, RunJsonRepeatsTheRun) {
+TEST_P(RunsOfFamily, RunJsonRepeatsTheRunAndEvalItsScores) {
   const Words options = with_noise({"--steps", "4", "--warmup", "0.5", "--seed", "7", "--gemm", "auto"});
   ASSERT_EQ(train(run_, options).exit_code, 0);
   const fs::path again = directory_ / "again";
@@ -100,6 +100,12 @@ TEST_P(RunsOfFamily, RunJsonRepeatsTheRun) {
     two.erase(key);
   }
   EXPECT_EQ(one, two);
+  const ProgramRun eval = run_mylos({"eval", "--model", run_, "--data", dev_, "--output", directory_ / "scored"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.errors;
+  const json found = json::parse(eval.output), expected = read_json(run_ / "results.json");
+  for (const auto& [name, value] : expected.items()) {
+    EXPECT_NEAR(found[name].get<double>(), value.get<double>(), 1e-5 * value.get<double>()) << name;
+  }
 }
 
 TEST_P(RunsOfFamily, NeitherMicroBatchNorRecomputationChangesTheLosses) {

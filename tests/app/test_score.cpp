@@ -30,28 +30,6 @@ TEST(ExampleScores, AreTheOfficialOnes) {
   EXPECT_EQ(run.errors, "");
 }
 
-TEST(PublishedScores, AreTheOfficialOnes) {
-  const fs::path squad = shared_data() / "squad";
-  if (!fs::exists(squad)) GTEST_SKIP() << squad << " is not here (MYLOS_DATA)";
-  const ProgramRun one = run_mylos({"score", squad / "v1.1/dev.json", squad / "v1.1/dev-predictions-match-lstm.json"});
-  EXPECT_EQ(one.output, "{\"exact_match\": 61.09243697478992, \"f1\": 72.66712099670826}\n");
-  EXPECT_EQ(one.errors, "");
-  const ProgramRun two = run_mylos({"score", squad / "v2.0/dev.json", squad / "v2.0/dev-predictions-bert.json"});
-  EXPECT_EQ(two.output, R"({
-  "exact": 77.05091937765205,
-  "f1": 80.74089703356351,
-  "total": 2828,
-  "HasAns_exact": 70.51578137028484,
-  "HasAns_f1": 78.54908145567175,
-  "HasAns_total": 1299,
-  "NoAns_exact": 82.60300850228907,
-  "NoAns_f1": 82.60300850228907,
-  "NoAns_total": 1529
-}
-)");
-  EXPECT_EQ(two.errors, "");
-}
-
 TEST_F(Score, TakesProbabilitiesOfNoAnswer) {
   const std::string predictions = write("p.json", R"({"x": "a b", "y": "c"})");
   const std::string odds = write("odds.json", R"({"x": 0.1, "y": 0.9})");
