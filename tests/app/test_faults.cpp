@@ -367,21 +367,10 @@ TEST(FaultsOfOneProcess, StopsInTheMiddleOfProductsKeepTheBits) {
   const EnvironmentVariable older("ONEDNN_MAX_CPU_ISA", "AVX2"),
       cache("XDG_CACHE_HOME", (directory / "cache").string());
   const auto words = [&](const fs::path& output) {
-    return Words{"train",
-                 "--model",
-                 model,
-                 "--train",
-                 source_dir() / "examples/squad/train.json",
-                 "--output",
-                 output,
-                 "--train-limit",
-                 "24",
-                 "--batch",
-                 "2",
-                 "--steps",
-                 "12",
-                 "--gemm",
-                 "onednn"};
+    Words all = {"train", "--model", model, "--train", source_dir() / "examples/squad/train.json", "--output", output};
+    const Words more = {"--train-limit", "24", "--batch", "2", "--steps", "12", "--gemm", "onednn"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
   };
   const fs::path whole = directory / "whole", stopped = directory / "stopped";
   const ProgramRun reference = run_mylos(words(whole));

@@ -252,30 +252,11 @@ class PlannedRun : public TinyRun {
     fs::rename(train_, home_ / "train.json");
   }
   Words words(const Words& more) const {
-    Words all = {"--model",
-                 home_ / "model",
-                 "--data",
-                 home_ / "train.json",
-                 "--gpu",
-                 "cpu",
-                 "--threads",
-                 "1",
-                 "--steps",
-                 "2",
-                 "--max-length",
-                 "60",
-                 "--doc-stride",
-                 "17",
-                 "--batch",
-                 "4",
-                 "--bucket-mib",
-                 "2",
-                 "--micro-tokens",
-                 "120",
-                 "--checkpoint-every",
-                 "1",
-                 "--recompute",
-                 "layer"};
+    Words all = {"--model", home_ / "model", "--data", home_ / "train.json", "--gpu", "cpu", "--threads", "1"};
+    const Words settings = {
+        "--steps",      "2", "--max-length",   "60",  "--doc-stride",       "17", "--batch",     "4",
+        "--bucket-mib", "2", "--micro-tokens", "120", "--checkpoint-every", "1",  "--recompute", "layer"};
+    all.insert(all.end(), settings.begin(), settings.end());
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

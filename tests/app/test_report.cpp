@@ -105,6 +105,12 @@ TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
   EXPECT_THAT(page, AllOf(HasSubstr("<td>7</td>"), HasSubstr("1 rank, 1 node")));
   EXPECT_THAT(page, Not(HasSubstr("What is missing")));
   EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
+  if (&family_ != &bert_family()) return;
+  const json results = read_json(run_ / "results.json");
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
+  EXPECT_THAT(page, AllOf(HasSubstr("<h2>Answers that changed</h2>"), HasSubstr("From step 3 to step 12, "),
+                          HasSubstr("<h2>Worst errors</h2>")));
 }
 
 TEST_P(ReportOfFamily, OfSeveralRunsComparesThem) {
@@ -119,19 +125,14 @@ TEST_P(ReportOfFamily, OfSeveralRunsComparesThem) {
   EXPECT_THAT(page, HasSubstr(">loss</th><th scope=\"col\" class=\"n\">median " + family_.work + "/s</th>"));
   EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
   EXPECT_EQ(report({run_, run_}).exit_code, 2);
+  if (&family_ != &bert_family()) return;
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("From run to other, "),
+                    HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
+                              "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>")));
 }
 
 MYLOS_FOR_EACH_FAMILY(ReportOfFamily);
-
-TEST_F(Report, ShowsScoresAndAnswersThatChanged) {
-  ASSERT_EQ(train(run_, {"--epochs", "4"}).exit_code, 0);
-  const std::string page = page_of({run_});
-  const json results = read_json(run_ / "results.json");
-  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
-  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
-  EXPECT_THAT(page, AllOf(HasSubstr("<h2>Answers that changed</h2>"), HasSubstr("From step 3 to step 12, "),
-                          HasSubstr("<h2>Worst errors</h2>")));
-}
 
 TEST_F(Report, ShowsTheMetricsAndTheWorkThatTheRunNames) {
   write_image_run(run_);
@@ -167,16 +168,6 @@ TEST_F(Report, ComparesRunsByTheMetricsAndTheWorkThatTheyName) {
               AllOf(HasSubstr(">median rate</th>"), HasSubstr(">192 images/s</td>"), HasSubstr(">2000 tokens/s</td>"),
                     HasSubstr("<span>images/s, all ranks</span>"), HasSubstr("<span>tokens/s, all ranks</span>"),
                     HasSubstr(">F1</th>"), HasSubstr(">Accuracy</th>"), HasSubstr(">3.50</td>")));
-}
-
-TEST_F(Report, OfSeveralRunsComparesTheirAnswers) {
-  const fs::path other = directory_ / "other";
-  ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
-  ASSERT_EQ(train(other, {"--steps", "6", "--lr", "1e-3"}).exit_code, 0);
-  EXPECT_THAT(page_of({run_, other}),
-              AllOf(HasSubstr("From run to other, "),
-                    HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
-                              "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>")));
 }
 
 TEST_F(Report, RunsThatAnsweredOtherQuestionsHaveNoneInCommon) {

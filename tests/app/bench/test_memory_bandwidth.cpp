@@ -7,7 +7,7 @@ namespace {
 
 TEST(MemoryBandwidth, IsMeasuredAsOftenAsAsked) {
   MemoryBandwidth bandwidth;
-  for (int i = 0; i < 3; ++i) EXPECT_GT(bandwidth.measure(), 0.0);
+  for (int i = 0; i < 2; ++i) EXPECT_GT(bandwidth.measure(), 0.0);
 }
 
 }  // namespace
