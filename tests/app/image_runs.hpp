@@ -53,19 +53,11 @@ class ImageRuns : public testing::Test {
     ASSERT_FALSE(lines.empty()) << what;
     EXPECT_THAT(lines.back(), testing::AllOf(testing::StartsWith("mylos: error: "), testing::HasSubstr(what)));
   }
-  /// Returns the records of one kind in metrics.jsonl.
-  static std::vector<nlohmann::json> rows(const std::filesystem::path& run, const std::string& kind) {
-    std::vector<nlohmann::json> rows = metrics_of(run);
-    std::erase_if(rows, [&](const nlohmann::json& row) { return row["kind"] != kind; });
-    return rows;
-  }
   /// Returns the command of a run on synthetic images, with the options that Derecho's scripts use.
   std::vector<std::string> derecho_words(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"train",    "--arch",       "resnet18", "--use_syn",       "--image_size",
-                                      "16",       "--batch_size", "4",        "--num_epochs",    "1",
-                                      "--output", run_,           "--gemm",   default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return joined({"train", "--arch", "resnet18", "--use_syn", "--image_size", "16", "--batch_size", "4",
+                   "--num_epochs", "1", "--output", run_, "--gemm", default_provider()},
+                  more);
   }
   /// Returns a PNG file of 16 x 16 pixels; black for 0.
   static std::string coloured_picture(std::uint8_t value) {

@@ -3,7 +3,6 @@
 #include "tests/support/waiting.hpp"
 
 #include <chrono>
-#include <sstream>
 
 namespace mylos::tests {
 namespace {
@@ -58,13 +57,6 @@ void RankRuns::wait_for_size(const fs::path& file, std::uintmax_t bytes) {
     const std::uintmax_t size = fs::file_size(file, absent);
     return !absent && size >= bytes;
   });
-}
-
-std::vector<nlohmann::json> metrics_of(const fs::path& run) {
-  std::vector<nlohmann::json> rows;
-  std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
-  return rows;
 }
 
 }  // namespace mylos::tests

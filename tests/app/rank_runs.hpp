@@ -75,7 +75,4 @@ class RankRuns : public TinyRun, protected RankLauncher {
   static void wait_for_size(const std::filesystem::path& file, std::uintmax_t bytes);
 };
 
-/// Returns the lines of metrics.jsonl.
-std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run);
-
 }  // namespace mylos::tests

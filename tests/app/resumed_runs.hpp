@@ -59,16 +59,14 @@ class ResumedRuns : public TinyRun {
 
   /// Returns metrics.jsonl without the fields that differ between runs.
   static std::vector<nlohmann::json> metrics(const std::filesystem::path& output) {
-    std::vector<nlohmann::json> rows;
-    std::istringstream lines(read_file(output / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      nlohmann::json row = nlohmann::json::parse(line);
-      if (row.contains("checkpoint")) continue;  // a resumed run has written different checkpoints
+    std::vector<nlohmann::json> rows = metrics_of(output);
+    // A resumed run has written different checkpoints.
+    std::erase_if(rows, [](const nlohmann::json& row) { return row.contains("checkpoint"); });
+    for (nlohmann::json& row : rows) {
       for (const char* key : {"seconds", "tokens_per_second", "images_per_second", "memory", "data_seconds",
                               "exchange_seconds", "update_seconds", "time"}) {
         row.erase(key);
       }
-      rows.push_back(std::move(row));
     }
     return rows;
   }

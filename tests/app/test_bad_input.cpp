@@ -18,10 +18,9 @@ using Words = std::vector<std::string>;
 class BadInput : public TinyRun {
  protected:
   Words train_words(const Words& more, const fs::path& output) const {
-    Words words = {"train",   "--model", model_,         "--train", train_,         "--output", output,
-                   "--steps", "1",       "--max-length", "60",      "--doc-stride", "20"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return joined({"train", "--model", model_, "--train", train_, "--output", output, "--steps", "1", "--max-length",
+                   "60", "--doc-stride", "20"},
+                  more);
   }
   ProgramRun train(const Words& more = {}) const { return run_mylos(train_words(more, run_)); }
 

@@ -18,10 +18,9 @@ using Words = std::vector<std::string>;
 class BenchStep : public TinyRun {
  protected:
   ProgramRun bench(const Words& more) const {
-    Words words = {"bench", "step",      "--model", model_,         "--data", train_,         "--batch",
-                   "4",     "--repeats", "2",       "--max-length", "60",     "--doc-stride", "20"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(joined({"bench", "step", "--model", model_, "--data", train_, "--batch", "4", "--repeats", "2",
+                             "--max-length", "60", "--doc-stride", "20"},
+                            more));
   }
 };
 
@@ -43,8 +42,7 @@ TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
                           {"--precision", "bfloat16", "--recompute", "attention"},
                           {"--gemm", "kokkos-kernels", "--precision", "bfloat16", "--recompute", "layer"},
                           {"--gemm", "kokkos-kernels", "--micro-batch", "3"}}) {
-    Words words = {"--json", "--breakdown"};
-    words.insert(words.end(), options.begin(), options.end());
+    Words words = joined({"--json", "--breakdown"}, options);
     const ProgramRun run = bench(words);
     ASSERT_EQ(run.exit_code, 0) << run.errors;
     std::set<std::string> names;
@@ -101,11 +99,8 @@ using Bench = TinyRun;
 
 TEST_F(Bench, TokenizeValidatesAndTimes) {
   const Words base = {"bench", "tokenize", "--data", train_, "--repeats", "2", "--json"};
-  Words with_model = base, with_vocabulary = base;
-  with_model.insert(with_model.end(), {"--model", model_});
-  with_vocabulary.insert(with_vocabulary.end(), {"--vocab", model_ / "vocab.txt"});
-  for (const Words& words : {with_model, with_vocabulary}) {
-    const ProgramRun run = run_mylos(words);
+  for (const Words& more : {Words{"--model", model_}, Words{"--vocab", model_ / "vocab.txt"}}) {
+    const ProgramRun run = run_mylos(joined(base, more));
     ASSERT_EQ(run.exit_code, 0) << run.errors;
     const json result = json::parse(run.output);
     EXPECT_EQ(result["texts"], 16);

@@ -45,10 +45,9 @@ class BenchBatch : public RankRuns {
     write_documents_model(llama_, documents_);
   }
   Words words(const Words& more) const {
-    Words all = {"bench", "batch",  "--model",          llama_,      "--data", documents_, "--batch",
-                 "8",     "--gemm", default_provider(), "--repeats", "1"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return joined({"bench", "batch", "--model", llama_, "--data", documents_, "--batch", "8", "--gemm",
+                   default_provider(), "--repeats", "1"},
+                  more);
   }
   static json parsed(const ProgramRun& run, int exit_code = 0) {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
@@ -260,8 +259,7 @@ TEST_F(BenchBatch, ARowThatFailsOnOneRankFailsOnBothAndTheTableGoesOn) {
   if (heap_is_sanitized || !runs_on_host) GTEST_SKIP() << "arrays are not those of the C++ library";
   const Words row = words({"--modes", "replicated,fsdp", "--recompute", "layer", "--json"});
   // About 10 MiB: as much as the products of a row need.
-  Words all = {"-n", "1", program()};
-  all.insert(all.end(), row.begin(), row.end());
+  Words all = joined({"-n", "1", program()}, row);
   for (const std::string& word : {std::string(":"), std::string("-n"), std::string("1"), std::string("/usr/bin/env"),
                                   std::string("LD_PRELOAD=") + MYLOS_SCARCE_MEMORY,
                                   std::string("MYLOS_LARGEST_ARRAY=3000000"), program().string()}) {
@@ -301,10 +299,9 @@ TEST_F(BenchBatch, ThePlanPredictsTheSameTable) {
 
 TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {
   const auto modes = [](const Words& more) {
-    Words words = {"bench",    "batch", "--plan",  "--model", "tinyllama-1.1b", "--gpu", "a100-80",
-                   "--gpus",   "4",     "--batch", "8",       "--max-length",   "512",   "--precision",
-                   "bfloat16", "--json"};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = joined({"bench", "batch", "--plan", "--model", "tinyllama-1.1b", "--gpu", "a100-80", "--gpus", "4",
+                          "--batch", "8", "--max-length", "512", "--precision", "bfloat16", "--json"},
+                         more);
     std::set<std::string> found;
     const json table = parsed(run_mylos(words));
     for (const json& one : table["rows"]) found.insert(one["mode"].get<std::string>());

@@ -21,11 +21,10 @@ class DivergedRuns : public EvaluatedRun {
     write_tiny_model(model_, {.eight_overflows = true});
     const fs::path order = directory_ / "order.jsonl";
     write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
-    Words words = {"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
-                   order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
-                   "60",    "--doc-stride", "20",   "--eval-every", "2"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(joined({"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
+                             order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
+                             "60",    "--doc-stride", "20",   "--eval-every", "2"},
+                            more));
   }
 };
 

@@ -25,11 +25,7 @@ class DoctorProgram : public TinyRun {
     TinyRun::SetUp();
     fs::create_directories(run_);
   }
-  Words words(const Words& more = {}) const {
-    Words all = {"doctor", "--output", run_};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
+  Words words(const Words& more = {}) const { return joined({"doctor", "--output", run_}, more); }
 };
 
 using DoctorOfFamily = OnFamily<DoctorProgram>;
@@ -113,9 +109,7 @@ class DoctorOnASlowDisk : public DoctorProgram {
     wait_until([this] { return has_file(); });
   }
   static Words slowly(const std::string& rule, const Words& words) {
-    Words all = {"LD_PRELOAD=" + file_faults_library().string(), "MYLOS_FILE_FAULTS=" + rule, program()};
-    all.insert(all.end(), words.begin(), words.end());
-    return all;
+    return joined({"LD_PRELOAD=" + file_faults_library().string(), "MYLOS_FILE_FAULTS=" + rule, program()}, words);
   }
 };
 
@@ -149,11 +143,7 @@ TEST_F(DoctorOnASlowDisk, AMountWhoseServerIsGoneIsNamed) {
 
 class DoctorOnRanks : public RankRuns {
  protected:
-  Words words(const Words& more = {}) const {
-    Words all = {"doctor", "--output", run_};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
+  Words words(const Words& more = {}) const { return joined({"doctor", "--output", run_}, more); }
   void SetUp() override {
     RankRuns::SetUp();
     fs::create_directories(run_);

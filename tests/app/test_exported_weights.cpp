@@ -38,10 +38,9 @@ class ExportedWeights : public EvaluatedRun {
   }
 
   ProgramRun train_on_documents(const fs::path& model, const fs::path& output, const Words& more = {}) const {
-    Words words = {"train",   "--model", model,     "--train", documents_, "--output",        output,
-                   "--steps", "2",       "--batch", "2",       "--gemm",   default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(joined({"train", "--model", model, "--train", documents_, "--output", output, "--steps", "2",
+                             "--batch", "2", "--gemm", default_provider()},
+                            more));
   }
   void expect_written(const fs::path& model, const std::string& type, const std::string& dtype) const {
     EXPECT_EQ(type_of(model), type) << model;
@@ -77,8 +76,7 @@ TEST_F(ExportedWeights, KeepTheTypeOfTheFileThatA16BitRunBeganFrom) {
 TEST_F(ExportedWeights, OfACheckpointFollowTheRunOrTheOption) {
   ASSERT_EQ(train_on_documents(language_model_, run_, {"--checkpoint-every", "1"}).exit_code, 0);
   const auto exported = [&](const Words& more) {
-    Words words = {"checkpoint", "export", run_, "--output", directory_ / "exported"};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = joined({"checkpoint", "export", run_, "--output", directory_ / "exported"}, more);
     fs::remove_all(directory_ / "exported");
     const ProgramRun run = run_mylos(words);
     EXPECT_EQ(run.exit_code, 0) << run.errors;

@@ -50,8 +50,7 @@ class Faults : public RankRuns {
   void SetUp() override { RankRuns::SetUp(); }
 
   Words words(const fs::path& output, const Words& more = {}) const {
-    Words all = with_noise({"--steps", "60", "--mode", "sharded", "--eval-every", "1000", "--keep", "2"});
-    all.insert(all.end(), more.begin(), more.end());
+    Words all = joined(with_noise({"--steps", "60", "--mode", "sharded", "--eval-every", "1000", "--keep", "2"}), more);
     return train_words(output, all);
   }
 
@@ -106,9 +105,7 @@ std::size_t count(const std::string& text, const std::string& words) {
 /// Returns the losses of the steps as text, which is equal only if the bits are.
 std::vector<std::string> losses_of(const fs::path& output) {
   std::vector<std::string> losses;
-  for (const auto& row : metrics_of(output)) {
-    if (row.contains("loss")) losses.push_back(row["step"].dump() + " " + row["loss"].dump());
-  }
+  for (const auto& row : metrics_of(output, "loss")) losses.push_back(row["step"].dump() + " " + row["loss"].dump());
   return losses;
 }
 
@@ -237,14 +234,11 @@ TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   const ProgramRun rest = run_on(family_.drifts ? 2 : 3, words_in(run_, "sharded-gradients", "1"));
   ASSERT_EQ(rest.exit_code, 0) << rest.errors;
   EXPECT_THAT(rest.errors, HasSubstr("goes on after step "));
-  const auto expected = metrics_of(whole), actual = metrics_of(run_);
   std::map<std::size_t, double> losses;
-  for (const auto& row : actual) {
-    if (row.contains("loss")) losses[row["step"]] = row["loss"];
-  }
+  for (const auto& row : metrics_of(run_, "loss")) losses[row["step"]] = row["loss"];
   EXPECT_EQ(losses.size(), 150u);
-  for (const auto& row : expected) {
-    if (row.contains("loss")) EXPECT_NEAR(losses[row["step"]], row["loss"].get<double>(), 1e-5) << row["step"];
+  for (const auto& row : metrics_of(whole, "loss")) {
+    EXPECT_NEAR(losses[row["step"]], row["loss"].get<double>(), 1e-5) << row["step"];
   }
 }
 
@@ -289,8 +283,7 @@ class FullDisk : public Faults {
       cat "$disk.log" >&2
       "$1" checkpoint verify "$disk/run"
       exit $code)";
-    Words all = {"--checkpoint-every", "20", "--keep", "1"};
-    all.insert(all.end(), more.begin(), more.end());
+    Words all = joined({"--checkpoint-every", "20", "--keep", "1"}, more);
     return run_on_small_disk(disk_, 16384, script, words(disk_ / "run", all));
   }
 

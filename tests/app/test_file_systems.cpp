@@ -28,11 +28,9 @@ class FileSystems : public TinyRun {
   }
 
   Words train_words(const fs::path& data, const Words& more) const {
-    Words words = {"train",           "--model", model_,         "--train", data,      "--output", run_,
-                   "--max-length",    "60",      "--doc-stride", "20",      "--batch", "4",        "--gemm",
-                   default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return joined({"train", "--model", model_, "--train", data, "--output", run_, "--max-length", "60", "--doc-stride",
+                   "20", "--batch", "4", "--gemm", default_provider()},
+                  more);
   }
   ProgramRun stop_after_a_step(const Words& words) const {
     const fs::path metrics = run_ / "metrics.jsonl";

@@ -78,11 +78,7 @@ class Generate : public testing::Test {
  protected:
   void SetUp() override { write_letters_llama(model_); }
 
-  Words words(const Words& more) const {
-    Words all = {"generate", "--model", model_};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
+  Words words(const Words& more) const { return joined({"generate", "--model", model_}, more); }
   ProgramRun run(const Words& more, const std::string& input = "") const { return run_mylos(words(more), input); }
   void expect_refused(const Words& more, int exit_code, const std::string& message, const std::string& input = "") {
     const ProgramRun refused = run(more, input);
@@ -113,13 +109,11 @@ TEST_F(Generate, PrintsOneContinuationAPrompt) {
 
 TEST_F(Generate, LinesAreThePromptsOfTheArguments) {
   const Words drawn = {"--max-new-tokens", "9", "--temperature", "2", "--seed", "7", "--json"};
-  Words named = drawn;
-  named.insert(named.end(), {"--batch", "3", "ab", "", "bbb"});
+  Words named = joined(drawn, {"--batch", "3", "ab", "", "bbb"});
   const std::string expected = run(named).output;
   EXPECT_THAT(objects(expected), SizeIs(3));
   EXPECT_EQ(run(drawn, "ab\n\r\nbbb\n").output, expected);
-  Words two = drawn;
-  two.insert(two.end(), {"--batch", "2"});
+  Words two = joined(drawn, {"--batch", "2"});
   EXPECT_EQ(run(two, "ab\n\nbbb").output, expected);
   EXPECT_EQ(run(drawn, "").output, "");
   two[5] = "8";

@@ -43,8 +43,8 @@ TEST_F(HostileFiles, DeepJsonIsAnError) {
     std::string message = "nests deeper than 64 levels at line 1, column ";
     int exit_code = 1;
   };
-  Words with_config = train_words(), watch = {"watch", run_, "--once"};
-  with_config.insert(with_config.end(), {"--config", directory_ / "options.json"});
+  const Words with_config = joined(train_words(), {"--config", directory_ / "options.json"});
+  const Words watch = {"watch", run_, "--once"};
   const std::vector<Row> rows = {
       {model_ / "config.json", R"({"model_type": )" + deep + "}", train_words()},
       {model_ / "tokenizer_config.json", R"({"do_lower_case": )" + deep + "}", train_words()},

@@ -56,9 +56,9 @@ TEST_F(ImageRanks, DamagedPicturesAreSkippedAlikeOnAnyRanks) {
   write_small_classifier(model_, 2, 3);
   write_coloured_pictures(pictures_);
   for (const char* file : {"cats/1.png", "dogs/3.png"}) write_file(pictures_ / file, "no picture");
-  Words skipping = {"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--batch", "4", "--steps", "6"};
-  skipping.insert(skipping.end(), {"--damaged", "skip", "--batch-norm-group", "2", "--deterministic", "--leaves", "2",
-                                   "--checkpoint-every", "3"});
+  Words skipping = joined(
+      {"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--batch", "4", "--steps", "6"},
+      {"--damaged", "skip", "--batch-norm-group", "2", "--deterministic", "--leaves", "2", "--checkpoint-every", "3"});
   const fs::path alone = directory_ / "alone", resumed = directory_ / "resumed";
   const ProgramRun single = train_on(1, alone, skipping), both = train_on(2, run_, skipping);
   ASSERT_EQ(single.exit_code, 0) << single.errors;
@@ -92,8 +92,9 @@ TEST_F(ImageRanks, ARunThatADamagedPictureEndedGoesOn) {
   write_coloured_pictures(pictures_);
   const std::string whole = read_file(pictures_ / "dogs/3.png");
   write_file(directory_ / "order.jsonl", "[0, 1]\n[2, 3]\n[4, 5]\n[6, 7]\n");
-  Words more = {"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--order", directory_ / "order.jsonl"};
-  more.insert(more.end(), {"--steps", "4", "--checkpoint-every", "1"});
+  Words more =
+      joined({"--train", pictures_, "--dev", pictures_, "--image-size", "16", "--order", directory_ / "order.jsonl"},
+             {"--steps", "4", "--checkpoint-every", "1"});
   write_file(pictures_ / "dogs/3.png", "no picture");
   const ProgramRun failed = train_on(1, run_, more);
   EXPECT_NE(failed.exit_code, 0);
@@ -105,8 +106,7 @@ TEST_F(ImageRanks, ARunThatADamagedPictureEndedGoesOn) {
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_THAT(run.errors, HasSubstr("goes on after step "));
   };
-  Words skipping = more;
-  skipping.insert(skipping.end(), {"--damaged", "skip"});
+  Words skipping = joined(more, {"--damaged", "skip"});
   expect_continued(train_on(1, skipped, skipping));
   write_file(pictures_ / "dogs/3.png", whole);
   expect_continued(train_on(1, run_, more));
@@ -116,8 +116,8 @@ TEST_F(ImageRanks, SyntheticImagesAreAsManyAsAllRanksTake) {
   const ProgramRun run = run_on(2, derecho_words({"--steps_syn", "2", "--labels", "3", "--batch-norm-group", "4"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(read_json(run_ / "run.json")["train"], "synthetic:16x16x16");
-  EXPECT_EQ(rows(run_, "step").size(), 2u);
-  EXPECT_EQ(rows(run_, "step")[0]["images"], 8);
+  EXPECT_EQ(records_of(run_, "step").size(), 2u);
+  EXPECT_EQ(records_of(run_, "step")[0]["images"], 8);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(ImageRuns, TrainWritesWhatTheInterfaceSays) {
   EXPECT_EQ(record["resolved"]["micro-batch"], 9);
   EXPECT_THAT(read_file(run_ / "run.json"),
               HasSubstr("\n    \"label-names\": [\"0\",\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"],\n"));
-  const std::vector<json> steps = rows(run_, "step"), evaluations = rows(run_, "evaluation");
+  const std::vector<json> steps = records_of(run_, "step"), evaluations = records_of(run_, "evaluation");
   ASSERT_EQ(steps.size(), 30u);
   EXPECT_EQ(steps[0]["images"], 8);
   EXPECT_EQ(steps[0]["groups"], 2);
@@ -166,15 +166,12 @@ TEST_F(ImageRuns, ACheckpointOfARunWithoutModelsIsExportedAsTheRunWouldHave) {
 
 TEST_F(ImageRuns, ARunThatWasScoredGoesOnInItsDirectory) {
   const Words shared = {"--schedule", "constant", "--checkpoint-every", "2"};
-  Words first = shared, on = shared;
-  first.insert(first.end(), {"--steps", "2"});
-  on.insert(on.end(), {"--steps", "4"});
-  ASSERT_EQ(train(run_, first).exit_code, 0);
+  const Words on = joined(shared, {"--steps", "4"});
+  ASSERT_EQ(train(run_, joined(shared, {"--steps", "2"})).exit_code, 0);
   ASSERT_TRUE(fs::exists(run_ / "predictions.jsonl"));
   const fs::path whole = directory_ / "whole";
   ASSERT_EQ(train(whole, on).exit_code, 0);
-  on.push_back("--extend");
-  const ProgramRun run = train(run_, on);
+  const ProgramRun run = train(run_, joined(on, {"--extend"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(whole / "last/model.safetensors"));
 }
@@ -199,14 +196,13 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   EXPECT_THAT(prepared.errors,
               AllOf(HasSubstr("1 damaged picture left out, the first: "), HasSubstr("images.h5: 4 images of 2 labels"),
                     HasSubstr(passed_over), Not(HasSubstr("no readable picture"))));
-  Words strict = prepare;
-  strict.insert(strict.end(), {"--strict", "--overwrite"});
+  Words strict = joined(prepare, {"--strict", "--overwrite"});
   expect_refused(run_mylos(strict), "dogs/damaged.png");
   Words again = more;
   again[again.size() - 3] = again.back() = directory_ / "images.h5";
   const ProgramRun run = train(run_, again);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(rows(run_, "step").back()["loss"], rows(directory_ / "plain", "step").back()["loss"]);
+  EXPECT_EQ(records_of(run_, "step").back()["loss"], records_of(directory_ / "plain", "step").back()["loss"]);
   EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["checksums"],
             read_json(directory_ / "plain/run.json")["resolved"]["checksums"]);
   expect_refused(run_mylos({"prepare", "--task", "image-classification", "--data", pictures_, "--output",
@@ -225,9 +221,8 @@ TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
 TEST_F(ImageRuns, EachPartOfADirectoryIsPrepared) {
   ASSERT_EQ(train(directory_ / "plain", {"--epochs", "1"}).exit_code, 0);
   const auto prepare = [&](const char* file, const Words& more) {
-    Words words = {"prepare", "--task", "image-classification", "--data", digits_, "--output", directory_ / file};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(
+        joined({"prepare", "--task", "image-classification", "--data", digits_, "--output", directory_ / file}, more));
   };
   EXPECT_THAT(prepare("train.h5", {}).errors, HasSubstr("train.h5: 41 images of 10 labels"));
   EXPECT_THAT(prepare("test.h5", {"--part", "test"}).errors, HasSubstr("test.h5: 20 images of 10 labels"));
@@ -296,12 +291,10 @@ TEST_F(ImageRuns, BenchBatchTriesWholeGroups) {
     }
     return tried;
   };
-  Words measured = words, planned = words;
-  measured.insert(measured.end(), {model_, "--gemm", default_provider()});
-  EXPECT_THAT(micro_batches(run_mylos(measured)), ::testing::ElementsAre(4, 8, 16));
-  planned.insert(planned.end(), {model_, "--plan", "--gpu", "a100-40", "--gpus", "2"});
-  planned.insert(planned.end(), {"--modes", "replicated"});
-  EXPECT_THAT(micro_batches(run_mylos(planned)), ::testing::ElementsAre(4, 8));
+  EXPECT_THAT(micro_batches(run_mylos(joined(words, {model_, "--gemm", default_provider()}))),
+              ::testing::ElementsAre(4, 8, 16));
+  const Words plan = {model_, "--plan", "--gpu", "a100-40", "--gpus", "2", "--modes", "replicated"};
+  EXPECT_THAT(micro_batches(run_mylos(joined(words, plan))), ::testing::ElementsAre(4, 8));
 }
 
 TEST_F(ImageRuns, DerechosScriptsAreUnderstood) {
@@ -314,7 +307,7 @@ TEST_F(ImageRuns, DerechosScriptsAreUnderstood) {
   EXPECT_EQ(record["batch"], 4);
   EXPECT_EQ(record["seed"], 7);
   EXPECT_EQ(record["mode"], "sharded");
-  EXPECT_EQ(rows(run_, "step").size(), 3u);
+  EXPECT_EQ(records_of(run_, "step").size(), 3u);
 }
 
 TEST_F(ImageRuns, DrawnImagesAreTrainedOnWithTheLabelsOfTheEvaluation) {

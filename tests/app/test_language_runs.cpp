@@ -35,10 +35,9 @@ class LanguageRuns : public TinyRun {
   }
 
   ProgramRun train(const fs::path& output, const Words& more) const {
-    Words words = {"train",   "--model", model_, "--train", train_,   "--dev",           dev_, "--output", output,
-                   "--batch", "4",       "--lr", "1e-2",    "--gemm", default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(joined({"train", "--model", model_, "--train", train_, "--dev", dev_, "--output", output,
+                             "--batch", "4", "--lr", "1e-2", "--gemm", default_provider()},
+                            more));
   }
   /// Expects one error message on the last line. Notices may precede it.
   static void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) {
@@ -48,15 +47,6 @@ class LanguageRuns : public TinyRun {
     EXPECT_THAT(lines.back(), AllOf(StartsWith("mylos: error: "), HasSubstr(what)));
     const auto is_error = [](const std::string& line) { return line.starts_with("mylos: error: "); };
     EXPECT_EQ(std::ranges::count_if(lines, is_error), 1) << run.errors;
-  }
-  static std::vector<json> rows(const fs::path& run, const std::string& kind) {
-    std::vector<json> rows;
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      json row = json::parse(line);
-      if (row["kind"] == kind) rows.push_back(std::move(row));
-    }
-    return rows;
   }
 };
 
@@ -68,7 +58,7 @@ TEST_F(LanguageRuns, TrainFromTheInitialiserWritesWhatTheInterfaceSays) {
   EXPECT_EQ(read_json(run_ / "run.json")["task"], "language-modeling");
   EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["metrics"][1]["larger_is_better"], false);
   EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["attention"], "portable");
-  const std::vector<json> evaluations = rows(run_, "evaluation");
+  const std::vector<json> evaluations = records_of(run_, "evaluation");
   ASSERT_EQ(evaluations.size(), 4u);
   EXPECT_LT(evaluations.back()["perplexity"], 0.8 * evaluations.front()["perplexity"].get<double>());
   const json results = read_json(run_ / "results.json");
@@ -88,7 +78,7 @@ TEST_F(LanguageRuns, PreparedSamplesTrainAlike) {
   train_ = directory_ / "samples.h5";
   const ProgramRun run = train(run_, {"--steps", "3"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(rows(run_, "step").back()["loss"], rows(directory_ / "whole", "step").back()["loss"]);
+  EXPECT_EQ(records_of(run_, "step").back()["loss"], records_of(directory_ / "whole", "step").back()["loss"]);
   EXPECT_THAT(train(directory_ / "other", {"--steps", "3", "--max-length", "8"}).errors, HasSubstr("max-length"));
 }
 

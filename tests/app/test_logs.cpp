@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <sstream>
 
 /// Runs whose logs cannot be written, temporarily or at all: training continues.
 namespace mylos::tests {
@@ -42,11 +41,7 @@ class Logs : public TinyRun {
   /// Returns the steps in metrics.jsonl, in which every line is complete.
   std::vector<std::size_t> steps() const {
     std::vector<std::size_t> steps;
-    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      const json row = json::parse(line);
-      if (row.contains("tokens")) steps.push_back(row["step"]);
-    }
+    for (const json& row : metrics_of(run_, "tokens")) steps.push_back(row["step"]);
     return steps;
   }
 
@@ -100,8 +95,7 @@ TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
 // The file system has no locks, `latest` cannot be written, and old checkpoints cannot be removed.
 TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
   const FileFaults failing(fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO, EACCES));
-  Words all = words("3");
-  all.insert(all.end(), {"--checkpoint-every", "1", "--keep", "1"});
+  Words all = joined(words("3"), {"--checkpoint-every", "1", "--keep", "1"});
   const ProgramRun run = run_mylos(all);
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, ContainsRegex("warning: --output .*: the file system has no locks \\(No locks available\\): "

@@ -1,5 +1,6 @@
 #include "tests/app/tiny_family.hpp"
 #include "tests/app/tiny_model.hpp"
+#include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/sanitized.hpp"
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <sstream>
 
 /// Compares the memory predicted by `train --dry-run` with the resident memory of the run.
 namespace mylos::tests {
@@ -31,13 +31,8 @@ double predicted(const std::string& banner) {
 
 /// Returns the peak resident memory in metrics.jsonl, in MiB.
 double measured(const fs::path& run) {
-  double most = 0.0;
-  std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const json row = json::parse(line);
-    if (row.contains("memory")) most = std::max(most, row["memory"].get<double>() / mebibyte);
-  }
-  return most;
+  const std::vector<double> memory = values_of(run, "memory");
+  return memory.empty() ? 0.0 : std::ranges::max(memory) / mebibyte;
 }
 
 /// Expects that `figure`, in MiB, is at least the run's resident memory, and at most 8 % above it; 6 MiB if it is less

@@ -59,16 +59,14 @@ TEST_F(Plan, SaysWhichBatchIsTooSmallForTheNetwork) {
   };
   const std::string said = note({});
   EXPECT_THAT(said, HasSubstr(": 12 sequences on 8 GPUs: the network takes "));
-  Words replicated = words;
-  replicated.insert(replicated.end(), {"--mode", "replicated"});
+  Words replicated = joined(words, {"--mode", "replicated"});
   const json plan = planned(replicated)["modes"][0];
   const std::size_t batch = plan["efficient_batch"];
   EXPECT_GT(batch, 12u);
   EXPECT_EQ(batch % 8, 0u);
   EXPECT_THAT(note({"--mode", "replicated"}), HasSubstr("; a batch of " + std::to_string(batch) + " would reach 90 %"));
   const auto busy = [&](std::size_t size) {
-    Words asked = replicated;
-    asked.insert(asked.end(), {"--batch", std::to_string(size)});
+    Words asked = joined(replicated, {"--batch", std::to_string(size)});
     return planned(asked)["modes"][0]["busy"].get<double>();
   };
   EXPECT_GE(busy(batch), 0.899);
@@ -263,15 +261,11 @@ class PlannedRun : public TinyRun {
   /// Runs the script with `programs` and the program's directory in its PATH.
   ProgramRun submit(const std::string& script, const Words& environment) const {
     write_file(directory_ / "job.sh", script);
-    Words all = {"PATH=" + programs_.string() + ":/usr/bin:/bin:" + program().parent_path().string(),
-                 "SLURM_JOB_NAME=mylos",
-                 "PBS_JOBNAME=mylos",
-                 "SLURM_CPUS_PER_TASK=1",
-                 "SLURM_JOB_ID=1",
-                 "SCRIPT=job.sh",
-                 "PBS_O_WORKDIR=" + directory_.path().string()};
-    all.insert(all.end(), environment.begin(), environment.end());
-    all.insert(all.end(), {"/bin/bash", (directory_ / "job.sh").string()});
+    Words all = joined(joined({"PATH=" + programs_.string() + ":/usr/bin:/bin:" + program().parent_path().string(),
+                               "SLURM_JOB_NAME=mylos", "PBS_JOBNAME=mylos", "SLURM_CPUS_PER_TASK=1", "SLURM_JOB_ID=1",
+                               "SCRIPT=job.sh", "PBS_O_WORKDIR=" + directory_.path().string()},
+                              environment),
+                       {"/bin/bash", (directory_ / "job.sh").string()});
     return RunningProgram(all, "", {}, "/usr/bin/env").wait();
   }
   void add_program(const char* name, const std::string& body) const {
@@ -353,21 +347,8 @@ struct PlannedSetting {
   std::string mode, recompute;
 };
 
-class PlannedRanks : public RankRuns {
- protected:
-  /// Returns the records of the run's steps.
-  std::vector<json> steps() const {
-    std::vector<json> records;
-    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      if (json record = json::parse(line); record.contains("loss")) records.push_back(std::move(record));
-    }
-    return records;
-  }
-};
-
 /// Two ranks, so that every mode shards something.
-class PlannedMemory : public PlannedRanks, public testing::WithParamInterface<PlannedSetting> {};
+class PlannedMemory : public RankRuns, public testing::WithParamInterface<PlannedSetting> {};
 
 TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
@@ -389,7 +370,7 @@ TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
   const ProgramRun run = run_on(2, train);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   double most = 0.0;
-  for (const json& step : steps()) most = std::max(most, step.value("memory", 0.0));
+  for (const json& step : metrics_of(run_, "loss")) most = std::max(most, step.value("memory", 0.0));
   const double ratio = said["memory"]["peak"].get<double>() / most;
   EXPECT_GE(ratio, 0.95) << most << " bytes measured: " << said;
   EXPECT_LE(ratio, 1.08) << most << " bytes measured: " << said;
@@ -410,7 +391,7 @@ struct SentSetting {
   std::string mode, communication_precision, micro_batches = "1";
 };
 
-class PlannedBytes : public PlannedRanks, public testing::WithParamInterface<SentSetting> {};
+class PlannedBytes : public RankRuns, public testing::WithParamInterface<SentSetting> {};
 
 TEST_P(PlannedBytes, AreThoseThatARankSends) {
   const auto& [mode, communication_precision, micro_batches] = GetParam();
@@ -429,7 +410,7 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
   plan.insert(plan.end(), {"--model", model_});
   const ProgramRun run = run_on(is_hybrid ? 4 : 2, train);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  const std::vector<json> taken = steps();
+  const std::vector<json> taken = metrics_of(run_, "loss");
   ASSERT_EQ(taken.size(), 8u);
   // Part of a step's communication occurs in the step before, so take the mean of all steps but the first and the last.
   double mean = 0.0;

@@ -16,9 +16,9 @@ using Words = std::vector<std::string>;
 
 /// Returns the workspace of a plan of BERT-base with these options, in bytes.
 std::size_t workspace(const Words& more) {
-  Words words = {"plan",          "--json", "--model", "bert-base",  "--batch", "8",
-                 "--micro-batch", "8",      "--mode",  "replicated", "--gpu"};
-  words.insert(words.end(), more.begin(), more.end());
+  Words words = joined(
+      {"plan", "--json", "--model", "bert-base", "--batch", "8", "--micro-batch", "8", "--mode", "replicated", "--gpu"},
+      more);
   const ProgramRun run = run_mylos(words);
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   if (run.exit_code != 0) return 0;

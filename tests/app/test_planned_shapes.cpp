@@ -167,8 +167,7 @@ TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
 TEST_F(KnownModels, PagesShowThePlannedFigures) {
   const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",
                        "--batch", "64",           "--max-length", "512",     "--precision", "bfloat16"};
-  Words recomputed = words;
-  recomputed.insert(recomputed.end(), {"--recompute", "layer"});
+  Words recomputed = joined(words, {"--recompute", "layer"});
   const json plan = plan_of(words);
   const std::string lab = read_file(source_dir() / "docs/chess.md");
   const std::string page = read_file(source_dir() / "docs/language-models.md");

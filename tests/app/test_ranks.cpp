@@ -149,8 +149,8 @@ TEST_F(RanksOfTheProgram, OnDifferentKindsOfProcessorsCannotBeDeterministic) {
 #endif
   const auto run_with = [&](const Words& more) {
     const Words words = train_words(run_, more);
-    Words all = launched({words});
-    all.insert(all.end(), {":", "-n", "1", "/usr/bin/env", std::string("OPENBLAS_CORETYPE=") + other, program()});
+    Words all = joined(launched({words}),
+                       {":", "-n", "1", "/usr/bin/env", std::string("OPENBLAS_CORETYPE=") + other, program()});
     all.insert(all.end(), words.begin(), words.end());
     return RunningProgram(all, "", {}, mpiexec()).wait();
   };
@@ -235,17 +235,6 @@ class FilesOfTheFirstRank : public RankRuns {
 
 using DataOfTheFirstRank = OnFamily<FilesOfTheFirstRank>;
 
-/// Returns the losses of all steps and evaluations, in order.
-std::vector<double> losses_of_run(const fs::path& run) {
-  std::vector<double> losses;
-  for (const json& row : metrics_of(run)) {
-    for (const char* key : {"loss", "validation_loss"}) {
-      if (row.contains(key)) losses.push_back(row[key].get<double>());
-    }
-  }
-  return losses;
-}
-
 TEST_P(DataOfTheFirstRank, AreTheDataOfAll) {
   const fs::path one = directory_ / "one";
   const ProgramRun alone = run_mylos(train_words(one, {"--deterministic"}));
@@ -253,7 +242,7 @@ TEST_P(DataOfTheFirstRank, AreTheDataOfAll) {
   const ProgramRun run = run_apart(4, words_of_first(run_, {"--deterministic"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run_json_of(run_)["resolved"]["checksums"], run_json_of(one)["resolved"]["checksums"]);
-  EXPECT_EQ(losses_of_run(run_), losses_of_run(one));
+  for (const char* loss : {"loss", "validation_loss"}) EXPECT_EQ(values_of(run_, loss), values_of(one, loss));
 }
 
 TEST_P(DataOfTheFirstRank, HaveErrorsThatAreToldOnceWithoutARank) {

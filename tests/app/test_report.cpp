@@ -34,9 +34,7 @@ class Report : public TinyRun {
   }
 
   ProgramRun report(const Words& arguments) const {
-    Words words = {"report", "--output", page_};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return run_mylos(words);
+    return run_mylos(joined({"report", "--output", page_}, arguments));
   }
 
   /// Returns the page of these runs. It must be well-formed and refer to no other resource.
@@ -91,13 +89,9 @@ using ReportOfFamily = OnFamily<Report>;
 TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
   ASSERT_EQ(train(run_, {"--epochs", "4", "--checkpoint-every", "6", "--seed", "7"}).exit_code, 0);
   const std::string page = page_of({run_});
-  std::istringstream lines(read_file(run_ / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const json row = json::parse(line);
-    if (row.contains("loss")) {
-      EXPECT_THAT(page, HasSubstr(fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{:.4g}</td>",
-                                              row["step"].get<int>(), row["loss"].get<double>())));
-    }
+  for (const json& row : metrics_of(run_, "loss")) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{:.4g}</td>",
+                                            row["step"].get<int>(), row["loss"].get<double>())));
   }
   EXPECT_THAT(page, AllOf(HasSubstr("finished after 12 steps"), HasSubstr("<h2>Curves</h2>"),
                           HasSubstr("<b>Validation loss</b>"), HasSubstr("forward and backward passes"),

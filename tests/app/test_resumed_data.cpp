@@ -39,8 +39,7 @@ class ResumedData : public ResumedRuns {
     return step.dump() + "\n";
   }
   ProgramRun start(const Words& more = {}) const {
-    Words all = {"--dev", dev_, "--order", order_, "--checkpoint-every", "1", "--keep", "20"};
-    all.insert(all.end(), more.begin(), more.end());
+    Words all = joined({"--dev", dev_, "--order", order_, "--checkpoint-every", "1", "--keep", "20"}, more);
     return train(run_, all);
   }
   /// Expects that the file is rejected with `text`, and accepted again with its old content.
@@ -106,8 +105,7 @@ class ResumedImages : public ImageRuns {
   }
   /// Goes on in another directory with these data.
   ProgramRun resume(const fs::path& data, const Words& more = {}) const {
-    Words all = words(data);
-    all.insert(all.end(), {"--resume", run_ / "checkpoints/step-000002.h5"});
+    Words all = joined(words(data), {"--resume", run_ / "checkpoints/step-000002.h5"});
     all.insert(all.end(), more.begin(), more.end());
     fs::remove_all(directory_ / "other");
     return train(directory_ / "other", all);
@@ -193,8 +191,7 @@ TEST_F(ResumedImages, NoPictureIsOpenedBeforeAStepNeedsIt) {
   const auto opened = [&](const fs::path& output, const Words& more) {
     const EnvironmentVariable library("LD_PRELOAD", file_faults_library()), file("MYLOS_FILE_CALLS", record.string()),
         under("MYLOS_FILE_CALLS_UNDER", fs::canonical(many).string() + "/");
-    Words all = words(fs::canonical(many));
-    all.insert(all.end(), {"--dev", "synthetic:2x16x16", "--labels", "2"});
+    Words all = joined(words(fs::canonical(many)), {"--dev", "synthetic:2x16x16", "--labels", "2"});
     all.insert(all.end(), more.begin(), more.end());
     write_file(record, "");
     const ProgramRun run = train(output, all);
@@ -213,8 +210,7 @@ TEST_F(ResumedImages, NoPictureIsOpenedBeforeAStepNeedsIt) {
 
 TEST_F(ResumedImages, NotYetReadMayStillChange) {
   const Words first = {"--dev", "synthetic:2x16x16", "--labels", "2", "--steps", "1", "--checkpoint-every", "1"};
-  Words all = words(pictures_);
-  all.insert(all.end(), first.begin(), first.end());
+  Words all = joined(words(pictures_), first);
   ASSERT_EQ(train(run_, all).exit_code, 0);
   EXPECT_FALSE(fs::exists(run_ / "checkpoints/pictures-dev"));
   data::ImageMarks marks(8);
@@ -244,8 +240,7 @@ TEST_F(ResumedImages, InMemoryAreComparedByEveryByte) {
   std::string images = read_file(digits_ / "train-images-idx3-ubyte");
   images[16 + 144 + 5] ^= 1;  // the checksum of versions that kept no notes does not cover the second image
   write_file(digits_ / "train-images-idx3-ubyte", images);
-  Words on = more;
-  on.insert(on.end(), {"--resume", directory_ / "digits-run/checkpoints/step-000001.h5"});
+  Words on = joined(more, {"--resume", directory_ / "digits-run/checkpoints/step-000001.h5"});
   expect_refused(train(directory_ / "other", on), "train-images-idx3-ubyte, image 1; restore them");
 }
 

@@ -289,8 +289,7 @@ TEST_F(ResumedRuns, AFinishedRunIsExtended) {
 // Its patience was exhausted, and no step followed.
 TEST_F(ResumedRuns, AnExtensionBeginsToWaitAnew) {
   const auto waits = [&](const Words& more) {
-    Words words = {"--dev", train_, "--eval-every", "1", "--patience", "1", "--lr", "1e-12"};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = joined({"--dev", train_, "--eval-every", "1", "--patience", "1", "--lr", "1e-12"}, more);
     return train(run_, words);
   };
   const ProgramRun early = waits({"--steps", "4"});
@@ -321,8 +320,7 @@ TEST_F(ResumedRuns, WithoutACheckpointOnlyTheSameCommandStartsOver) {
 
 TEST_F(ResumedRuns, CheckpointsComeByDefaultAndAsTrainerSays) {
   const auto steps_of = [this](const Words& more) {
-    Words all = {"--keep", "20", "--overwrite"};
-    all.insert(all.end(), more.begin(), more.end());
+    Words all = joined({"--keep", "20", "--overwrite"}, more);
     const ProgramRun run = train(run_, all);
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     std::vector<std::size_t> steps;

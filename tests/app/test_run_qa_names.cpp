@@ -34,8 +34,7 @@ Words words_of(const std::string& line) {
 }
 
 app::Arguments parse_train(const Words& more) {
-  Words words = {"--model", "m", "--train", "t", "--output", "o"};
-  words.insert(words.end(), more.begin(), more.end());
+  Words words = joined({"--model", "m", "--train", "t", "--output", "o"}, more);
   return app::parse_arguments(*app::find_command("train"), words);
 }
 
@@ -55,9 +54,7 @@ class RunQa : public TinyRun {
   ProgramRun paste(std::string line, const Words& more = {}) const {
     const std::string theirs = "/tmp/debug_squad/";
     line.replace(line.find(theirs), theirs.size(), (run_ / "").string());
-    Words words = words_of(line);
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(joined(words_of(line), more));
   }
   json run_json() const { return json::parse(read_file(run_ / "run.json")); }
 
@@ -131,8 +128,7 @@ TEST_F(RunQa, DataThatAreNotThereSayHowToGetThem) {
 
 TEST_F(RunQa, WhatIsEvaluatedIsSaid) {
   const auto dev_of = [](const Words& words) {
-    Words all = {"--model", "m", "--output", "o", "--dataset", "squad"};
-    all.insert(all.end(), words.begin(), words.end());
+    Words all = joined({"--model", "m", "--output", "o", "--dataset", "squad"}, words);
     return app::parse_arguments(*app::find_command("train"), all).run.task.dev;
   };
   EXPECT_NE(dev_of({}), "");

@@ -23,17 +23,6 @@ using Words = std::vector<std::string>;
 class Runs : public EvaluatedRun {};
 using RunsOfFamily = OnFamily<EvaluatedRun>;
 
-/// Returns the losses of the steps in a metrics.jsonl.
-std::vector<double> losses(const fs::path& run) {
-  std::vector<double> values;
-  std::istringstream lines(read_file(run / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const json row = json::parse(line);
-    if (row.contains("loss")) values.push_back(row["loss"].get<double>());
-  }
-  return values;
-}
-
 void expect_near(const std::vector<double>& actual, const std::vector<double>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]) << i;
@@ -50,7 +39,7 @@ TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
   for (const char* step : {"0", "3", "6"}) {
     EXPECT_EQ(read_json(run_ / "evaluations" / (std::string(step) + ".json")).size(), 12u) << step;
   }
-  EXPECT_EQ(losses(run_).size(), 6u);
+  EXPECT_EQ(values_of(run_, "loss").size(), 6u);
   EXPECT_EQ(json::parse(run.output), read_json(run_ / "results.json"));
   EXPECT_TRUE(read_json(run_ / "results.json").contains("exact_match"));
   const std::string last = run.error_lines().back();
@@ -80,7 +69,7 @@ TEST_F(Runs, AFinishedRunPrintsItsResultsAndNamesTheOptionsThatDiffer) {
   EXPECT_EQ(second.errors.find("precision"), std::string::npos) << "a resumed run may change it: " << second.errors;
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), metrics);
   EXPECT_EQ(train(run_, {"--steps", "3", "--overwrite"}).exit_code, 0);
-  EXPECT_EQ(losses(run_).size(), 3u);
+  EXPECT_EQ(values_of(run_, "loss").size(), 3u);
 }
 
 TEST_P(RunsOfFamily, RunJsonRepeatsTheRunAndEvalItsScores) {
@@ -89,7 +78,7 @@ TEST_P(RunsOfFamily, RunJsonRepeatsTheRunAndEvalItsScores) {
   const fs::path again = directory_ / "again";
   const ProgramRun run = run_mylos({"train", "--config", run_ / "run.json", "--output", again});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  expect_near(losses(again), losses(run_));
+  expect_near(values_of(again, "loss"), values_of(run_, "loss"));
   json one = read_json(run_ / "run.json"), two = read_json(again / "run.json");
   EXPECT_EQ(two["output"], again.string());
   EXPECT_EQ(one["resolved"]["steps"], 4);
@@ -112,11 +101,11 @@ TEST_P(RunsOfFamily, NeitherMicroBatchNorRecomputationChangesTheLosses) {
   ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
   const fs::path other = directory_ / "other";
   ASSERT_EQ(train(other, {"--steps", "4", "--recompute", family_.recomputation}).exit_code, 0);
-  EXPECT_EQ(losses(other), losses(run_));
+  EXPECT_EQ(values_of(other, "loss"), values_of(run_, "loss"));
   const std::string micro = family_.work == "tokens" ? "--micro-tokens=100" : "--gradient-accumulation-steps=2";
   for (const std::string& more : {std::string("--micro-batch=1"), micro}) {
     ASSERT_EQ(train(other, {"--steps", "4", "--overwrite", more}).exit_code, 0);
-    expect_near(losses(other), losses(run_));
+    expect_near(values_of(other, "loss"), values_of(run_, "loss"));
   }
 }
 
@@ -197,7 +186,7 @@ TEST_F(Runs, PreparedFeaturesStandInForTheJson) {
   ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
   const ProgramRun other = train(directory_ / "other", {"--steps", "4", "--train", features, "--dev", features});
   ASSERT_EQ(other.exit_code, 0) << other.errors;
-  expect_near(losses(directory_ / "other"), losses(run_));
+  expect_near(values_of(directory_ / "other", "loss"), values_of(run_, "loss"));
   EXPECT_EQ(read_file(directory_ / "other" / "predictions.json"), read_file(run_ / "predictions.json"));
 }
 
@@ -241,8 +230,7 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
   write_file(context, text);
   const Words base = {"ask", "--model",      model_, "--context", context,           "--max-length",
                       "60",  "--doc-stride", "10",   "--gemm",    default_provider()};
-  Words asked = base;
-  asked.insert(asked.end(), {"--json", "who runs?", "what waits?"});
+  Words asked = joined(base, {"--json", "who runs?", "what waits?"});
   const ProgramRun run = run_mylos(asked);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   Words piped = base;
@@ -302,8 +290,7 @@ TEST_F(Runs, AProviderThatTheRecordedRunHadAndThisBuildLacksIsNamed) {
   const ProgramRun run = run_mylos(words);
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.errors, HasSubstr("no GEMM provider \"mkl\" in this build; there are: kokkos-kernels"));
-  Words measured = words;
-  measured.insert(measured.end(), {"--gemm", "auto"});
+  Words measured = joined(words, {"--gemm", "auto"});
   EXPECT_EQ(run_mylos(measured).exit_code, 0);
 }
 

@@ -36,24 +36,13 @@ class SmallTasks : public testing::Test {
   static ProgramRun run_small(const Words& words) { return RunningProgram(words, "", {}, MYLOS_SMALL_PROGRAM).wait(); }
 
   ProgramRun train_words(const Words& more) const {
-    Words words = {"train", "--model", words_,     "--train", sentences_, "--dev", some_sentences_,
-                   "--lr",  "1e-2",    "--output", run_,      "--batch",  "16"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_small(words);
+    return run_small(joined({"train", "--model", words_, "--train", sentences_, "--dev", some_sentences_, "--lr",
+                             "1e-2", "--output", run_, "--batch", "16"},
+                            more));
   }
   ProgramRun train_images(const Words& more) const {
-    Words words = {"train", "--model", images_, "--train", groups_, "--dev", some_images_, "--output", run_};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_small(words);
-  }
-  std::vector<json> rows(const std::string& kind) const {
-    std::vector<json> rows;
-    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      json row = json::parse(line);
-      if (row["kind"] == kind) rows.push_back(std::move(row));
-    }
-    return rows;
+    return run_small(
+        joined({"train", "--model", images_, "--train", groups_, "--dev", some_images_, "--output", run_}, more));
   }
 
   TemporaryDirectory directory_;
@@ -73,7 +62,7 @@ TEST_F(SmallTasks, TheModelsTypeChoosesTheTask) {
   EXPECT_FALSE(config.contains("max-length")) << "an option of another task";
   EXPECT_EQ(config["resolved"]["generated"], true);
   EXPECT_EQ(config["resolved"]["metrics"][1]["name"], "accuracy");
-  const std::vector<json> steps = rows("step"), evaluations = rows("evaluation");
+  const std::vector<json> steps = records_of(run_, "step"), evaluations = records_of(run_, "evaluation");
   ASSERT_EQ(steps.size(), 40u);
   EXPECT_LT(steps.back()["loss"], 0.8 * steps.front()["loss"].get<double>());
   ASSERT_EQ(evaluations.size(), 2u);
@@ -91,7 +80,7 @@ TEST_F(SmallTasks, DefaultsAreThoseOfTheTask) {
   EXPECT_EQ(config["optimizer"], "sgd");
   EXPECT_EQ(config["batch"], 6);
   EXPECT_THAT(config["program"]["changed"], Not(::testing::Contains("optimizer")));
-  const json step = rows("step").at(0);
+  const json step = records_of(run_, "step").at(0);
   EXPECT_EQ(step["images"], 6 * 16);
   EXPECT_TRUE(step.contains("images_per_second"));
   EXPECT_FALSE(step.contains("tokens"));
@@ -103,7 +92,7 @@ TEST_F(SmallTasks, ARunGoesOnFromItsCheckpoint) {
   const ProgramRun extended = train_images(more);
   ASSERT_EQ(extended.exit_code, 0) << extended.errors;
   EXPECT_THAT(extended.errors, HasSubstr("extended from 4 steps to 6"));
-  EXPECT_EQ(rows("step").size(), 6u);
+  EXPECT_EQ(records_of(run_, "step").size(), 6u);
   write_file(groups_, R"({"groups": 14})");
   EXPECT_THAT(train_images({"--steps", "8", "--extend"}).errors, HasSubstr("its data differ from those that the run"));
 }

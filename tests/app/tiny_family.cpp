@@ -1,11 +1,15 @@
 #include "tests/app/tiny_family.hpp"
 
 #include "tests/app/tiny_model.hpp"
+#include "tests/app/tiny_run.hpp"
 #include "tests/data/images/small_images.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <sstream>
+#include <utility>
 
 namespace mylos::tests {
 
@@ -32,6 +36,28 @@ std::string tiny_documents(std::size_t count, std::size_t length) {
     lines += nlohmann::json{{"input_ids", ids}}.dump() + "\n";
   }
   return lines;
+}
+
+std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run, const std::string& key) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    nlohmann::json row = nlohmann::json::parse(line);
+    if (key.empty() || row.contains(key)) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<nlohmann::json> records_of(const std::filesystem::path& run, const std::string& kind) {
+  std::vector<nlohmann::json> rows = metrics_of(run, "kind");
+  std::erase_if(rows, [&](const nlohmann::json& row) { return row["kind"] != kind; });
+  return rows;
+}
+
+std::vector<double> values_of(const std::filesystem::path& run, const std::string& key) {
+  std::vector<double> values;
+  for (const nlohmann::json& row : metrics_of(run, key)) values.push_back(row[key]);
+  return values;
 }
 
 const Family& bert_family() {

@@ -31,6 +31,13 @@ inline std::string default_provider() {
 
 inline nlohmann::json read_json(const std::filesystem::path& path) { return nlohmann::json::parse(read_file(path)); }
 
+/// Returns the records in a run's metrics.jsonl, or those that have a member `key`.
+std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run, const std::string& key = "");
+/// Returns the records of a kind: "step" or "evaluation".
+std::vector<nlohmann::json> records_of(const std::filesystem::path& run, const std::string& kind);
+/// Returns the numbers called `key` in metrics.jsonl.
+std::vector<double> values_of(const std::filesystem::path& run, const std::string& key);
+
 /// A tiny model of a family with data in files, and the path for a run.
 class TinyRun : public testing::Test {
  protected:

@@ -134,6 +134,11 @@ ProgramRun RunningProgram::wait() {
   return run;
 }
 
+std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input,
                      const std::filesystem::path& output) {
   return RunningProgram(arguments, input, output).wait();

@@ -21,6 +21,9 @@ struct ProgramRun {
   std::vector<std::string> error_lines() const;
 };
 
+/// Returns `words` and then `more`.
+std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more);
+
 /// A running mylos process, which can be observed and sent signals.
 class RunningProgram {
  public:
