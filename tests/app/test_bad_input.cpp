@@ -60,6 +60,7 @@ TEST_F(BadInput, QuestionFiles) {
     expect_refused(run, train_.string());
   };
   refused("hello", "not JSON");
+  refused("\xff\xfe{}", "not UTF-8 at byte 0");
   refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": []}]}]})", "has no questions");
   fs::remove(train_);
   expect_refused(train(), "No such file or directory");
@@ -188,6 +189,7 @@ TEST_F(BadInput, Orders) {
   };
   expect_refused(train({"--order", order}), "order.jsonl");
   refused("[[\"nobody\", 0]]\n", "nobody");
+  refused("[]\n", "order.jsonl");
   refused("[[\"q01\", 0]]\n\n[[\"q01\", 0]]\n", "order.jsonl: line 2: is blank; each line is a step");
 }
 

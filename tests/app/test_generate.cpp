@@ -175,6 +175,8 @@ TEST_F(Generate, PrecisionsGiveTheSameTextOfASharpModel) {
 TEST_F(Generate, BadSettingsAreNamed) {
   expect_refused({"--temperature", "-1", "a"}, 2, "--temperature -1: expected a number of at least 0");
   expect_refused({"--top-p", "0", "a"}, 2, "--top-p 0: expected a number above 0 and at most 1");
+  expect_refused({"--top-k", "0", "a"}, 2, "--top-k 0: expected a whole number from 1");
+  expect_refused({"--max-new-tokens", "0", "a"}, 2, "--max-new-tokens 0: expected");
   const ProgramRun no_model = run_mylos({"generate", "a"});
   EXPECT_EQ(no_model.exit_code, 2);
   EXPECT_THAT(no_model.errors, HasSubstr("generate needs --model"));

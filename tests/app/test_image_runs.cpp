@@ -346,6 +346,9 @@ TEST_F(ImageRuns, BadInputIsNamed) {
   expect_error({"--micro-batch", "3"}, "--micro-batch 3: micro-batches are whole groups of 4 images", 2);
   expect_error({"--micro-tokens", "64"}, "images have no tokens; use --micro-batch, in images", 2);
   expect_error({"--dropout", "0.1"}, "these models have no dropout; leave it out", 2);
+  expect_error({"--mean", "0.5,0.5"}, "--mean 0.5,0.5: expected one number, or three separated by commas", 2);
+  expect_error({"--std", "0"}, "--std 0: expected one number", 2);
+  expect_error({"--eval-every", "2days"}, "--eval-every 2days: expected a number of steps, or of epochs: 10epochs", 2);
   expect_error({"--labels", "7"}, "--labels 7: " + digits_.string() + " has 10 labels (0, 1, 2, ...)");
   expect_error({"--train", directory_ / "none"}, "none is not there");
 }
