@@ -42,6 +42,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// In 16-bit types as many digits are classified correctly.
 TEST_F(RecordedDigits, TrainsAsRecorded) {
   constexpr std::size_t window = 50;
   std::vector<double> losses;
@@ -56,14 +57,9 @@ TEST_F(RecordedDigits, TrainsAsRecorded) {
   }
   EXPECT_GE(right, 1960.0);
   EXPECT_LE(right, 1982.0);
-}
-
-TEST_F(RecordedDigits, SixteenBitsTellAsManyDigits) {
-  std::vector<double> losses;
-  const double expected = train(losses);
   for (const Precision precision : {Precision::bfloat16, Precision::float16}) {
     recorded_.run.engine.precision = precision;
-    EXPECT_NEAR(train(losses), expected, 0.005) << to_string(precision);
+    EXPECT_NEAR(2000.0 * train(losses), right, 10.0) << to_string(precision);
   }
 }
 
