@@ -120,7 +120,7 @@ def script_of(here):
 
 
 def run(here, folder, program, page):
-    environment = sandbox.make(folder, program, page)
+    environment = sandbox.make(folder, program, page, [command for _, command in here])
     ended = subprocess.run(["bash", "-c", script_of(here)], cwd=folder / "work", env=environment, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
     if ended.returncode == 0:
@@ -147,7 +147,7 @@ def check_page(root, program, ctest, build, page):
             here.append((number, command))
         elif wrong:
             breaches.append(f"{number}: {command}: {wrong}")
-    if here:
+    if any(not exported(command) for _, command in here):
         with tempfile.TemporaryDirectory(prefix="mylos-docs-") as folder:
             breaches += run(here, pathlib.Path(folder), pathlib.Path(program), page)
     for breach in breaches:

@@ -3,13 +3,15 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FIRST_PAGES = ("README.md", "docs/getting-started.md")  # pages on which the first run does not exist yet
-QUESTIONS = 24  # per data set; only the commands are tested, not the quality of models
+FIRST_PAGE = "docs/getting-started.md"  # makes runs/first itself
+# Only the commands are tested, not the quality of models.
+QUESTIONS, MOVES = 24, 8  # of a data set; of a game of chess
 
 
 def shorten(source, target):
@@ -24,11 +26,17 @@ def shorten(source, target):
     target.write_text(json.dumps(data), encoding="utf-8")
 
 
+def cut_games(file):
+    """Leaves the first moves and the result of each game of a PGN file."""
+    file.write_text(re.sub(rf" {MOVES + 1}\. .*?(?=\S+$)", " ", file.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
+
+
 def copy_examples(work):
     shutil.copytree(ROOT / "examples", work / "examples")
     for name in ("train", "dev"):
         shorten(ROOT / f"examples/squad/{name}.json", work / f"examples/squad/{name}.json")
         shutil.copy(work / f"examples/squad/{name}.json", work / f"{name}-v1.1.json")
+        cut_games(work / f"examples/chess/{name}.pgn")
 
 
 def make_models(cache):
@@ -69,7 +77,7 @@ def make_language_model(work):
 
 def draw_shapes(work):
     """Draws shapes: a few of the pictures of docs/images.md."""
-    subprocess.run([sys.executable, "-B", ROOT / "examples/shapes/draw_shapes.py", work / "shapes", "--train", "8", "--dev", "2"], check=True)
+    subprocess.run([sys.executable, "-B", ROOT / "examples/shapes/draw_shapes.py", work / "shapes", "--train", "2", "--dev", "2"], check=True)
 
 
 def make_run(program, work, environment):
@@ -79,8 +87,8 @@ def make_run(program, work, environment):
                    capture_output=True)
 
 
-def make(folder, program, page):
-    """Makes folder/work and the home of a reader of `page`. Returns the environment for commands."""
+def make(folder, program, page, commands):
+    """Makes folder/work, with what the commands of `page` read, and the home of its reader. Returns the environment for commands."""
     work, home, programs = folder / "work", folder / "home", folder / "bin"
     for made in (work, home, programs):
         made.mkdir()
@@ -88,12 +96,14 @@ def make(folder, program, page):
     copy_examples(work)
     make_models(home / ".cache/mylos")
     make_language_model(work)
-    draw_shapes(work)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
-    environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "2", "OMP_PROC_BIND": "false",
+    environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
                     "OMP_WAIT_POLICY": "passive"}
     # Lets Open MPI run as root in a container, with more ranks than processors.
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    if page not in FIRST_PAGES:
+    text = "\n".join(commands)
+    if " shapes/" in text:
+        draw_shapes(work)
+    if "runs/first" in text and page != FIRST_PAGE:
         make_run(program, work, environment)
     return environment
