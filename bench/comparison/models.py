@@ -1,6 +1,7 @@
 """Models that both programs load from the same directory: MiniLM with a head; BERTs, Llamas and ResNets with random weights."""
 
 import array
+import functools
 import json
 import pathlib
 import random
@@ -29,23 +30,30 @@ BRANCH = 0.2
 RESNETS = {"resnet18": ((2, 2, 2, 2), 2), "resnet50": ((3, 4, 6, 3), 3)}
 
 
+@functools.cache
+def drawn_twice(seed):
+    """Returns a block of values as little-endian bytes, twice in a row."""
+    draw = random.Random(seed).gauss
+    block = array.array("f", (draw(0.0, DEVIATION) for _ in range(BLOCK)))
+    if sys.byteorder == "big":
+        block.byteswap()
+    return 2 * block.tobytes()
+
+
 class Values:
     """Values of Normal(0, 0.02) from a seed. One block is drawn; tensors take their values from it cyclically."""
 
     def __init__(self, seed):
-        draw = random.Random(seed).gauss
-        self.block = array.array("f", (draw(0.0, DEVIATION) for _ in range(BLOCK)))
-        if sys.byteorder == "big":
-            self.block.byteswap()
-        self.position = 0
+        self.doubled, self.position = drawn_twice(seed), 0
 
     def take(self, count):
         """Returns `count` floats as little-endian bytes."""
-        doubled = (self.block + self.block).tobytes()
         first = 4 * self.position
         self.position = (self.position + count) % BLOCK
         whole, rest = divmod(count, BLOCK)
-        once = doubled[first : first + 4 * BLOCK]
+        if whole == 0:
+            return self.doubled[first : first + 4 * rest]
+        once = self.doubled[first : first + 4 * BLOCK]
         return once * whole + once[: 4 * rest]
 
 

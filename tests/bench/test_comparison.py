@@ -38,8 +38,20 @@ class Scratch(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.directory = pathlib.Path(self.folder.name)
-        self.vocabulary = self.directory / "words.txt"
-        self.vocabulary.write_text("\n".join(WORDS) + "\n")
+        self.vocabulary = self.write_vocabulary(self.directory)
+
+    @staticmethod
+    def write_vocabulary(folder):
+        file = folder / "words.txt"
+        file.write_text("\n".join(WORDS) + "\n")
+        return file
+
+    @classmethod
+    def shared_folder(cls):
+        """Returns a directory for what the tests of a class only read."""
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        return pathlib.Path(folder.name)
 
 
 class Results(unittest.TestCase):
@@ -81,12 +93,13 @@ class Models(Scratch):
 
 
 class Batches(Scratch):
-    def setUp(self):
-        super().setUp()
-        model = models.make_random_bert(self.directory / "model", self.vocabulary, SMALL)
-        source = self.directory / "squad.json"
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.shared_folder()
+        cls.model = models.make_random_bert(folder / "model", cls.write_vocabulary(folder), SMALL)
+        source = folder / "squad.json"
         source.write_text(json.dumps(article(60)))
-        self.data = questions.TrainingSet(sys.argv[1], model, source, self.directory, batches=6)
+        cls.data = questions.TrainingSet(sys.argv[1], cls.model, source, folder, batches=6)
 
     def test_window_tokens_match_the_program(self):
         self.assertEqual({self.data.tokens[f"q{number}", 0] - number for number in range(60) if (f"q{number}", 0) in self.data.tokens}, {7})
@@ -105,13 +118,12 @@ class Batches(Scratch):
 
     def test_mylos_follows_the_order(self):
         output = self.directory / "run"
-        model = self.directory / "model"
-        mylos.run(mylos.training_command(sys.argv[1], model, self.data, output, 3), threads=1)
+        mylos.run(mylos.training_command(sys.argv[1], self.model, self.data, output, 3), threads=1)
         tokens = [sum(self.data.tokens[window] for window in batch) for batch in self.data.batches(0, 3)]
         self.assertEqual([step["tokens"] for step in mylos.steps_of(output)], tokens)
 
     def test_standing_run_continues_in_each_turn(self):
-        command = mylos.training_command(sys.argv[1], self.directory / "model", self.data, self.directory / "run", mylos.MANY_STEPS)
+        command = mylos.training_command(sys.argv[1], self.model, self.data, self.directory / "run", mylos.MANY_STEPS)
         with mylos.StandingRun(command, self.directory / "run", 1, self.directory / "log") as run:
             first, records = run.turn(4)
             again, _ = run.turn(4)
@@ -121,7 +133,7 @@ class Batches(Scratch):
     def test_program_of_before_takes_turns(self):
         session = types.SimpleNamespace(programs={"Mylos": sys.argv[1], training.BEFORE: sys.argv[1]}, rounds=1, threads=2,
                                         results=results.Results(), scratch=lambda name: self.directory / name)
-        training.threads(session, training.Subject("small", self.directory / "model", self.data, 2, {}))
+        training.threads(session, training.Subject("small", self.model, self.data, 2, {}))
         self.assertEqual([(ratio["what"], ratio["against"]) for ratio in session.results.ratios],
                          [("small training, 2 threads", "1 thread"), ("small training, 2 threads, before", "1 thread"),
                           ("small training, 2 threads", training.BEFORE), ("small training, 1 thread", training.BEFORE)])
@@ -133,15 +145,16 @@ class Batches(Scratch):
 
 
 class Games(Scratch):
-    def setUp(self):
-        super().setUp()
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.shared_folder()
         shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24,
                  "vocab_size": 40}
-        self.model = models.make_random_llama(self.directory / "model", None, shape)
-        self.file = self.directory / "games.jsonl"
-        self.file.write_text("".join(json.dumps({"input_ids": [3 + number % 30] * (2 + number)}) + "\n" for number in range(19))
-                             + json.dumps({"input_ids": [5] * 600}) + "\n")
-        self.data = games.GameSet(sys.argv[1], self.model, self.file, self.directory, batches=4, size=4)
+        cls.model = models.make_random_llama(folder / "model", None, shape)
+        file = folder / "games.jsonl"
+        file.write_text("".join(json.dumps({"input_ids": [3 + number % 30] * (2 + number)}) + "\n" for number in range(19))
+                        + json.dumps({"input_ids": [5] * 600}) + "\n")
+        cls.data = games.GameSet(sys.argv[1], cls.model, file, folder, batches=4, size=4)
 
     def test_random_llama_has_every_tensor_once_and_norms_of_one(self):
         tensors = list(models.read_safetensors(self.model / "model.safetensors"))
@@ -179,9 +192,9 @@ class Ways(unittest.TestCase):
 
 
 class Pictures(Scratch):
-    def setUp(self):
-        super().setUp()
-        self.model = models.make_random_resnet(self.directory / "model", "resnet18", 10, "cifar")
+    @classmethod
+    def setUpClass(cls):
+        cls.model = models.make_random_resnet(cls.shared_folder() / "model", "resnet18", 10, "cifar")
 
     def test_random_resnet_has_the_tensors_of_torchvision(self):
         tensors = {name: (tuple(shape), data) for name, shape, data in models.read_safetensors(self.model / "model.safetensors")}
