@@ -17,7 +17,7 @@ COMMANDS = [
     # Installing by other means.
     (r"^spack ", "ctest", r"^spack\."),
     (r"apptainer ", "not here", "Apptainer and an image of Debian are not to be had"),
-    (r"^srun .*mylos doctor", "ctest", r"^jobs\.doctor$"),
+    (r"^srun .*mylos doctor", "ctest", r"^jobs\.ranks$"),
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
     (r"^scripts/validate-gpu", "ctest", r"^bench\.validation"),

@@ -1,10 +1,11 @@
-"""Runs a test of jobscripts/ on a Slurm cluster that is started for this test.
+"""Runs a group of tests of jobscripts/ at once, on a Slurm cluster that is started for them. They mostly wait for Slurm's timers.
 
-    test_jobs.py NAME MYLOS SCRIPTS FILE_FAULTS    SCRIPTS: the folder of job scripts; FILE_FAULTS: mylos_test_file_faults' library
+    test_jobs.py GROUP MYLOS SCRIPTS FILE_FAULTS    SCRIPTS: the folder of job scripts; FILE_FAULTS: mylos_test_file_faults' library
 
-The exit code is 77, with a line that gives the reason, if Slurm cannot start here.
+GROUP is a name of GROUPS or of one of their tests. The exit code is 77, with a line that gives the reason, if Slurm cannot start here.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -16,6 +17,14 @@ import sys
 from cluster import ENDED, NODE_CPUS, NODE_GPUS, PBS_PLUGIN, Cluster, require_slurm, skip, wait_for
 import tiny
 
+GROUPS = {
+    "restarts": ("time_limit", "array", "signalled_twice", "crash_at_start"),
+    "dead_node": ("dead_node",),
+    "ranks": ("both_nodes", "wrong_launcher", "doctor", "early_end", "scancel", "dead_rank"),
+    "compare": ("compare",),  # which needs a node of its own
+    "pbs": ("pbs_train", "pbs_resubmit", "pbs_compare"),
+    "requests": ("production_shapes", "four_ranks_of_a_node", "missing_variables", "no_progress"),  # without MPI
+}
 # One rank of one thread per node, because two processors suffice for two ranks.
 TWO_NODES = ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
 NO_GPUS = "--gpus-per-node=0"
@@ -32,12 +41,12 @@ def expect(condition, what):
 
 
 class Site:
-    """A cluster with a model, questions and job scripts of a user."""
+    """A cluster with a model, questions and job scripts of a user, whose home has the name of a test."""
 
-    def __init__(self, cluster, mylos, scripts, file_faults):
+    def __init__(self, name, cluster, mylos, scripts, file_faults):
         self.cluster, self.mylos, self.scripts, self.file_faults = cluster, mylos, pathlib.Path(scripts), file_faults
         cluster.environment["PATH"] = f"{self.scripts.resolve()}:{os.environ['PATH']}"  # the functions of the scripts
-        self.home = cluster.base / "home"
+        self.home = cluster.base / name
         self.home.mkdir()
         tiny.write_model(self.home / "model")
         tiny.write_questions(self.home / "train.json")
@@ -220,7 +229,7 @@ def test_time_limit(site):
     expect(site.losses("run") == whole and len(whole) == steps, f"losses differ:\n{log}")
 
 
-def test_restarts(site):
+def test_signalled_twice(site):
     """A job that is signalled at every start is requeued until MAX_RESTARTS."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables("run", f"--steps {ENDLESS}", MAX_RESTARTS="1", LAUNCHER=SRUN))
     site.wait_for_step("run", 5)
@@ -456,22 +465,30 @@ def test_pbs_compare(site):
     check_table(pbs_log(site, job, script), ["replicated"], ["1", "2"])
 
 
-def main(name, mylos, scripts, file_faults):
-    for_pbs = name.startswith("pbs")
+def run_test(name, cluster, *arguments):
+    """Runs a test. Returns whether it passed; if not, prints the logs of its jobs."""
+    site = Site(name, cluster, *arguments)
+    try:
+        globals()[f"test_{name}"](site)
+        return True
+    except AssertionError as error:
+        logs = "".join(f"-- {log.name}\n{log.read_text(errors='replace')[-6000:]}\n" for log in sorted(site.home.glob("*.out")))
+        print(f"{logs}FAILED: {name}: {error}", flush=True)
+        return False
+
+
+def main(group, mylos, scripts, file_faults):
+    names = GROUPS.get(group, (group,))
+    for_pbs = any(name.startswith("pbs") for name in names)
     require_slurm(*(["qsub", "mpirun"] if for_pbs else ["mpirun"]))
     if for_pbs and not PBS_PLUGIN.exists():
         skip(f"{PBS_PLUGIN} is not there")
     if "libmpich" in subprocess.run(["ldd", mylos], capture_output=True, text=True).stdout:
         skip("a build with MPICH, which Debian's Slurm starts by other means than PMIx")
-    test = globals()[f"test_{name}"]
-    with Cluster(pbs=for_pbs, slurmd_timeout=5 if name == "dead_node" else 300) as cluster:
-        site = Site(cluster, mylos, scripts, file_faults)
-        try:
-            test(site)
-        except AssertionError:
-            for log in sorted(site.home.glob("*.out")):
-                print(f"-- {log.name}\n{log.read_text(errors='replace')[-6000:]}")
-            raise
+    with Cluster(pbs=for_pbs, slurmd_timeout=5 if "dead_node" in names else 300) as cluster:
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            passed = list(pool.map(lambda name: run_test(name, cluster, mylos, scripts, file_faults), names))
+        expect(all(passed), f"{passed.count(False)} of {len(names)} tests failed")
 
 
 if __name__ == "__main__":
