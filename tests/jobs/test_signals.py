@@ -6,6 +6,7 @@ SCRIPTS: the folder of job scripts; FILE_FAULTS: mylos_test_file_faults' library
 seconds by itself. A run has to save, and the script has to end with the code of the signal and must not start itself again.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -17,8 +18,8 @@ import tiny
 from cluster import HANG_LIMIT, wait_for
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
-SCRIPTS = ("slurm/train-cpu.sbatch", "slurm/train-gpu.sbatch", "slurm/requeue.sbatch", "pbs/train-cpu.pbs",
-           "pbs/train-gpu.pbs", "pbs/derecho.pbs", "pbs/resubmit.pbs")
+SCRIPTS = ("slurm/train-cpu.sbatch", "slurm/requeue.sbatch", "pbs/resubmit.pbs")  # one for each function of mylos-job.sh
+OTHERS = ("slurm/train-gpu.sbatch", "pbs/train-cpu.pbs", "pbs/train-gpu.pbs", "pbs/derecho.pbs")
 # A stand-in for a launcher and its ranks, which saves only on SIGUSR1, as a run under Open MPI's mpirun does.
 SAVES_ON_USR1 = """#!/bin/sh
 save() {
@@ -45,6 +46,7 @@ class Desk:
 
     def __init__(self, directory, scripts):
         self.base, self.scripts = pathlib.Path(directory), pathlib.Path(scripts).resolve()
+        self.base.mkdir(exist_ok=True)
         self.asked = self.base / "asked"
         for name in ("scontrol", "qsub"):
             self.program(name, f'#!/bin/sh\necho "{name} $*" >>"{self.asked}"\n')
@@ -83,18 +85,24 @@ class Desk:
         return log
 
 
-def check_all_scripts(desk):
-    """Every script passes both signals on as SIGUSR1 and ends with their code."""
+def check_script(desk, script):
+    """The script passes both signals on as SIGUSR1 and ends with their code."""
     program = desk.program("fake", SAVES_ON_USR1)
-    for script in SCRIPTS:
-        for number, code in CODES.items():
-            output = desk.base / f"{pathlib.Path(script).name}-{code}"
-            job = begin(desk, program, script, output)
-            job.send_signal(number)
-            desk.expect_exit(job, code, output)
+    for number, code in CODES.items():
+        output = desk.base / f"{pathlib.Path(script).name}-{code}"
+        job = begin(desk, program, script, output)
+        job.send_signal(number)
+        desk.expect_exit(job, code, output)
+    if script in SCRIPTS:
         check_failed_save(desk, program, script)
         check_first_signal(desk, program, script)
         check_early_signal(desk, program, script)
+
+
+def at_once(check, directory, scripts, names):
+    """Calls check(desk, name) for all names at once, each with a desk of its own."""
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: check(Desk(directory / name.replace("/", "-"), scripts), name), names))
 
 
 def begin(desk, program, script, output, **more):
@@ -152,15 +160,17 @@ def wait_for_a_step(output):
     wait_for(f"a step of {output.name}", lambda: metrics.exists() and metrics.stat().st_size > before)
 
 
-def check_real_scripts(desk, **given):
+REAL = {"slurm/requeue.sbatch": signal.SIGTERM, "slurm/train-cpu.sbatch": signal.SIGINT}
+
+
+def check_real_script(desk, script, given):
     """Tests ranks under mpirun whose save takes longer than the time that mpirun gives them after SIGTERM."""
-    for script, number in (("slurm/requeue.sbatch", signal.SIGTERM), ("slurm/train-cpu.sbatch", signal.SIGINT)):
-        output = desk.base / f"script-{CODES[number]}"
-        job = desk.start(script, output, **given)
-        wait_for_a_step(output)
-        job.send_signal(number)
-        log = desk.expect_exit(job, CODES[number], output)
-        expect("ended by SIGUSR1 after" in log, log)
+    number, output = REAL[script], desk.base / "run"
+    job = desk.start(script, output, **given)
+    wait_for_a_step(output)
+    job.send_signal(number)
+    log = desk.expect_exit(job, CODES[number], output)
+    expect("ended by SIGUSR1 after" in log, log)
 
 
 def check_bare_launcher(desk, words, is_open_mpi):
@@ -189,22 +199,24 @@ def main(mylos, scripts, file_faults, mpiexec, size="tiny"):
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells start background jobs with SIGINT ignored, which children inherit
     with tempfile.TemporaryDirectory(prefix="mylos-signals.") as directory:
         desk = Desk(directory, scripts)
-        check_all_scripts(desk)
+        at_once(check_script, desk.base, scripts, SCRIPTS + OTHERS)
         tiny.write_questions(desk.base / "train.json")
         options = "--steps 1000000 --max-length 60 --doc-stride 20 --batch 6 --keep 9"
         given = {"MODEL": str(desk.base / "model"), "TRAIN": str(desk.base / "train.json"), "MYLOS": mylos, "PRECISION": "float",
                  "LAUNCHER": f"{mpiexec} -n 2", "CHECKPOINT_EVERY": "1000000", "OPTIONS": options}
         if size == "bert-base":
             write_bert_base(desk.base / "model")
-            check_real_scripts(desk, **given)
+            for script in REAL:
+                check_real_script(Desk(desk.base / pathlib.Path(script).name, scripts), script, given)
             words = [mpiexec, "-n", "2", mylos, "train", "--model", given["MODEL"], "--train", given["TRAIN"], *options.split()]
             said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
             check_bare_launcher(desk, words, "Open MPI" in said or "OpenRTE" in said)
             return
         slow = desk.program("slow-mylos", f'#!/bin/sh\nexport LD_PRELOAD="{file_faults}" '
-                            f'MYLOS_FILE_FAULTS=fsync:3s:step-\nexec "{mylos}" "$@"\n')
+                            f'MYLOS_FILE_FAULTS=fsync:2s:step-\nexec "{mylos}" "$@"\n')
         tiny.write_model(desk.base / "model")
-        check_real_scripts(desk, **{**given, "MYLOS": slow, "OPTIONS": f"{options} --gemm kokkos-kernels"})
+        given |= {"MYLOS": slow, "OPTIONS": f"{options} --gemm kokkos-kernels"}
+        at_once(lambda desk, script: check_real_script(desk, script, given), desk.base, scripts, tuple(REAL))
 
 
 if __name__ == "__main__":
