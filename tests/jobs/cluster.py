@@ -40,6 +40,7 @@ SlurmctldLogFile={base}/slurmctld.log
 SlurmdLogFile={base}/slurmd.%n.log
 SlurmdParameters=config_overrides
 SlurmdTimeout={slurmd_timeout}
+MessageTimeout={message_timeout}
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 TaskProlog={base}/prolog
@@ -165,7 +166,7 @@ class Cluster:
         pbs = f"JobSubmitPlugins=pbs\nPlugStackConfig={self.base}/plugstack.conf" if self.pbs else ""
         (self.base / "slurm.conf").write_text(CONFIGURATION.format(
             base=self.base, host=socket.gethostname().split(".")[0], ports=free_ports(4), cpus=NODE_CPUS, gpus=NODE_GPUS,
-            slurmd_timeout=self.slurmd_timeout, pbs=pbs))
+            slurmd_timeout=self.slurmd_timeout, message_timeout=min(10, self.slurmd_timeout - 2), pbs=pbs))
         self.run("munged", f"--key-file={key}", f"--socket={self.base}/munge.sock", f"--pid-file={self.base}/munged.pid",
                  f"--log-file={self.base}/munge/munged.log", f"--seed-file={self.base}/munge/seed")
         self.run("slurmctld", "-f", self.environment["SLURM_CONF"], "-c")

@@ -6,6 +6,7 @@
 Prints one line for each error. Exits with 1 if there is one.
 """
 
+import functools
 import pathlib
 import re
 import shlex
@@ -120,9 +121,11 @@ class Program:
     def help(self, command):
         return self.run(command, "--help")
 
+    @functools.cache
     def options(self, command):
         return set(OPTION.findall(self.commands[command] + self.of_tasks.get(command, ""))) | ALWAYS
 
+    @functools.cache
     def all_options(self):
         return set().union(*map(self.options, self.commands))
 
