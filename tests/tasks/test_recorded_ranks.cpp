@@ -1,5 +1,5 @@
 // The first steps of the recorded run of each family on all ranks of this program: modes give the recorded losses, and
-// deterministic runs the bits of a single rank.
+// deterministic runs the bits of a single rank, also of evaluations.
 
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/tasks/recorded_runs.hpp"
@@ -34,7 +34,7 @@ class RecordedOnRanks : public testing::TestWithParam<RecordedRun (*)()> {
  protected:
   void SetUp() override {
     if (!recorded_.obstacle.empty()) GTEST_SKIP() << recorded_.obstacle;
-    recorded_.run.task.dev.clear();
+    recorded_.run.task.dev_limit = 16;  // questions or games of an evaluation
   }
 
   RecordedRun recorded_ = GetParam()();

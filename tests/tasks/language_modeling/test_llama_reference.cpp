@@ -1,21 +1,132 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
-#include "tests/support/paths.hpp"
-#include "tests/support/single_step.hpp"
-#include "tests/tasks/language_modeling/llama_reference.hpp"
+#include "data/huggingface/llama_config.hpp"
+#include "nn/llama/llama.hpp"
+#include "tasks/language_modeling/llama_shape_of.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/worst.hpp"
+#include "tests/tasks/recorded_engine.hpp"
 
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace mylos::tests {
 namespace {
 
 namespace fs = std::filesystem;
+namespace names = nn::language_modeling;
+
+/// Samples packed without padding. A label is the next token; the last token of a sample has none.
+struct RecordedTexts {
+  std::vector<std::size_t> lengths;
+  std::vector<std::int32_t> tokens, labels;
+
+  void add(std::span<const std::int32_t> ids) {
+    lengths.push_back(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      tokens.push_back(ids[i]);
+      labels.push_back(i + 1 < ids.size() ? ids[i + 1] : -1);
+    }
+  }
+  std::size_t predicted() const { return tokens.size() - lengths.size(); }
+  RecordedSamples samples() const {
+    RecordedSamples all{lengths, {}, [texts = *this](std::span<const std::size_t> chosen, Batch& batch) {
+                          batch.set_indices(names::tokens, rows_of(texts.lengths, texts.tokens, chosen));
+                          const auto labels = rows_of(texts.lengths, texts.labels, chosen);
+                          batch.set(names::labels, std::span<const std::int32_t>(labels));
+                        }};
+    for (const std::size_t length : lengths) all.weights.push_back(static_cast<double>(length - 1));
+    return all;
+  }
+};
+
+/// Reads the texts of a recorded batch, without its padding.
+RecordedTexts read_recorded_texts(const fs::path& batch_file) {
+  const data::SafetensorsFile recorded(batch_file);
+  const auto mask = recorded.read_integer("attention_mask"), ids = recorded.read_integer("input_ids");
+  const auto labels = recorded.read_integer("labels");
+  const std::size_t samples = recorded.find("input_ids")->shape[0], padded = recorded.find("input_ids")->shape[1];
+  RecordedTexts texts;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t i = sample * padded; i < (sample + 1) * padded && mask[i] != 0; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(ids[i]));
+      EXPECT_EQ(labels[i], ids[i]) << "every token but the first is predicted";
+    }
+    texts.add(tokens);
+  }
+  return texts;
+}
+
+struct LlamaEngine : RecordedEngine<nn::LlamaModel> {
+  LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
+              nn::Recompute recompute = nn::Recompute::none)
+      : RecordedEngine(
+            folder, provider,
+            nn::make_llama(tasks::llama_shape_of(data::read_llama_config(folder / "config.json")), Precision::float32),
+            packed.samples(), recompute),
+        texts(std::move(packed)) {}
+  LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)
+      : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}
+
+  /// Returns the logits (T, V) of these texts.
+  Values logits(const RecordedTexts& of) {
+    Batch batch;
+    of.samples().assemble(batch);
+    Values all;
+    task.model().logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& chunk) {
+      const Values values = host_values(chunk);
+      all.insert(all.end(), values.begin(), values.end());
+    });
+    return all;
+  }
+  /// Returns the losses of these texts per sample, as computed in prediction.
+  Values predicted_losses(const RecordedTexts& of) {
+    Batch batch;
+    of.samples().assemble(batch);
+    const Vector<float> losses("test::losses", of.lengths.size());
+    task.model().predict(pass(), batch, losses);
+    return host_values(losses);
+  }
+
+  RecordedTexts texts;
+};
+
+/// Returns the rows of a recorded array (B, S, columns) that are not padding.
+std::vector<float> without_padding(const RecordedTexts& texts, const data::SafetensorsFile& file, const char* name) {
+  const auto values = file.read_float(name);
+  const auto& shape = file.find(name)->shape;
+  const std::size_t columns = shape.size() == 3 ? shape[2] : 1;
+  std::vector<float> packed;
+  for (std::size_t sample = 0; sample < texts.lengths.size(); ++sample) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(sample * shape[1] * columns);
+    packed.insert(packed.end(), first, first + static_cast<std::ptrdiff_t>(texts.lengths[sample] * columns));
+  }
+  return packed;
+}
+
+/// Each test records its largest difference as a property.
+class LlamaReference : public testing::Test {
+ protected:
+  void TearDown() override { RecordProperty("worst", fmt::format("{:.2e}", worst_)); }
+  /// Expects that each element differs by at most 1e-5 of the largest element of `expected`.
+  void compare(std::span<const double> actual, std::span<const float> expected, const std::string& what) {
+    ASSERT_EQ(actual.size(), expected.size()) << what;
+    double largest = 0.0;
+    for (const float value : expected) largest = std::max(largest, std::fabs(static_cast<double>(value)));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double difference = std::fabs(actual[i] - static_cast<double>(expected[i]));
+      worst_ = worse_of(worst_, difference / largest);
+      ASSERT_LE(difference, 1e-5 * largest)
+          << what << " element " << i << ": " << actual[i] << ", not " << expected[i];
+    }
+  }
+
+ private:
+  double worst_ = 0.0;
+};
 
 /// Returns the loss of each row, from batches in which only that row has a label.
 Values token_losses(LlamaEngine& engine, const RecordedTexts& texts) {
@@ -25,18 +136,21 @@ Values token_losses(LlamaEngine& engine, const RecordedTexts& texts) {
     for (std::size_t other = 0; other < one.labels.size(); ++other) {
       if (other != row) one.labels[other] = -1;
     }
-    const Values losses = predicted_losses(engine, one);
+    const Values losses = engine.predicted_losses(one);
     all.push_back(std::accumulate(losses.begin(), losses.end(), 0.0));
   }
   return all;
 }
 
 TEST_F(LlamaReference, LogitsAndLosses) {
-  for_each_llama([&](const fs::path& folder, const std::string& provider) {
+  for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
-    const RecordedTexts& texts = engine.task.texts();
+    const RecordedTexts& texts = engine.texts;
     const data::SafetensorsFile recorded(folder / "outputs.safetensors");
-    compare_outputs(engine, folder);
+    compare(engine.logits(texts), without_padding(texts, recorded, "logits"), "logits");
+    const Values losses = engine.predicted_losses(texts);
+    const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
+    compare(Values{sum / static_cast<double>(texts.predicted())}, recorded.read_float("loss"), "loss");
     compare(token_losses(engine, texts), without_padding(texts, recorded, "token_losses"), "token losses");
   });
 }
@@ -49,9 +163,9 @@ struct LlamaGradients {
 };
 
 LlamaGradients train_once(LlamaEngine& engine) {
-  const RecordedTexts& texts = engine.task.texts();
+  const RecordedTexts& texts = engine.texts;
   Batch batch;
-  texts.fill(batch);
+  engine.task.samples().assemble(batch);
   engine.mode->begin_step(engine.space);
   const Vector<float> losses("test::losses", texts.lengths.size());
   engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(texts.predicted()), losses);
@@ -63,7 +177,7 @@ LlamaGradients train_once(LlamaEngine& engine) {
 }
 
 TEST_F(LlamaReference, Gradients) {
-  for_each_llama([&](const fs::path& folder, const std::string& provider) {
+  for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
     const data::SafetensorsFile recorded(folder / "gradients.safetensors");
     const LlamaGradients gradients = train_once(engine);
@@ -76,11 +190,11 @@ TEST_F(LlamaReference, Gradients) {
 }
 
 TEST_F(LlamaReference, RecomputationChangesNoBit) {
-  for_each_llama([&](const fs::path& folder, const std::string& provider) {
+  for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine kept(folder, provider);
     const LlamaGradients expected = train_once(kept);
     for (const nn::Recompute recompute : {nn::Recompute::attention, nn::Recompute::layer}) {
-      LlamaEngine engine(folder, provider, {.recompute = recompute});
+      LlamaEngine engine(folder, provider, recompute);
       EXPECT_EQ(train_once(engine), expected) << nn::to_string(recompute);
       EXPECT_LT(engine.arena.capacity(), kept.arena.capacity()) << nn::to_string(recompute);
     }
@@ -88,23 +202,20 @@ TEST_F(LlamaReference, RecomputationChangesNoBit) {
 }
 
 TEST_F(LlamaReference, AdamWSteps) {
-  for_each_llama([&](const fs::path& folder, const std::string& provider) {
+  for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
-    compare_steps(engine, folder);
-  });
-}
-
-TEST_F(LlamaReference, MicroBatchesGiveTheSameSteps) {
-  for_each_llama([&](const fs::path& folder, const std::string& provider) {
-    LlamaEngine one(folder, provider), other(folder, provider);
-    const std::size_t samples = one.task.texts().lengths.size();
-    train::TrainingStep whole(one.context(), {.largest_batch = samples, .limit = {.samples = samples}});
-    train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
-    for (std::size_t i = 0; i < 5; ++i) {
-      const train::StepResult a = single_step(whole, one.space, i, 1e-3);
-      const train::StepResult b = single_step(split, other.space, i, 1e-3);
-      compare(Values{b.loss}, std::vector{static_cast<float>(a.loss)}, "loss");
-      compare(Values{b.gradient_norm}, std::vector{static_cast<float>(a.gradient_norm)}, "gradient norm");
+    const auto steps = read_recorded_json(folder / "steps.json");
+    engine.repeat_steps(steps, [&](const train::StepResult& result, const nlohmann::json& recorded) {
+      compare(Values{result.loss}, std::vector{recorded["loss"].get<float>()}, "loss");
+      compare(Values{result.gradient_norm}, std::vector{recorded["gradient_norm"].get<float>()}, "gradient norm");
+    });
+    const data::SafetensorsFile expected(folder / fmt::format("after-{}-steps.safetensors", steps.size()));
+    for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+      const std::string& name = engine.store.table().tensor(row).name;
+      const auto values = expected.read_float(name);
+      std::vector<float> actual(values.size());
+      engine.mode->read_tensor(row, 0, actual);
+      compare(Values(actual.begin(), actual.end()), values, name);
     }
   });
 }
@@ -157,7 +268,7 @@ TEST_F(RecordedStories, LossOfEachTokenAndPerplexity) {
     Values losses = token_losses(stories, text);
     losses.pop_back();  // the last token has no successor
     compare(losses, recorded["token_nll"].get<std::vector<float>>(), "token losses");
-    const double mean = predicted_losses(stories, text).front() / static_cast<double>(text.predicted());
+    const double mean = stories.predicted_losses(text).front() / static_cast<double>(text.predicted());
     compare(Values{std::exp(mean)}, std::vector{recorded["perplexity"].get<float>()}, "perplexity");
   }
 }
