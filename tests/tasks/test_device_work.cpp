@@ -6,11 +6,9 @@
 #include "nn/llama/llama.hpp"
 #include "nn/resnet/resnet.hpp"
 #include "tests/support/device_work.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "tests/tasks/recorded_engine.hpp"
 #include "train/engine/train_config.hpp"
-#include "train/engine/training_step.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +16,6 @@
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <functional>
-#include <numeric>
 
 namespace mylos::tests {
 namespace {
@@ -32,37 +29,9 @@ constexpr std::size_t samples = 2, rows = 8;
 /// A model, and arrays for a batch of `samples` samples with `rows` rows each.
 struct ShapedModel {
   std::string name;
-  std::unique_ptr<nn::Model> model;
+  std::function<std::unique_ptr<nn::Model>()> make;
   std::function<void(Batch&)> fill;
   train::OptimizerKind optimizer = train::OptimizerKind::adamw;
-};
-
-/// Trains a model on the same batch again and again.
-class ShapedTask final : public train::Task {
- public:
-  explicit ShapedTask(const ShapedModel& shaped) : shaped_(shaped) {}
-
-  const nn::Model& model() const override { return *shaped_.model; }
-  void initial_values(const train::TensorWriter&) const override {}
-  std::size_t steps_per_epoch() const override { return 1; }
-  std::vector<std::size_t> global_batch(std::size_t) const override {
-    std::vector<std::size_t> all(samples);
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return all;
-  }
-  std::size_t rows_of(std::size_t) const override { return rows; }
-  double weight(std::span<const std::size_t> chosen) const override { return static_cast<double>(chosen.size()); }
-  void assemble(std::size_t, std::span<const std::size_t> chosen, std::span<const std::uint32_t> ids,
-                Batch& batch) const override {
-    batch.reset(std::vector<std::size_t>(chosen.size(), rows), ids);
-    shaped_.fill(batch);
-  }
-  train::Evaluation* evaluation() const override { return nullptr; }
-  void write_results(const std::filesystem::path&) const override {}
-  const train::ModelExporter* exporter() const override { return nullptr; }
-
- private:
-  const ShapedModel& shaped_;
 };
 
 std::vector<std::int32_t> some_indices(std::size_t count, std::size_t bound) {
@@ -80,7 +49,8 @@ ShapedModel bert_base() {
                             .feed_forward = 32,
                             .positions = rows,
                             .token_types = 2};
-  return {"BERT-base", nn::make_bert_question_answering(shape, Precision::float32), [](Batch& batch) {
+  return {"BERT-base", [=] { return nn::make_bert_question_answering(shape, Precision::float32); },
+          [](Batch& batch) {
             namespace names = nn::question_answering;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set_indices(names::segments, some_indices(samples * rows, 2));
@@ -100,7 +70,8 @@ ShapedModel llama() {
                              .head_size = 2,
                              .feed_forward = 32,
                              .positions = rows};
-  return {"Llama, 12 layers", nn::make_llama(shape, Precision::float32), [](Batch& batch) {
+  return {"Llama, 12 layers", [=] { return nn::make_llama(shape, Precision::float32); },
+          [](Batch& batch) {
             namespace names = nn::language_modeling;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set(names::labels, some_indices(samples * rows, 40));
@@ -114,7 +85,7 @@ ShapedModel resnet_50() {
   shape.embedding = 8;
   shape.hidden = {8, 8, 16, 16};
   shape.labels = 10;
-  return {"ResNet-50", nn::make_resnet(shape, Precision::float32),
+  return {"ResNet-50", [=] { return nn::make_resnet(shape, Precision::float32); },
           [bytes = shape.pixels() * shape.channels](Batch& batch) {
             batch.set(nn::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
             batch.set(nn::images::labels, some_indices(samples * rows, 10));
@@ -122,18 +93,14 @@ ShapedModel resnet_50() {
           train::OptimizerKind::sgd};
 }
 
-std::vector<ShapedModel> shaped_models() {
-  std::vector<ShapedModel> models;
-  models.push_back(bert_base());
-  models.push_back(llama());
-  models.push_back(resnet_50());
-  return models;
-}
+std::vector<ShapedModel> shaped_models() { return {bert_base(), llama(), resnet_50()}; }
 
 /// Everything the steps of a model need.
 struct ShapedRun {
   ShapedRun(const ShapedModel& shaped, const std::string& provider)
-      : task(shaped),
+      : task({}, shaped.make(),
+             {std::vector(samples, rows), std::vector(samples, 1.0),
+              [fill = shaped.fill](std::span<const std::size_t>, Batch& batch) { fill(batch); }}),
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
@@ -159,7 +126,7 @@ struct ShapedRun {
   }
 
   static constexpr BatchShape largest{samples, samples* rows, rows};
-  ShapedTask task;
+  RecordedTask<nn::Model> task;
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
@@ -169,23 +136,6 @@ struct ShapedRun {
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   train::TrainingStep step;
 };
-
-/// Calls `check` with the device work of a step of each model, by each provider of products.
-void for_each_step(const std::function<void(const std::string& model, const DeviceWork& work)>& check) {
-  for (const ShapedModel& shaped : shaped_models()) {
-    for (const std::string& provider : gemm_providers()) {
-      SCOPED_TRACE(shaped.name + " by " + provider);
-      ShapedRun run(shaped, provider);
-      const DeviceWork work;
-      const train::StepResult before = run.run(3);
-      check(shaped.name, work);
-      EXPECT_EQ(before.sequences, samples);
-      EXPECT_TRUE(train::is_finite(before));
-      EXPECT_EQ(run.step.outstanding(), 1u);
-      EXPECT_TRUE(train::is_finite(run.step.take(1.0)));
-    }
-  }
-}
 
 TEST(DeviceWork, WaitsForRanksInThePlaceOfTheResults) {
   const std::vector<ShapedModel> models = shaped_models();
@@ -208,55 +158,67 @@ TEST(DeviceWork, WaitsForRanksInThePlaceOfTheResults) {
 }
 
 /// For losses and norm of the step before, after a step and its update were launched: the device decides on it.
-TEST(DeviceWork, TheHostWaitsForTheStepBeforeAfterTheUpdate) {
-  for_each_step([](const std::string& model, const DeviceWork& work) {
-    EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::wait"));
-    const std::size_t wait = work.find("mylos::TrainingStep::wait");
-    const std::size_t decided = work.find("mylos::optimizer::decide");
-    const std::size_t copied =
-        std::max(work.find("mylos::TrainingStep::host_losses"), work.find("mylos::TrainingStep::host_squares"));
-    const std::size_t updated =
-        work.find(model == "ResNet-50" ? "mylos::optimizer::sgd" : "mylos::optimizer::adamw", copied);
-    EXPECT_LT(decided, copied);
-    EXPECT_LT(copied, updated) << "the results do not wait for the update";
-    EXPECT_LT(updated, wait);
-    EXPECT_EQ(work.find("mylos::TrainingStep::sync_parameters"), wait + 1);
-    EXPECT_EQ(wait + 2, work.entries().size()) << "float values are the master weights";
-  });
+void expect_wait_after_update(const std::string& model, const DeviceWork& work) {
+  EXPECT_THAT(work.labels(Kind::wait), ElementsAre("mylos::TrainingStep::wait"));
+  const std::size_t wait = work.find("mylos::TrainingStep::wait");
+  const std::size_t decided = work.find("mylos::optimizer::decide");
+  const std::size_t copied =
+      std::max(work.find("mylos::TrainingStep::host_losses"), work.find("mylos::TrainingStep::host_squares"));
+  const std::size_t updated =
+      work.find(model == "ResNet-50" ? "mylos::optimizer::sgd" : "mylos::optimizer::adamw", copied);
+  EXPECT_LT(decided, copied);
+  EXPECT_LT(copied, updated) << "the results do not wait for the update";
+  EXPECT_LT(updated, wait);
+  EXPECT_EQ(work.find("mylos::TrainingStep::sync_parameters"), wait + 1);
+  EXPECT_EQ(wait + 2, work.entries().size()) << "float values are the master weights";
 }
 
 /// The sums of the gradient's blocks are added on the device: 8 bytes for each 1024 parameters stay there.
-TEST(DeviceWork, OnlyLossesAndOneSumAreCopiedToTheHost) {
-  for_each_step([](const std::string&, const DeviceWork& work) {
-    std::uint64_t bytes = 0;
-    for (const DeviceWork::Entry& entry : work.entries()) {
-      if (entry.kind == Kind::copy && entry.label.find("::host_") != std::string::npos) bytes += entry.bytes;
-    }
-    EXPECT_EQ(bytes, (samples + 2) * sizeof(double));
-  });
+void expect_few_bytes_to_the_host(const DeviceWork& work) {
+  std::uint64_t bytes = 0;
+  for (const DeviceWork::Entry& entry : work.entries()) {
+    if (entry.kind == Kind::copy && entry.label.find("::host_") != std::string::npos) bytes += entry.bytes;
+  }
+  EXPECT_EQ(bytes, (samples + 2) * sizeof(double));
 }
 
 /// The device computes the passes while the host makes the next batch.
-TEST(DeviceWork, TheNextBatchIsMadeBeforeTheFirstWait) {
-  for_each_step([](const std::string&, const DeviceWork& work) {
-    const std::size_t made = work.find("mylos::TrainingStep::assemble"), end = work.entries().size();
-    ASSERT_LT(made, end);
-    EXPECT_EQ(work.find("mylos::TrainingStep::assemble", made + 1), end) << "one micro-batch a step";
-    const auto first_wait = std::ranges::find(work.entries(), Kind::wait, &DeviceWork::Entry::kind);
-    EXPECT_LT(made, static_cast<std::size_t>(first_wait - work.entries().begin()));
-    EXPECT_LT(work.find("mylos::TrainingStep::pass"), made) << "after the passes are launched";
-    EXPECT_LT(made, work.find("mylos::TrainingStep::reduce"));
-  });
+void expect_next_batch_before_wait(const DeviceWork& work) {
+  const std::size_t made = work.find("mylos::TrainingStep::assemble"), end = work.entries().size();
+  ASSERT_LT(made, end);
+  EXPECT_EQ(work.find("mylos::TrainingStep::assemble", made + 1), end) << "one micro-batch a step";
+  const auto first_wait = std::ranges::find(work.entries(), Kind::wait, &DeviceWork::Entry::kind);
+  EXPECT_LT(made, static_cast<std::size_t>(first_wait - work.entries().begin()));
+  EXPECT_LT(work.find("mylos::TrainingStep::pass"), made) << "after the passes are launched";
+  EXPECT_LT(made, work.find("mylos::TrainingStep::reduce"));
 }
 
 /// docs/gpu-kernels.md has a table of these counts.
-TEST(DeviceWork, CountsAreThoseOfTheDocumentation) {
+void expect_documented_counts(const std::string& model, const DeviceWork& work) {
   const std::string documentation = read_file(source_dir() / "docs/gpu-kernels.md");
-  for_each_step([&](const std::string& model, const DeviceWork& work) {
-    EXPECT_THAT(documentation, HasSubstr(fmt::format("| {} | {} | {} | {} | {} | {} |", model, work.count(Kind::kernel),
-                                                     work.count(Kind::product), work.count(Kind::copy),
-                                                     work.count(Kind::fill), work.count(Kind::wait))));
-  });
+  EXPECT_THAT(documentation, HasSubstr(fmt::format("| {} | {} | {} | {} | {} | {} |", model, work.count(Kind::kernel),
+                                                   work.count(Kind::product), work.count(Kind::copy),
+                                                   work.count(Kind::fill), work.count(Kind::wait))));
+}
+
+/// In a step of each model, by each provider of products.
+TEST(DeviceWork, AStepAsksForLittle) {
+  for (const ShapedModel& shaped : shaped_models()) {
+    for (const std::string& provider : gemm_providers()) {
+      SCOPED_TRACE(shaped.name + " by " + provider);
+      ShapedRun run(shaped, provider);
+      const DeviceWork work;
+      const train::StepResult before = run.run(3);
+      expect_wait_after_update(shaped.name, work);
+      expect_few_bytes_to_the_host(work);
+      expect_next_batch_before_wait(work);
+      expect_documented_counts(shaped.name, work);
+      EXPECT_EQ(before.sequences, samples);
+      EXPECT_TRUE(train::is_finite(before));
+      EXPECT_EQ(run.step.outstanding(), 1u);
+      EXPECT_TRUE(train::is_finite(run.step.take(1.0)));
+    }
+  }
 }
 
 /// Fills and copies, some 5 % of the launches, are not counted.
