@@ -220,9 +220,12 @@ class Refusals(Scratch):
         (folder / "cpu/bin/mylos").unlink()
         self.refused("cpu/bin/mylos is not in the bundle", "--dry-run", "--bundle", folder)
 
-    def test_missing_driver(self):
+    def test_missing_driver_is_asked_for_the_first_visible_gpu(self):
+        asked = self.directory / "asked"
+        path = self.path_with(nvidia_smi=f"echo $* >{asked}; echo no devices were found; exit 6")
         self.refused("no GPU: nvidia-smi says: no devices were found", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
-                     PATH=self.path_with(nvidia_smi="echo no devices were found; exit 6"))
+                     PATH=path, CUDA_VISIBLE_DEVICES="2,3")
+        self.assertIn("-i 2", asked.read_text())
 
     def test_gpu_of_another_architecture(self):
         self.refused(r"has 8\.0; make one with", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
@@ -248,13 +251,6 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("FAILED: target: the program computes: a product is not the one of the naive loop", done.stderr)
         self.assertIn("passed, 1 failed", done.stderr)
-
-    def test_queries_the_first_visible_gpu(self):
-        asked = self.directory / "asked"
-        path = self.path_with(nvidia_smi=f"echo $* >{asked}; exit 6")
-        self.refused("no GPU: nvidia-smi says: exit code 6", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(), PATH=path,
-                     CUDA_VISIBLE_DEVICES="2,3")
-        self.assertIn("-i 2", asked.read_text())
 
     def test_unknown_job(self):
         done = self.validate("--dry-run", "--tests", "--only", "test_none", "--bundle", self.make_bundle())
@@ -285,11 +281,12 @@ esac"""
     def test_other_tests_run_one_by_one(self):
         folder = self.make_bundle()
         program = folder / "cpu/bin/test_core"
-        write(program, f"#!/bin/sh{self.PROGRAM}\n", executable=True)
-        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder, "--seconds", "600")
+        write(program, f"#!/bin/sh{self.PROGRAM}\n".replace("Some.", "Other.\\n  A\\nSome."), executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core Some", "--bundle", folder, "--seconds", "600")
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
         self.assertIn(f"; repeat with: scripts/validate-gpu --tests --only 'test_core Some' --dry-run --bundle {folder} ", done.stderr)
+        self.assertNotIn("Other", done.stderr)
 
     def test_a_program_that_fails_after_its_tests_fails(self):
         folder = self.make_bundle()
@@ -303,13 +300,6 @@ esac"""
         done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder)
         self.assertEqual(done.returncode, 1)
         self.assertIn("test_core Some: 2 of 2 fail; Good: it does not end well: a stream was never ended (exit code 70)", done.stderr)
-
-    def test_the_repeated_suite_is_the_only_one(self):
-        folder = self.make_bundle()
-        write(folder / "cpu/bin/test_core", f"#!/bin/sh{self.PROGRAM}\n".replace("Some.", "Other.\\n  A\\nSome."), executable=True)
-        done = self.validate("--dry-run", "--tests", "--only", "test_core Some", "--bundle", folder)
-        self.assertIn("FAILED: tests: test_core Some: ", done.stderr)
-        self.assertNotIn("Other", done.stderr)
 
 
 class Jobs(unittest.TestCase):

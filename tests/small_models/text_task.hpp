@@ -30,7 +30,7 @@ double language_entropy();
 double language_accuracy();
 
 /// Evaluates the loss and the accuracy of the words that the language determines.
-class TextTask final : public GeneratedTask {
+class TextTask : public GeneratedTask {
  public:
   explicit TextTask(const TextTaskConfig& config);
 

@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-/// The parts of a model's weights that a rank reads, and the resulting values, for every family on 1, 2 and 4 ranks,
-/// which use the same files.
+/// The parts of a model's weights that a rank reads, and the resulting values, for every family on 1 and 4 ranks, which
+/// use the same files.
 namespace mylos::tasks {
 namespace {
 

@@ -74,29 +74,18 @@ class ShardedExporter final : public train::ModelExporter {
   PretrainedExporter exporter_;
 };
 
-class ShardedTask final : public train::Task {
+class ShardedTask final : public small_models::TextTask {
  public:
-  const nn::Model& model() const override { return text_.model(); }
-  void initial_values(const train::TensorWriter& write) const override { text_.initial_values(write); }
-  std::size_t steps_per_epoch() const override { return text_.steps_per_epoch(); }
-  std::vector<std::size_t> global_batch(std::size_t step) const override { return text_.global_batch(step); }
-  train::WorkKind work() const override { return text_.work(); }
-  std::size_t rows_of(std::size_t sample) const override { return text_.rows_of(sample); }
-  double weight(std::span<const std::size_t> samples) const override { return text_.weight(samples); }
-  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
-                Batch& batch) const override {
-    text_.assemble(step, samples, ids, batch);
-  }
+  ShardedTask() : TextTask({.sentences = 60, .batch = 9, .evaluation_sentences = 70}) {}
+
   train::Evaluation* evaluation() const override { return nullptr; }
-  void write_results(const fs::path&) const override {}
   const ShardedExporter* exporter() const override { return &exporter_; }
 
   /// Makes the last writer fail.
   void fail_at(Failure failure) { exporter_.failure = failure; }
 
  private:
-  small_models::TextTask text_{{.sentences = 60, .batch = 9, .evaluation_sentences = 70}};
-  ShardedExporter exporter_{text_.model().table()};
+  ShardedExporter exporter_{model().table()};
 };
 
 train::TrainConfig config_of(ModeKind mode, const fs::path& output) {
