@@ -42,14 +42,6 @@ class Kernels(unittest.TestCase):
         row = self.rows("--sizes", "2", "--columns", "64", "--precision", "bfloat16", "--only", "gelu")["kernels"]
         self.assertEqual([(one["kernel"], one["bytes"]) for one in row], [("gelu", 2e6 // (2 * 4 * 64 * 2) * (2 * 4 * 64 * 2))])
 
-    def test_errors_are_one_line(self):
-        for words, said in ((("--only", "gemm"), "--only gemm: expected one of layer-norm "), (("--sizes", "0"), "--sizes 0: expected a whole number"),
-                            (("--precision", "double"), "--precision double: expected float, bfloat16 or half"), (("--json=1",), "--json=1: expected --json or "),
-                            (("--sizes",), "--sizes wants a value")):
-            done = run(sys.argv[1], *words)
-            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
-            self.assertTrue(done.stderr.startswith("bench_kernels: error: " + said), done.stderr)
-
 
 class Attention(unittest.TestCase):
     def test_custom_shape(self):
@@ -74,19 +66,6 @@ class Attention(unittest.TestCase):
             self.assertEqual((row["mask"], row["key_value_heads"]), ("causal", 2))
             self.assertAlmostEqual(row["forward"]["gflops"] * row["forward"]["seconds"] * 1e9 / (2 * 2 * pairs * 4 * 16), 1)
 
-    def test_rejects_invalid_shapes(self):
-        for words, message in (("--mask half", "--mask half: expected full or causal"),
-                               ("--heads 4 --key-value-heads 3", "--key-value-heads 3: expected a divisor of --heads 4")):
-            done = run(sys.argv[2], *words.split())
-            self.assertEqual((done.returncode, done.stderr), (2, f"bench_attention: error: {message}\n"))
-
-    def test_rejects_unavailable_kernels(self):
-        done = run(sys.argv[2], "--kernel", "fast")
-        self.assertEqual((done.returncode, done.stderr), (2, "bench_attention: error: --kernel fast: expected portable or tensor-cores or cudnn\n"))
-        done = run(sys.argv[2], "--kernel", "tensor-cores", "--precision", "float")
-        self.assertEqual(done.returncode, 2)
-        self.assertRegex(done.stderr, r"^bench_attention: error: --kernel tensor-cores: .*; leave it out\n$")
-
 
 class Convolution(unittest.TestCase):
     def test_all_passes_of_a_network(self):
@@ -102,11 +81,6 @@ class Convolution(unittest.TestCase):
         self.assertEqual(max(rates, key=rates.get), "fastest of each")
         for row in rows:
             self.assertEqual(row["gflops"][row["fastest"]], max(row["gflops"].values()), row)
-
-    def test_rejects_unknown_networks(self):
-        done = run(sys.argv[3], "--model", "resnet51")
-        self.assertEqual((done.returncode, done.stderr),
-                         (2, "bench_convolution: error: --model resnet51: expected resnet50 or resnet18-cifar\n"))
 
 
 class Generate(unittest.TestCase):
@@ -125,13 +99,6 @@ class Generate(unittest.TestCase):
             self.assertEqual(len(row["shares"]), 2)
             self.assertGreater(min(row["shares"]), 0)
 
-    def test_rejects_invalid_shapes(self):
-        for words, message in (("--heads 5", "5 heads are not a multiple of 4 key/value heads"), ("--rows 0", "--rows 0: expected a whole number"),
-                               ("--hiden 4", "--hiden: expected --json or ")):
-            done = run(sys.argv[4], *words.split())
-            self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
-            self.assertRegex(done.stderr, f"^bench_generate: error: .*{message}")
-
 
 class Images(unittest.TestCase):
     def test_times_passes_over_all_images(self):
@@ -149,10 +116,31 @@ class Images(unittest.TestCase):
             self.assertEqual(pixels.stat().st_size, 5 * 16 * 16 * 3)
             self.assertGreater(len(set(pixels.read_bytes())), 100)
 
-    def test_rejects_missing_data(self):
-        done = run(sys.argv[5], "--data", "/nowhere")
-        self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
-        self.assertRegex(done.stderr, "^bench_images: error: .*/nowhere")
+
+class Errors(unittest.TestCase):
+    # Program -> (options, beginning of the message after the program's name).
+    CASES = {
+        1: (("--only gemm", "--only gemm: expected one of layer-norm "), ("--sizes 0", "--sizes 0: expected a whole number"),
+            ("--precision double", "--precision double: expected float, bfloat16 or half"), ("--json=1", "--json=1: expected --json or "),
+            ("--sizes", "--sizes wants a value")),
+        2: (("--mask half", "--mask half: expected full or causal"),
+            ("--heads 4 --key-value-heads 3", "--key-value-heads 3: expected a divisor of --heads 4"),
+            ("--kernel fast", "--kernel fast: expected portable or tensor-cores or cudnn"),
+            ("--kernel tensor-cores --precision float", "--kernel tensor-cores: .*; leave it out$")),
+        3: (("--model resnet51", "--model resnet51: expected resnet50 or resnet18-cifar"),),
+        4: (("--heads 5", ".*5 heads are not a multiple of 4 key/value heads"), ("--rows 0", "--rows 0: expected a whole number"),
+            ("--hiden 4", "--hiden: expected --json or ")),
+        5: (("--data /nowhere", ".*/nowhere"),),
+    }
+
+    def test_are_one_line(self):
+        for program, cases in self.CASES.items():
+            for words, message in cases:
+                done = run(sys.argv[program], *words.split())
+                self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
+                self.assertRegex(done.stderr, f"^{pathlib.Path(sys.argv[program]).name}: error: {message}")
+                if message.startswith("--"):
+                    self.assertEqual(done.returncode, 2, "an error of the command line")
 
 
 if __name__ == "__main__":
