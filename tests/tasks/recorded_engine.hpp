@@ -61,8 +61,9 @@ std::vector<Value> rows_of(const std::vector<std::size_t>& lengths, const std::v
                            std::span<const std::size_t> samples) {
   std::vector<Value> taken;
   for (const std::size_t sample : samples) {
-    const auto first = rows.begin() + std::reduce(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(sample),
-                                                  std::ptrdiff_t{0});
+    const auto first =
+        rows.begin() +
+        std::reduce(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(sample), std::ptrdiff_t{0});
     taken.insert(taken.end(), first, first + static_cast<std::ptrdiff_t>(lengths[sample]));
   }
   return taken;

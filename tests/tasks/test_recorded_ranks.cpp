@@ -21,8 +21,8 @@ struct Division {
   std::size_t micro_batch;
 };
 
-/// Returns what is compared on this number of ranks. The numbers of ranks together have every mode. Steps of small models
-/// are compared in every mode on every number of ranks (tests/train/engine/test_many_ranks.cpp).
+/// Returns what is compared on this number of ranks. The numbers of ranks together have every mode. Steps of small
+/// models are compared in every mode on every number of ranks (tests/train/engine/test_many_ranks.cpp).
 std::vector<Division> divisions(std::size_t ranks) {
   using parallel::ModeKind;
   if (ranks == 2) return {{ModeKind::replicated, 3}, {ModeKind::sharded, 0}};

@@ -119,8 +119,7 @@ class LlamaReference : public testing::Test {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double difference = std::fabs(actual[i] - static_cast<double>(expected[i]));
       worst_ = worse_of(worst_, difference / largest);
-      ASSERT_LE(difference, 1e-5 * largest)
-          << what << " element " << i << ": " << actual[i] << ", not " << expected[i];
+      ASSERT_LE(difference, 1e-5 * largest) << what << " element " << i << ": " << actual[i] << ", not " << expected[i];
     }
   }
 

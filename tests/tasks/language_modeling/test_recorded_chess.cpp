@@ -62,8 +62,8 @@ TEST_F(RecordedChess, TrainsAsRecorded) {
   EXPECT_NEAR(found["accuracy"].get<double>(), after["accuracy"].get<double>(), 1e-4);
 }
 
-/// 16-bit types have the recorded losses of the warm-up, which has the same learning rates in a shorter run, and then the
-/// perplexity of float within 1 %. With MYLOS_WHOLE_RUNS, the perplexity after all 400 steps is compared.
+/// 16-bit types have the recorded losses of the warm-up, which has the same learning rates in a shorter run, and then
+/// the perplexity of float within 1 %. With MYLOS_WHOLE_RUNS, the perplexity after all 400 steps is compared.
 TEST_F(RecordedChess, SixteenBitsTrainLikeFloat) {
   const bool whole = std::getenv("MYLOS_WHOLE_RUNS") != nullptr;
   const auto trained_perplexity = [&](Precision precision, double bound) {
