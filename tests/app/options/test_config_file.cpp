@@ -33,6 +33,11 @@ class ConfigFile : public testing::Test {
   std::string error(const std::string& text) {
     return tests::error_of([&] { parse(text); });
   }
+  /// Parses the options of a command line that needs no configuration, and `words`.
+  Arguments parse_words(std::vector<std::string> words = {}) {
+    words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
+    return parse_arguments(train_, words);
+  }
 
   TemporaryDirectory directory_;
   const Command& train_ = *find_command("train");
@@ -40,14 +45,9 @@ class ConfigFile : public testing::Test {
 };
 
 TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
-  const std::vector<std::string> words = {"--model=m",       "--train=t",
-                                          "--dev=d",         "--output=o",
-                                          "--batch=7",       "--lr=1e-4",
-                                          "--dropout=0",     "--precision=bf16",
-                                          "--best-by=exact", "--strict",
-                                          "--squad=2.0",     "--warmup-steps=3",
-                                          "--order=x.jsonl", "--seed=18446744073709551615"};
-  const Arguments reported = parse_arguments(train_, words);
+  const Arguments reported = parse_words({"--dev=d", "--batch=7", "--lr=1e-4", "--dropout=0", "--precision=bf16",
+                                          "--best-by=exact", "--strict", "--squad=2.0", "--warmup-steps=3",
+                                          "--order=x.jsonl", "--seed=18446744073709551615"});
   auto settings = settings_json(train_, reported);
   settings["program"] = {{"version", "0.1.0"}};
   settings["resolved"] = {{"steps", 12}};
@@ -175,9 +175,7 @@ TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
 TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
   const std::string mine = default_gemm_provider();
   const auto taken = [&](const std::string& provider, bool tf32, const std::vector<std::string>& words) {
-    std::vector<std::string> all = {"--model=m", "--train=t", "--output=o"};
-    all.insert(all.end(), words.begin(), words.end());
-    Arguments arguments = parse_arguments(train_, all);
+    Arguments arguments = parse_words(words);
     const nlohmann::ordered_json saved = {
         {"tf32", tf32},
         {"resolved", {{"gemm", {{"default", provider}, {"products", nlohmann::ordered_json::array()}}}}}};
@@ -204,9 +202,7 @@ TEST_F(ConfigFile, TheAttentionOfARunIsRepeatedUnlessToldOtherwise) {
 
 TEST_F(ConfigFile, AResumedRunKeepsItsAttention) {
   const auto taken = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> all = {"--model=m", "--train=t", "--output=o"};
-    all.insert(all.end(), words.begin(), words.end());
-    Arguments arguments = parse_arguments(train_, all);
+    Arguments arguments = parse_words(words);
     take_recorded_choices({{"resolved", {{"attention", "tensor-cores"}}}}, "run.json", arguments);
     return arguments.run.task.recorded_attention;
   };
@@ -245,8 +241,7 @@ TEST_F(ConfigFile, TheLayoutOfARunIsRepeatedUnlessToldOtherwise) {
 
 TEST_F(ConfigFile, TheLayoutOfAResumedRunIsTakenUnderTheSameSettings) {
   const auto taken = [&](nlohmann::ordered_json change) {
-    const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o"};
-    Arguments arguments = parse_arguments(train_, words);
+    Arguments arguments = parse_words();
     nlohmann::ordered_json saved = settings_json(train_, arguments);
     saved["resolved"] = resolved_layout();
     saved.update(change);
@@ -271,11 +266,7 @@ TEST_F(ConfigFile, AnotherNameOfAFileIsNoDifference) {
 
 TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
   using OrderedJson = nlohmann::ordered_json;
-  const auto parse_words = [&](std::vector<std::string> words) {
-    words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
-    return parse_arguments(train_, words);
-  };
-  const Arguments plain = parse_words({}), seeded = parse_words({"--seed=7"});
+  const Arguments plain = parse_words(), seeded = parse_words({"--seed=7"});
   const auto differing = [&](const OrderedJson& saved, const Arguments& now) {
     return differing_settings(saved, train_, now);
   };
@@ -299,8 +290,7 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
 }
 
 TEST_F(ConfigFile, DefaultsOfAnotherOptimizerAreNoError) {
-  const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--optimizer=sgd", "--nesterov"};
-  const Arguments reported = parse_arguments(train_, words);
+  const Arguments reported = parse_words({"--optimizer=sgd", "--nesterov"});
   const auto settings = settings_json(train_, reported);
   EXPECT_EQ(settings["adam-beta1"], 0.9);
   const Arguments again = parse(settings.dump());
@@ -350,7 +340,6 @@ TEST_F(ConfigFile, WrongFilesAreNamed) {
   EXPECT_EQ(error(R"({"batchsize": 4})"),
             file + ": unknown key \"batchsize\"; use --batch (all ranks together) or --batch-per-rank");
   EXPECT_EQ(error(R"({"batch": [4]})"), file + ": key batch: expected a number, a string, true or false");
-  EXPECT_EQ(error(R"({"batch": 0})"), file + ": batch 0: expected a whole number from 1 to 1000000");
   EXPECT_EQ(error(R"({"batch": 1.5})"), file + ": batch 1.5: expected a whole number from 1 to 1000000");
   const std::vector<std::string> words = {"--config", file + "x"};
   const std::string missing = tests::error_of([&] { parse_arguments(train_, words); });
