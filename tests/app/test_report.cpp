@@ -56,6 +56,17 @@ class Report : public TinyRun {
     return page;
   }
 
+  /// Writes SQuAD's file of one question.
+  fs::path write_question(const std::string& context, const std::string& id, const std::string& question,
+                          const std::string& answer, std::size_t start) const {
+    const json answers = json::array({{{"text", answer}, {"answer_start", start}}});
+    const json qas = json::array({{{"id", id}, {"question", question}, {"answers", answers}}});
+    const json paragraphs = json::array({{{"context", context}, {"qas", qas}}});
+    const json data = json::array({{{"title", "t"}, {"paragraphs", paragraphs}}});
+    write_file(directory_ / "dev.json", json({{"version", "1.1"}, {"data", data}}).dump());
+    return directory_ / "dev.json";
+  }
+
   /// Writes the run.json of a run of `steps` steps.
   void write_run(const fs::path& directory, std::size_t steps, bool finished, const json& more = json::object()) const {
     json run = {{"dev", train_.string()},
@@ -86,8 +97,10 @@ class Report : public TinyRun {
 
 using ReportOfFamily = OnFamily<Report>;
 
-TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
+TEST_P(ReportOfFamily, OfARunHasItsNumbersAndOfSeveralTheirDifferences) {
+  const fs::path other = directory_ / "other";
   ASSERT_EQ(train(run_, {"--epochs", "4", "--checkpoint-every", "6", "--seed", "7"}).exit_code, 0);
+  ASSERT_EQ(train(other, {"--steps", "3", "--lr", "1e-3"}).exit_code, 0);
   const std::string page = page_of({run_});
   for (const json& row : metrics_of(run_, "loss")) {
     EXPECT_THAT(page, HasSubstr(fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{:.4g}</td>",
@@ -97,30 +110,26 @@ TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
                           HasSubstr("<b>Validation loss</b>"), HasSubstr("forward and backward passes"),
                           HasSubstr("checkpoints"), HasSubstr("<dt>" + family_.title + "</dt><dd>")));
   EXPECT_THAT(page, AllOf(HasSubstr("<td>7</td>"), HasSubstr("1 rank, 1 node")));
-  EXPECT_THAT(page, Not(HasSubstr("What is missing")));
-  EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("What is missing")), Not(HasSubstr("<h2>GPUs</h2>"))));
+  const std::string both = page_of({run_, other});
+  EXPECT_THAT(both,
+              AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
+                    HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
+  EXPECT_THAT(both, HasSubstr(">" + family_.title + "</th>"));
+  EXPECT_THAT(both, HasSubstr(">loss</th><th scope=\"col\" class=\"n\">median " + family_.work + "/s</th>"));
+  EXPECT_THAT(both, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
+  EXPECT_EQ(report({run_, run_}).exit_code, 2);
+  // A report in the run's directory is not a foreign file.
+  ASSERT_EQ(run_mylos({"report", other, "--output", other / "report.html"}).exit_code, 0);
+  EXPECT_EQ(train(other, {"--steps", "1", "--overwrite"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(other / "report.html"));
   if (&family_ != &bert_family()) return;
   const json results = read_json(run_ / "results.json");
   EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
   EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
   EXPECT_THAT(page, AllOf(HasSubstr("<h2>Answers that changed</h2>"), HasSubstr("From step 3 to step 12, "),
                           HasSubstr("<h2>Worst errors</h2>")));
-}
-
-TEST_P(ReportOfFamily, OfSeveralRunsComparesThem) {
-  const fs::path other = directory_ / "other";
-  ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
-  ASSERT_EQ(train(other, {"--steps", "6", "--lr", "1e-3"}).exit_code, 0);
-  const std::string page = page_of({run_, other});
-  EXPECT_THAT(page,
-              AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
-                    HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
-  EXPECT_THAT(page, HasSubstr(">" + family_.title + "</th>"));
-  EXPECT_THAT(page, HasSubstr(">loss</th><th scope=\"col\" class=\"n\">median " + family_.work + "/s</th>"));
-  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
-  EXPECT_EQ(report({run_, run_}).exit_code, 2);
-  if (&family_ != &bert_family()) return;
-  EXPECT_THAT(page,
+  EXPECT_THAT(both,
               AllOf(HasSubstr("From run to other, "),
                     HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
                               "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>")));
@@ -230,30 +239,10 @@ TEST_F(Report, TheLossIsThatOfManyStepsAndTheSpeedAlsoTheMean) {
                                      HasSubstr("<dd>2000<small>tokens/s, median step; 1000 over the training time")));
 }
 
-TEST_F(Report, NumbersBeyondReasonAreShort) {
-  write_run(run_, 3, true);
-  json row = json::parse(step_line(2, 1e308));
-  row["memory"] = row["seconds"] = 1e308;
-  row["sent"] = -1;
-  write_file(run_ / "metrics.jsonl",
-             step_line(1) + row.dump() + "\n" + step_line(18446744073709551615u) + step_line(4));
-  const std::string page = page_of({run_});
-  EXPECT_THAT(page, HasSubstr("2 lines of metrics.jsonl could not be read"));
-  EXPECT_FALSE(std::regex_search(page, std::regex("[0-9]{40}"))) << "a number of hundreds of digits";
-}
-
 TEST_F(Report, AnAnswerInTheRightSentenceIsNotShownInAnother) {
-  const json questions = {{"version", "1.1"},
-                          {"data",
-                           {{{"title", "t"},
-                             {"paragraphs",
-                              {{{"context", "A fox sat. The red fox ran. A dog slept."},
-                                {"qas",
-                                 {{{"id", "a"},
-                                   {"question", "who?"},
-                                   {"answers", {{{"text", "The red fox"}, {"answer_start", 11}}}}}}}}}}}}}};
-  write_file(directory_ / "dev.json", questions.dump());
-  write_run(run_, 1, true, {{"dev", (directory_ / "dev.json").string()}});
+  const fs::path dev =
+      write_question("A fox sat. The red fox ran. A dog slept.", "a", "who?", "The red fox", 11);
+  write_run(run_, 1, true, {{"dev", dev.string()}});
   write_file(run_ / "metrics.jsonl", step_line(1) + R"({"step": 1, "f1": 3.5, "best": true})" + "\n");
   write_file(run_ / "evaluations/1.json", R"({"a": ["fox ran", 0.5]})");
   EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<mark>The red fox</mark> ran."), Not(HasSubstr("class=\"p\">"))));
@@ -314,7 +303,17 @@ TEST_F(Report, ABrokenRunShowsWhatThereIs) {
                           HasSubstr("Values that are not finite: 1"), HasSubstr("<b>Training loss</b>")));
 }
 
-TEST_F(Report, RowsOfOtherTypesAreNoNumbers) {
+/// Neither numbers beyond reason nor values of other types.
+TEST_F(Report, WhatIsNoNumberIsNotShownAsOne) {
+  write_run(run_, 3, true);
+  json row = json::parse(step_line(2, 1e308));
+  row["memory"] = row["seconds"] = 1e308;
+  row["sent"] = -1;
+  write_file(run_ / "metrics.jsonl",
+             step_line(1) + row.dump() + "\n" + step_line(18446744073709551615u) + step_line(4));
+  const std::string page = page_of({run_});
+  EXPECT_THAT(page, HasSubstr("2 lines of metrics.jsonl could not be read"));
+  EXPECT_FALSE(std::regex_search(page, std::regex("[0-9]{40}"))) << "a number of hundreds of digits";
   write_run(run_, 3, true, {{"clip", "x"}, {"resolved", nullptr}, {"program", 3}});
   write_file(run_ / "metrics.jsonl", R"({"step": 1, "tokens": "x", "loss": "y", "seconds": [], "memory": {}})"
                                      "\n");
@@ -323,32 +322,13 @@ TEST_F(Report, RowsOfOtherTypesAreNoNumbers) {
 
 TEST_F(Report, TextOfFilesIsNoMarkup) {
   const std::string evil = "<script>alert(\"1\")</script>";
-  const json questions = {
-      {"version", "1.1"},
-      {"data",
-       {{{"title", "t"},
-         {"paragraphs",
-          {{{"context", evil + " is not & never run."},
-            {"qas",
-             {{{"id", evil}, {"question", evil + "?"}, {"answers", {{{"text", evil}, {"answer_start", 0}}}}}}}}}}}}}};
-  const fs::path dev = directory_ / "evil.json";
-  write_file(dev, questions.dump());
+  const fs::path dev = write_question(evil + " is not & never run.", evil, evil + "?", evil, 0);
   write_run(run_, 2, true, {{"dev", dev.string()}, {"model", evil}});
   write_file(run_ / "metrics.jsonl", step_line(1) + json({{"step", 1}, {evil, 1.5}, {"best", true}}).dump() + "\n");
   write_file(run_ / "evaluations/1.json", json({{evil, {"never <b>", 0.5}}}).dump());
   write_file(run_ / "evaluations/2.json", json({{evil, {evil + " is", 0.5}}}).dump());
   EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<p class=\"q\">&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;?</p>"),
                                      HasSubstr("never &lt;b&gt;")));
-}
-
-TEST_F(Report, DoesNotWaitForAPipeThatTheRunNames) {
-  const fs::path pipe = directory_ / "dev.json";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  write_run(run_, 2, true, {{"dev", pipe.string()}});
-  write_file(run_ / "metrics.jsonl", step_line(1) + step_line(2));
-  write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5]})");
-  write_file(run_ / "evaluations/2.json", R"({"q01": ["fox", 0.5]})");
-  EXPECT_THAT(page_of({run_}), HasSubstr("question <code>q01</code>"));
 }
 
 TEST_F(Report, QuestionsThatAreGoneAreShownById) {
@@ -358,14 +338,20 @@ TEST_F(Report, QuestionsThatAreGoneAreShownById) {
   write_file(run_ / "evaluations/2.json", R"({"q01": ["fox", 0.5], "q02": ["fox", 0.5]})");
   EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("1 of 2 answers changed"), HasSubstr("question <code>q01</code>"),
                                      HasSubstr("/nowhere/dev.json no longer exists")));
+  const fs::path pipe = directory_ / "dev.json";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  write_run(run_, 2, true, {{"dev", pipe.string()}});
+  EXPECT_THAT(page_of({run_}), HasSubstr("question <code>q01</code>")) << "without waiting for the pipe";
 }
 
 TEST_F(Report, ALongRunIsASmallPage) {
   constexpr std::size_t steps = 10'000;
   write_run(run_, steps, true, {{"dev", nullptr}});
   std::string metrics;
+  json row = json::parse(step_line(1));
   for (std::size_t step = 1; step <= steps; ++step) {
-    json row = json::parse(step_line(step, 1.0 + static_cast<double>(step * 7919 % 1000) / 1000.0));
+    row["step"] = step;
+    row["loss"] = 1.0 + static_cast<double>(step * 7919 % 1000) / 1000.0;
     row["gradient_norm"] = static_cast<double>(step * 104729 % 997);
     row["tokens_per_second"] = 1000.0 + static_cast<double>(step * 31 % 499);
     metrics += row.dump() + "\n";
@@ -430,13 +416,6 @@ TEST_F(Report, ReplacesAReportAndNothingElse) {
       HasSubstr("report.html: exists and is not a report; choose another name, or replace it with --overwrite"));
   EXPECT_EQ(read_file(page_), "a letter");
   EXPECT_THAT(run_mylos({"report", run_, "--output", directory_.path()}).errors, HasSubstr("is not a file"));
-}
-
-TEST_F(Report, InTheRunsDirectoryIsNoForeignFile) {
-  ASSERT_EQ(train(run_, {"--steps", "1"}).exit_code, 0);
-  ASSERT_EQ(run_mylos({"report", run_, "--output", run_ / "report.html"}).exit_code, 0);
-  EXPECT_EQ(train(run_, {"--steps", "1", "--overwrite"}).exit_code, 0);
-  EXPECT_FALSE(fs::exists(run_ / "report.html"));
 }
 
 TEST_F(Report, BadInput) {

@@ -41,11 +41,8 @@ TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
   const ProgramRun ask = run_mylos({"ask", "--model", run_, "--context", context, "who runs?"});
   EXPECT_EQ(ask.exit_code, 0) << ask.errors;
   EXPECT_THAT(ask.errors, HasSubstr(": options from its run.json: --max-length 60 --doc-stride 20 --squad 1.1\n"));
-  for (const char* part : {"best", "last", "best/"}) {
-    const ProgramRun of_part = run_mylos({"ask", "--model", run_ / part, "--context", context, "who runs?"});
-    EXPECT_THAT(of_part.errors,
-                HasSubstr(": options from its run.json: --max-length 60 --doc-stride 20 --squad 1.1\n"));
-  }
+  const ProgramRun last = run_mylos({"ask", "--model", run_ / "last/", "--context", context, "who runs?"});
+  EXPECT_THAT(last.errors, HasSubstr(": options from its run.json: --max-length 60 --doc-stride 20 --squad 1.1\n"));
 }
 
 TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {

