@@ -166,32 +166,17 @@ void run_images(const LabelArrays& a) {
   normalize_pixels<T>(a.space, {1, {0.5f}, {0.5f}}, Vector<std::uint8_t>("test::bytes", 6), Matrix<T>("test::v", 6, 1));
 }
 
-TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
-  const LabelArrays arrays;
-  const KokkosRecorder recorder;
-  for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
-  run_rows(arrays);
-  run_attention(arrays);
-  run_decoder(arrays);
-  run_generation(arrays);
-  run_images(arrays);
-  run_losses_and_updates(arrays);
-  EXPECT_THAT(recorder.foreign_launches(), ::testing::IsEmpty());
-  EXPECT_TRUE(recorder.launched("mylos::layer_norm::bias_dropout_residual"));
-  EXPECT_TRUE(recorder.launched("mylos::optimizer::adamw"));
-}
-
-TEST(Labels, EveryKernelOfOursReportsItsWork) {
+TEST(Labels, EveryKernelOfOursBeginsWithOurNameAndReportsItsWork) {
   const LabelArrays arrays;
   const KokkosRecorder launched;
   const WorkRecorder reported;
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
-  run_rows(arrays);
-  run_attention(arrays);
-  run_decoder(arrays);
-  run_generation(arrays);
-  run_images(arrays);
-  run_losses_and_updates(arrays);
+  for (auto* run : {run_rows, run_attention, run_decoder, run_generation, run_images, run_losses_and_updates}) {
+    run(arrays);
+  }
+  EXPECT_THAT(launched.foreign_launches(), ::testing::IsEmpty());
+  EXPECT_TRUE(launched.launched("mylos::layer_norm::bias_dropout_residual"));
+  EXPECT_TRUE(launched.launched("mylos::optimizer::adamw"));
   std::map<std::string, std::size_t> launches;
   for (const std::string& label : launched.launches()) {
     if (label.starts_with("mylos::") && label != "mylos::reserve_scratch") ++launches[label];  // that one does nothing

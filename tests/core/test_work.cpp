@@ -69,7 +69,7 @@ class WorkOf : public ::testing::Test {
   }
 };
 
-using Elements = ::testing::Types<float, bfloat16, half>;
+using Elements = ::testing::Types<float, bfloat16>;  // bytes depend on their sizes alone
 TYPED_TEST_SUITE(WorkOf, Elements);
 
 TYPED_TEST(WorkOf, ActivationsReadAndWriteTheirArrays) {

@@ -100,19 +100,23 @@ inline void expect_near(const Values& actual, const Values& expected, double tol
                               << (expected.empty() ? 0.0 : expected[at]);
 }
 
-/// Returns the derivative of loss() by each element of `x`, by central differences. `loss` reads x.
+/// Returns the derivative of loss() by `x`, by central differences. `loss` reads x.
 template <class Loss>
-Values numeric_gradient(Values& x, const Loss& loss, double step = 1e-5) {
-  Values gradient(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double center = x[i];
-    x[i] = center + step;
-    const double above = loss();
-    x[i] = center - step;
-    const double below = loss();
-    x[i] = center;
-    gradient[i] = (above - below) / (2.0 * step);
-  }
+double numeric_derivative(double& x, const Loss& loss, double step = 1e-5) {
+  const double center = x;
+  x = center + step;
+  const double above = loss();
+  x = center - step;
+  const double below = loss();
+  x = center;
+  return (above - below) / (2.0 * step);
+}
+
+/// Returns the derivative of loss() by each element of `x`.
+template <class Loss>
+Values numeric_gradient(Values& x, const Loss& loss) {
+  Values gradient;
+  for (double& element : x) gradient.push_back(numeric_derivative(element, loss));
   return gradient;
 }
 

@@ -1,5 +1,4 @@
 #include "core/base/files.hpp"
-#include "core/base/printable.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,12 +74,6 @@ TEST(Files, LinksWithoutTargetAndGitLfsPointersAreNamed) {
   EXPECT_TRUE(is_present(directory / "link"));
   EXPECT_THAT(error_of([&] { read_text(directory / "link"); }),
               HasSubstr("link: a git-lfs pointer, not the file itself; run `git lfs pull` in its directory"));
-}
-
-TEST(Files, PrintableEscapesControlsAndCutsLongNames) {
-  EXPECT_EQ(printable("a\nb\x7f"), "a\\x0ab\\x7f");
-  EXPECT_EQ(printable(std::string(80, 'x')), std::string(80, 'x'));
-  EXPECT_EQ(printable(std::string(81, 'x')), std::string(80, 'x') + "...");
 }
 
 TEST(Files, ReadTextReadsAllBytesAndNamesWhatItCannotRead) {

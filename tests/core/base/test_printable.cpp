@@ -12,6 +12,7 @@ TEST(Printable, EscapesControlCharactersAndCuts) {
                       "ade \xe2\x82\xac"),
             "fa\xc3\xa7"
             "ade \xe2\x82\xac");
+  EXPECT_EQ(printable(std::string(80, 'x')), std::string(80, 'x'));
   EXPECT_EQ(printable(std::string(81, 'x')), std::string(80, 'x') + "...");
 }
 

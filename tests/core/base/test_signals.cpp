@@ -129,6 +129,7 @@ TEST(SignalGuard, SaysAtOnceWhatWillHappenWhereItIsTold) {
 }
 
 TEST(PromptEnd, EndsTheProcessAtOnceWithTheSignalsCode) {
+  EXPECT_EQ(exit_code_of(0), 0);
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
     const int status = status_of_child([signal = signal] {
       const PromptEnd prompt_end;
@@ -179,13 +180,6 @@ TEST(SignalThread, RunsTheHandlersOfEveryThread) {
     ++others;
   }
   EXPECT_GE(others, 1u);
-}
-
-TEST(ExitCodeOf, IsWhatJobScriptsExpect) {
-  EXPECT_EQ(exit_code_of(0), 0);
-  EXPECT_EQ(exit_code_of(SIGINT), 130);
-  EXPECT_EQ(exit_code_of(SIGTERM), 143);
-  EXPECT_EQ(exit_code_of(SIGUSR1), 85);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/attention_proof.hpp"
 #include "core/kernels/packed_attention.hpp"
 
 #include <gtest/gtest.h>
@@ -193,6 +194,32 @@ inline void expect_near_largest(const std::vector<double>& got, const std::vecto
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_NEAR(got[i], expected[i], tolerance * largest) << what << " element " << i;
   }
+}
+
+template <class T>
+void expect_equal_bits(const AttentionProblem<T>& a, const AttentionProblem<T>& b) {
+  EXPECT_EQ(to_host(a.out), to_host(b.out));
+  EXPECT_EQ(to_host(a.log_sum_exp), to_host(b.log_sum_exp));
+  EXPECT_EQ(to_host(a.dqkv), to_host(b.dqkv));
+}
+
+/// Compares both passes of a kernel with the reference. cuDNN keeps statistics of its own.
+template <class T>
+void compare_with_naive(const AttentionCase& c, AttentionKernel kernel = AttentionKernel::portable) {
+  constexpr double tolerance = attention_tolerance<T>;
+  AttentionProblem<T> problem(c);
+  problem.shape.kernel = kernel;
+  problem.forward();
+  problem.backward();
+  const AttentionExpected expected = naive_attention(problem);
+  expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
+  expect_near_largest(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
+  if (kernel == AttentionKernel::cudnn) return;
+  expect_near_largest(to_host(problem.log_sum_exp), expected.log_sum_exp, 2e-6, "log_sum_exp");
+  const AttentionProblem<T> again(c);
+  again.forward();
+  again.backward();
+  expect_equal_bits(problem, again);
 }
 
 }  // namespace mylos::tests

@@ -2,7 +2,6 @@
 
 #include "core/kernels/attention_bfloat16.hpp"
 #include "core/kernels/attention_blocks.hpp"
-#include "core/kernels/attention_proof.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 
 #include <gmock/gmock.h>
@@ -25,21 +24,8 @@ using testing::HasSubstr;
 
 using tests::AttentionCase;
 using tests::AttentionProblem;
-using tests::expect_near_largest;
-using tests::naive_attention;
+using tests::compare_with_naive;
 using tests::to_host;
-
-template <class T>
-void compare_with_naive(const AttentionCase& c) {
-  constexpr double tolerance = attention_tolerance<T>;
-  const AttentionProblem<T> problem(c);
-  problem.forward();
-  problem.backward();
-  const auto expected = naive_attention(problem);
-  expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
-  expect_near_largest(to_host(problem.log_sum_exp), expected.log_sum_exp, 2e-6, "log_sum_exp");
-  expect_near_largest(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
-}
 
 const std::vector<AttentionCase> attention_cases = {
     {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 33}},
@@ -68,23 +54,6 @@ class Attention : public testing::TestWithParam<AttentionCase> {};
 TEST_P(Attention, EqualsNaiveTwinInFloat) { compare_with_naive<float>(GetParam()); }
 TEST_P(Attention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam()); }
 TEST_P(Attention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam()); }
-
-template <class T>
-void expect_the_same_bits_twice(const AttentionCase& c) {
-  const AttentionProblem<T> a(c), b(c);
-  for (const AttentionProblem<T>* problem : {&a, &b}) {
-    problem->forward();
-    problem->backward();
-  }
-  EXPECT_EQ(to_host(a.out), to_host(b.out));
-  EXPECT_EQ(to_host(a.log_sum_exp), to_host(b.log_sum_exp));
-  EXPECT_EQ(to_host(a.dqkv), to_host(b.dqkv));
-}
-
-TEST_P(Attention, SecondRunIsBitwiseEqual) {
-  expect_the_same_bits_twice<float>(GetParam());
-  expect_the_same_bits_twice<bfloat16>(GetParam());
-}
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention, testing::ValuesIn(attention_cases),
                          [](const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; });

@@ -1,5 +1,4 @@
 #include "core/device.hpp"
-#include "core/kernels/attention_proof.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -16,8 +15,6 @@ namespace {
 
 using tests::AttentionCase;
 using tests::AttentionProblem;
-using tests::expect_near_largest;
-using tests::to_host;
 
 std::string cudnn_obstacle(std::size_t head_size) {
   const std::string of_build = attention_obstacle(AttentionKernel::cudnn, Precision::bfloat16);
@@ -34,21 +31,12 @@ class AttentionByCudnn : public testing::TestWithParam<AttentionCase> {
   }
 };
 
-template <class T>
-void compare_cudnn_with_naive(const AttentionCase& c) {
-  constexpr double tolerance = attention_tolerance<T>;
-  AttentionProblem<T> problem(c);
-  problem.shape.kernel = AttentionKernel::cudnn;
-  Kokkos::deep_copy(problem.out, T(7.0f));  // to check that old contents are overwritten
-  problem.forward();
-  problem.backward();
-  const auto expected = tests::naive_attention(problem);
-  expect_near_largest(to_host(problem.out), expected.out, tolerance, "out");
-  expect_near_largest(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
+TEST_P(AttentionByCudnn, EqualsNaiveTwinInBfloat16) {
+  tests::compare_with_naive<bfloat16>(GetParam(), AttentionKernel::cudnn);
 }
-
-TEST_P(AttentionByCudnn, EqualsNaiveTwinInBfloat16) { compare_cudnn_with_naive<bfloat16>(GetParam()); }
-TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) { compare_cudnn_with_naive<half>(GetParam()); }
+TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) {
+  tests::compare_with_naive<half>(GetParam(), AttentionKernel::cudnn);
+}
 
 const std::vector<AttentionCase> cudnn_cases = {
     {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 129}},  {"BertHeads", 2, 2, 64, false, 0.0f, {65, 3, 150}},

@@ -223,6 +223,17 @@ void for_norm_cases(const Check& check) {
   run({1, 1}, 40, 2080);
 }
 
+/// Compares means, and inverse deviations relative to the twin's.
+template <class T>
+void expect_statistics(const NormDevice<T>& device, const NormTwin& twin, double of_mean, double of_inverse,
+                       const std::string& name) {
+  expect_near(host_values(device.input.statistics.mean), twin.statistics(twin.x).first, of_mean, name + " mean");
+  Values relative = host_values(device.input.statistics.inverse);
+  const Values inverse = twin.inverse(twin.x);
+  for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
+  expect_near(relative, Values(relative.size(), 1.0), of_inverse, name + " inverse");
+}
+
 template <class T>
 class BatchNorm : public ::testing::Test {};
 using Types = ::testing::Types<float, bfloat16, half>;
@@ -233,12 +244,8 @@ TYPED_TEST(BatchNorm, TakesAndReportsTheStatisticsOfGroups) {
   for_norm_cases<T>([](const NormTwin& twin, const std::string& name) {
     NormDevice<T> device(twin);
     device.take_statistics();
+    expect_statistics(device, twin, 1e-6, 1e-6, name);
     const auto [mean, variance] = twin.statistics(twin.x);
-    expect_near(host_values(device.input.statistics.mean), mean, 1e-6, name + " mean");
-    Values relative = host_values(device.input.statistics.inverse);
-    const Values inverse = twin.inverse(twin.x);
-    for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
-    expect_near(relative, Values(relative.size(), 1.0), 1e-6, name + " inverse");
     const Values observed = host_values(device.observed);
     const std::size_t width = 2 * twin.channels + 3;
     for (std::size_t i = 0; i < mean.size(); ++i) {
@@ -262,11 +269,7 @@ TEST(BatchNormRange, ALargeMeanCostsNoDigits) {
   NormDevice<float> device(twin);
   device.take_statistics();
   device.forward(Behind::relu);
-  Values relative = host_values(device.input.statistics.inverse);
-  const Values inverse = twin.inverse(twin.x);
-  for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
-  expect_near(relative, Values(relative.size(), 1.0), 2e-6, "inverse");
-  expect_near(host_values(device.input.statistics.mean), twin.statistics(twin.x).first, 4e-8, "mean");
+  expect_statistics(device, twin, 4e-8, 2e-6, "large mean");
   // Half the distance between neighbouring numbers near 1000, in units of the deviation.
   expect_near(host_values(device.y), twin.y(Behind::relu), 3.1e-5 / 0.1, "y");
 }
@@ -280,11 +283,7 @@ TEST(BatchNormRange, AnOutlierInTheFirstRowCostsFewDigits) {
   }
   NormDevice<float> device(twin);
   device.take_statistics();
-  Values relative = host_values(device.input.statistics.inverse);
-  const Values inverse = twin.inverse(twin.x);
-  for (std::size_t i = 0; i < relative.size(); ++i) relative[i] /= inverse[i];
-  expect_near(relative, Values(relative.size(), 1.0), 1e-5, "inverse");
-  expect_near(host_values(device.input.statistics.mean), twin.statistics(twin.x).first, 4e-7, "mean");
+  expect_statistics(device, twin, 4e-7, 1e-5, "outlier");
 }
 
 TYPED_TEST(BatchNorm, ForwardMatchesTheTwin) {
@@ -359,7 +358,7 @@ TYPED_TEST(BatchNorm, RunningStatisticsServeAllImages) {
   expect_near(host_values(device.y), expected, rounding<T> + 1e-6, "y");
 }
 
-/// Outputs may overwrite their inputs.
+/// Outputs may overwrite their inputs, and gradients either of theirs.
 TYPED_TEST(BatchNorm, WorksInPlace) {
   using T = TypeParam;
   const NormTwin twin = NormTwin::random<T>({2, 1, 3}, 100, 72);
@@ -375,28 +374,19 @@ TYPED_TEST(BatchNorm, WorksInPlace) {
     if (behind != Behind::relu) {
       EXPECT_TRUE(same_bits(apart.y, other.y));
     }
-    NormDevice<T> gradient(twin);
-    gradient.take_statistics();
-    gradient.forward(behind);
-    gradient.dx = Matrix<T>(const_cast<T*>(gradient.input.x.data()), twin.rows(), twin.channels);
-    for (NormDevice<T>* device : {&apart, &gradient}) device->backward(behind, true);
-    EXPECT_TRUE(same_bits(apart.dx, gradient.dx));
   }
-}
-
-TYPED_TEST(BatchNorm, GradientMayReplaceItsInput) {
-  using T = TypeParam;
-  const NormTwin twin = NormTwin::random<T>({2, 1}, 100, 72);
-  for (const bool adds : {false, true}) {
-    for (const Behind behind : {Behind::nothing, Behind::relu, Behind::plain_sum}) {
-      NormDevice<T> apart(twin), in_place(twin);
-      in_place.dx = in_place.dy;
-      for (NormDevice<T>* device : {&apart, &in_place}) {
+  for (const Behind behind : {Behind::nothing, Behind::relu, Behind::plain_sum, Behind::normalized_sum}) {
+    for (const bool adds : {false, true}) {
+      NormDevice<T> apart(twin), over_x(twin), over_dy(twin);
+      for (NormDevice<T>* device : {&apart, &over_x, &over_dy}) {
         device->take_statistics();
         device->forward(behind);
-        device->backward(behind, adds);
       }
-      EXPECT_TRUE(same_bits(apart.dx, in_place.dx));
+      over_x.dx = Matrix<T>(const_cast<T*>(over_x.input.x.data()), twin.rows(), twin.channels);
+      over_dy.dx = over_dy.dy;
+      for (NormDevice<T>* device : {&apart, &over_x, &over_dy}) device->backward(behind, adds);
+      EXPECT_TRUE(same_bits(apart.dx, over_x.dx));
+      EXPECT_TRUE(same_bits(apart.dx, over_dy.dx));
     }
   }
 }

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace mylos {
 namespace {
@@ -32,57 +33,46 @@ struct ConvolutionProblem {
                        shape.padding);
   }
 
-  /// Calls use(index of y's pixel, of x's pixel, of the tap) for all pairs that are multiplied.
+  /// Calls use(y, x, weight) with the indices of all elements that are multiplied.
   template <class Use>
-  void for_each_pair(const Use& use) const {
+  void for_each_product(const Use& use) const {
     for (std::size_t row = 0; row < y_rows(); ++row) {
       const std::size_t image = row / shape.out_pixels(), r = row % shape.out_pixels() / shape.out_width(),
                         c = row % shape.out_width();
       for (std::size_t tap = 0; tap < shape.kernel_height * shape.kernel_width; ++tap) {
         const std::size_t h = r * shape.stride + tap / shape.kernel_width - shape.padding,
                           w = c * shape.stride + tap % shape.kernel_width - shape.padding;
-        if (h < shape.height && w < shape.width) use(row, image * shape.pixels() + h * shape.width + w, tap);
+        if (h >= shape.height || w >= shape.width) continue;
+        const std::size_t from = image * shape.pixels() + h * shape.width + w;
+        for (std::size_t o = 0; o < shape.out; ++o) {
+          for (std::size_t i = 0; i < shape.in; ++i) {
+            use(row * shape.out + o, from * shape.in + i, o * shape.terms() + tap * shape.in + i);
+          }
+        }
       }
     }
   }
 
   Values forward(const Values& x, const Values& weight) const {
     Values y(y_rows() * shape.out, 0.0);
-    for_each_pair([&](std::size_t to, std::size_t from, std::size_t tap) {
-      for (std::size_t o = 0; o < shape.out; ++o) {
-        for (std::size_t i = 0; i < shape.in; ++i) {
-          y[to * shape.out + o] += x[from * shape.in + i] * weight[o * shape.terms() + tap * shape.in + i];
-        }
-      }
-    });
+    for_each_product([&](std::size_t o, std::size_t i, std::size_t w) { y[o] += x[i] * weight[w]; });
     return y;
   }
   Values input_gradient(const Values& dy, const Values& weight) const {
     Values dx(x_rows() * shape.in, 0.0);
-    for_each_pair([&](std::size_t to, std::size_t from, std::size_t tap) {
-      for (std::size_t o = 0; o < shape.out; ++o) {
-        for (std::size_t i = 0; i < shape.in; ++i) {
-          dx[from * shape.in + i] += dy[to * shape.out + o] * weight[o * shape.terms() + tap * shape.in + i];
-        }
-      }
-    });
+    for_each_product([&](std::size_t o, std::size_t i, std::size_t w) { dx[i] += dy[o] * weight[w]; });
     return dx;
   }
   Values weight_gradient(const Values& x, const Values& dy) const {
     Values dweight(shape.out * shape.terms(), 0.0);
-    for_each_pair([&](std::size_t to, std::size_t from, std::size_t tap) {
-      for (std::size_t o = 0; o < shape.out; ++o) {
-        for (std::size_t i = 0; i < shape.in; ++i) {
-          dweight[o * shape.terms() + tap * shape.in + i] += x[from * shape.in + i] * dy[to * shape.out + o];
-        }
-      }
-    });
+    for_each_product([&](std::size_t o, std::size_t i, std::size_t w) { dweight[w] += x[i] * dy[o]; });
     return dweight;
   }
 };
 
-std::vector<ConvolutionProblem> convolution_problems() {
-  return {
+/// Only float takes part in the larger ones, whose naive results take most of the time.
+std::vector<ConvolutionProblem> convolution_problems(bool with_large_ones) {
+  std::vector<ConvolutionProblem> problems = {
       {{5, 5, 1, 1, 1, 1}, 1},
       {{7, 9, 3, 8, 3, 3, 1, 1}, 2},
       {{9, 7, 8, 16, 3, 3, 2, 1}, 3},
@@ -95,14 +85,16 @@ std::vector<ConvolutionProblem> convolution_problems() {
       {{3, 3, 8, 17, 3, 3, 1, 0}, 3},   // one pixel left
       {{2, 9, 3, 8, 1, 5, 3, 2}, 2},    // a stride larger than the kernel, and than the height
       {{5, 4, 16, 3, 7, 7, 1, 3}, 1},   // a kernel larger than the image
-      {{56, 56, 64, 17, 3, 3, 1, 1}, 1},
       {{9, 6, 8, 17, 3, 3, 1, 2}, 3},   // tiles that lie partly outside of the
                                         // result
       {{5, 8, 16, 8, 3, 3, 1, 3}, 2},   // and tiles that read only padding
       {{1, 4, 257, 9, 3, 3, 1, 1}, 2},  // more channels than are transformed at once
-      {{97, 96, 8, 8, 3, 3, 1, 1}, 8},  // more tiles than two blocks have
       {{4, 3, 9, 257, 3, 3, 1, 1}, 2},
   };
+  if (!with_large_ones) return problems;
+  problems.push_back({{56, 56, 64, 17, 3, 3, 1, 1}, 1});
+  problems.push_back({{97, 96, 8, 8, 3, 3, 1, 1}, 8});  // more tiles than two blocks have
+  return problems;
 }
 
 /// The tolerance: one rounding of the result, plus float sums of this many terms of order 1.
@@ -137,7 +129,7 @@ template <class T>
 void check_passes(const std::string& provider) {
   const ExecutionSpace space;
   const Gemm gemm(provider);
-  for (const ConvolutionProblem& problem : convolution_problems()) {
+  for (const ConvolutionProblem& problem : convolution_problems(std::is_same_v<T, float>)) {
     const ConvolutionShape& shape = problem.shape;
     const std::string what = provider + ": " + problem.name();
     const ConvolutionArrays<T> arrays(problem);

@@ -27,6 +27,21 @@ class RegionRecorder {
   }
 };
 
+/// Returns the names of our regions that `run` enters. Every region ends.
+template <class Run>
+std::vector<std::string> our_regions(const Run& run) {
+  {
+    const RegionRecorder recorder;
+    run();
+  }
+  EXPECT_EQ(RegionRecorder::names().size() % 2, 0u);
+  std::vector<std::string> ours;
+  for (const std::string& name : RegionRecorder::names()) {
+    if (name.starts_with("mylos::")) ours.push_back(name);
+  }
+  return ours;
+}
+
 void multiply(const Gemm& gemm) {
   const Matrix<bfloat16> x("test::x", 5, 3), w("test::w", 4, 3);
   const Matrix<float> dw("test::dw", 4, 3), y("test::y", 5, 4);
@@ -40,17 +55,9 @@ void multiply(const Gemm& gemm) {
 TEST(GemmLabel, ARegionAroundAProductSaysWhatItIs) {
   for (const std::string& provider : gemm_providers()) {
     const Gemm gemm(provider);
-    {
-      const RegionRecorder recorder;
-      multiply(gemm);
-    }
-    std::vector<std::string> products;
-    for (const std::string& name : RegionRecorder::names()) {
-      if (name.starts_with("mylos::")) products.push_back(name);
-    }
-    EXPECT_THAT(products, ::testing::ElementsAre("mylos::gemm NT 5 4 3 bfloat16 float bias = " + provider,
+    EXPECT_THAT(our_regions([&] { multiply(gemm); }),
+                ::testing::ElementsAre("mylos::gemm NT 5 4 3 bfloat16 float bias = " + provider,
                                                  "mylos::gemm TN 4 3 5 bfloat16 float none += " + provider));
-    EXPECT_EQ(RegionRecorder::names().size() % 2, 0u);  // every region ends
     RegionRecorder::names().clear();
     multiply(gemm);
     EXPECT_TRUE(RegionRecorder::names().empty());
@@ -64,16 +71,11 @@ TEST(GemmLabel, ARegionAroundAConvolutionSaysItsShape) {
   const Matrix<float> dweight("test::dweight", 2, 9);
   for (const std::string& provider : gemm_providers()) {
     const Gemm gemm(provider);
-    {
-      const RegionRecorder recorder;
+    const std::vector<std::string> products = our_regions([&] {
       convolve<bfloat16>(ExecutionSpace(), gemm, shape, x, weight, y);
       convolve_weight_gradient<bfloat16>(ExecutionSpace(), gemm, shape, x, y, 1.0f, dweight);
       convolve_input_gradient<bfloat16>(ExecutionSpace(), gemm, shape, y, weight, x);
-    }
-    std::vector<std::string> products;
-    for (const std::string& name : RegionRecorder::names()) {
-      if (name.starts_with("mylos::")) products.push_back(name);
-    }
+    });
     const std::string sizes = " 2 4 5 3 2 3 1 2 1 bfloat16 ";
     EXPECT_THAT(products,
                 ::testing::ElementsAre("mylos::convolution forward" + sizes + "bfloat16 = " + provider,

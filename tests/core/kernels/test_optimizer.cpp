@@ -88,39 +88,23 @@ TEST(RoundedUpdate, ChangesNoBitsAndRoundsTheNewValues) {
 }
 
 TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
-  for (const std::size_t n : sizes) {
-    Values w = random_values(n, 1), b(n, 0.0);
-    const auto value = device_vector<float>(w), slot = device_vector<float>(b);
-    for (std::uint64_t step = 1; step <= 4; ++step) {
-      const Values gradient = random_values(n, 10 + step);
-      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f};
-      sgd_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
-      for (std::size_t i = 0; i < n; ++i) {
-        b[i] = 0.9 * b[i] + 0.5 * gradient[i] + 0.01 * w[i];
-        w[i] -= 0.1 * b[i];
+  for (const bool nesterov : {false, true}) {
+    const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = nesterov};
+    for (const std::size_t n : sizes) {
+      Values w = random_values(n, 1), b(n, 0.0);
+      const auto value = device_vector<float>(w), slot = device_vector<float>(b);
+      for (std::uint64_t step = 1; step <= 4; ++step) {
+        const Values gradient = random_values(n, 10 + step);
+        sgd_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
+        for (std::size_t i = 0; i < n; ++i) {
+          const double g = 0.5 * gradient[i] + 0.01 * w[i];
+          b[i] = 0.9 * b[i] + g;
+          w[i] -= 0.1 * (nesterov ? g + 0.9 * b[i] : b[i]);
+        }
       }
+      expect_near(host_values(value), w, 5e-7, fmt::format("{} values, Nesterov {}", n, nesterov));
+      expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta, Nesterov {}", n, nesterov));
     }
-    expect_near(host_values(value), w, 5e-7, fmt::format("{} values", n));
-    expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta", n));
-  }
-}
-
-TEST(Sgd, NesterovFollowsPyTorchOverSeveralSteps) {
-  for (const std::size_t n : sizes) {
-    Values w = random_values(n, 1), b(n, 0.0);
-    const auto value = device_vector<float>(w), slot = device_vector<float>(b);
-    for (std::uint64_t step = 1; step <= 4; ++step) {
-      const Values gradient = random_values(n, 10 + step);
-      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true};
-      sgd_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
-      for (std::size_t i = 0; i < n; ++i) {
-        const double g = 0.5 * gradient[i] + 0.01 * w[i];
-        b[i] = 0.9 * b[i] + g;
-        w[i] -= 0.1 * (g + 0.9 * b[i]);
-      }
-    }
-    expect_near(host_values(value), w, 5e-7, fmt::format("{} values", n));
-    expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta", n));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "core/kernels/tensor_core_attention.hpp"
 
-#include "core/kernels/attention_proof.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 
 #include <gmock/gmock.h>
@@ -24,6 +23,7 @@ namespace {
 using testing::HasSubstr;
 using tests::AttentionCase;
 using tests::AttentionProblem;
+using tests::expect_equal_bits;
 using tests::expect_near_largest;
 using tests::to_host;
 
@@ -133,13 +133,6 @@ void compare_with_naive(const AttentionCase& c, const Compute& compute) {
   compare(queries + keys, keys, "dv");
 }
 
-template <class T>
-void expect_equal(const AttentionProblem<T>& a, const AttentionProblem<T>& b) {
-  EXPECT_EQ(to_host(a.out), to_host(b.out));
-  EXPECT_EQ(to_host(a.log_sum_exp), to_host(b.log_sum_exp));
-  EXPECT_EQ(to_host(a.dqkv), to_host(b.dqkv));
-}
-
 const std::vector<AttentionCase> cases = {
     {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 129}},      {"BertHeads", 2, 2, 64, false, 0.1f, {65, 3, 150}},
     {"LargeHeads", 1, 1, 128, false, 0.1f, {70}},           {"Dropout", 2, 2, 32, false, 0.3f, {8, 100, 61}},
@@ -152,72 +145,62 @@ const std::vector<AttentionCase> cases = {
 
 class TensorCoreAttention : public testing::TestWithParam<AttentionCase> {};
 
-TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) {
-  compare_with_naive<bfloat16>(GetParam(), [](auto& problem) { run(problem); });
+#if defined(MYLOS_DEVICE_BUILD)
+template <class T>
+void expect_naive_and_the_same_bits_again(const AttentionCase& c) {
+  compare_with_naive<T>(c, [&](AttentionProblem<T>& problem) {
+    run(problem);
+    AttentionProblem<T> again(c);
+    run(again);
+    expect_equal_bits(problem, again);
+  });
 }
+
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) { expect_naive_and_the_same_bits_again<bfloat16>(GetParam()); }
+#else
+/// A thread that reads data before another has written it, or overwrites data that another still reads, changes bits
+/// when the order is reversed.
+template <class Block, class T>
+void expect_naive_in_any_order(const AttentionCase& c) {
+  compare_with_naive<T>(c, [&](AttentionProblem<T>& problem) {
+    for (const EmulationCounts& pass : run<Block>(problem, ThreadOrder::ascending)) {
+      EXPECT_GT(pass.operand_loads, 0u);
+      EXPECT_EQ(pass.bank_conflicts, 0u);
+    }
+    const AttentionProblem<T> descending(c);
+    run<Block>(descending, ThreadOrder::descending);
+    expect_equal_bits(problem, descending);
+  });
+}
+
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) {
+  expect_naive_in_any_order<EmulatedAmpereBlock, bfloat16>(GetParam());
+}
+#endif
 TEST_P(TensorCoreAttention, EqualsNaiveTwinInHalf) {
   compare_with_naive<half>(GetParam(), [](auto& problem) { run(problem); });
 }
-
-TEST_P(TensorCoreAttention, SecondRunIsBitwiseEqual) {
-  if (const std::string obstacle = missing(Precision::float16); !obstacle.empty()) GTEST_SKIP() << obstacle;
-  AttentionProblem<half> first(GetParam()), second(GetParam());
-  run(first);
-  run(second);
-  expect_equal(first, second);
-}
-
-#if !defined(MYLOS_DEVICE_BUILD)
-/// A thread that reads data before another has written it, or overwrites data that another still reads, changes bits
-/// when the order is reversed.
-TEST_P(TensorCoreAttention, DoesNotDependOnTheOrderOfThreads) {
-  const AttentionProblem<bfloat16> ascending(GetParam()), descending(GetParam());
-  run(ascending, ThreadOrder::ascending);
-  run(descending, ThreadOrder::descending);
-  expect_equal(ascending, descending);
-}
-
-TEST_P(TensorCoreAttention, LoadsWithoutBankConflicts) {
-  for (const EmulationCounts& pass : run(AttentionProblem<bfloat16>(GetParam()))) {
-    EXPECT_GT(pass.operand_loads, 0u);
-    EXPECT_EQ(pass.bank_conflicts, 0u);
-  }
-}
-#endif
 
 std::string name_of(const testing::TestParamInfo<AttentionCase>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases), name_of);
 
 #if !defined(MYLOS_DEVICE_BUILD)
-/// With the instructions of compute capability 7.0.
-class VoltaAttention : public testing::TestWithParam<AttentionCase> {};
-
-TEST_P(VoltaAttention, EqualsNaiveTwin) {
-  compare_with_naive<half>(GetParam(), [](auto& problem) { run<EmulatedVoltaBlock>(problem); });
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttention, testing::ValuesIn(cases), name_of);
-
 /// Each head size, and every kind of synchronisation: several buffers of rows, dropout, and rows of several heads.
 const std::vector<AttentionCase> volta_cases = {{"HeadsOf32", 2, 1, 32, true, 0.1f, {9, 130}},
                                                 {"HeadsOf64", 1, 1, 64, false, 0.1f, {140}},
-                                                {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}}};
+                                                {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}},
+                                                {"Plain", 1, 1, 32, false, 0.0f, {7, 40, 1, 129}},
+                                                {"LargeHeadsCausal", 1, 1, 128, true, 0.0f, {67}},
+                                                {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}}};
 
-class VoltaAttentionThreads : public testing::TestWithParam<AttentionCase> {};
+/// With the instructions of compute capability 7.0: copies take place at once, and the loads of a thread do not wait for
+/// other threads.
+class VoltaAttention : public testing::TestWithParam<AttentionCase> {};
 
-/// Copies take place at once, and the loads of a thread do not wait for other threads.
-TEST_P(VoltaAttentionThreads, DoNotDependOnTheirOrderNorConflict) {
-  const AttentionProblem<half> ascending(GetParam()), descending(GetParam());
-  for (const EmulationCounts& pass : run<EmulatedVoltaBlock>(ascending, ThreadOrder::ascending)) {
-    EXPECT_GT(pass.operand_loads, 0u);
-    EXPECT_EQ(pass.bank_conflicts, 0u);
-  }
-  run<EmulatedVoltaBlock>(descending, ThreadOrder::descending);
-  expect_equal(ascending, descending);
-}
+TEST_P(VoltaAttention, EqualsNaiveTwin) { expect_naive_in_any_order<EmulatedVoltaBlock, half>(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttentionThreads, testing::ValuesIn(volta_cases), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, VoltaAttention, testing::ValuesIn(volta_cases), name_of);
 
 /// A sequence of 100 rows has 7 warps of 16 rows and slices of 32 columns; nothing beyond them is multiplied.
 template <class Block>
