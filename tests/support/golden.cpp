@@ -11,12 +11,14 @@ namespace mylos::tests {
 
 nlohmann::json golden_json(const std::string& name) { return nlohmann::json::parse(read_file(golden_data() / name)); }
 
-std::vector<nlohmann::json> golden_lines(const std::string& name) {
-  std::istringstream lines(read_file(golden_data() / name));
+std::vector<nlohmann::json> json_lines(const std::filesystem::path& path) {
+  std::istringstream lines(read_file(path));
   std::vector<nlohmann::json> values;
   for (std::string line; std::getline(lines, line);) values.push_back(nlohmann::json::parse(line));
   return values;
 }
+
+std::vector<nlohmann::json> golden_lines(const std::string& name) { return json_lines(golden_data() / name); }
 
 namespace {
 

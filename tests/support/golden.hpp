@@ -9,6 +9,8 @@
 /// Reads the files that scripts/record wrote to tests/golden, and computes the digest that it uses.
 namespace mylos::tests {
 
+/// Returns the lines of a file, each of which is JSON.
+std::vector<nlohmann::json> json_lines(const std::filesystem::path& path);
 /// Reads tests/golden/<name> as one JSON value, or as one JSON value per line.
 nlohmann::json golden_json(const std::string& name);
 std::vector<nlohmann::json> golden_lines(const std::string& name);

@@ -12,7 +12,6 @@
 namespace mylos::data {
 namespace {
 
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using tests::error_of;
 
@@ -133,6 +132,7 @@ TEST(BertConfig, ImpossibleSizesAreNamed) {
   }
   EXPECT_EQ(message_with("type_vocab_size", 1), "F: type_vocab_size = 1 is not a whole number from 2 to 16777216");
   EXPECT_EQ(message_with("hidden_size", 34), "F: hidden_size = 34 is not a multiple of num_attention_heads = 4");
+  EXPECT_EQ(error_of([] { parse_bert_config(Json::array({1}), "F"); }), "F: not a JSON object");
   EXPECT_EQ(message_with("pad_token_id", 97), "F: pad_token_id = 97 is not below vocab_size = 97");
 }
 
@@ -144,18 +144,6 @@ TEST(BertConfig, ImpossibleNumbersAreNamed) {
   EXPECT_EQ(message_with("layer_norm_eps", 0), "F: layer_norm_eps = 0 is not a number above 0 and below 0.1");
   EXPECT_EQ(message_with("initializer_range", "x"),
             "F: initializer_range = \"x\" is not a number of at least 0 and below 10");
-}
-
-TEST(BertConfig, FilesThatAreNotConfigurations) {
-  const tests::TemporaryDirectory directory;
-  const auto file = directory / "config.json";
-  tests::write_file(file, "{");
-  EXPECT_THAT(error_of([&] { read_bert_config(file); }), HasSubstr("config.json: not JSON at line 1"));
-  tests::write_file(file, "");
-  EXPECT_EQ(error_of([&] { read_bert_config(file); }), file.string() + ": the file is empty");
-  EXPECT_EQ(error_of([] { parse_bert_config(Json::array({1}), "F"); }), "F: not a JSON object");
-  EXPECT_THAT(error_of([] { read_bert_config("/absent/config.json"); }),
-              EndsWith("/absent/config.json: No such file or directory"));
 }
 
 }  // namespace

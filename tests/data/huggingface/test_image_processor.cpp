@@ -101,15 +101,11 @@ TEST_F(ImageProcessorFile, SizesInTheirOtherForms) {
 }
 
 TEST_F(ImageProcessorFile, WithoutNormalizationPixelsAreOnlyScaled) {
-  const ImageProcessor processor = read(R"({"do_normalize": false, "image_mean": [0.5], "image_std": [0.2]})");
-  EXPECT_THAT(processor.mean, ElementsAre(0.0f));
-  EXPECT_THAT(processor.deviation, ElementsAre(1.0f));
-}
-
-TEST_F(ImageProcessorFile, WithoutNormalizationNoMeanNeedBeThere) {
-  const ImageProcessor processor = read(R"({"do_normalize": false, "size": 16})");
-  EXPECT_THAT(processor.mean, ElementsAre(0.0f));
-  EXPECT_THAT(processor.deviation, ElementsAre(1.0f));
+  for (const char* mean : {R"(, "image_mean": [0.5], "image_std": [0.2])", ""}) {
+    const ImageProcessor processor = read(std::string(R"({"do_normalize": false)") + mean + "}");
+    EXPECT_THAT(processor.mean, ElementsAre(0.0f));
+    EXPECT_THAT(processor.deviation, ElementsAre(1.0f));
+  }
 }
 
 TEST_F(ImageProcessorFile, TimmsSizesAreBounded) {

@@ -93,13 +93,6 @@ TEST(Pretrained, ReadsWantedTensorsAndReportsAMissingHead) {
   EXPECT_EQ(ignored_line(loaded.report, "question answering"), "");
 }
 
-TEST(Pretrained, ReadsSixteenBitFiles) {
-  for (const auto type : {Precision::bfloat16, Precision::float16}) {
-    const Loaded loaded(whole(), type);
-    EXPECT_THAT(loaded.values.at(1), ElementsAre(1, 2, 3, 4));
-  }
-}
-
 /// As on the ranks that do not open the weights for this.
 TEST(Pretrained, ThePrecisionMayBeACopy) {
   const Loaded loaded(whole(), Precision::bfloat16);
@@ -296,14 +289,6 @@ TEST(Pretrained, AnIgnoredTensorNeedsNoPlaceInTheIndex) {
               HasSubstr("tensor \"toy.bias\" is not in model.safetensors.index.json: the file or"));
 }
 
-TEST(Pretrained, AFamilyThatIgnoresNothingNamesItsExtraTensors) {
-  const TemporaryDirectory directory;
-  write_toy_model(directory / "toy");
-  const std::vector<TensorSpec> specs{{"toy.bias", {3}}, {"toy.gate.weight", {2, 3}}};
-  EXPECT_THAT(error_of([&] { PretrainedModel(directory / "toy").read_weights(specs, {.model = "a toy"}, {}); }),
-              EndsWith(" have 1 tensors that a toy of this config.json does not: toy.inverse_frequencies"));
-}
-
 TEST(Pretrained, FilesThatWouldReplaceOthersAreRefused) {
   const TemporaryDirectory directory;
   const auto message = [&](std::vector<ModelFile> files) {
@@ -317,29 +302,6 @@ TEST(Pretrained, FilesThatWouldReplaceOthersAreRefused) {
     EXPECT_THAT(message({{name, ""}}), StartsWith("\"" + name + "\" is not the name of a file in a model directory"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
-}
-
-TEST(Pretrained, AFailedWriteLeavesTheOldModel) {
-  const TemporaryDirectory directory;
-  write_file(directory / "best/config.json", "old");
-  const std::vector<float> one{1};
-  const std::vector<NamedTensor> repeated{{"a", {1}, one}, {"a", {1}, one}};
-  EXPECT_THROW(write_pretrained(directory / "best", OrderedJson::object(), {}, repeated), std::invalid_argument);
-  EXPECT_EQ(tests::read_file(directory / "best/config.json"), "old");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
-}
-
-TEST(Pretrained, ReadsTheReferenceModel) {
-  const auto path = tests::golden_data() / "reference/tiny_bert";
-  const SafetensorsFile file(path / "model.safetensors");
-  std::vector<TensorSpec> all;
-  for (const auto& tensor : file.tensors()) all.push_back({tensor.name, tensor.shape});
-  std::size_t values = 0;
-  const auto report = PretrainedModel(path).read_weights(
-      all, bert_tensor_naming(),
-      [&](std::size_t row, const TensorReader& read) { values += whole(read, all[row]).size(); });
-  EXPECT_TRUE(report.missing.empty() && report.ignored.empty());
-  EXPECT_EQ(values, 16202u);
 }
 
 }  // namespace

@@ -201,21 +201,6 @@ TEST(WeightFilesWriter, ADirectoryThatIsReplacedKeepsNoStaleFile) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("best"));
 }
 
-TEST(WeightFilesWriter, WithoutCommitTheOldOneStaysWhole) {
-  const TemporaryDirectory directory;
-  const std::vector<float> values(4);
-  const std::vector<NamedTensor> weights{{"a", {4}, values}};
-  write_pretrained(directory / "best", OrderedJson::object(), {}, weights);
-  const std::string before = read_file(directory / "best/model.safetensors");
-  {
-    PretrainedWriter half_done(directory / "best", OrderedJson::object(), {}, four_tensors(), {.shard_bytes = 8});
-    half_done.write(std::vector<float>(9));
-  }
-  EXPECT_THAT(names_in(directory / "best"), ElementsAre("config.json", "model.safetensors"));
-  EXPECT_EQ(read_file(directory / "best/model.safetensors"), before);
-  EXPECT_THAT(names_in(directory.path()), ElementsAre("best"));
-}
-
 TEST(WeightFilesWriter, AnExportThatFailsInItsSecondShardLeavesTheEarlierOneWhole) {
   const TemporaryDirectory directory;
   const auto write = [&](float value) {

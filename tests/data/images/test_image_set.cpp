@@ -5,7 +5,6 @@
 
 #include "core/base/file_copies.hpp"
 #include "tests/data/images/recorded_images.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -219,30 +218,9 @@ TEST_F(IdxImages, CompressedFilesAreRead) {
             "F/t10k-images.idx3-ubyte.gz is damaged (zlib: incorrect data check)");
   const std::string whole = tests::recorded_image_file("gzip.jsonl", "images");
   EXPECT_THAT(with(whole.substr(0, 20)), StartsWith("F/t10k-images.idx3-ubyte.gz ends after "));
-}
-
-TEST_F(IdxImages, RealDigitsAreRead) {
-  const auto path = tests::shared_data() / "mnist";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const auto training = open_images(path.string(), ImagePart::training),
-             test = open_images(path.string(), ImagePart::test);
-  EXPECT_EQ(training->size(), 8000u);
-  EXPECT_EQ(test->size(), 2000u);
-  EXPECT_EQ(training->shape(), (ImageShape{28, 28, 1}));
-  EXPECT_THAT(std::vector(training->labels().begin(), training->labels().begin() + 5), ElementsAre(7, 2, 1, 0, 4));
-}
-
-TEST_F(IdxImages, ADamagedGzipFileIsNamed) {
-  const auto path = tests::shared_data() / "mnist";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const std::string images = tests::read_file(path / "t10k-images-idx3-ubyte.gz");
-  put("t10k-labels-idx1-ubyte.gz", tests::read_file(path / "t10k-labels-idx1-ubyte.gz"));
-  put("t10k-images-idx3-ubyte.gz", images.substr(0, images.size() / 2));
-  EXPECT_THAT(error(), StartsWith("F/t10k-images-idx3-ubyte.gz ends after "));
-  std::string damaged = images;
-  for (std::size_t i = images.size() / 2; i < images.size() / 2 + 40; ++i) damaged[i] = '\x55';
-  put("t10k-images-idx3-ubyte.gz", damaged);
-  EXPECT_THAT(error(), HasSubstr(" (zlib: "));
+  std::string damaged = whole;
+  damaged[10] = '\x07';  // behind the header: a kind of block that does not exist
+  EXPECT_THAT(with(damaged), HasSubstr(" (zlib: "));
 }
 
 TEST_F(ClassDirectories, SortedNamesAreTheLabels) {

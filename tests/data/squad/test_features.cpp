@@ -6,7 +6,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
@@ -205,14 +204,13 @@ TEST(Features, TheReferenceRunUsedTheseWindows) {
   EXPECT_EQ(set.features.size(), 14503U);
   std::set<std::pair<std::string, std::uint32_t>> windows;
   for (const Feature& feature : set.features) windows.emplace(dataset.questions[feature.question].id, feature.window);
-  std::istringstream order(tests::read_file(order_path));
-  std::size_t steps = 0;
-  for (std::string line; std::getline(order, line); ++steps) {
-    for (const auto& item : nlohmann::json::parse(line)) {
+  const auto order = tests::json_lines(order_path);
+  EXPECT_EQ(order.size(), 400U);
+  for (const auto& step : order) {
+    for (const auto& item : step) {
       ASSERT_TRUE(windows.contains({item[0].get<std::string>(), item[1].get<std::uint32_t>()})) << item;
     }
   }
-  EXPECT_EQ(steps, 400U);
 }
 
 }  // namespace

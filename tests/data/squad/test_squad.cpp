@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -181,20 +180,6 @@ TEST(Squad, RefusesBrokenQuestionsAndSaysWhere) {
               HasSubstr("answers.text[0]: expected string"));
   EXPECT_THAT(question_error(std::string(good) + ", " + std::string(good)),
               HasSubstr("f.json: id 'a' belongs to question 1 and again to question 2"));
-}
-
-TEST(Squad, ReadsTheSharedFiles) {
-  const auto squad = tests::shared_data() / "squad";
-  if (!std::filesystem::exists(squad)) GTEST_SKIP() << "no data at " << squad;
-  const SquadDataset train = read_squad(squad / "v1.1" / "train.json");
-  EXPECT_EQ(train.version, SquadVersion::v1_1);
-  EXPECT_EQ(train.questions.size(), 14348U);
-  EXPECT_EQ(find_misplaced_answers(train).count, 0U);
-  const SquadDataset dev = read_squad(squad / "v2.0" / "dev.json");
-  EXPECT_EQ(dev.version, SquadVersion::v2_0);
-  EXPECT_EQ(dev.questions.size(), 2828U);
-  EXPECT_EQ(std::count_if(dev.questions.begin(), dev.questions.end(), [](const auto& q) { return q.impossible; }),
-            1529);
 }
 
 }  // namespace

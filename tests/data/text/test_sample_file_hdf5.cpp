@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <functional>
 #include <random>
@@ -8,13 +7,11 @@
 #include "core/base/hdf5_file.hpp"
 #include "data/text/sample_file.hpp"
 #include "tests/data/text/small_samples.hpp"
-#include "tests/support/hdf5_changes.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using tests::small_samples;
 
@@ -40,10 +37,6 @@ class SampleFileHdf5 : public ::testing::Test {
     auto prepared = small_samples();
     change(prepared);
     write_sample_file(path_, prepared);
-    return message();
-  }
-  std::string message_after(const std::function<void(hid_t file)>& change) const {
-    tests::change_hdf5(path_, change);
     return message();
   }
 
@@ -77,14 +70,6 @@ TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     EXPECT_EQ(is_sample_file(path_), is_ours);
     EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
                                  : "F: `mylos prepare` did not write it");
-  }
-}
-
-TEST_F(SampleFileHdf5, AFileCutShortIsNamed) {
-  const auto whole = tests::read_file(path_);
-  for (std::size_t size = 0; size < whole.size(); size += 97) {
-    tests::write_file(path_, whole.substr(0, size));
-    EXPECT_THAT(message(), AnyOf(HasSubstr("F: cannot open it as HDF5: "), HasSubstr("F is not an HDF5 file"))) << size;
   }
 }
 
@@ -124,26 +109,6 @@ TEST_F(SampleFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with([](auto& p) { p.options.max_length = static_cast<std::size_t>(-1); }),
             "F: max_length = -1 is negative");
   EXPECT_EQ(with([](auto& p) { p.set = {}; }), "F: it contains no samples");
-}
-
-TEST_F(SampleFileHdf5, SizesAreComparedWithTheFileBeforeMemoryIsTaken) {
-  const auto claim = [](hid_t file) {
-    tests::replace_dataset(file, "/ids", H5T_NATIVE_INT32, hsize_t{1} << 40, H5P_DEFAULT);
-  };
-  EXPECT_EQ(message_after(claim), "F: /ids has shape (1099511627776), but the file is too short for it");
-  write_sample_file(path_, small_samples());
-  const auto link = [](hid_t file) {
-    H5Ldelete(file, "/lines", H5P_DEFAULT);
-    ASSERT_GE(H5Lcreate_external("other.h5", "/lines", file, "/lines", H5P_DEFAULT, H5P_DEFAULT), 0);
-  };
-  EXPECT_EQ(message_after(link), "F: /lines is a soft or external link; only hard links are followed");
-}
-
-TEST_F(SampleFileHdf5, AFileThatCannotBeWrittenIsNamedAndNothingIsLeft) {
-  std::filesystem::create_directory(directory_ / "folder");
-  EXPECT_EQ(tests::error_of([&] { write_sample_file(directory_ / "folder", small_samples()); }),
-            "cannot write " + (directory_ / "folder").string() + ": Is a directory");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 2);
 }
 
 }  // namespace

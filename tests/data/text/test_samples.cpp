@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "tests/data/tokenizer/letters_model.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -161,13 +159,6 @@ TEST_F(Samples, ManyDocumentsKeepTheirOrderOnAnyNumberOfThreads) {
 
 // ---- recorded run -------------------------------------------------------------------------------------------------
 
-std::vector<nlohmann::json> json_lines(const std::filesystem::path& path) {
-  std::vector<nlohmann::json> rows;
-  std::istringstream lines(tests::read_file(path));
-  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
-  return rows;
-}
-
 /// Reads the samples of a file of games with llama/chess's tokenizer, as in its recorded run.
 SampleSet chess_samples(const char* file) {
   const auto tokenizer = SentencePieceTokenizer::load(tests::shared_reference() / "llama/chess/tokenizer.model");
@@ -183,7 +174,7 @@ TEST(SamplesOfChess, HaveTheTokensOfTheRecordedSteps) {
   const auto set = chess_samples("games-train.jsonl");
   ASSERT_EQ(set.size(), 1200U);
   EXPECT_EQ(set.counts.long_documents, 66U);
-  const auto order = json_lines(reference / "order.jsonl"), steps = json_lines(reference / "steps.jsonl");
+  const auto order = tests::json_lines(reference / "order.jsonl"), steps = tests::json_lines(reference / "steps.jsonl");
   ASSERT_EQ(order.size(), 400U);
   ASSERT_EQ(steps.size(), 400U);
   for (std::size_t step = 0; step < order.size(); ++step) {

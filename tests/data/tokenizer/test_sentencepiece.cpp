@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "tests/data/tokenizer/letters_model.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -124,20 +123,12 @@ TEST_F(SentencePiece, AModelCutShortIsRefusedWhereverItEnds) {
 
 // ---- recorded ids -------------------------------------------------------------------------------------------------
 
-/// Returns the lines of tokens.jsonl of llama/`model`.
-std::vector<nlohmann::json> recorded_tokens(const std::filesystem::path& directory) {
-  std::vector<nlohmann::json> rows;
-  std::istringstream lines(tests::read_file(directory / "tokens.jsonl"));
-  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
-  return rows;
-}
-
 void compare_recorded(const std::string& model) {
   const auto directory = tests::shared_reference() / "llama" / model;
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
   const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
   EXPECT_EQ(tokenizer.size(), 512U);
-  const auto rows = recorded_tokens(directory);
+  const auto rows = tests::json_lines(directory / "tokens.jsonl");
   ASSERT_EQ(rows.size(), 260U);
   for (const auto& row : rows) {
     const auto text = row.at("text").get<std::string>();
@@ -155,7 +146,7 @@ TEST(SentencePieceRecorded, SeveralThreadsGetTheSameIds) {
   const auto directory = tests::shared_reference() / "llama" / "chess";
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
   const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
-  const auto rows = recorded_tokens(directory);
+  const auto rows = tests::json_lines(directory / "tokens.jsonl");
   std::array<std::size_t, 4> wrong{};
   std::vector<std::thread> threads;
   for (std::size_t& count : wrong) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -104,15 +103,13 @@ TEST(WordPiece, OddUnicodeIsHuggingFaces) {
 /// Compares ids and pieces of the questions in `path`. Returns their number.
 std::size_t compare_questions(const std::filesystem::path& path) {
   const WordPieceTokenizer tokenizer(Vocabulary::load(tests::uncased_vocabulary()));
-  std::istringstream lines(tests::read_file(path));
-  std::size_t count = 0;
-  for (std::string line; std::getline(lines, line); ++count) {
-    const auto row = nlohmann::json::parse(line);
+  const auto rows = tests::json_lines(path);
+  for (const auto& row : rows) {
     const auto text = row.at("text").get<std::string>();
     EXPECT_EQ(tokenizer.tokenize(text).ids, row.at("ids").get<std::vector<TokenId>>()) << text;
     EXPECT_EQ(words(tokenizer, text), row.at("tokens").get<std::vector<std::string>>()) << text;
   }
-  return count;
+  return rows.size();
 }
 
 TEST(WordPiece, QuestionsOfTheExamplesAreHuggingFaces) {
