@@ -6,7 +6,7 @@
 
 #include "nn/bert/bert_question_answering.hpp"
 #include "tests/nn/bert/bert_twin.hpp"
-#include "tests/nn/gradient_check.hpp"
+#include "tests/nn/model_setting.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
@@ -156,66 +156,28 @@ TEST(BertLayer, Bfloat16StaysNearFloat) { expect_near_float<bfloat16>(4e-2, 1e-3
 /// Three more bits of precision: an eighth of the error, and its square for the angle.
 TEST(BertLayer, HalfStaysNearFloat) { expect_near_float<half>(5e-3, 1.6e-5); }
 
-/// The whole model with its reference, and sequences in one batch.
-struct ModelSetting {
-  ModelSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider,
-               Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
-      : shape(small_shape(layers)), dropout(with_dropout), recompute(recomputed), data(shape, lengths) {
-    BertShape built = shape;
-    if (!dropout) built.hidden_dropout = built.attention_dropout = 0.0f;
-    model = make_bert_question_answering(built, precision);
-    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
-  }
-  std::size_t planned() const {
-    Arena training, prediction;
-    model->plan(training, data.shape(), ParameterStore::Purpose::training, recompute);
-    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
-    return std::max(training.peak(), prediction.peak());
-  }
-  /// Trains in micro-batches of `size` sequences. Returns all losses.
-  Values train(std::size_t size, float scale) {
-    Values all;
-    Batch batch;
-    for (std::size_t begin = 0; begin < data.lengths.size(); begin += size) {
-      const std::size_t end = std::min(begin + size, data.lengths.size());
-      data.fill(begin, end, batch);
-      const Vector<float> losses("test::losses", end - begin);
-      Pass pass = engine->pass();
-      pass.recompute = recompute;
-      model->train(pass, batch, scale, losses);
-      const Values part = host_values(losses);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
-  }
+BertShape without_dropout(BertShape shape) {
+  shape.hidden_dropout = shape.attention_dropout = 0.0f;
+  return shape;
+}
 
-  BertShape shape;
-  bool dropout;
-  Recompute recompute;
-  TwinBatch data;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Engine> engine;
+/// The whole model, and sequences in one batch.
+struct BertSetting : ModelSetting<Model, TwinBatch> {
+  BertSetting(const std::vector<std::size_t>& lengths, bool dropout, const std::string& provider,
+              Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
+      : ModelSetting(make_bert_question_answering(
+                         dropout ? small_shape(layers) : without_dropout(small_shape(layers)), precision),
+                     TwinBatch(small_shape(layers), lengths), provider, recomputed, precision) {}
 };
 
 TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
-  const std::vector<std::vector<std::size_t>> lengths{{19}, {1, 19, 2, 7}};
-  for (const auto& packing : lengths) {
-    for (const bool dropout : {false, true}) {
-      for (const std::string& provider : exact_gemm_providers()) {
-        SCOPED_TRACE(describe(packing, dropout) + " " + provider);
-        ModelSetting s(packing, dropout, provider);
-        constexpr double scale = 0.5;
-        BertTwin twin(s.shape, *s.engine, s.data, dropout);
-        expect_near(s.train(packing.size(), static_cast<float>(scale)), twin.losses(), 1e-5, "losses");
-        const auto loss = [&] {
-          const Values losses = twin.losses();
-          return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
-        };
-        const ParameterTable& table = s.model->table();
-        for (std::size_t row = 0; row < table.tensors().size(); ++row) {
-          expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 2e-6, table.tensor(row).name);
-        }
-      }
+  const std::vector<std::size_t> packing{1, 19, 2, 7};
+  for (const bool dropout : {false, true}) {
+    for (const std::string& provider : exact_gemm_providers()) {
+      SCOPED_TRACE(describe(packing, dropout) + " " + provider);
+      BertSetting s(packing, dropout, provider);
+      BertTwin twin(small_shape(2), *s.engine, s.data, dropout);
+      expect_losses_and_gradients(s, twin, 2e-6);
     }
   }
 }
@@ -223,88 +185,36 @@ TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
 TEST(BertModel, PredictionHasNoDropoutAndGivesLogitsAndLosses) {
   for (const auto& packing : packings()) {
     SCOPED_TRACE(describe(packing, false));
-    ModelSetting s(packing, true, gemm_providers().back());
-    const BertTwin twin(s.shape, *s.engine, s.data, false);
-    Batch batch;
-    s.data.fill(0, packing.size(), batch);
+    BertSetting s(packing, true, gemm_providers().back());
+    const BertTwin twin(small_shape(2), *s.engine, s.data, false);
     const Vector<float> losses("test::losses", packing.size());
-    const Values logits = host_values(s.model->predict(s.engine->pass(), batch, losses));
+    const Values logits = s.predict(packing.size(), losses);
     expect_near(logits, twin.logits(), 2e-5, "logits");
     expect_near(host_values(losses), twin.losses(), 2e-5, "losses");
-    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), logits, 0.0, "without losses");
+    EXPECT_EQ(s.predict(packing.size()), logits) << "without losses";
   }
 }
 
 TEST(BertModel, MicroBatchesGiveTheSameLossesAndGradientsWithDropout) {
-  const auto packing = packings().back();
-  ModelSetting whole(packing, true, gemm_providers().front());
-  const Values losses = whole.train(packing.size(), 0.1f);
-  for (const std::size_t size : {1u, 3u, 64u}) {
-    ModelSetting split(packing, true, gemm_providers().front());
-    expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
-    for (std::size_t row = 0; row < whole.model->table().tensors().size(); ++row) {
-      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6)
-            << whole.model->table().tensor(row).name << " by " << size;
-      }
-    }
-  }
-}
-
-TEST(BertModel, TellsTheScheduleEachUnitInBothDirections) {
-  ModelSetting s({3, 5}, true, gemm_providers().front());
-  const std::size_t units = s.model->table().units().size();
-  EXPECT_EQ(units, 4u);
-  s.train(2, 1.0f);
-  EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
-  for (std::size_t unit = 0; unit < units; ++unit) {
-    expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->hooks.gradients_when_ready(unit), 0.0,
-                "gradients written after they were said to be ready");
-  }
-  s.engine->hooks.clear();
-  Batch batch;
-  s.data.fill(0, 2, batch);
-  s.model->predict(s.engine->pass(), batch, {});
-  EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_calls(units));
-}
-
-TEST(BertModel, TakesWhatWasPlanned) {
-  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
-    ModelSetting s({1, 19, 2, 7}, true, gemm_providers().front(), recompute);
-    Arena planned;
-    s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training, recompute);
-    s.train(4, 1.0f);
-    EXPECT_EQ(s.engine->arena.peak(), planned.peak()) << to_string(recompute);
-  }
+  expect_same_in_micro_batches([] { return BertSetting(packings().back(), true, gemm_providers().front()); },
+                               {1, 3, 64});
 }
 
 constexpr std::array recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
 
-TEST(BertModel, RecomputationChangesNoBit) {
-  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
-    for (const std::string& provider : exact_gemm_providers()) {
-      ModelSetting kept({1, 19, 2, 7}, true, provider, Recompute::none, precision, 3);
-      const Values losses = kept.train(3, 0.5f);
-      for (const Recompute recompute : recomputations) {
-        const auto what = fmt::format("{} {} {}", to_string(precision), provider, to_string(recompute));
-        ModelSetting s({1, 19, 2, 7}, true, provider, recompute, precision, 3);
-        EXPECT_EQ(s.train(3, 0.5f), losses) << what;
-        for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
-          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.model->table().tensor(row).name;
-        }
-      }
-    }
+TEST(BertModel, TellsTheScheduleEachUnitAndTakesWhatWasPlanned) {
+  for (const Recompute recompute : recomputations) {
+    BertSetting s({3, 5}, true, gemm_providers().front(), recompute),
+        longer({1, 19, 2, 7}, true, gemm_providers().front(), recompute);
+    expect_schedule(s, 4);
+    expect_planned_memory(longer);
   }
 }
 
-TEST(BertModel, RecomputationTellsTheScheduleTheSame) {
-  for (const Recompute recompute : recomputations) {
-    ModelSetting s({3, 5}, true, gemm_providers().front(), recompute);
-    s.train(2, 1.0f);
-    EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(s.model->table().units().size()));
-    EXPECT_TRUE(s.model->can_recompute(recompute));
-  }
+TEST(BertModel, RecomputationChangesNoBit) {
+  expect_recomputation_changes_no_bit([](const std::string& provider, Recompute recompute, Precision precision) {
+    return BertSetting({1, 19, 2, 7}, true, provider, recompute, precision, 3);
+  });
 }
 
 /// Returns the bytes per token for training according to docs/memory.md, without terms independent of tokens.

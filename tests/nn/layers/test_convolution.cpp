@@ -57,7 +57,7 @@ TEST(ConvolutionLayer, ItsWeightIsNamedAndDrawnForRectifiers) {
 
 template <class T>
 class ConvolutionLayers : public ::testing::Test {};
-using ConvolvedTypes = ::testing::Types<float, bfloat16, half>;
+using ConvolvedTypes = ::testing::Types<float, bfloat16>;
 TYPED_TEST_SUITE(ConvolutionLayers, ConvolvedTypes);
 
 TYPED_TEST(ConvolutionLayers, PassesAreThoseOfTheWeight) {

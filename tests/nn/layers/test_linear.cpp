@@ -82,7 +82,7 @@ constexpr double tolerance = 8.0 * rounding<T>;
 
 template <class T>
 class LinearLayer : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
+using Types = ::testing::Types<float, bfloat16>;
 TYPED_TEST_SUITE(LinearLayer, Types);
 
 template <class T, class Check>

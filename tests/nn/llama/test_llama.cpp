@@ -4,8 +4,8 @@
 #include "nn/llama/llama.hpp"
 
 #include "core/kernels/layer_norm.hpp"
-#include "tests/nn/gradient_check.hpp"
 #include "tests/nn/llama/llama_twin.hpp"
+#include "tests/nn/model_setting.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
@@ -66,38 +66,11 @@ std::vector<NamedLlama> llamas() {
 const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
 constexpr std::array llama_recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
 
-struct LlamaSetting {
+struct LlamaSetting : ModelSetting<LlamaModel, LlamaTwinBatch> {
   explicit LlamaSetting(const LlamaShape& of, const std::string& provider = gemm_providers().front(),
-                        Recompute recomputed = Recompute::none, Precision precision = Precision::float32,
-                        const std::vector<std::size_t>& lengths = some_lengths)
-      : shape(of), recompute(recomputed), data(of, lengths), model(make_llama(of, precision)) {
-    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
-  }
-  std::size_t planned() const {
-    Arena training, prediction;
-    model->plan(training, data.shape(), ParameterStore::Purpose::training, recompute);
-    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
-    return std::max(training.peak(), prediction.peak());
-  }
-  Pass pass() const {
-    Pass pass = engine->pass();
-    pass.recompute = recompute;
-    return pass;
-  }
-  /// Trains in micro-batches of `size` sequences. Returns all losses.
-  Values train(std::size_t size, float scale) {
-    Values all;
-    Batch batch;
-    for (std::size_t begin = 0; begin < data.lengths.size(); begin += size) {
-      const std::size_t end = std::min(begin + size, data.lengths.size());
-      data.fill(begin, end, batch);
-      const Vector<float> losses("test::losses", end - begin);
-      model->train(pass(), batch, scale, losses);
-      const Values part = host_values(losses);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
-  }
+                        Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
+      : ModelSetting(make_llama(of, precision), LlamaTwinBatch(of, some_lengths), provider, recomputed, precision),
+        shape(of) {}
   Values logits() {
     Batch batch;
     data.fill(0, data.lengths.size(), batch);
@@ -109,14 +82,8 @@ struct LlamaSetting {
     });
     return all;
   }
-  const std::string& name(std::size_t row) const { return model->table().tensor(row).name; }
-  std::size_t parameters() const { return model->table().tensors().size(); }
 
   LlamaShape shape;
-  Recompute recompute;
-  LlamaTwinBatch data;
-  std::unique_ptr<LlamaModel> model;
-  std::unique_ptr<Engine> engine;
 };
 
 TEST(LlamaModel, LossesAndEveryGradientMatchTheTwin) {
@@ -124,16 +91,8 @@ TEST(LlamaModel, LossesAndEveryGradientMatchTheTwin) {
     for (const std::string& provider : exact_gemm_providers()) {
       SCOPED_TRACE(llama + " " + provider);
       LlamaSetting s(shape, provider);
-      constexpr double scale = 0.5;
       LlamaTwin twin(shape, *s.engine, s.data);
-      expect_near(s.train(s.data.lengths.size(), static_cast<float>(scale)), twin.losses(), 1e-5, "losses");
-      const auto loss = [&] {
-        const Values losses = twin.losses();
-        return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
-      };
-      for (std::size_t row = 0; row < s.parameters(); ++row) {
-        expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 4e-6, s.name(row));
-      }
+      expect_losses_and_gradients(s, twin, 4e-6);
     }
   }
 }
@@ -162,18 +121,7 @@ TEST(LlamaModel, PredictionGivesTheLikeliestTokensAndLosses) {
 }
 
 TEST(LlamaModel, MicroBatchesGiveTheSameLossesAndGradients) {
-  LlamaSetting whole(tied_llama());
-  const Values losses = whole.train(4, 0.1f);
-  for (const std::size_t size : {1u, 3u}) {
-    LlamaSetting split(tied_llama());
-    expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
-    for (std::size_t row = 0; row < whole.parameters(); ++row) {
-      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6) << whole.name(row) << " by " << size;
-      }
-    }
-  }
+  expect_same_in_micro_batches([] { return LlamaSetting(tied_llama()); }, {1, 3});
 }
 
 TEST(LlamaModel, TheGradientOfATiedHeadIsAddedToThatOfTheEmbeddings) {
@@ -209,19 +157,7 @@ TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
     for (const Recompute recompute : llama_recomputations) {
       SCOPED_TRACE(llama + " " + std::string(to_string(recompute)));
       LlamaSetting s(shape, gemm_providers().front(), recompute);
-      const std::size_t units = s.model->table().units().size();
-      EXPECT_EQ(units, shape.layers + 2);
-      s.train(4, 1.0f);
-      EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
-      for (std::size_t unit = 0; unit < units; ++unit) {
-        expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->hooks.gradients_when_ready(unit), 0.0,
-                    "gradients written after they were said to be ready");
-      }
-      s.engine->hooks.clear();
-      Batch batch;
-      s.data.fill(0, 2, batch);
-      s.model->predict(s.engine->pass(), batch, {});
-      EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_calls(units));
+      expect_schedule(s, shape.layers + 2);
     }
   }
 }
@@ -229,29 +165,14 @@ TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
 TEST(LlamaModel, TakesWhatWasPlanned) {
   for (const Recompute recompute : llama_recomputations) {
     LlamaSetting s(grouped_llama(3), gemm_providers().front(), recompute);
-    Arena planned;
-    s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training, recompute);
-    s.train(4, 1.0f);
-    EXPECT_EQ(s.engine->arena.peak(), planned.peak()) << to_string(recompute);
+    expect_planned_memory(s);
   }
 }
 
 TEST(LlamaModel, RecomputationChangesNoBit) {
-  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
-    for (const std::string& provider : exact_gemm_providers()) {
-      LlamaSetting kept(grouped_llama(3), provider, Recompute::none, precision);
-      const Values losses = kept.train(3, 0.5f);
-      for (const Recompute recompute : llama_recomputations) {
-        const auto what = fmt::format("{} {} {} ", to_string(precision), provider, to_string(recompute));
-        LlamaSetting s(grouped_llama(3), provider, recompute, precision);
-        EXPECT_TRUE(s.model->can_recompute(recompute));
-        EXPECT_EQ(s.train(3, 0.5f), losses) << what;
-        for (std::size_t row = 0; row < s.parameters(); ++row) {
-          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.name(row);
-        }
-      }
-    }
-  }
+  expect_recomputation_changes_no_bit([](const std::string& provider, Recompute recompute, Precision precision) {
+    return LlamaSetting(grouped_llama(3), provider, recompute, precision);
+  });
 }
 
 /// `tolerance` applies to losses and to the norms of gradients, and `angle` to 1 - their cosines.

@@ -5,6 +5,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "tests/nn/resnet/resnet_engine.hpp"
 #include "tests/support/arrays.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/single_step.hpp"
 #include "tests/support/worst.hpp"
@@ -25,13 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double resnet_bound = 1e-5;
-
-std::vector<nlohmann::json> read_json_lines(const fs::path& path) {
-  std::vector<nlohmann::json> all;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) all.push_back(nlohmann::json::parse(line));
-  return all;
-}
 
 Values as_values(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
@@ -217,10 +211,10 @@ class RecordedDigits : public ResnetReference {
     if (!fs::is_directory(folder_) || !fs::is_directory(shared_data() / "mnist")) {
       GTEST_SKIP() << folder_ << " or the digits are not there";
     }
-    for (const auto& step : read_json_lines(folder_ / "order.jsonl")) {
+    for (const auto& step : json_lines(folder_ / "order.jsonl")) {
       order_.push_back({step.get<std::vector<std::size_t>>()});
     }
-    recorded_ = read_json_lines(folder_ / "steps.jsonl");
+    recorded_ = json_lines(folder_ / "steps.jsonl");
   }
 
   ResnetEngine engine(const std::string& weights, const std::string& provider) const {

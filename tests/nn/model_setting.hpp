@@ -1,0 +1,146 @@
+#pragma once
+
+#include "tests/nn/gradient_check.hpp"
+#include "tests/support/engine.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What tests of all model families do with a model and packed samples.
+namespace mylos::tests {
+
+/// A model with memory, parameters, and samples: groups of rows that `data` packs.
+template <class Model, class Data>
+struct ModelSetting {
+  ModelSetting(std::unique_ptr<Model> made, Data samples, const std::string& provider,
+               nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
+      : recompute(recomputed), data(std::move(samples)), model(std::move(made)) {
+    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
+  }
+  std::size_t planned() const {
+    Arena training, prediction;
+    model->plan(training, data.shape(), ParameterStore::Purpose::training, recompute);
+    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, nn::Recompute::none);
+    return std::max(training.peak(), prediction.peak());
+  }
+  /// Trains in micro-batches of `size` samples. Returns all losses.
+  Values train(std::size_t size, float scale) {
+    Values all;
+    Batch batch;
+    observed.clear();
+    for (std::size_t begin = 0; begin < data.shape().samples; begin += size) {
+      const std::size_t end = std::min(begin + size, data.shape().samples);
+      data.fill(begin, end, batch);
+      const Vector<float> losses("test::losses", end - begin);
+      nn::Pass pass = engine->pass();
+      pass.recompute = recompute;
+      if (model->table().observed_size() > 0) pass.observed = Matrix<float>("test::observed", end - begin, model->table().observed_size());
+      model->train(pass, batch, scale, losses);
+      const Values of_part = host_values(losses), statistics = host_values(pass.observed);
+      all.insert(all.end(), of_part.begin(), of_part.end());
+      observed.insert(observed.end(), statistics.begin(), statistics.end());
+    }
+    return all;
+  }
+  /// Returns the outputs for the first `samples` samples, and writes their losses.
+  Values predict(std::size_t samples, const Vector<float>& losses = {}) {
+    Batch batch;
+    data.fill(0, samples, batch);
+    return host_values(model->predict(engine->pass(), batch, losses));
+  }
+  const std::string& name(std::size_t row) const { return model->table().tensor(row).name; }
+  std::size_t parameters() const { return model->table().tensors().size(); }
+  std::vector<Values> gradients() const {
+    std::vector<Values> all;
+    for (std::size_t row = 0; row < parameters(); ++row) all.push_back(engine->gradient(row));
+    return all;
+  }
+
+  nn::Recompute recompute;
+  Data data;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Engine> engine;
+  Values observed;  ///< statistics of each group of images
+};
+
+/// Expects the twin's losses and its gradients of every tensor, by central differences.
+template <class Setting, class Twin>
+void expect_losses_and_gradients(Setting& s, Twin& twin, double noise) {
+  constexpr double scale = 0.5;
+  expect_near(s.train(s.data.shape().samples, static_cast<float>(scale)), twin.losses(), 1e-5, "losses");
+  const auto loss = [&] {
+    const Values losses = twin.losses();
+    return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
+  };
+  for (std::size_t row = 0; row < s.parameters(); ++row) {
+    expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, noise, s.name(row));
+  }
+}
+
+/// Expects that micro-batches of these sizes give the losses and gradients of the whole batch.
+template <class Make>
+void expect_same_in_micro_batches(const Make& make, std::initializer_list<std::size_t> sizes) {
+  auto whole = make();
+  const Values losses = whole.train(whole.data.shape().samples, 0.1f);
+  for (const std::size_t size : sizes) {
+    auto split = make();
+    expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
+    for (std::size_t row = 0; row < whole.parameters(); ++row) {
+      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6) << whole.name(row) << " by " << size;
+      }
+    }
+  }
+}
+
+/// Expects the calls of the unit hooks in both directions, and gradients that are not written after they are ready.
+template <class Setting>
+void expect_schedule(Setting& s, std::size_t units) {
+  ASSERT_EQ(s.model->table().units().size(), units);
+  s.train(s.data.shape().samples, 1.0f);
+  EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    EXPECT_EQ(host_values(s.engine->store.unit_gradients(unit)), s.engine->hooks.gradients_when_ready(unit));
+  }
+  s.engine->hooks.clear();
+  s.predict(2);
+  EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_calls(units));
+}
+
+/// Expects that a training pass takes the memory that was planned for it.
+template <class Setting>
+void expect_planned_memory(Setting& s) {
+  Arena planned;
+  s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training, s.recompute);
+  s.train(s.data.shape().samples, 1.0f);
+  EXPECT_EQ(s.engine->arena.peak(), planned.peak()) << to_string(s.recompute);
+}
+
+/// Expects the same bits whatever is recomputed. make(provider, recompute, precision) returns a setting.
+template <class Make>
+void expect_recomputation_changes_no_bit(const Make& make) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    for (const std::string& provider : exact_gemm_providers()) {
+      auto kept = make(provider, nn::Recompute::none, precision);
+      const Values losses = kept.train(3, 0.5f);
+      for (const nn::Recompute recompute : {nn::Recompute::attention, nn::Recompute::layer}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", to_string(precision), provider, to_string(recompute)));
+        auto again = make(provider, recompute, precision);
+        EXPECT_TRUE(again.model->can_recompute(recompute));
+        EXPECT_EQ(again.train(3, 0.5f), losses);
+        EXPECT_EQ(again.gradients(), kept.gradients());
+      }
+    }
+  }
+}
+
+}  // namespace mylos::tests
