@@ -1,6 +1,7 @@
 #include "core/numeric.hpp"
 
 #include "core/device.hpp"
+#include "tests/support/arrays.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,13 +46,7 @@ struct Format<half> {
   static double decoded(std::uint32_t bits) { return decode(bits, 5, 10); }
 };
 
-template <class T>
-class Numeric : public ::testing::Test {};
-using SixteenBitTypes = ::testing::Types<bfloat16, half>;
-TYPED_TEST_SUITE(Numeric, SixteenBitTypes);
-
-TYPED_TEST(Numeric, EveryPatternWidensToItsValueAndBack) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(Numeric, EveryPatternWidensToItsValueAndBack, bfloat16, half) {
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     const float wide = from_bits<T>(bits);
     const double expected = Format<T>::decoded(bits);
@@ -68,8 +63,7 @@ TYPED_TEST(Numeric, EveryPatternWidensToItsValueAndBack) {
 
 /// Between two neighbours, the nearer one is chosen; halfway, the one with an even last bit; just beyond halfway, the
 /// nearer.
-TYPED_TEST(Numeric, RoundsToNearestEvenBetweenAllNeighbours) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(Numeric, RoundsToNearestEvenBetweenAllNeighbours, bfloat16, half) {
   for (std::uint32_t bits = 0; bits < 0x7fffu; ++bits) {
     const double low = Format<T>::decoded(bits), high = Format<T>::decoded(bits + 1);
     if (!std::isfinite(high)) continue;

@@ -1,5 +1,6 @@
 #include "core/parameter_store.hpp"
 
+#include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -31,13 +32,7 @@ ParameterTable two_stored_units() {
   return builder.build();
 }
 
-template <class T>
-class Store : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
-TYPED_TEST_SUITE(Store, Types);
-
-TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(Store, RowsAreViewsIntoTheirUnit, float, bfloat16) {
   const ParameterTable table = two_stored_units();
   const ParameterStore store(table, precision_of<T>, Purpose::training);
   const Vector<T> unit = store.unit_values<T>(1);
@@ -55,8 +50,7 @@ TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {
   EXPECT_EQ(store.state(table.find_state("count")).data(), store.unit_state(1).data() + 5);
 }
 
-TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(Store, NeighboursStackIntoOneMatrix, float, bfloat16) {
   const ParameterTable table = two_stored_units();
   const ParameterStore store(table, precision_of<T>, Purpose::training);
   const std::size_t q = table.find("q.weight");
@@ -76,8 +70,7 @@ TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
   EXPECT_EQ(other.stacked_values<T>(1, 2).data(), other.values<T>(1).data());
 }
 
-TYPED_TEST(Store, CountsItsBytes) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(Store, CountsItsBytes, float, bfloat16) {
   const ParameterTable table = two_stored_units();
   const std::size_t elements = table.size(), state = 6 * sizeof(float);
   EXPECT_EQ(ParameterStore(table, precision_of<T>, Purpose::inference).bytes(), elements * sizeof(T) + state);

@@ -43,6 +43,11 @@ Work reported(const char* label, const Launch& launch) {
   return found == recorder.work().end() ? Work{} : found->second;
 }
 
+template <class Launch>
+void expect_work(const char* label, const Work& work, const Launch& launch) {
+  EXPECT_EQ(reported(label, launch), work) << label;
+}
+
 /// More rows than two blocks of column sums, so that the last block is partial.
 constexpr std::size_t norm_rows = 2 * column_sum_rows + 3, columns = 7;
 
@@ -77,24 +82,21 @@ TYPED_TEST(WorkOf, ActivationsReadAndWriteTheirArrays) {
   const auto& [x, y, bias, sums] = std::tie(this->x, this->y, this->bias, this->sums);
   const ExecutionSpace& space = this->space;
   const double n = this->elements;
-  EXPECT_EQ(reported("mylos::activation::bias_gelu", [&] { bias_gelu<T>(space, bias, x, y); }),
-            (Work{35.0 * n, bytes_of_arrays(x, x, y)}));
-  EXPECT_EQ(reported("mylos::activation::gelu", [&] { gelu<T>(space, x, y); }),
-            (Work{34.0 * n, bytes_of_arrays(x, y)}));
-  EXPECT_EQ(reported("mylos::activation::gelu_backward", [&] { gelu_backward<T>(space, x, y, sums, this->workspace); }),
-            (Work{77.0 * n, bytes_of_arrays(x, x, y, y, this->partial)}));
-  EXPECT_EQ(reported("mylos::activation::add_bias", [&] { add_bias<T>(space, bias, x); }),
-            (Work{n, bytes_of_arrays(x, x)}));
-  EXPECT_EQ(reported("mylos::activation::convert", [&] { convert<T, float>(space, bias, sums); }),
-            (Work{0.0, bytes_of_arrays(bias, sums)}));
+  expect_work("mylos::activation::bias_gelu", {35.0 * n, bytes_of_arrays(x, x, y)},
+              [&] { bias_gelu<T>(space, bias, x, y); });
+  expect_work("mylos::activation::gelu", {34.0 * n, bytes_of_arrays(x, y)}, [&] { gelu<T>(space, x, y); });
+  expect_work("mylos::activation::gelu_backward", {77.0 * n, bytes_of_arrays(x, x, y, y, this->partial)},
+              [&] { gelu_backward<T>(space, x, y, sums, this->workspace); });
+  expect_work("mylos::activation::add_bias", {n, bytes_of_arrays(x, x)}, [&] { add_bias<T>(space, bias, x); });
+  expect_work("mylos::activation::convert", {0.0, bytes_of_arrays(bias, sums)},
+              [&] { convert<T, float>(space, bias, sums); });
 }
 
 TYPED_TEST(WorkOf, ColumnSumsGoThroughPartialSums) {
   using T = TypeParam;
   const auto launch = [&] { add_column_sums<T>(this->space, this->x, this->sums, this->workspace); };
-  EXPECT_EQ(reported("mylos::activation::add_column_sums", launch),
-            (Work{this->elements, bytes_of_arrays(this->x, this->partial)}));
-  EXPECT_EQ(reported("mylos::column_sums::add", launch), (Work{3.0 * columns, bytes_of_arrays(this->partial)}));
+  expect_work("mylos::activation::add_column_sums", {this->elements, bytes_of_arrays(this->x, this->partial)}, launch);
+  expect_work("mylos::column_sums::add", {3.0 * columns, bytes_of_arrays(this->partial)}, launch);
 }
 
 TYPED_TEST(WorkOf, LayerNormKeepsTwoFloatsARow) {
@@ -105,31 +107,25 @@ TYPED_TEST(WorkOf, LayerNormKeepsTwoFloatsARow) {
   const ExecutionSpace& space = this->space;
   const DropoutRows rows = dropout_rows(this->batch);
   const double n = this->elements;
-  EXPECT_EQ(reported("mylos::layer_norm::bias_dropout_residual",
-                     [&] {
-                       bias_dropout_residual_layer_norm<T>(space, this->dropout, rows, x, bias, y, this->parameters,
-                                                           this->saved, y);
-                     }),
-            (Work{11.0 * n, bytes_of_arrays(x, y, z, y, mean, inverse)}));
-  EXPECT_EQ(reported("mylos::layer_norm::again", [&] { layer_norm_again<T>(space, this->parameters, this->saved, y); }),
-            (Work{4.0 * n, bytes_of_arrays(z, y, mean, inverse)}));
-  EXPECT_EQ(reported("mylos::layer_norm::dropout",
-                     [&] { layer_norm_dropout<T>(space, this->dropout, rows, this->parameters, this->saved, y); }),
-            (Work{9.0 * n, bytes_of_arrays(z, y, mean, inverse)}));
+  expect_work("mylos::layer_norm::bias_dropout_residual", {11.0 * n, bytes_of_arrays(x, y, z, y, mean, inverse)}, [&] {
+    bias_dropout_residual_layer_norm<T>(space, this->dropout, rows, x, bias, y, this->parameters, this->saved, y);
+  });
+  expect_work("mylos::layer_norm::again", {4.0 * n, bytes_of_arrays(z, y, mean, inverse)},
+              [&] { layer_norm_again<T>(space, this->parameters, this->saved, y); });
+  expect_work("mylos::layer_norm::dropout", {9.0 * n, bytes_of_arrays(z, y, mean, inverse)},
+              [&] { layer_norm_dropout<T>(space, this->dropout, rows, this->parameters, this->saved, y); });
   const auto backward = [&] {
     bias_dropout_residual_layer_norm_backward<T>(space, this->dropout, rows, y, this->parameters, this->saved, x, y,
                                                  sums, sums, sums, this->workspace);
   };
-  EXPECT_EQ(reported("mylos::layer_norm::bias_dropout_residual_backward", backward),
-            (Work{22.0 * n, bytes_of_arrays(y, z, x, y, mean, inverse, partial, partial, partial)}));
-  EXPECT_EQ(reported("mylos::column_sums::add", backward),
-            (Work{9.0 * columns, bytes_of_arrays(partial, partial, partial)}));
-  EXPECT_EQ(reported("mylos::layer_norm::dropout_backward",
-                     [&] {
-                       layer_norm_dropout_backward<T>(space, this->dropout, rows, y, this->parameters, this->saved, x,
-                                                      sums, sums, this->workspace);
-                     }),
-            (Work{20.0 * n, bytes_of_arrays(y, z, x, mean, inverse, partial, partial)}));
+  expect_work("mylos::layer_norm::bias_dropout_residual_backward",
+              {22.0 * n, bytes_of_arrays(y, z, x, y, mean, inverse, partial, partial, partial)}, backward);
+  expect_work("mylos::column_sums::add", {9.0 * columns, bytes_of_arrays(partial, partial, partial)}, backward);
+  expect_work("mylos::layer_norm::dropout_backward",
+              {20.0 * n, bytes_of_arrays(y, z, x, mean, inverse, partial, partial)}, [&] {
+                layer_norm_dropout_backward<T>(space, this->dropout, rows, y, this->parameters, this->saved, x, sums,
+                                               sums, this->workspace);
+              });
 }
 
 TYPED_TEST(WorkOf, RmsNormKeepsOneFloatARow) {
@@ -139,15 +135,14 @@ TYPED_TEST(WorkOf, RmsNormKeepsOneFloatARow) {
   const RmsNormParameters<T> parameters{this->bias, 1e-5f};
   const RmsNormSaved<T> saved{z, inverse};
   const double n = this->elements;
-  EXPECT_EQ(reported("mylos::rms_norm::residual", [&] { residual_rms_norm<T>(space, x, parameters, saved, y); }),
-            (Work{5.0 * n, bytes_of_arrays(x, z, z, y, inverse)}));
-  EXPECT_EQ(reported("mylos::rms_norm::forward", [&] { residual_rms_norm<T>(space, {}, parameters, saved, y); }),
-            (Work{4.0 * n, bytes_of_arrays(z, y, inverse)}));
-  EXPECT_EQ(reported("mylos::rms_norm::again", [&] { rms_norm_again<T>(space, parameters, saved, y); }),
-            (Work{2.0 * n, bytes_of_arrays(z, y, inverse)}));
-  EXPECT_EQ(reported("mylos::rms_norm::backward",
-                     [&] { rms_norm_backward<T>(space, parameters, saved, y, x, this->sums, this->workspace); }),
-            (Work{13.0 * n, bytes_of_arrays(z, y, x, x, inverse, this->partial)}));
+  expect_work("mylos::rms_norm::residual", {5.0 * n, bytes_of_arrays(x, z, z, y, inverse)},
+              [&] { residual_rms_norm<T>(space, x, parameters, saved, y); });
+  expect_work("mylos::rms_norm::forward", {4.0 * n, bytes_of_arrays(z, y, inverse)},
+              [&] { residual_rms_norm<T>(space, {}, parameters, saved, y); });
+  expect_work("mylos::rms_norm::again", {2.0 * n, bytes_of_arrays(z, y, inverse)},
+              [&] { rms_norm_again<T>(space, parameters, saved, y); });
+  expect_work("mylos::rms_norm::backward", {13.0 * n, bytes_of_arrays(z, y, x, x, inverse, this->partial)},
+              [&] { rms_norm_backward<T>(space, parameters, saved, y, x, this->sums, this->workspace); });
 }
 
 TYPED_TEST(WorkOf, DecoderKernelsReadAndWriteTheirArrays) {
@@ -157,17 +152,18 @@ TYPED_TEST(WorkOf, DecoderKernelsReadAndWriteTheirArrays) {
   const Matrix<T> qkv("qkv", norm_rows, 13), turned("turned", norm_rows, 12), gate_up("gate_up", norm_rows, 14);
   const double pairs = static_cast<double>(norm_rows * 2), n = this->elements;
   const auto positions = this->batch.integers("tokens");
-  EXPECT_EQ(reported("mylos::rotary::table", [&] { rotary_table(space, positions, {.pairs = 2}, table); }),
-            (Work{41.0 * pairs, bytes_of_arrays(positions, table)}));
-  EXPECT_EQ(reported("mylos::rotary::rotate", [&] { rotate<T>(space, table, 3, Rotation::forward, qkv); }),
-            (Work{3.0 * static_cast<double>(turned.size()), bytes_of_arrays(turned, turned, table)}));
-  EXPECT_EQ(reported("mylos::swiglu::forward", [&] { swiglu<T>(space, gate_up, this->y); }),
-            (Work{26.0 * n, bytes_of_arrays(gate_up, this->y)}));
-  EXPECT_EQ(reported("mylos::swiglu::backward", [&] { swiglu_backward<T>(space, gate_up, this->y); }),
-            (Work{33.0 * n, bytes_of_arrays(gate_up, gate_up, this->y, this->y)}));
+  expect_work("mylos::rotary::table", {41.0 * pairs, bytes_of_arrays(positions, table)},
+              [&] { rotary_table(space, positions, {.pairs = 2}, table); });
+  expect_work("mylos::rotary::rotate",
+              {3.0 * static_cast<double>(turned.size()), bytes_of_arrays(turned, turned, table)},
+              [&] { rotate<T>(space, table, 3, Rotation::forward, qkv); });
+  expect_work("mylos::swiglu::forward", {26.0 * n, bytes_of_arrays(gate_up, this->y)},
+              [&] { swiglu<T>(space, gate_up, this->y); });
+  expect_work("mylos::swiglu::backward", {33.0 * n, bytes_of_arrays(gate_up, gate_up, this->y, this->y)},
+              [&] { swiglu_backward<T>(space, gate_up, this->y); });
   const Matrix<float> logits("logits", norm_rows, 5);
-  EXPECT_EQ(reported("mylos::largest_column", [&] { largest_column(space, logits, this->mean); }),
-            (Work{2.0 * static_cast<double>(logits.size()), bytes_of_arrays(logits, this->mean)}));
+  expect_work("mylos::largest_column", {2.0 * static_cast<double>(logits.size()), bytes_of_arrays(logits, this->mean)},
+              [&] { largest_column(space, logits, this->mean); });
 }
 
 /// 67 images of one pixel: partial sums have one row per image.
@@ -181,28 +177,25 @@ TYPED_TEST(WorkOf, BatchNormReadsItsArraysTwiceForGradients) {
   const Vector<float> workspace("workspace", batch_norm_workspace(1, norm_rows, 1, columns));
   const Matrix<float> partial("partial", norm_rows, columns);
   const auto take = [&] { batch_norm_statistics<T>(space, groups, x, 1e-5f, statistics, {}, workspace); };
-  EXPECT_EQ(reported("mylos::batch_norm::block_statistics", take),
-            (Work{5.0 * n, bytes_of_arrays(x, partial, partial)}));
-  EXPECT_EQ(reported("mylos::batch_norm::group_statistics", take), (Work{6.0 * n, bytes_of_arrays(partial, partial)}));
-  EXPECT_EQ(reported("mylos::batch_norm::relu", [&] { batch_norm_relu<T>(space, groups, input, y); }),
-            (Work{5.0 * n, bytes_of_arrays(x, y)}));
-  EXPECT_EQ(
-      reported("mylos::batch_norm::residual_relu", [&] { batch_norm_residual_relu<T>(space, groups, input, z, y); }),
-      (Work{6.0 * n, bytes_of_arrays(x, y, z)}));
-  EXPECT_EQ(reported("mylos::batch_norm::shortcut_relu",
-                     [&] { batch_norm_shortcut_relu<T>(space, groups, input, input, y); }),
-            (Work{10.0 * n, bytes_of_arrays(x, y, z)}));
+  expect_work("mylos::batch_norm::block_statistics", {5.0 * n, bytes_of_arrays(x, partial, partial)}, take);
+  expect_work("mylos::batch_norm::group_statistics", {6.0 * n, bytes_of_arrays(partial, partial)}, take);
+  expect_work("mylos::batch_norm::relu", {5.0 * n, bytes_of_arrays(x, y)},
+              [&] { batch_norm_relu<T>(space, groups, input, y); });
+  expect_work("mylos::batch_norm::residual_relu", {6.0 * n, bytes_of_arrays(x, y, z)},
+              [&] { batch_norm_residual_relu<T>(space, groups, input, z, y); });
+  expect_work("mylos::batch_norm::shortcut_relu", {10.0 * n, bytes_of_arrays(x, y, z)},
+              [&] { batch_norm_shortcut_relu<T>(space, groups, input, input, y); });
   const BatchNormGradients gradients{this->sums, this->sums};
   const auto backward = [&](const ConstMatrix<T>& also) {
     return [&, also] { batch_norm_relu_backward<T>(space, groups, input, y, also, x, gradients, workspace); };
   };
   const auto of_sum = [&] { batch_norm_sum_relu_backward<T>(space, groups, input, z, y, z, x, gradients, workspace); };
   const char* const sums = "mylos::batch_norm::gradient_sums";
-  EXPECT_EQ(reported(sums, backward({})), (Work{8.0 * n, bytes_of_arrays(x, y, partial, partial)}));
-  EXPECT_EQ(reported(sums, backward(z)), (Work{9.0 * n, bytes_of_arrays(x, y, z, y, partial, partial)}));
-  EXPECT_EQ(reported(sums, of_sum), (Work{5.0 * n, bytes_of_arrays(x, y, z, z, y, partial, partial)}));
-  EXPECT_EQ(reported("mylos::batch_norm::input_gradient", backward({})), (Work{9.0 * n, bytes_of_arrays(x, y, x)}));
-  EXPECT_EQ(reported("mylos::batch_norm::input_gradient", of_sum), (Work{5.0 * n, bytes_of_arrays(x, y, x)}));
+  expect_work(sums, {8.0 * n, bytes_of_arrays(x, y, partial, partial)}, backward({}));
+  expect_work(sums, {9.0 * n, bytes_of_arrays(x, y, z, y, partial, partial)}, backward(z));
+  expect_work(sums, {5.0 * n, bytes_of_arrays(x, y, z, z, y, partial, partial)}, of_sum);
+  expect_work("mylos::batch_norm::input_gradient", {9.0 * n, bytes_of_arrays(x, y, x)}, backward({}));
+  expect_work("mylos::batch_norm::input_gradient", {5.0 * n, bytes_of_arrays(x, y, x)}, of_sum);
 }
 
 TYPED_TEST(WorkOf, PoolingKeepsAByteOfEachWindow) {
@@ -212,23 +205,19 @@ TYPED_TEST(WorkOf, PoolingKeepsAByteOfEachWindow) {
   const Vector<std::uint8_t> bytes("bytes", 30);
   const ExecutionSpace& space = this->space;
   const double n = 24.0 * columns, pooled = 6.0 * columns;
-  EXPECT_EQ(reported("mylos::pooling::max",
-                     [&] {
-                       max_pool<T>(space, {3, 4, 2, 2, 1}, x, Matrix<T>("y", 12, columns), {});
-                     }),
-            (Work{8.0 * pooled, bytes_of_arrays(x, y, y)}));
-  EXPECT_EQ(reported("mylos::pooling::max_backward",
-                     [&] {
-                       max_pool_backward<T>(space, {2, 6, 2, 2, 0}, taken, y, y, x);
-                     }),
-            (Work{3.0 * n, bytes_of_arrays(x, y, y, taken)}));
-  EXPECT_EQ(reported("mylos::pooling::average", [&] { average_pool<T>(space, x, mean); }),
-            (Work{n + 2.0 * columns, bytes_of_arrays(x, mean)}));
-  EXPECT_EQ(reported("mylos::pooling::average_backward", [&] { average_pool_backward<T>(space, mean, x); }),
-            (Work{n, bytes_of_arrays(x, mean)}));
+  expect_work("mylos::pooling::max", {8.0 * pooled, bytes_of_arrays(x, y, y)}, [&] {
+    max_pool<T>(space, {3, 4, 2, 2, 1}, x, Matrix<T>("y", 12, columns), {});
+  });
+  expect_work("mylos::pooling::max_backward", {3.0 * n, bytes_of_arrays(x, y, y, taken)}, [&] {
+    max_pool_backward<T>(space, {2, 6, 2, 2, 0}, taken, y, y, x);
+  });
+  expect_work("mylos::pooling::average", {n + 2.0 * columns, bytes_of_arrays(x, mean)},
+              [&] { average_pool<T>(space, x, mean); });
+  expect_work("mylos::pooling::average_backward", {n, bytes_of_arrays(x, mean)},
+              [&] { average_pool_backward<T>(space, mean, x); });
   const PixelNormalization normalization{3, {}, {1.0f, 1.0f, 1.0f}};
-  EXPECT_EQ(reported("mylos::pixels::normalize", [&] { normalize_pixels<T>(space, normalization, bytes, pixels); }),
-            (Work{90.0, bytes_of_arrays(bytes, pixels)}));
+  expect_work("mylos::pixels::normalize", {90.0, bytes_of_arrays(bytes, pixels)},
+              [&] { normalize_pixels<T>(space, normalization, bytes, pixels); });
 }
 
 TYPED_TEST(WorkOf, EmbeddingsTouchTheRowsThatOccur) {
@@ -242,9 +231,8 @@ TYPED_TEST(WorkOf, EmbeddingsTouchTheRowsThatOccur) {
   };
   EXPECT_EQ(lookup(false), (Work{0.0, bytes_of_arrays(this->y, occurring)}));
   EXPECT_EQ(lookup(true), (Work{this->elements, bytes_of_arrays(this->y, this->y, occurring)}));
-  EXPECT_EQ(reported("mylos::embedding::gradient",
-                     [&] { embedding_gradient<T>(this->space, this->batch.groups("tokens"), this->y, dtable); }),
-            (Work{this->elements, bytes_of_arrays(this->y, doccurring, doccurring)}));
+  expect_work("mylos::embedding::gradient", {this->elements, bytes_of_arrays(this->y, doccurring, doccurring)},
+              [&] { embedding_gradient<T>(this->space, this->batch.groups("tokens"), this->y, dtable); });
 }
 
 TYPED_TEST(WorkOf, LossesTakeExponentialsTwiceForGradients) {
@@ -262,38 +250,35 @@ TYPED_TEST(WorkOf, LossesTakeExponentialsTwiceForGradients) {
   Vector<std::size_t> starts("starts", 3);
   Kokkos::deep_copy(starts, HostVector<std::size_t>(std::vector<std::size_t>{0, 2, 6}.data(), 3));
   const Vector<float> two = slice(losses, 0, 2);
-  EXPECT_EQ(reported("mylos::cross_entropy::span",
-                     [&] {
-                       span_cross_entropy<T>(this->space, starts, logits, slice(labels, 0, 2), slice(labels, 0, 2),
-                                             1.0f, two, dlogits);
-                     }),
-            (Work{12.0 * (2.0 * 21.0 + 6.0), bytes_of_arrays(logits, dlogits)}));
+  expect_work("mylos::cross_entropy::span", {12.0 * (2.0 * 21.0 + 6.0), bytes_of_arrays(logits, dlogits)}, [&] {
+    span_cross_entropy<T>(this->space, starts, logits, slice(labels, 0, 2), slice(labels, 0, 2), 1.0f, two, dlogits);
+  });
 }
 
 TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
   const ExecutionSpace space;
   const Vector<float> g("g", 1000), w("w", 1000), m("m", 1000), v("v", 1000);
   const Vector<UpdateControl> control("control", 1);
-  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, control, g, w, m, v); }),
-            (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v)}));
+  expect_work("mylos::optimizer::adamw", {15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v)},
+              [&] { adamw_update(space, {}, control, g, w, m, v); });
   const Vector<half> rounded("rounded", 1000);
   const RoundedValues to_half{rounded.data(), Precision::float16};
-  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, control, g, w, m, v, to_half); }),
-            (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v, rounded)}));
-  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m, to_half); }),
-            (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m, rounded)}));
-  EXPECT_EQ(reported("mylos::optimizer::adamw_revert", [&] { adamw_revert(space, {}, m, v, w); }),
-            (Work{7.0 * 1000, bytes_of_arrays(m, v, w, w)}));
-  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, control, g, w, m); }),
-            (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m)}));
+  expect_work("mylos::optimizer::adamw", {15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v, rounded)},
+              [&] { adamw_update(space, {}, control, g, w, m, v, to_half); });
+  expect_work("mylos::optimizer::sgd", {7.0 * 1000, bytes_of_arrays(g, w, m, w, m, rounded)},
+              [&] { sgd_update(space, {}, control, g, w, m, to_half); });
+  expect_work("mylos::optimizer::adamw_revert", {7.0 * 1000, bytes_of_arrays(m, v, w, w)},
+              [&] { adamw_revert(space, {}, m, v, w); });
+  expect_work("mylos::optimizer::sgd", {7.0 * 1000, bytes_of_arrays(g, w, m, w, m)},
+              [&] { sgd_update(space, {}, control, g, w, m); });
   const SgdSettings nesterov{.nesterov = true};
   EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, nesterov, control, g, w, m); }).flops, 9000.0);
-  EXPECT_EQ(reported("mylos::optimizer::sgd_revert", [&] { sgd_revert(space, {}, m, w); }),
-            (Work{2.0 * 1000, bytes_of_arrays(m, w, w)}));
+  expect_work("mylos::optimizer::sgd_revert", {2.0 * 1000, bytes_of_arrays(m, w, w)},
+              [&] { sgd_revert(space, {}, m, w); });
   const Vector<double> sums("sums", norm_blocks(0, 1000));
-  EXPECT_EQ(reported("mylos::optimizer::squared_sums", [&] { block_squared_sums(space, g, 0, sums); }),
-            (Work{2.0 * 1000, bytes_of_arrays(g)}));
-  EXPECT_EQ(reported("mylos::elementwise::add", [&] { add(space, g, w); }), (Work{1000.0, bytes_of_arrays(g, w, w)}));
+  expect_work("mylos::optimizer::squared_sums", {2.0 * 1000, bytes_of_arrays(g)},
+              [&] { block_squared_sums(space, g, 0, sums); });
+  expect_work("mylos::elementwise::add", {1000.0, bytes_of_arrays(g, w, w)}, [&] { add(space, g, w); });
 }
 
 /// Two sequences of 3 and 5 rows, with 4 heads of size 2.
@@ -383,7 +368,7 @@ TEST(Work, ConversionsOfAProductAreThoseOfItsMatrices) {
   };
   EXPECT_EQ(converted(0.0f), (Work{0.0, (21.0 + 35.0 + 15.0) * 6}));
   EXPECT_EQ(converted(1.0f), (Work{0.0, (21.0 + 35.0) * 6}));
-  EXPECT_EQ(reported("mylos::gemm::accumulate", multiply(1.0f)), (Work{2.0 * 15, 15.0 * (4 + 2 * 2)}));
+  expect_work("mylos::gemm::accumulate", {2.0 * 15, 15.0 * (4 + 2 * 2)}, multiply(1.0f));
 }
 
 }  // namespace

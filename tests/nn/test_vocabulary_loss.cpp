@@ -82,13 +82,7 @@ struct HeadSetting {
   Batch batch;
 };
 
-template <class T>
-class VocabularyLoss : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
-TYPED_TEST_SUITE(VocabularyLoss, Types);
-
-TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk, float, bfloat16) {
   constexpr double scale = 0.25;
   for (const std::string& provider : exact_gemm_providers()) {
     for (const std::size_t chunk : {1u, 7u, 23u, 1000u}) {
@@ -109,8 +103,7 @@ TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
   }
 }
 
-TYPED_TEST(VocabularyLoss, AStepsFirstPassWritesTheGradientAndLaterOnesAddAndMayWorkInPlace) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(VocabularyLoss, AStepsFirstPassWritesTheGradientAndLaterOnesAddAndMayWorkInPlace, float, bfloat16) {
   for (const std::size_t chunk : {5u, 1000u}) {
     HeadSetting<T> s(gemm_providers().back(), chunk);
     const Vector<float> losses("test::losses", s.lengths.size());
@@ -133,8 +126,7 @@ TYPED_TEST(VocabularyLoss, AStepsFirstPassWritesTheGradientAndLaterOnesAddAndMay
   }
 }
 
-TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses, float, bfloat16) {
   HeadSetting<T> s(gemm_providers().front(), 5);
   const auto workspace = s.workspace(ParameterStore::Purpose::inference);
   EXPECT_EQ(workspace.dlogits.size(), 0u);

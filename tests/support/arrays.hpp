@@ -120,6 +120,15 @@ Values numeric_gradient(Values& x, const Loss& loss) {
   return gradient;
 }
 
+template <class... Types, class Test>
+void test_each_type(const Test& test) {
+  const auto test_type = [&]<class T>() {
+    SCOPED_TRACE(to_string(precision_of<T>));
+    test.template operator()<T>();
+  };
+  (test_type.template operator()<Types>(), ...);
+}
+
 /// Returns an execution space of one thread if the backend can be partitioned, to test that results do not depend on
 /// the thread count. On a device, returns the default one, because another stream would not wait for earlier launches
 /// of the test.
@@ -130,3 +139,15 @@ inline ExecutionSpace one_thread() {
 }
 
 }  // namespace mylos::tests
+
+/// Begins a test whose body is compiled and run for each of these types T.
+#define MYLOS_TEST_OF_TYPES(suite, name, ...)                                      \
+  template <class T>                                                               \
+  void suite##name();                                                              \
+  TEST(suite, name) {                                                              \
+    ::mylos::tests::test_each_type<__VA_ARGS__>([]<class T>() { suite##name<T>(); }); \
+  }                                                                                \
+  template <class T>                                                               \
+  void suite##name()
+/// The same for all types of elements.
+#define MYLOS_TEST_OF_ELEMENTS(suite, name) MYLOS_TEST_OF_TYPES(suite, name, float, bfloat16, half)

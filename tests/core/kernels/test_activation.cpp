@@ -28,13 +28,7 @@ void for_sizes(const Check& check) {
   }
 }
 
-template <class T>
-class Activation : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(Activation, Types);
-
-TYPED_TEST(Activation, BiasGeluMatchesTheErrorFunction) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, BiasGeluMatchesTheErrorFunction) {
   for_sizes([](std::size_t rows, std::size_t columns, const std::string& name) {
     const Values x = random_values<T>(rows * columns, 1, 4.0), bias = random_values<T>(columns, 2);
     Values biased(x.size()), expected(x.size());
@@ -53,8 +47,7 @@ TYPED_TEST(Activation, BiasGeluMatchesTheErrorFunction) {
 }
 
 /// The activation has the bits of `gelu`, and the sums those of `add_column_sums`.
-TYPED_TEST(Activation, GeluBackwardIsTheNumericDerivativeWithItsColumnSums) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, GeluBackwardIsTheNumericDerivativeWithItsColumnSums) {
   for_sizes([](std::size_t rows, std::size_t columns, const std::string& name) {
     const Values x = random_values<T>(rows * columns, 1, 4.0), dy = random_values<T>(rows * columns, 2);
     Values expected(x.size());
@@ -75,8 +68,7 @@ TYPED_TEST(Activation, GeluBackwardIsTheNumericDerivativeWithItsColumnSums) {
   });
 }
 
-TYPED_TEST(Activation, AddBiasAddsToEveryRow) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, AddBiasAddsToEveryRow) {
   for_sizes([](std::size_t rows, std::size_t columns, const std::string& name) {
     const Values x = random_values<T>(rows * columns, 1), bias = random_values<T>(columns, 2);
     Values expected = x;
@@ -87,8 +79,7 @@ TYPED_TEST(Activation, AddBiasAddsToEveryRow) {
   });
 }
 
-TYPED_TEST(Activation, ColumnSumsAddUpAndDoNotDependOnThreads) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, ColumnSumsAddUpAndDoNotDependOnThreads) {
   for_sizes([](std::size_t rows, std::size_t columns, const std::string& name) {
     const Values x = random_values<T>(rows * columns, 1), before = random_values(columns, 2);
     Values expected = before;
@@ -103,8 +94,7 @@ TYPED_TEST(Activation, ColumnSumsAddUpAndDoNotDependOnThreads) {
   });
 }
 
-TYPED_TEST(Activation, ConvertRoundsOnce) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, ConvertRoundsOnce) {
   for (const std::size_t n : {1u, 7u, 4096u, 10000u}) {
     const Values x = random_values(n, 3, 100.0);
     const Vector<T> narrow("test::narrow", n);
@@ -118,8 +108,7 @@ TYPED_TEST(Activation, ConvertRoundsOnce) {
 }
 
 /// The results have the same bits as with arrays aligned to 16 bytes.
-TYPED_TEST(Activation, ArraysMayBeginAnywhere) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Activation, ArraysMayBeginAnywhere) {
   constexpr std::size_t rows = 5, columns = 48, size = rows * columns;
   const Values x = random_values<T>(size, 1), dy = random_values<T>(size, 2), bias = random_values<T>(columns, 3);
   const auto results = [&](std::size_t shift) {

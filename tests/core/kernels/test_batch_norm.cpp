@@ -234,13 +234,7 @@ void expect_statistics(const NormDevice<T>& device, const NormTwin& twin, double
   expect_near(relative, Values(relative.size(), 1.0), of_inverse, name + " inverse");
 }
 
-template <class T>
-class BatchNorm : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(BatchNorm, Types);
-
-TYPED_TEST(BatchNorm, TakesAndReportsTheStatisticsOfGroups) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, TakesAndReportsTheStatisticsOfGroups) {
   for_norm_cases<T>([](const NormTwin& twin, const std::string& name) {
     NormDevice<T> device(twin);
     device.take_statistics();
@@ -286,8 +280,7 @@ TEST(BatchNormRange, AnOutlierInTheFirstRowCostsFewDigits) {
   expect_statistics(device, twin, 4e-7, 1e-5, "outlier");
 }
 
-TYPED_TEST(BatchNorm, ForwardMatchesTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, ForwardMatchesTheTwin) {
   for_norm_cases<T>([](const NormTwin& twin, const std::string& name) {
     NormDevice<T> device(twin);
     device.take_statistics();
@@ -298,8 +291,7 @@ TYPED_TEST(BatchNorm, ForwardMatchesTheTwin) {
   });
 }
 
-TYPED_TEST(BatchNorm, BackwardMatchesTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, BackwardMatchesTheTwin) {
   for_norm_cases<T>([](const NormTwin& twin, const std::string& name) {
     for (const Behind behind : {Behind::nothing, Behind::relu, Behind::plain_sum, Behind::normalized_sum}) {
       for (const bool adds : {false, true}) {
@@ -340,8 +332,7 @@ TEST(BatchNormJacobian, OfAllInputs) {
   }
 }
 
-TYPED_TEST(BatchNorm, RunningStatisticsServeAllImages) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, RunningStatisticsServeAllImages) {
   const NormTwin twin = NormTwin::random<T>({2, 3}, 11, 5);
   NormDevice<T> device(twin);
   const Values mean = random_values(5, 21), variance{0.5, 0.0, 1.0, 2.0, 30.0};
@@ -359,8 +350,7 @@ TYPED_TEST(BatchNorm, RunningStatisticsServeAllImages) {
 }
 
 /// Outputs may overwrite their inputs, and gradients either of theirs.
-TYPED_TEST(BatchNorm, WorksInPlace) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, WorksInPlace) {
   const NormTwin twin = NormTwin::random<T>({2, 1, 3}, 100, 72);
   for (const Behind behind : {Behind::relu, Behind::plain_sum, Behind::normalized_sum}) {
     NormDevice<T> apart(twin), x(twin), other(twin);
@@ -391,8 +381,7 @@ TYPED_TEST(BatchNorm, WorksInPlace) {
   }
 }
 
-TYPED_TEST(BatchNorm, MisalignedArraysGiveTheSameBits) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, MisalignedArraysGiveTheSameBits) {
   const auto check = [](const NormTwin& twin, Behind behind, bool adds) {
     std::vector<Vector<T>> memory;
     NormDevice<T> aligned(twin), other(twin);
@@ -420,8 +409,7 @@ TYPED_TEST(BatchNorm, MisalignedArraysGiveTheSameBits) {
   check(NormTwin::random<T>({1}, 40, 1040), Behind::normalized_sum, true);
 }
 
-TYPED_TEST(BatchNorm, GivesTheSameBitsOnOneThreadAndToAGroupAlone) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(BatchNorm, GivesTheSameBitsOnOneThreadAndToAGroupAlone) {
   for (const std::size_t channels : {67u, 72u}) {
     const NormTwin twin = NormTwin::random<T>({2, 3, 1}, 700, channels);
     NormTwin last = twin;

@@ -105,13 +105,7 @@ struct CachedSequences {
   }
 };
 
-template <class T>
-class CachedAttention : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(CachedAttention, Types);
-
-TYPED_TEST(CachedAttention, IsThatOfTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CachedAttention, IsThatOfTheTwin) {
   for (const AttentionShape& shape :
        {cached_shape(4, 2, 6), cached_shape(6, 1, 64), cached_shape(3, 3, 2), cached_shape(2, 1, 256)}) {
     const CachedSequences<T> sequences(shape, {1, 256, 7, 257, 600}, 611);
@@ -127,8 +121,7 @@ TYPED_TEST(CachedAttention, IsThatOfTheTwin) {
   }
 }
 
-TYPED_TEST(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
   const CachedSequences<T> sequences(cached_shape(4, 2, 10), {300, 5, 256, 513}, 520);
   for (std::size_t i = 0; i < 4; ++i) {
     const auto alone = sequences.attend({i}, one_thread());
@@ -142,16 +135,14 @@ TYPED_TEST(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
 }
 
 /// Scores of 200 and more, whose exponentials overflow float.
-TYPED_TEST(CachedAttention, LargeScoresStayFinite) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CachedAttention, LargeScoresStayFinite) {
   CachedSequences<T> sequences(cached_shape(1, 1, 8), {300}, 300);
   for (double& value : sequences.qkv[0]) value = static_cast<float>(T(static_cast<float>(12.0 * value)));
   sequences.store(0);
   for (const double value : host_values(sequences.attend({0}))) EXPECT_TRUE(std::isfinite(value));
 }
 
-TYPED_TEST(CachedAttention, RefusesSizesThatDoNotFit) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CachedAttention, RefusesSizesThatDoNotFit) {
   const CachedSequences<T> sequences(cached_shape(2, 1, 4), {3}, 5);
   const auto none = device_integers(std::vector<std::uint32_t>{0});
   const auto first = device_integers(std::vector<std::int32_t>{0});

@@ -43,13 +43,7 @@ struct Arrays {
   }
 };
 
-template <class T>
-class ForEachElement : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(ForEachElement, Types);
-
-TYPED_TEST(ForEachElement, TakesEachOnceAndNoOthers) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(ForEachElement, TakesEachOnceAndNoOthers) {
   for (const std::size_t n : {0u, 1u, 7u, 8u, 9u, 64u, 4096u, 4100u, 9999u}) {
     for (const std::size_t shift : {0u, 1u, 2u, 4u}) {
       const Arrays<T> arrays(n, shift);
@@ -66,8 +60,7 @@ TYPED_TEST(ForEachElement, TakesEachOnceAndNoOthers) {
   }
 }
 
-TYPED_TEST(ForEachElement, FindsTheFirstElementAtWhichAllAreAligned) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(ForEachElement, FindsTheFirstElementAtWhichAllAreAligned) {
   const Vector<float> a("test::a", 40);
   const Vector<T> b("test::b", 40);
   constexpr std::size_t width = access_bytes / sizeof(T);
@@ -80,8 +73,7 @@ TYPED_TEST(ForEachElement, FindsTheFirstElementAtWhichAllAreAligned) {
   }
 }
 
-TYPED_TEST(ForEachElement, ChunksHoldWhatWasSet) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(ForEachElement, ChunksHoldWhatWasSet) {
   T values[8], copy[8];
   for (int j = 0; j < 8; ++j) values[j] = T(1.5f * static_cast<float>(j) - 4.0f);
   Chunk<T, 8> chunk;

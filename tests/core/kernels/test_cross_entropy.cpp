@@ -35,13 +35,7 @@ Values loss_twin(const Values& logits, std::size_t classes, const std::vector<st
 
 double sum(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-template <class T>
-class CrossEntropy : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(CrossEntropy, Types);
-
-TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
   for (const std::size_t rows : {1u, 3u, 20u}) {
     for (const std::size_t classes : {1u, 7u, 60u, 384u}) {
       if (rows * classes > 1200) continue;  // the numeric gradient takes quadratic time
@@ -62,8 +56,7 @@ TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
 }
 
 /// Rows that are longer than what a device's team reads at once, and begin at odd elements of the array.
-TYPED_TEST(CrossEntropy, LongRowsMatchTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, LongRowsMatchTheTwin) {
   constexpr std::size_t rows = 9, classes = 4099;
   const Values logits = random_values(rows * classes, 1, 8.0);
   const std::vector<std::int32_t> labels{0, 4098, 7, -1, 2048, 4, 4099, 1, 4095};
@@ -100,8 +93,7 @@ Values smoothed_twin(const Values& logits, std::size_t classes, const std::vecto
   return losses;
 }
 
-TYPED_TEST(CrossEntropy, SmoothedLabelsMatchTheTwinAndTheNumericGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, SmoothedLabelsMatchTheTwinAndTheNumericGradient) {
   for (const std::size_t classes : {1u, 5u, 67u}) {
     const std::vector<std::int32_t> labels{0, static_cast<std::int32_t>(classes) - 1, -1};
     Values logits = random_values(3 * classes, 1, 8.0);
@@ -158,8 +150,7 @@ struct Spans {
   }
 };
 
-TYPED_TEST(CrossEntropy, SpansMatchTheTwinAndTheNumericGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, SpansMatchTheTwinAndTheNumericGradient) {
   Spans spans({1, 2, 17, 384, 33});
   const auto [losses, dlogits] = spans.run<T>(0.2f);
   expect_near(losses, spans.losses(), 1e-6, "losses");
@@ -169,8 +160,7 @@ TYPED_TEST(CrossEntropy, SpansMatchTheTwinAndTheNumericGradient) {
   expect_near(dlogits, numeric, rounding<T> + 1e-6, "dlogits");
 }
 
-TYPED_TEST(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
   Spans spans({5, 6, 7, 8});
   spans.start_labels = {-1, 6, 2, -1};
   spans.end_labels = {-1, 7, -100, 3};
@@ -187,8 +177,7 @@ TYPED_TEST(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
 
 /// A power of two multiplies without rounding, so the factor on the device gives the bits of the same factor from the
 /// host.
-TYPED_TEST(CrossEntropy, TheLossScaleOnTheDeviceMultipliesTheGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, TheLossScaleOnTheDeviceMultipliesTheGradient) {
   const Vector<float> loss_scale = device_vector<float>({64.0});
   const Spans spans({1, 2, 17, 384, 33});
   EXPECT_EQ(spans.run<T>(0.3f, {}, loss_scale), spans.run<T>(64.0f * 0.3f));
@@ -207,8 +196,7 @@ TYPED_TEST(CrossEntropy, TheLossScaleOnTheDeviceMultipliesTheGradient) {
   EXPECT_NE(classes(0.3f, loss_scale), classes(0.3f, {}));
 }
 
-TYPED_TEST(CrossEntropy, ComputesLossesAloneWithoutAGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(CrossEntropy, ComputesLossesAloneWithoutAGradient) {
   const Spans spans({4, 3});
   const Vector<float> losses("test::losses", 2);
   span_cross_entropy<T>({}, device_integers(spans.starts), device_matrix<float>(spans.logits, 7, 2),

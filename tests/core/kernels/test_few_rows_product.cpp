@@ -35,23 +35,17 @@ Values few_rows_twin(const Values& x, const Values& weight, const FewRowsCase& o
   return y;
 }
 
-template <class T>
-class FewRowsProduct : public ::testing::Test {
- protected:
-  template <class Out>
-  static Matrix<Out> product(const ConstMatrix<T>& x, const ConstMatrix<T>& weight, const ExecutionSpace& space = {}) {
-    const Matrix<Out> y("test::y", x.extent(0), weight.extent(0));
-    Kokkos::deep_copy(y, Out(std::nanf("")));
-    few_rows_product<T, Out>(space, x, weight, y);
-    space.fence("test::product");
-    return y;
-  }
-};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(FewRowsProduct, Types);
+template <class T, class Out>
+Matrix<Out> product_of_few_rows(const ConstMatrix<T>& x, const ConstMatrix<T>& weight,
+                                const ExecutionSpace& space = {}) {
+  const Matrix<Out> y("test::y", x.extent(0), weight.extent(0));
+  Kokkos::deep_copy(y, Out(std::nanf("")));
+  few_rows_product<T, Out>(space, x, weight, y);
+  space.fence("test::product");
+  return y;
+}
 
-TYPED_TEST(FewRowsProduct, IsThatOfTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(FewRowsProduct, IsThatOfTheTwin) {
   for (const FewRowsCase& of : few_rows_cases) {
     const std::string name = fmt::format("{} x {} by {}", of.rows, of.inner, of.outputs);
     const Values x = random_values<T>(of.rows * of.inner, 1), weight = random_values<T>(of.outputs * of.inner, 2);
@@ -60,31 +54,29 @@ TYPED_TEST(FewRowsProduct, IsThatOfTheTwin) {
     // A thread of a team adds its products one after the other, a host thread in many partial sums.
     const auto inner = static_cast<double>(of.inner);
     const double sums = kernels_in_teams ? 3e-8 * inner : 1e-7 * std::sqrt(inner);
-    expect_near(host_values(this->template product<float>(dx, dweight)), expected, 2e-7 + sums, name);
-    expect_near(host_values(this->template product<T>(dx, dweight)), expected, rounding<T> + 2e-7 + sums, name);
+    expect_near(host_values(product_of_few_rows<T, float>(dx, dweight)), expected, 2e-7 + sums, name);
+    expect_near(host_values(product_of_few_rows<T, T>(dx, dweight)), expected, rounding<T> + 2e-7 + sums, name);
   }
 }
 
 /// The bits do not depend on the other rows, the number of threads, or the alignment of arrays.
-TYPED_TEST(FewRowsProduct, ARowHasTheSameBitsInEveryCompany) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(FewRowsProduct, ARowHasTheSameBitsInEveryCompany) {
   constexpr std::size_t most = 9, inner = 171, outputs = 35;
   const Values x = random_values<T>(most * inner, 3);
   const auto weight = device_matrix<T>(random_values<T>(outputs * inner, 4), outputs, inner);
-  const auto whole = this->template product<T>(device_matrix<T>(x, most, inner), weight);
+  const auto whole = product_of_few_rows<T, T>(device_matrix<T>(x, most, inner), weight);
   for (std::size_t rows = 1; rows <= most; ++rows) {
     for (std::size_t first = 0; first + rows <= most; ++first) {
       const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first * inner);
       const Values part(begin, begin + static_cast<std::ptrdiff_t>(rows * inner));
-      const auto y = this->template product<T>(device_matrix<T>(part, rows, inner), weight, one_thread());
+      const auto y = product_of_few_rows<T, T>(device_matrix<T>(part, rows, inner), weight, one_thread());
       const Matrix<T> same(whole.data() + first * outputs, rows, outputs);
       EXPECT_TRUE(same_bits(y, same)) << rows << " rows from " << first;
     }
   }
 }
 
-TYPED_TEST(FewRowsProduct, RefusesSizesThatDoNotFit) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(FewRowsProduct, RefusesSizesThatDoNotFit) {
   const Matrix<T> x("test::x", 2, 5), weight("test::weight", 3, 4);
   const std::string error = error_of([&] { few_rows_product<T, T>({}, x, weight, Matrix<T>("test::y", 2, 3)); });
   EXPECT_THAT(error, HasSubstr("2 x 5 by the transpose of 3 x 4 is not 2 x 3"));

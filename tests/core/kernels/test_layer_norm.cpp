@@ -206,13 +206,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-template <class T>
-class LayerNorm : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(LayerNorm, Types);
-
-TYPED_TEST(LayerNorm, ForwardMatchesTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(LayerNorm, ForwardMatchesTheTwin) {
   for (const Case& c : cases()) {
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
     Device<T> device(twin, c.shift);
@@ -238,8 +232,7 @@ TYPED_TEST(LayerNorm, ForwardMatchesTheTwin) {
 }
 
 /// Checks the numeric derivative by elements of three rows, and column sums over all rows by their formula.
-TYPED_TEST(LayerNorm, BackwardMatchesTheNumericJacobianAndAddsColumnSums) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(LayerNorm, BackwardMatchesTheNumericJacobianAndAddsColumnSums) {
   for (const Case& c : cases()) {
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
     Device<T> device(twin, c.shift);
@@ -299,8 +292,7 @@ TEST(LayerNormJacobian, OfAllInputs) {
   }
 }
 
-TYPED_TEST(LayerNorm, GivesTheSameBitsOnOneThread) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(LayerNorm, GivesTheSameBitsOnOneThread) {
   for (const bool residual_form : {true, false}) {
     const Twin twin = Twin::random<T>(333, 100, 0.1f, residual_form);
     Device<T> all(twin), one(twin);
@@ -317,8 +309,7 @@ TYPED_TEST(LayerNorm, GivesTheSameBitsOnOneThread) {
   }
 }
 
-TYPED_TEST(LayerNorm, GradientsMayBeWrittenOverWhatTheyComeFrom) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(LayerNorm, GradientsMayBeWrittenOverWhatTheyComeFrom) {
   for (const std::size_t columns : {60u, 64u}) {
     const Twin plain = Twin::random<T>(40, columns, 0.1f, false), off = Twin::random<T>(40, columns, 0.0f, true);
     Device<T> apart(plain), in_place(plain);

@@ -12,13 +12,7 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-template <class T>
-class Pixels : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(Pixels, Types);
-
-TYPED_TEST(Pixels, AreNormalizedByChannel) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Pixels, AreNormalizedByChannel) {
   const PixelNormalization normalization{3, {0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   std::vector<std::uint8_t> bytes;
   for (std::size_t i = 0; i < 3 * 5000; ++i) bytes.push_back(static_cast<std::uint8_t>(i * 7));

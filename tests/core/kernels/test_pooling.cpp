@@ -62,13 +62,7 @@ void for_pooling_cases(const Check& check) {
   }
 }
 
-template <class T>
-class Pooling : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(Pooling, Types);
-
-TYPED_TEST(Pooling, TakesTheFirstOfTheLargestAndGivesItTheGradient) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Pooling, TakesTheFirstOfTheLargestAndGivesItTheGradient) {
   for_pooling_cases([](const PoolingShape& shape, std::size_t images, std::size_t channels, const std::string& name) {
     const std::size_t pixels = images * shape.height * shape.width;
     const std::size_t pooled = images * shape.out_height() * shape.out_width();
@@ -99,8 +93,7 @@ TYPED_TEST(Pooling, TakesTheFirstOfTheLargestAndGivesItTheGradient) {
   });
 }
 
-TYPED_TEST(Pooling, AveragesImagesBothWays) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Pooling, AveragesImagesBothWays) {
   for (const std::size_t pixels : {1u, 4u, 49u}) {
     for (const std::size_t channels : {1u, 3u, 67u}) {
       const std::size_t images = 3;

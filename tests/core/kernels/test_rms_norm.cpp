@@ -110,13 +110,7 @@ void for_rms_cases(const Check& check) {
   }
 }
 
-template <class T>
-class RmsNorm : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(RmsNorm, Types);
-
-TYPED_TEST(RmsNorm, ForwardMatchesTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(RmsNorm, ForwardMatchesTheTwin) {
   for_rms_cases([](std::size_t rows, std::size_t columns, bool with_residual, const std::string& name) {
     const RmsTwin twin = RmsTwin::random<T>(rows, columns, with_residual);
     RmsDevice<T> device(twin);
@@ -128,8 +122,7 @@ TYPED_TEST(RmsNorm, ForwardMatchesTheTwin) {
   });
 }
 
-TYPED_TEST(RmsNorm, AStoredSumGivesTheSameBits) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(RmsNorm, AStoredSumGivesTheSameBits) {
   for_rms_cases([](std::size_t rows, std::size_t columns, bool with_residual, const std::string& name) {
     const RmsTwin twin = RmsTwin::random<T>(rows, columns, with_residual);
     RmsDevice<T> device(twin), second(twin);
@@ -147,8 +140,7 @@ TYPED_TEST(RmsNorm, AStoredSumGivesTheSameBits) {
 }
 
 /// Checks the numeric Jacobian of three rows, and column sums over all rows by their formula.
-TYPED_TEST(RmsNorm, BackwardAddsTheNumericJacobian) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(RmsNorm, BackwardAddsTheNumericJacobian) {
   for_rms_cases([](std::size_t rows, std::size_t columns, bool with_residual, const std::string& name) {
     const RmsTwin twin = RmsTwin::random<T>(rows, columns, with_residual);
     RmsDevice<T> device(twin);
@@ -185,8 +177,7 @@ TEST(RmsNormJacobian, OfAllInputs) {
   expect_near(host_values(device.dz), numeric_gradient(twin.residual, loss), 1e-5, "residual");
 }
 
-TYPED_TEST(RmsNorm, GivesTheSameBitsOnOneThread) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(RmsNorm, GivesTheSameBitsOnOneThread) {
   const RmsTwin twin = RmsTwin::random<T>(333, 100, true);
   RmsDevice<T> all(twin), one(twin);
   all.forward();

@@ -60,13 +60,7 @@ struct RotaryCase {
 constexpr RotaryCase rotary_cases[] = {
     {1, 1, 2, 2}, {5, 3, 6, 25}, {67, 4, 64, 320}, {300, 6, 128, 1024}, {3, 1, 256, 300}};
 
-template <class T>
-class Rotary : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(Rotary, Types);
-
-TYPED_TEST(Rotary, TurnsPairsOfHalvesAndLeavesTheRest) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Rotary, TurnsPairsOfHalvesAndLeavesTheRest) {
   for (const auto& [rows, heads, size, columns] : rotary_cases) {
     const std::string name = fmt::format("{} rows, {} heads of {} in {} columns", rows, heads, size, columns);
     const Values x = random_values<T>(rows * columns, 1, 2.0);
@@ -82,8 +76,7 @@ TYPED_TEST(Rotary, TurnsPairsOfHalvesAndLeavesTheRest) {
 }
 
 /// Heads that are multiples of 16 bytes, in arrays that do not begin at one.
-TYPED_TEST(Rotary, MisalignedArraysGiveTheSameBits) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Rotary, MisalignedArraysGiveTheSameBits) {
   constexpr std::size_t rows = 7, heads = 3, size = 64, columns = 256;
   const auto aligned = device_matrix<T>(random_values<T>(rows * columns, 1), rows, columns);
   const Vector<T> memory("test::misaligned", rows * columns + 1);

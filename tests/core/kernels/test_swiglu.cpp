@@ -28,13 +28,7 @@ void for_swiglu_sizes(const Check& check) {
   }
 }
 
-template <class T>
-class Swiglu : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16, half>;
-TYPED_TEST_SUITE(Swiglu, Types);
-
-TYPED_TEST(Swiglu, MatchesTheTwin) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Swiglu, MatchesTheTwin) {
   for_swiglu_sizes<T>([](std::size_t rows, std::size_t columns, const Values& x, const Values&, const auto& name) {
     Values expected;
     for (std::size_t i = 0; i < rows * columns; ++i) {
@@ -47,8 +41,7 @@ TYPED_TEST(Swiglu, MatchesTheTwin) {
   });
 }
 
-TYPED_TEST(Swiglu, BackwardIsTheNumericDerivativeAndGivesTheResultAgain) {
-  using T = TypeParam;
+MYLOS_TEST_OF_ELEMENTS(Swiglu, BackwardIsTheNumericDerivativeAndGivesTheResultAgain) {
   for_swiglu_sizes<T>([](std::size_t rows, std::size_t columns, const Values& x, const Values& dy, const auto& name) {
     Values expected(x.size());
     for (std::size_t i = 0; i < dy.size(); ++i) {

@@ -55,13 +55,7 @@ TEST(ConvolutionLayer, ItsWeightIsNamedAndDrawnForRectifiers) {
   EXPECT_TRUE(row.group.decay);
 }
 
-template <class T>
-class ConvolutionLayers : public ::testing::Test {};
-using ConvolvedTypes = ::testing::Types<float, bfloat16>;
-TYPED_TEST_SUITE(ConvolutionLayers, ConvolvedTypes);
-
-TYPED_TEST(ConvolutionLayers, PassesAreThoseOfTheWeight) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(ConvolutionLayers, PassesAreThoseOfTheWeight, float, bfloat16) {
   ConvolutionSetting<T> s;
   const Gemm gemm(default_gemm_provider());
   const ConstMatrix<T> weight = s.engine.store.template matrix<T>(s.layer.weight);
@@ -75,8 +69,7 @@ TYPED_TEST(ConvolutionLayers, PassesAreThoseOfTheWeight) {
   EXPECT_TRUE(same_bits(dx, expected_dx));
 }
 
-TYPED_TEST(ConvolutionLayers, EveryStepsWeightGradientCountsFromZero) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(ConvolutionLayers, EveryStepsWeightGradientCountsFromZero, float, bfloat16) {
   ConvolutionSetting<T> s;
   const Matrix<float> once("test::dweight", strided.out, strided.terms());
   convolve_weight_gradient<T>(ExecutionSpace(), Gemm(default_gemm_provider()), strided, s.x, s.dy, 0.0f, once);

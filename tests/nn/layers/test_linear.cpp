@@ -80,11 +80,6 @@ struct Setting {
 template <class T>
 constexpr double tolerance = 8.0 * rounding<T>;
 
-template <class T>
-class LinearLayer : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
-TYPED_TEST_SUITE(LinearLayer, Types);
-
 template <class T, class Check>
 void for_each_setting(const Check& check) {
   for (const std::string& provider : exact_gemm_providers()) {
@@ -96,8 +91,7 @@ void for_each_setting(const Check& check) {
   }
 }
 
-TYPED_TEST(LinearLayer, ForwardIsTheProductWithOrWithoutBias) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(LinearLayer, ForwardIsTheProductWithOrWithoutBias, float, bfloat16) {
   for_each_setting<T>([](Setting<T>& s) {
     const Matrix<T> y("test::y", rows, s.columns);
     linear_forward<T>(s.engine.pass(), s.linear, s.device_x(), y);
@@ -107,8 +101,7 @@ TYPED_TEST(LinearLayer, ForwardIsTheProductWithOrWithoutBias) {
   });
 }
 
-TYPED_TEST(LinearLayer, GradientsAreAddedUp) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(LinearLayer, GradientsAreAddedUp, float, bfloat16) {
   for_each_setting<T>([](Setting<T>& s) {
     const Vector<float> workspace("test::workspace", column_sum_workspace(rows, s.columns));
     for (int pass = 0; pass < 2; ++pass) {
@@ -124,8 +117,7 @@ TYPED_TEST(LinearLayer, GradientsAreAddedUp) {
   });
 }
 
-TYPED_TEST(LinearLayer, EveryStepsWeightGradientCountsFromZero) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(LinearLayer, EveryStepsWeightGradientCountsFromZero, float, bfloat16) {
   for_each_setting<T>([](Setting<T>& s) {
     Values twice = s.weight_gradient();
     for (double& value : twice) value *= 2.0;
@@ -141,8 +133,7 @@ TYPED_TEST(LinearLayer, EveryStepsWeightGradientCountsFromZero) {
   });
 }
 
-TYPED_TEST(LinearLayer, InputGradientReplacesOrAdds) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(LinearLayer, InputGradientReplacesOrAdds, float, bfloat16) {
   for_each_setting<T>([](Setting<T>& s) {
     const Values before = random_values<T>(rows * in, 3);
     const Matrix<T> dx = device_matrix<T>(before, rows, in);
@@ -155,8 +146,7 @@ TYPED_TEST(LinearLayer, InputGradientReplacesOrAdds) {
   });
 }
 
-TYPED_TEST(LinearLayer, GeluFollowsTheBias) {
-  using T = TypeParam;
+MYLOS_TEST_OF_TYPES(LinearLayer, GeluFollowsTheBias, float, bfloat16) {
   for (const std::string& provider : exact_gemm_providers()) {
     Setting<T> s(provider, 1);
     const Matrix<T> y("test::y", rows, out), pre("test::pre", rows, out);
