@@ -42,7 +42,8 @@ struct ModelSetting {
       const Vector<float> losses("test::losses", end - begin);
       nn::Pass pass = engine->pass();
       pass.recompute = recompute;
-      if (model->table().observed_size() > 0) pass.observed = Matrix<float>("test::observed", end - begin, model->table().observed_size());
+      if (model->table().observed_size() > 0)
+        pass.observed = Matrix<float>("test::observed", end - begin, model->table().observed_size());
       model->train(pass, batch, scale, losses);
       const Values of_part = host_values(losses), statistics = host_values(pass.observed);
       all.insert(all.end(), of_part.begin(), of_part.end());

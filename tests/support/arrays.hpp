@@ -141,13 +141,13 @@ inline ExecutionSpace one_thread() {
 }  // namespace mylos::tests
 
 /// Begins a test whose body is compiled and run for each of these types T.
-#define MYLOS_TEST_OF_TYPES(suite, name, ...)                                      \
-  template <class T>                                                               \
-  void suite##name();                                                              \
-  TEST(suite, name) {                                                              \
+#define MYLOS_TEST_OF_TYPES(suite, name, ...)                                         \
+  template <class T>                                                                  \
+  void suite##name();                                                                 \
+  TEST(suite, name) {                                                                 \
     ::mylos::tests::test_each_type<__VA_ARGS__>([]<class T>() { suite##name<T>(); }); \
-  }                                                                                \
-  template <class T>                                                               \
+  }                                                                                   \
+  template <class T>                                                                  \
   void suite##name()
 /// The same for all types of elements.
 #define MYLOS_TEST_OF_ELEMENTS(suite, name) MYLOS_TEST_OF_TYPES(suite, name, float, bfloat16, half)

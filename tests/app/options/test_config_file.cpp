@@ -45,9 +45,9 @@ class ConfigFile : public testing::Test {
 };
 
 TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
-  const Arguments reported = parse_words({"--dev=d", "--batch=7", "--lr=1e-4", "--dropout=0", "--precision=bf16",
-                                          "--best-by=exact", "--strict", "--squad=2.0", "--warmup-steps=3",
-                                          "--order=x.jsonl", "--seed=18446744073709551615"});
+  const Arguments reported =
+      parse_words({"--dev=d", "--batch=7", "--lr=1e-4", "--dropout=0", "--precision=bf16", "--best-by=exact",
+                   "--strict", "--squad=2.0", "--warmup-steps=3", "--order=x.jsonl", "--seed=18446744073709551615"});
   auto settings = settings_json(train_, reported);
   settings["program"] = {{"version", "0.1.0"}};
   settings["resolved"] = {{"steps", 12}};

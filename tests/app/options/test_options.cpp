@@ -35,7 +35,9 @@ std::string error_of_words(const Words& words) {
 }
 
 /// Returns the value of this option in run.json after `words`.
-ordered_json recorded(const char* name, const Words& words) { return find_option(name)->print(parse_train_with(words)); }
+ordered_json recorded(const char* name, const Words& words) {
+  return find_option(name)->print(parse_train_with(words));
+}
 
 /// What tests/golden/command_lines.txt does not hold: names of other programs, and options that need another one.
 TEST(Options, ValuesAreRecordedInTheirOwnNames) {

@@ -74,11 +74,11 @@ TEST(Parse, WhatACommandNeedsIsNamed) {
     Words words;
     const char* needed;
   };
-  for (const Case& each : {Case{"train", {}, "--model"}, Case{"train", {"--model=m"}, "--train"},
-                           Case{"train", {"--model=m", "--train=t"}, "--output"},
-                           Case{"eval", {"--model=m", "--output=o"}, "--data"}, Case{"ask", {"--model=m"}, "--context"},
-                           Case{"tokenize", {}, "--model or --vocab"},
-                           Case{"prepare", {"--model=m", "--data=d"}, "--output"}}) {
+  for (const Case& each :
+       {Case{"train", {}, "--model"}, Case{"train", {"--model=m"}, "--train"},
+        Case{"train", {"--model=m", "--train=t"}, "--output"}, Case{"eval", {"--model=m", "--output=o"}, "--data"},
+        Case{"ask", {"--model=m"}, "--context"}, Case{"tokenize", {}, "--model or --vocab"},
+        Case{"prepare", {"--model=m", "--data=d"}, "--output"}}) {
     EXPECT_EQ(tests::error_of([&] { parse(each.command, each.words); }),
               fmt::format("{0} needs {1}; see mylos {0} --help", each.command, each.needed));
   }

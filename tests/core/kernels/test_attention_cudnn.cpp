@@ -34,9 +34,7 @@ class AttentionByCudnn : public testing::TestWithParam<AttentionCase> {
 TEST_P(AttentionByCudnn, EqualsNaiveTwinInBfloat16) {
   tests::compare_with_naive<bfloat16>(GetParam(), AttentionKernel::cudnn);
 }
-TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) {
-  tests::compare_with_naive<half>(GetParam(), AttentionKernel::cudnn);
-}
+TEST_P(AttentionByCudnn, EqualsNaiveTwinInHalf) { tests::compare_with_naive<half>(GetParam(), AttentionKernel::cudnn); }
 
 const std::vector<AttentionCase> cudnn_cases = {
     {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 129}},  {"BertHeads", 2, 2, 64, false, 0.0f, {65, 3, 150}},

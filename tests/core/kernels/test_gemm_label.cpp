@@ -57,7 +57,7 @@ TEST(GemmLabel, ARegionAroundAProductSaysWhatItIs) {
     const Gemm gemm(provider);
     EXPECT_THAT(our_regions([&] { multiply(gemm); }),
                 ::testing::ElementsAre("mylos::gemm NT 5 4 3 bfloat16 float bias = " + provider,
-                                                 "mylos::gemm TN 4 3 5 bfloat16 float none += " + provider));
+                                       "mylos::gemm TN 4 3 5 bfloat16 float none += " + provider));
     RegionRecorder::names().clear();
     multiply(gemm);
     EXPECT_TRUE(RegionRecorder::names().empty());

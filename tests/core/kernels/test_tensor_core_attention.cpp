@@ -187,15 +187,13 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases), 
 
 #if !defined(MYLOS_DEVICE_BUILD)
 /// Each head size, and every kind of synchronisation: several buffers of rows, dropout, and rows of several heads.
-const std::vector<AttentionCase> volta_cases = {{"HeadsOf32", 2, 1, 32, true, 0.1f, {9, 130}},
-                                                {"HeadsOf64", 1, 1, 64, false, 0.1f, {140}},
-                                                {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}},
-                                                {"Plain", 1, 1, 32, false, 0.0f, {7, 40, 1, 129}},
-                                                {"LargeHeadsCausal", 1, 1, 128, true, 0.0f, {67}},
-                                                {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}}};
+const std::vector<AttentionCase> volta_cases = {
+    {"HeadsOf32", 2, 1, 32, true, 0.1f, {9, 130}},     {"HeadsOf64", 1, 1, 64, false, 0.1f, {140}},
+    {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}},      {"Plain", 1, 1, 32, false, 0.0f, {7, 40, 1, 129}},
+    {"LargeHeadsCausal", 1, 1, 128, true, 0.0f, {67}}, {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}}};
 
-/// With the instructions of compute capability 7.0: copies take place at once, and the loads of a thread do not wait for
-/// other threads.
+/// With the instructions of compute capability 7.0: copies take place at once, and the loads of a thread do not wait
+/// for other threads.
 class VoltaAttention : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(VoltaAttention, EqualsNaiveTwin) { expect_naive_in_any_order<EmulatedVoltaBlock, half>(GetParam()); }

@@ -165,8 +165,8 @@ BertShape without_dropout(BertShape shape) {
 struct BertSetting : ModelSetting<Model, TwinBatch> {
   BertSetting(const std::vector<std::size_t>& lengths, bool dropout, const std::string& provider,
               Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
-      : ModelSetting(make_bert_question_answering(
-                         dropout ? small_shape(layers) : without_dropout(small_shape(layers)), precision),
+      : ModelSetting(make_bert_question_answering(dropout ? small_shape(layers) : without_dropout(small_shape(layers)),
+                                                  precision),
                      TwinBatch(small_shape(layers), lengths), provider, recomputed, precision) {}
 };
 
