@@ -49,7 +49,7 @@ class CopyRecorder {
   }
 };
 
-TEST(Batch, PacksSamplesRowAfterRow) {
+TEST(Batch, PacksSamplesRowAfterRowAndGroupsRowsByPosition) {
   Batch batch;
   begin(batch, {2, 1, 3}, {7, 5, 6});
   EXPECT_EQ(batch.shape().samples, 3u);
@@ -61,6 +61,15 @@ TEST(Batch, PacksSamplesRowAfterRow) {
   EXPECT_THAT(host(batch.sample_ids()), ElementsAre(7, 5, 6));
   EXPECT_THAT(host(batch.positions()), ElementsAre(0, 1, 0, 0, 1, 2));
   EXPECT_THAT(host(batch.samples_of_rows()), ElementsAre(0, 0, 1, 2, 2, 2));
+  batch.group_positions();
+  const IndexGroups groups = batch.position_groups();
+  EXPECT_THAT(host(groups.values), ElementsAre(0, 1, 2));
+  EXPECT_THAT(host(groups.starts), ElementsAre(0, 3, 5, 6));
+  EXPECT_THAT(host(groups.rows), ElementsAre(0, 2, 3, 1, 4, 5));
+  begin(batch, {1}, {0});
+  EXPECT_THAT(error_of([&] { batch.position_groups(); }), HasSubstr("batch: group_positions was not called"));
+  batch.group_positions();
+  EXPECT_THAT(host(batch.position_groups().rows), ElementsAre(0));
 }
 
 TEST(Batch, RowsBeginAtTheFirstPositionOfTheirSample) {
@@ -73,20 +82,6 @@ TEST(Batch, RowsBeginAtTheFirstPositionOfTheirSample) {
   EXPECT_THAT(error_of([&] { batch.group_positions(); }), HasSubstr("rows with first positions cannot be grouped"));
   begin(batch, {1, 2}, {0, 1});
   EXPECT_THAT(host(batch.positions()), ElementsAre(0, 0, 1));
-}
-
-TEST(Batch, GroupsRowsByPosition) {
-  Batch batch;
-  begin(batch, {2, 1, 3}, {7, 5, 6});
-  batch.group_positions();
-  const IndexGroups groups = batch.position_groups();
-  EXPECT_THAT(host(groups.values), ElementsAre(0, 1, 2));
-  EXPECT_THAT(host(groups.starts), ElementsAre(0, 3, 5, 6));
-  EXPECT_THAT(host(groups.rows), ElementsAre(0, 2, 3, 1, 4, 5));
-  begin(batch, {1}, {0});
-  EXPECT_THAT(error_of([&] { batch.position_groups(); }), HasSubstr("batch: group_positions was not called"));
-  batch.group_positions();
-  EXPECT_THAT(host(batch.position_groups().rows), ElementsAre(0));
 }
 
 TEST(Batch, ForInferenceGroupsNothing) {

@@ -84,12 +84,9 @@ void expect_located(const Lengths& lengths, const Lengths& first_positions) {
   EXPECT_EQ(vector_on_host(samples), expected.samples);
 }
 
-TEST(BatchRows, PositionsAndSamplesAreThoseOfALoop) {
-  for (const Lengths& lengths : packings()) expect_located(lengths, {});
-}
-
-TEST(BatchRows, PositionsBeginWhereTheSampleDoes) {
+TEST(BatchRows, PositionsFromTheSamplesFirstOnAreThoseOfALoop) {
   for (const Lengths& lengths : packings()) {
+    expect_located(lengths, {});
     Lengths first(lengths.size());
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = (7 * i + 3) % 4096;
     expect_located(lengths, first);

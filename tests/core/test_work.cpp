@@ -35,9 +35,11 @@ double bytes_of_arrays(const Arrays&... arrays) {
 /// Returns the work that `launch` reports under `label`, in one call.
 template <class Launch>
 Work reported(const char* label, const Launch& launch) {
+  const tests::KokkosRecorder launched;
   const WorkRecorder recorder;
   launch();
   Kokkos::fence("test::reported");
+  tests::expect_reported_launches(launched, recorder);
   EXPECT_EQ(recorder.calls(label), 1u) << label;
   const auto found = recorder.work().find(label);
   return found == recorder.work().end() ? Work{} : found->second;

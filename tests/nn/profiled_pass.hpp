@@ -51,4 +51,17 @@ void count_product(ProductCounts& counts, const Product& one, std::size_t count)
   counts[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += count;
 }
 
+/// Expects that a model lists the GEMMs of the recorded training pass. Returns how often it lists each name.
+inline std::map<std::string, std::size_t> expect_listed_products(const nn::Model& model, const ProfiledPass& profiled) {
+  ProductCounts computed, listed;
+  for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
+  std::map<std::string, std::size_t> names;
+  for (const GemmProduct& one : model.products(profiled.shape, ParameterStore::Purpose::training)) {
+    count_product(listed, one, one.count);
+    names[one.name] = one.count;
+  }
+  EXPECT_EQ(listed, computed);
+  return names;
+}
+
 }  // namespace mylos::tests

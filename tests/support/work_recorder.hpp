@@ -1,6 +1,9 @@
 #pragma once
 
 #include "core/work.hpp"
+#include "tests/support/tool_callbacks.hpp"
+
+#include <gtest/gtest.h>
 
 #include <map>
 #include <string>
@@ -32,5 +35,16 @@ class WorkRecorder : private WorkListener {
   std::map<std::string, Work> work_;
   std::map<std::string, std::size_t> calls_;
 };
+
+/// Expects that launches are labelled as ours, and that each of our kernels has reported its work.
+inline void expect_reported_launches(const KokkosRecorder& launched, const WorkRecorder& reported) {
+  EXPECT_EQ(launched.foreign_launches(), std::vector<std::string>());
+  std::map<std::string, std::size_t> launches;
+  for (const std::string& label : launched.launches()) {
+    if (label.starts_with("mylos::") && label != "mylos::reserve_scratch") ++launches[label];  // that one does nothing
+  }
+  EXPECT_FALSE(launches.empty());
+  for (const auto& [label, count] : launches) EXPECT_EQ(reported.calls(label), count) << label;
+}
 
 }  // namespace mylos::tests

@@ -283,37 +283,6 @@ TEST(UpdateDecision, SelectsTheLossScaleByTheLastUpdate) {
   }
 }
 
-/// Settings are selected by the update before, and the update is skipped by its own decision.
-TEST(UpdateDecision, SelectsTheSettingsOfAnUpdate) {
-  const std::size_t n = 10007;
-  const Values gradient = random_values(n, 1);
-  const auto updated = [&](const auto& update, bool is_after_skip) {
-    const Vector<float> value = device_vector<float>(random_values(n, 2)), first("test::m", n), second("test::v", n);
-    update(update_control(0.5, false, is_after_skip), value, first, second);
-    return host_values(value);
-  };
-  const auto adamw = [&](const Candidates<AdamWSettings>& settings) {
-    return [&gradient, settings](const Vector<UpdateControl>& control, const Vector<float>& value,
-                                 const Vector<float>& first, const Vector<float>& second) {
-      adamw_update(ExecutionSpace(), settings, control, device_vector<float>(gradient), value, first, second);
-    };
-  };
-  const auto sgd = [&](const Candidates<SgdSettings>& settings) {
-    return [&gradient, settings](const Vector<UpdateControl>& control, const Vector<float>& value,
-                                 const Vector<float>& momentum, const Vector<float>&) {
-      sgd_update(ExecutionSpace(), settings, control, device_vector<float>(gradient), value, momentum);
-    };
-  };
-  const AdamWSettings second = adamw_settings(2), third = adamw_settings(3);
-  EXPECT_EQ(updated(adamw({third, second}), false), updated(adamw(third), false));
-  EXPECT_EQ(updated(adamw({third, second}), true), updated(adamw(second), false));
-  EXPECT_NE(updated(adamw(third), false), updated(adamw(second), false));
-  const SgdSettings fast{.learning_rate = 0.5f}, slow{.learning_rate = 0.25f};
-  EXPECT_EQ(updated(sgd({fast, slow}), false), updated(sgd(fast), false));
-  EXPECT_EQ(updated(sgd({fast, slow}), true), updated(sgd(slow), false));
-  EXPECT_NE(updated(sgd(fast), false), updated(sgd(slow), false));
-}
-
 TEST(OptimizerErrors, ShowBothSides) {
   const Vector<float> three("test::three", 3), four("test::four", 4);
   const Vector<double> sums("test::sums", 2);

@@ -172,12 +172,6 @@ TEST(Pretrained, WrongShapesShowBoth) {
                         "shape (2, 3), the model of config.json needs (2, 2)"));
 }
 
-TEST(Pretrained, TwoNamesForOneTensorAreAnError) {
-  auto tensors = whole();
-  tensors.add("embeddings.LayerNorm.gamma", {2});
-  EXPECT_THAT(Loaded(tensors).message, HasSubstr("is also stored as \""));
-}
-
 TEST(Pretrained, AbsentFilesAreNamed) {
   const TemporaryDirectory directory;
   EXPECT_EQ(error_of([&] { PretrainedModel model(directory.path()); }),

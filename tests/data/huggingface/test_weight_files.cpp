@@ -172,9 +172,6 @@ TEST(WeightFiles, AShardMayBeALink) {
   write_file(directory / "snapshot/model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
   std::filesystem::create_symlink("../blobs/0123", directory / "snapshot/s.safetensors");
   EXPECT_TRUE(WeightFiles(directory / "snapshot").entries().contains("a"));
-  std::filesystem::remove(directory / "blobs/0123");
-  EXPECT_THAT(error_of([&] { WeightFiles files(directory / "snapshot"); }),
-              HasSubstr("which does not exist; if it was downloaded, the download is incomplete"));
 }
 
 TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {

@@ -14,7 +14,6 @@
 namespace mylos::data {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
@@ -44,23 +43,6 @@ std::vector<TokenId> input_ids(const FeatureSet& set, const Feature& feature) {
   std::vector<TokenId> ids;
   set.append_input_ids(feature, ids);
   return ids;
-}
-
-TEST(Features, WindowsShareTheStride) {
-  const auto set = build_features(one_question("a b c d e f g", {{"e", 8}}), letters(), windows_of(9, 2));
-  ASSERT_EQ(set.features.size(), 3U);  // room 4: abcd, cdef, efg
-  EXPECT_THAT(input_ids(set, set.features[0]), ElementsAre(2, 4, 5, 3, 4, 5, 6, 7, 3));
-  EXPECT_THAT(input_ids(set, set.features[2]), ElementsAre(2, 4, 5, 3, 8, 9, 10, 3));
-  EXPECT_EQ(set.length(set.features[2]), 8U);
-  EXPECT_EQ(set.context_position(set.features[2]), 4U);
-  EXPECT_THAT(set.context_offsets(set.features[2]),
-              ElementsAre(CodePointRange{8, 9}, CodePointRange{10, 11}, CodePointRange{12, 13}));
-  EXPECT_EQ(set.features[0].start, 0);  // "e" is not in this window
-  EXPECT_EQ(set.features[1].start, 6);
-  EXPECT_EQ(set.features[1].end, 6);
-  EXPECT_EQ(set.features[2].start, 4);
-  EXPECT_EQ(set.features[2].end, 4);
-  EXPECT_EQ(set.features[2].window, 2U);
 }
 
 TEST(Features, AnAnswerInTheLastTokenIsLabelledAsRunQaDoesUnlessExact) {

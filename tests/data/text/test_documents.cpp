@@ -33,13 +33,5 @@ TEST(PlainTextDocuments, AreLines) {
   EXPECT_THAT(documents("a\n\xFF\n"), ElementsAre("error: F, line 2: not UTF-8 at byte 0; convert it to UTF-8"));
 }
 
-TEST(OpenDocuments, ReadsEachFormat) {
-  const tests::TemporaryDirectory directory;
-  const auto path = directory / "file";
-  EXPECT_THAT(tests::documents_in(path, DocumentFormat::json_lines, "{\"text\": \"a\"}"), ElementsAre("1: a"));
-  EXPECT_THAT(tests::documents_in(path, DocumentFormat::json_lines, "{\"x\": \"a\"}", "x"), ElementsAre("1: a"));
-  EXPECT_THAT(tests::documents_in(path, DocumentFormat::pgn, "1. e4 *"), ElementsAre("1: e4"));
-}
-
 }  // namespace
 }  // namespace mylos::data

@@ -59,10 +59,6 @@ TEST_F(TokenizeDocuments, TheFirstErrorIsNamedWithItsLine) {
     EXPECT_EQ(tests::error_of([&] { tokenize_documents(documents, "F", &model, threads); }),
               "F, line 334: the text to tokenize: not UTF-8 at byte 1; convert it to UTF-8");
   }
-  auto documents = texts(3);
-  documents[0].has_ids = true;
-  EXPECT_EQ(tests::error_of([&] { tokenize_documents(documents, "F", nullptr, 1); }),
-            "F, line 2: text, but the model's directory has no tokenizer.model; give ids as input_ids instead");
 }
 
 }  // namespace

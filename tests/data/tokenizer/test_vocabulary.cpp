@@ -67,13 +67,5 @@ TEST(Vocabulary, NamesAMissingSpecialToken) {
   }
 }
 
-TEST(Vocabulary, LoadsTheUncasedVocabulary) {
-  const Vocabulary vocabulary = Vocabulary::load(tests::uncased_vocabulary());
-  ASSERT_EQ(vocabulary.size(), 30522U);
-  EXPECT_EQ(vocabulary.classify(), 101);
-  EXPECT_EQ(vocabulary.separator(), 102);
-  for (TokenId id = 0; id < 30522; ++id) ASSERT_EQ(vocabulary.find(vocabulary.token(id)), id);
-}
-
 }  // namespace
 }  // namespace mylos::data

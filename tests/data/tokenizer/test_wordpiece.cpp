@@ -39,30 +39,6 @@ std::vector<std::string> words(const WordPieceTokenizer& tokenizer, std::string_
   return result;
 }
 
-TEST(WordPiece, TakesTheLongestPieceOrTheWholeWordAsUnknown) {
-  const WordPieceTokenizer tokenizer(small_vocabulary());
-  EXPECT_THAT(words(tokenizer, "unaffable Un!"), ElementsAre("un", "##aff", "##able", "un", "!"));
-  EXPECT_THAT(words(tokenizer, "unaffablex a"), ElementsAre("[UNK]", "a"));
-  EXPECT_THAT(words(tokenizer, "a中ab"), ElementsAre("a", "中", "a", "##b"));
-  EXPECT_TRUE(words(tokenizer, " \t\u00a0").empty());
-}
-
-TEST(WordPiece, EverySwitchMatters) {
-  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("0-1")), "Un É é"),
-              ElementsAre("Un", "[UNK]", "é"));
-  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("101")), "É"), ElementsAre("é"));
-  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("1-1")), "É"), ElementsAre("e"));
-  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("1-0")), "a中"), ElementsAre("[UNK]"));
-}
-
-TEST(WordPiece, OffsetsCountCodePointsOfTheOriginal) {
-  const WordPieceTokenizer tokenizer(small_vocabulary());
-  const Tokens tokens = tokenizer.tokenize("é 中\u200bunaffable[SEP]!");
-  EXPECT_THAT(tokens.offsets,
-              ElementsAre(CodePointRange{0, 1}, CodePointRange{2, 3}, CodePointRange{4, 6}, CodePointRange{6, 9},
-                          CodePointRange{9, 13}, CodePointRange{13, 18}, CodePointRange{18, 19}));
-}
-
 TEST(WordPiece, AppendsToWhatIsThere) {
   const WordPieceTokenizer tokenizer(small_vocabulary());
   Tokens tokens = tokenizer.tokenize("a");

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 namespace mylos::nn {
 namespace {
 
@@ -51,15 +49,7 @@ TEST(BertWork, OperationsAreGivenByUnit) {
 TEST(BertWork, ListsTheProductsOfAPass) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_bert_question_answering(sizes, precision);
-    const ProfiledPass profiled = profile(*model, precision, Recompute::none);
-    ProductCounts computed, listed;
-    for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
-    std::map<std::string, std::size_t> names;
-    for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
-      count_product(listed, one, one.count);
-      names[one.name] = one.count;
-    }
-    EXPECT_EQ(listed, computed);
+    auto names = expect_listed_products(*model, profile(*model, precision, Recompute::none));
     EXPECT_EQ(names.size(), 15u);
     EXPECT_EQ(names["qkv/weight-gradient"], 3u);
     EXPECT_EQ(names["intermediate/input-gradient"], 3u);

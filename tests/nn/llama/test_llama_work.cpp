@@ -6,9 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <set>
-
 namespace mylos::nn {
 namespace {
 
@@ -60,15 +57,7 @@ TEST(LlamaWork, OperationsAreGivenByUnit) {
 TEST(LlamaWork, ListsTheProductsOfAPass) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_llama(llama_sizes(), precision);
-    const ProfiledPass profiled = profile_llama(*model, precision, Recompute::none);
-    ProductCounts computed, listed;
-    for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
-    std::set<std::string> names;
-    for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
-      count_product(listed, one, one.count);
-      names.insert(one.name);
-    }
-    EXPECT_EQ(listed, computed);
+    const auto names = expect_listed_products(*model, profile_llama(*model, precision, Recompute::none));
     EXPECT_EQ(names.size(), 18u);
     EXPECT_TRUE(names.contains("gate-up/forward") && names.contains("head/forward") &&
                 names.contains("head-rest/weight-gradient"));
