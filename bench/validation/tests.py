@@ -54,7 +54,7 @@ def suites_in(folder):
     """Returns {suite: file} of the tests defined below a folder of the source tree."""
     found = {}
     for file in sorted(folder.rglob("test_*.cpp")):
-        for suite in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", file.read_text(encoding="utf-8"), re.MULTILINE):
+        for suite in re.findall(r"^(?:TYPED_|MYLOS_)?TEST(?:_F|_P|_OF_\w+)?\((\w+),", file.read_text(encoding="utf-8"), re.MULTILINE):
             found.setdefault(suite, file.stem)
     return found
 
