@@ -30,13 +30,9 @@ constexpr Benchmark benchmarks[] = {{"gemm", bench_gemm},
                                     {"tokenize", bench_tokenize},
                                     {"collectives", bench_collectives, true}};
 
-/// Refuses options that only other benchmarks have, because they would have no effect.
-void check_options_of(const Benchmark& benchmark, const Arguments& arguments) {
-  const std::string name = fmt::format("bench/{}", benchmark.name);
-  for (const Option& option : option_table(*arguments.task)) {
-    if (!arguments.sources.was_given(option.name) || option.belongs_to(name)) continue;
-    throw UsageError(fmt::format("bench {} has no --{}; leave it out", benchmark.name, option.name));
-  }
+/// Refuses options that would have no effect.
+void check_options(const Benchmark& benchmark, const Arguments& arguments) {
+  check_options_of("bench", benchmark.name, arguments);
   if (benchmark.name == "gemm" && arguments.sources.was_given("model") && arguments.sources.was_given("shapes")) {
     throw UsageError("--model and --shapes exclude each other; leave one of them out");
   }
@@ -60,7 +56,7 @@ int run_bench(const Arguments& arguments) {
         fmt::format("bench {}: expected gemm, step, batch, tokenize or collectives (this version has these)", what));
   }
   if (!found->runs_on_ranks) refuse_launcher(what);
-  check_options_of(*found, arguments);
+  check_options(*found, arguments);
   return found->run(arguments);
 }
 

@@ -1,5 +1,6 @@
 #include "app/checkpoint/checkpoint.hpp"
 
+#include "app/options/options.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <initializer_list>
 #include <optional>
 #include <system_error>
 
@@ -179,10 +179,7 @@ void check_words(const Arguments& arguments) {
   if (is_diff != (arguments.positional.size() == 3)) {
     throw UsageError(fmt::format("checkpoint {} needs {}", verb, is_diff ? "two paths" : "one path"));
   }
-  for (const char* name : {"model", "output", "export-precision"}) {
-    if (verb == "export" || !arguments.sources.was_given(name)) continue;
-    throw UsageError(fmt::format("checkpoint {} has no --{}; leave it out", verb, name));
-  }
+  check_options_of("checkpoint", verb, arguments);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "app/batch/batch_runs.hpp"
 #include "app/batch/batch_text.hpp"
 #include "app/bench/bench.hpp"
+#include "app/options/options.hpp"
 #include "app/program/on_ranks.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
@@ -14,15 +15,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 namespace mylos::app {
 namespace {
-
-/// Options that describe the machine of a prediction.
-constexpr std::array machine_options = {"gpu",  "gpus", "nodes", "threads", "network-bandwidth", "link-bandwidth",
-                                        "bench"};
 
 void check_options(const Arguments& arguments) {
   if (arguments.model.empty()) throw UsageError("bench batch needs --model; see mylos bench --help");
@@ -36,9 +32,9 @@ void check_options(const Arguments& arguments) {
   if (arguments.data.empty()) {
     throw UsageError("bench batch needs --data to run steps; give it, or predict without data with --plan --gpu KIND");
   }
-  for (const char* name : machine_options) {
-    if (!arguments.sources.was_given(name)) continue;
-    throw UsageError(fmt::format("--{} is of bench batch --plan; give --plan too, or leave it out", name));
+  for (const Option& option : option_table(*arguments.task)) {
+    if (!arguments.sources.was_given(option.name) || option.belongs_to("bench/batch/steps")) continue;
+    throw UsageError(fmt::format("--{} is of bench batch --plan; give --plan too, or leave it out", option.name));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
 #include "core/base/json.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
@@ -132,14 +133,12 @@ void check_optimizer(const Arguments& defaults, Arguments& arguments) {
   }
 }
 
-void exclude_cuts(Arguments& arguments) {
-  for (std::size_t i = 0; i < cuts.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      exclude(arguments, cuts[i], cuts[j]);
-      if (cut_of(arguments.run.engine, cuts[i]) == 0 || cut_of(arguments.run.engine, cuts[j]) == 0) continue;
-      throw UsageError(
-          fmt::format("{} and {} exclude each other; leave one of them out of the configuration", cuts[i], cuts[j]));
-    }
+/// Refuses options together with those that their rows exclude.
+void check_exclusions(const Command& command, const Arguments& arguments) {
+  for (const Option& option : option_table(*arguments.task)) {
+    const bool is_off = option.is_switch() && !arguments.sources.switched_on.contains(option.name);
+    if (option.traits.excludes.empty() || is_off || !has_option(command, option)) continue;
+    for (const std::string& other : split(option.traits.excludes, ' ')) arguments.sources.exclude(option.name, other);
   }
 }
 
@@ -148,10 +147,7 @@ void exclude_cuts(Arguments& arguments) {
 std::size_t take_batch_size_per_device(Arguments& arguments) {
   constexpr const char* name = "batch-size-per-device";
   if (!arguments.batch_size_per_device) return 0;
-  const auto is_replaced = [&](const char* other) {
-    exclude(arguments, name, other);
-    return is_overridden(arguments, name, other);
-  };
+  const auto is_replaced = [&](const char* other) { return is_overridden(arguments, name, other); };
   const bool has_batch = is_replaced("batch") || is_replaced("batch-per-rank");
   const bool has_cut = is_replaced("micro-batch") || is_replaced("micro-tokens");
   if (!has_batch) arguments.batch_per_rank = arguments.batch_size_per_device;
@@ -160,8 +156,6 @@ std::size_t take_batch_size_per_device(Arguments& arguments) {
 
 /// Resolves the batch for one rank: --gradient-accumulation-steps multiplies a batch per rank.
 void resolve_batches(Arguments& arguments) {
-  exclude(arguments, "batch", "batch-per-rank");
-  exclude_cuts(arguments);
   const std::size_t micro_batch = take_batch_size_per_device(arguments);
   if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
   std::size_t& batch = arguments.run.task.batch;
@@ -263,7 +257,7 @@ bool is_replaced(const Arguments& arguments, const Option& meaning) {
 void resolve_meanings(const Command& command, Arguments& arguments) {
   OptionSources sources = arguments.sources;
   for (const Option& option : option_table(*arguments.task)) {
-    if (!sources.switched_on.contains(option.name)) continue;
+    if (option.means.option.empty() || !sources.switched_on.contains(option.name)) continue;
     const Option& meant = meant_option(command, arguments, option);
     if (is_replaced(arguments, option)) continue;
     arguments.sources.exclude(option.name, meant.name);
@@ -299,7 +293,6 @@ void resolve_save_strategy(Arguments& arguments) {
 /// Checks the options of --extend, which continues from the last checkpoint of the run in --output.
 void check_extend(const Arguments& arguments) {
   if (!arguments.train.extend) return;
-  exclude(arguments, "extend", "overwrite");
   if (arguments.train.resume != "auto") {
     throw UsageError(
         fmt::format("--extend and --resume {} exclude each other: --extend continues from the last checkpoint "
@@ -363,7 +356,7 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
       throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
     return;
   }
-  if (!arguments.tokenize.vocabulary.empty()) exclude(arguments, "model", "vocab");
+  exclude(arguments, "model", "vocab");
   for (const char* name : {"cased", "offsets"}) {
     if (was_given(arguments, name))
       throw UsageError(fmt::format("tokenize: --{} needs --vocab instead of --model", name));
@@ -395,6 +388,7 @@ void check_attention(const Command& command, const Arguments& arguments) {
 
 void resolve(const Command& command, Arguments& arguments) {
   resolve_meanings(command, arguments);
+  check_exclusions(command, arguments);
   if (!command.takes_settings_of_run) arguments.task->check(arguments.run);
   check_loss_scale(arguments);
   check_tf32(arguments);
@@ -404,7 +398,6 @@ void resolve(const Command& command, Arguments& arguments) {
   command.trains() ? resolve_train(command, arguments) : check_required(command, arguments);
   if (command.name == "compare") resolve_compare(arguments);
   if (command.name == "plan") resolve_batches(arguments);
-  if (command.name == "bench") exclude(arguments, "micro-tokens", "micro-batch");
   if (command.name == "tokenize") check_tokenizer(command, arguments);
 }
 

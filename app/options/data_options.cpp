@@ -16,8 +16,8 @@ constexpr std::string_view files = "Model and data";
 Option model_option() {
   Option option =
       named("model", {"model-name-or-path"}, "M", files,
-            "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint plan doctor generate "
-            "tokenize classify",
+            "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint/export plan doctor "
+            "generate tokenize classify",
             "Hugging Face model directory, output directory of a run (its best/ is used), or name of a model from "
             "`mylos fetch`",
             {.lays_out = true});
@@ -83,7 +83,7 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           named("context", {}, "FILE", files, "ask", "text that contains the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.ask.context; }),
       path_option(
-          with_help(named("output", {"output-dir"}, "PATH", files, "train eval prepare checkpoint doctor report",
+          with_help(named("output", {"output-dir"}, "PATH", files, "train eval prepare checkpoint/export doctor report",
                           "directory for the results"),
                     {{"prepare", "output file (.h5 or .jsonl)"},
                      {"checkpoint", "directory for the exported model"},

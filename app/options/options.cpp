@@ -1,6 +1,7 @@
 #include "app/options/options.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
 
@@ -60,6 +61,14 @@ const Option* find_option(std::string_view name, const tasks::TaskKind& task) {
   const std::vector<Option>& table = option_table(task);
   const auto found = find_called(table, normalized_name(name));
   return found == table.end() ? nullptr : &*found;
+}
+
+void check_options_of(std::string_view command, std::string_view part, const Arguments& arguments) {
+  const std::string name = fmt::format("{}/{}", command, part);
+  for (const Option& option : option_table(*arguments.task)) {
+    if (!arguments.sources.was_given(option.name) || option.belongs_to(name)) continue;
+    throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part, option.name));
+  }
 }
 
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {

@@ -167,7 +167,7 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
   if (!option.parse(arguments, text)) {
     throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), option.expects));
   }
-  if (option.means.option.empty()) return;
+  if (!option.is_switch()) return;
   arguments.sources.switched_on.erase(option.name);
   if (*parse_truth(text)) arguments.sources.switched_on.insert(option.name);
 }

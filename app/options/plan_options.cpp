@@ -7,7 +7,7 @@ namespace mylos::app {
 namespace {
 
 constexpr std::string_view machine = "Machine";
-constexpr std::string_view planning = "plan bench/batch";  // bench batch --plan
+constexpr std::string_view planning = "plan bench/batch/plan";
 
 Option gpu_option() {
   std::vector<Choice> kinds = {{"cpu", {}}};
@@ -41,7 +41,7 @@ std::vector<Option> plan_options() {
                 "processors of a node divided among its ranks"),
           {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
       real_option(
-          with_help(named("memory", {}, "X", machine, planning, memory),
+          with_help(named("memory", {}, "X", machine, "plan bench/batch", memory),
                     {{"bench", memory + "; with batch also the limit of measured micro-batches"}}),
           rate, [](auto& a) -> auto& { return a.plan.memory; }),
       real_option(

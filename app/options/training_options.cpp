@@ -39,7 +39,7 @@ Option precision_option() {
 }
 
 Option export_precision_option() {
-  Option option = named("export-precision", {}, "TYPE", computing, "train checkpoint",
+  Option option = named("export-precision", {}, "TYPE", computing, "train checkpoint/export",
                         "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is "
                         "float, else the type of its initial weights",
                         {.on_resume = OnResume::free});
@@ -223,7 +223,8 @@ std::vector<Option> length_options() {
       steps_option(),
       count_option(
           with_help(named("batch", {}, "N", batches, "train plan bench/step bench/batch generate",
-                          "batch size: sequences or images per step on all ranks together", {.lays_out = true}),
+                          "batch size: sequences or images per step on all ranks together",
+                          {.lays_out = true, .excludes = "batch-per-rank"}),
                     {{"generate", "number of prompts that are continued together"}}),
           sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
@@ -232,18 +233,19 @@ std::vector<Option> length_options() {
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
       unrecorded(count_option(
           named("batch-size-per-device", {}, "N", batches, "train plan",
-                "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks", {.lays_out = true}),
+                "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks",
+                {.lays_out = true, .excludes = "batch batch-per-rank micro-batch micro-tokens"}),
           sequences, [](auto& a) -> auto& { return a.batch_size_per_device; })),
       count_or_unset_option(
           named("micro-batch", {}, "N", batches, "train plan bench/step",
                 "micro-batch size: sequences per forward and backward pass; gradients accumulate; default: the most "
                 "that fit in memory",
-                {.on_resume = OnResume::free, .lays_out = true}),
+                {.on_resume = OnResume::free, .lays_out = true, .excludes = "gradient-accumulation-steps"}),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_or_unset_option(
           named("micro-tokens", {}, "N", batches, "train plan bench/step",
                 "largest micro-batch in tokens; it holds whole sequences; excludes --micro-batch",
-                {.on_resume = OnResume::free, .lays_out = true}),
+                {.on_resume = OnResume::free, .lays_out = true, .excludes = "gradient-accumulation-steps micro-batch"}),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_or_unset_option(
           named("gradient-accumulation-steps", {}, "N", batches, "train plan",
@@ -438,7 +440,8 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.overwrite; })),
       unrecorded(switch_option(
           named("extend", {}, "", run, "train",
-                "continue a finished run from its last checkpoint, with larger --steps or --epochs"),
+                "continue a finished run from its last checkpoint, with larger --steps or --epochs",
+                {.excludes = "overwrite"}),
           [](auto& a) -> auto& { return a.train.extend; })),
       unrecorded(switch_option(
           named("dry-run", {}, "", run, "train", "print the settings of the run and the memory it needs, and exit"),

@@ -76,13 +76,15 @@ void check_trainable(const Arguments& arguments) {
 void take_run_settings(const Command& command, Arguments& arguments) {
   const Json run = run_of_model(arguments.model);
   std::string taken;
-  for (const std::string_view name : arguments.task->settings_of_run(command.name)) {
-    if (run.is_null() || arguments.sources.was_given(name)) continue;
-    const Json value = run_setting(run, std::string(name));
+  for (const Option& option : option_table(*arguments.task)) {
+    const std::string& name = option.name;
+    if (run.is_null() || !names_command(option.traits.from_run, command.name) || arguments.sources.was_given(name)) {
+      continue;
+    }
+    const Json value = run_setting(run, name);
     if (value.is_null()) continue;
     const std::string text = plain_text(value);
-    set_option(arguments, *find_option(name, *arguments.task), text,
-               fmt::format("{}/run.json: {}", arguments.model, name));
+    set_option(arguments, option, text, fmt::format("{}/run.json: {}", arguments.model, name));
     taken += fmt::format(" --{} {}", name, text);
   }
   if (!taken.empty()) log_line(fmt::format("{}: options from its run.json:{}", arguments.model, taken));

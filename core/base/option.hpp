@@ -14,7 +14,8 @@
 namespace mylos {
 
 /// Returns whether `commands`, names separated by spaces, contains `command`. A row with "bench" belongs to all
-/// benchmarks, one with "bench/step" only to that one. "bench" itself has the options of all its parts.
+/// benchmarks, one with "bench/step" only to that one, and one with "bench/batch/plan" to a part of that. "bench"
+/// itself has the options of all its parts.
 bool names_command(std::string_view commands, std::string_view command);
 
 /// A description of an option in the help of some commands.
@@ -49,6 +50,8 @@ struct OptionTraits {
   OnResume on_resume = OnResume::same;
   bool lays_out = false;  ///< decides what fits into memory: a given value discards the layout of a recorded run
   OptionNeed needs = {};
+  std::string_view excludes = {};  ///< options that must not be set, too, separated by spaces
+  std::string_view from_run = {};  ///< commands that take the value from the run that trained their model
 };
 
 /// The columns of a row of an option table.
@@ -103,11 +106,11 @@ Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
   return whole;
 }
 
-/// The source of each option that was set, by name, and the switches without a field that are on.
+/// The source of each option that was set, by name, and the switches that are on.
 struct OptionSources {
   std::set<std::string, std::less<>> given = {};        ///< set on the command line
   std::set<std::string, std::less<>> configured = {};   ///< set in the --config file
-  std::set<std::string, std::less<>> switched_on = {};  ///< switches without a field (OptionRow::means) that are on
+  std::set<std::string, std::less<>> switched_on = {};  ///< switches that are on
 
   bool was_given(std::string_view name) const { return given.contains(name); }
   bool was_configured(std::string_view name) const { return configured.contains(name); }

@@ -47,7 +47,6 @@ void resolve_drawn_images(RunConfig& run, const OptionSources& sources) {
     if (config.steps_syn > 0) throw UsageError("--steps-syn needs --use-syn; give both or none");
     return;
   }
-  sources.exclude("use-syn", "train");
   if (config.steps_syn == 0) throw UsageError("--use-syn needs --steps-syn N: steps of an epoch");
   run.task.train = "synthetic:";
 }

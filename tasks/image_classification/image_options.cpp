@@ -170,7 +170,8 @@ std::vector<OwnOption> example_options() {
   return {
       unrecorded(switch_option(
           own("use-syn", {}, "", images, "train",
-              "train on random images of --image-size [224]; the same as --train synthetic:COUNTxHxW"),
+              "train on random images of --image-size [224]; the same as --train synthetic:COUNTxHxW",
+              {.excludes = "train"}),
           [](auto& config) -> auto& { return config.use_syn; })),
       unrecorded(count_option(
           own("steps-syn", {}, "N", images, "train", "with --use-syn: number of steps per epoch"), {1, 1'000'000'000},

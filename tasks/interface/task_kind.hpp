@@ -110,8 +110,6 @@ class TaskKind {
   /// Errors: UsageError if settings are incompatible.
   virtual void check(const RunConfig&) const {}
 
-  /// Returns the settings that `command` takes from the run whose model it uses.
-  virtual std::vector<std::string_view> settings_of_run([[maybe_unused]] std::string_view command) const { return {}; }
   /// Adapts the settings to the model in `run.task.model`, which the user called `name`. `notice` gets a line for each
   /// default that is adapted. Errors: UsageError if a setting given by the user does not fit.
   virtual void fit_model(RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,

@@ -64,10 +64,6 @@ class LanguageModelingKind final : public TaskKind {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
     throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
   }
-  std::vector<std::string_view> settings_of_run(std::string_view command) const override {
-    if (command == "generate") return {"no-bos"};
-    return {"max-length", "long", "text-field", "no-bos", "no-eos"};
-  }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
     fit_samples(run, name, sources, notice);

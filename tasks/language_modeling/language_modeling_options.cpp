@@ -26,7 +26,8 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
 OwnOption text_field_option() {
   OwnOption option = own("text-field", {"text-column"}, "NAME", files, reads_documents,
                          "field of JSON lines that contains the text; default: input_ids, text or Moves, whichever the "
-                         "first line has");
+                         "first line has",
+                         {.from_run = "eval"});
   option.expects = "the name of a field";
   option.parse = [](LanguageConfig& config, std::string_view text) {
     if (!text.empty()) config.text_field = text;
@@ -43,7 +44,8 @@ OwnOption long_option() {
   return enumeration_option(
       own("long", {}, "WHAT", documents, reads_documents,
           "documents longer than --max-length: split (the rest becomes further samples) or truncate (the rest is left "
-          "out)"),
+          "out)",
+          {.from_run = "eval"}),
       {{"split", {}}, {"truncate", {}}}, [](auto& config) -> auto& { return config.long_documents; },
       [](std::string_view name) {
         return name == "split" ? data::LongDocuments::split : data::LongDocuments::truncate;
@@ -64,15 +66,16 @@ std::vector<OwnOption> own_options() {
           [](auto& config) -> auto& { return config.strict; }),
       count_option(
           own("max-length", {"max-seq-length", "block-size"}, "N", documents, reads_documents,
-              "largest number of tokens in a sample", {.lays_out = true}),
+              "largest number of tokens in a sample", {.lays_out = true, .from_run = "eval"}),
           {2, 1'048'576}, [](auto& config) -> auto& { return config.max_length; }),
       long_option(),
       switch_option(
           own("no-bos", {}, "", documents, "train eval prepare bench plan generate",
-              "do not begin documents and prompts with the model's BOS token"),
+              "do not begin documents and prompts with the model's BOS token", {.from_run = "eval generate"}),
           [](auto& config) -> auto& { return config.no_bos; }),
       switch_option(
-          own("no-eos", {}, "", documents, reads_documents, "do not end documents with the model's EOS token"),
+          own("no-eos", {}, "", documents, reads_documents, "do not end documents with the model's EOS token",
+              {.from_run = "eval"}),
           [](auto& config) -> auto& { return config.no_eos; }),
   };
 }

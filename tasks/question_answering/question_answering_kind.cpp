@@ -31,7 +31,6 @@ constexpr std::array<PeerOption, 1> peers = {
 /// Sets the files of a named data set.
 void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const std::string& dataset = squad_config(run).dataset;
-  sources.exclude("dataset", "train");
   if (dataset.empty() || sources.is_overridden("dataset", "train")) return;
   const data::SquadFiles files = data::find_squad_files(dataset);
   run.task.train = files.train;
@@ -89,10 +88,6 @@ class QuestionAnsweringKind final : public TaskKind {
         fmt::format("--doc-stride {}: expected less than --max-length, {}", config.doc_stride, config.max_length));
   }
 
-  std::vector<std::string_view> settings_of_run(std::string_view command) const override {
-    if (command == "ask") return {"max-length", "doc-stride", "squad"};
-    return {"max-length", "doc-stride"};
-  }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
     fit_windows(run, name, sources, notice);

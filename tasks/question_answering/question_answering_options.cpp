@@ -25,7 +25,7 @@ OwnOption version_option() {
   const std::string version = "version of SQuAD: 1.1, or 2.0, in which questions may have no answer";
   return choice_option(
       with_help(own("squad", {}, "VERSION", files, "train eval ask score prepare",
-                    version + "; default: derived from the data"),
+                    version + "; default: derived from the data", {.from_run = "ask"}),
                 {{"ask", version + "; default: that of the run that trained the model, else 1.1"}}),
       {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
 }
@@ -35,25 +35,13 @@ OwnOption dataset_option() {
   OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, "train",
                          "squad or squad_v2, as downloaded by `mylos fetch squad` or Hugging Face's datasets; sets "
                          "--train, and --dev unless --do-train is given without --do-eval",
-                         {.lays_out = true});
+                         {.lays_out = true, .excludes = "train"});
   option.expects = "squad or squad_v2; other data are given with --train and --dev";
   option.choices = {"squad", "squad_v2"};
   option.parse = [](SquadConfig& config, std::string_view text) {
     if (!data::is_squad_name(text)) return false;
     config.dataset = text;
     return true;
-  };
-  return option;
-}
-
-/// The switch of run_qa for the rules of SQuAD 2.0.
-OwnOption rules_option() {
-  OwnOption option = own("version-2-with-negative", {}, "", files, "train", "the same as --squad 2.0");
-  option.expects = "nothing, true or false";
-  option.parse = [](SquadConfig& config, std::string_view text) {
-    const auto value = parse_truth(text);
-    if (value && *value) config.squad = "2.0";
-    return value.has_value();
   };
   return option;
 }
@@ -76,7 +64,8 @@ std::vector<OwnOption> data_options() {
               {.on_resume = OnResume::free}),
           [](auto& config) -> auto& { return config.strict; }),
       dataset_option(),
-      rules_option(),
+      meaning_option(own("version-2-with-negative", {}, "", files, "train", "the same as --squad 2.0"),
+                     {"squad", "2.0"}),
   };
 }
 
@@ -85,11 +74,12 @@ std::vector<OwnOption> window_options() {
   return {
       count_option(
           own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "largest number of tokens in a window",
-              {.lays_out = true}),
+              {.lays_out = true, .from_run = "eval ask"}),
           sequence_length, [](auto& config) -> auto& { return config.max_length; }),
       count_option(
-          own("doc-stride", {}, "N", windows, reads_questions, "tokens that adjacent windows share"), sequence_length,
-          [](auto& config) -> auto& { return config.doc_stride; }),
+          own("doc-stride", {}, "N", windows, reads_questions, "tokens that adjacent windows share",
+              {.from_run = "eval ask"}),
+          sequence_length, [](auto& config) -> auto& { return config.doc_stride; }),
       switch_option(
           own("exact-labels", {}, "", windows, "train prepare bench",
               "label an answer that starts at the last token of a window there, not at the following [SEP] as run_qa "

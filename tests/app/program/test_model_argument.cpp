@@ -40,9 +40,9 @@ TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
   write_file(context, "the red fox runs far.");
   const ProgramRun ask = run_mylos({"ask", "--model", run_, "--context", context, "who runs?"});
   EXPECT_EQ(ask.exit_code, 0) << ask.errors;
-  EXPECT_THAT(ask.errors, HasSubstr(": options from its run.json: --max-length 60 --doc-stride 20 --squad 1.1\n"));
+  EXPECT_THAT(ask.errors, HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20\n"));
   const ProgramRun last = run_mylos({"ask", "--model", run_ / "last/", "--context", context, "who runs?"});
-  EXPECT_THAT(last.errors, HasSubstr(": options from its run.json: --max-length 60 --doc-stride 20 --squad 1.1\n"));
+  EXPECT_THAT(last.errors, HasSubstr(": options from its run.json: --squad 1.1 --max-length 60 --doc-stride 20\n"));
 }
 
 TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {
