@@ -2,7 +2,7 @@
 
 #include "core/base/median.hpp"
 #include "core/device.hpp"
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 
 #include <algorithm>
 #include <chrono>

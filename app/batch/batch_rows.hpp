@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 #include "nn/recompute.hpp"
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -6,7 +6,7 @@
 #include "core/base/option_values.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/attention.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 

@@ -1,6 +1,6 @@
 #include "app/options/options.hpp"
 
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <nlohmann/json.hpp>
 

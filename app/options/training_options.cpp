@@ -1,6 +1,6 @@
 #include "app/options/options.hpp"
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "train/engine/loss_scale.hpp"
 
 #include <fmt/format.h>

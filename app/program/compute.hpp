@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <Kokkos_Core.hpp>

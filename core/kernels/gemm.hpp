@@ -3,6 +3,7 @@
 #include "core/device.hpp"
 #include "core/kernels/gemm_choice.hpp"
 #include "core/kernels/gemm_product.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "core/numeric.hpp"
 
 #include <functional>
@@ -73,33 +74,9 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
 /// apart from packed weights.
 std::size_t widened_bytes(std::span<const GemmProduct> products);
 
-/// Returns the names of the providers in this build, the portable one first.
-std::vector<std::string> built_gemm_providers();
-
-/// Returns the names of those that do not round float operands, whether they can be used on this machine or not.
-std::vector<std::string> built_exact_gemm_providers();
-
-/// Returns the reason why the provider `name` of this build cannot be used here, in one line that says what to change;
-/// empty if it can. Some providers load a vendor's library at the first call.
-std::string gemm_provider_obstacle(std::string_view name);
-
-/// Returns the names of the providers in this build that can be used here, the portable one first.
-std::vector<std::string> gemm_providers();
-
-/// Returns the names of those that do not round float operands. Timing chooses only among these; less exact ones must
-/// be requested (--tf32).
-std::vector<std::string> exact_gemm_providers();
-
 /// Returns the exact providers to time against each other for products or for convolutions. On a device only the
 /// vendor's providers are candidates: one for products, plus those that only compute convolutions.
 std::vector<std::string> timed_gemm_providers(bool of_convolutions, bool on_host = runs_on_host);
-
-/// Returns the provider that rounds float operands to TF32 (10 fraction bits) for tensor cores; empty if the build has
-/// none.
-std::string tf32_gemm_provider();
-
-/// Returns the provider used if none was chosen for a product: the last and most specialised one in this build.
-std::string default_gemm_provider();
 
 /// Creates the provider called `name`. Errors: std::runtime_error listing the providers of this build, or with the
 /// provider's obstacle.

@@ -16,6 +16,7 @@
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/uninterrupted.hpp"
+#include "core/numeric.hpp"
 
 namespace mylos::data {
 namespace {

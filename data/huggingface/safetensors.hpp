@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/files.hpp"
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
 namespace mylos::data {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/numeric.hpp"
 #include "data/huggingface/safetensors.hpp"
 
 namespace mylos::data {

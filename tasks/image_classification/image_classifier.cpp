@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_classifier.hpp"
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "data/images/listed_images.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "train/engine/evaluator.hpp"

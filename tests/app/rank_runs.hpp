@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 

@@ -1,3 +1,4 @@
+#include "core/device.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 

@@ -1,5 +1,5 @@
 #include "core/base/files.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/family.hpp"

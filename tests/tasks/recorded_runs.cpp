@@ -2,7 +2,7 @@
 
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_config.hpp"
 #include "tasks/interface/task.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/numeric.hpp"
+#include "core/base/precision.hpp"
 
 #include <cstddef>
 

@@ -4,7 +4,7 @@
 #include "app/options/parse.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/attention.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tests/support/temporary.hpp"
 

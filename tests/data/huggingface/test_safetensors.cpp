@@ -1,5 +1,7 @@
 #include "data/huggingface/safetensors.hpp"
 
+#include "core/numeric.hpp"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_providers.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
