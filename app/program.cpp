@@ -2,6 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/recipes.hpp"
 #include "app/options/task_choice.hpp"
 #include "app/options/words.hpp"
 #include "app/program/build_info.hpp"
@@ -63,6 +64,10 @@ void check_launch(const Command& command) {
 }
 
 int run_command(const Command& command, std::span<const std::string> words) {
+  if (command.trains() && asks_for_recipes(words)) {
+    if (parallel::launched_rank(parallel::process_environment) == 0) print(list_of_recipes());
+    return success;
+  }
   // The first rank then reads the model's config.json, which decides the task, for all ranks. Help is printed even
   // where MPI cannot start. Without the names of options, every word that may ask for help counts.
   if (command.name == "train" && parallel::is_launched(parallel::process_environment) &&

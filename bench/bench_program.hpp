@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/median.hpp"
-#include "core/device.hpp"
 #include "core/base/precision.hpp"
+#include "core/device.hpp"
 
 #include <algorithm>
 #include <chrono>

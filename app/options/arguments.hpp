@@ -16,6 +16,7 @@ namespace mylos::app {
 /// Options that only train reads. compare passes them on to the runs that it starts.
 struct TrainArguments {
   std::filesystem::path config;  ///< a saved run.json
+  std::string recipe;            ///< name in app/options/recipes.cpp; empty: none
   std::string resume = "auto";   ///< "auto", "never" or a path
   bool extend = false;           ///< continue a finished run with a longer schedule
   bool dry_run = false;

@@ -94,6 +94,11 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           named("train-limit", {"max-train-samples"}, "N", files, "train prepare",
                 "use only the first N " + entries + " of the training file"),
           {}, [](auto& a) -> auto& { return a.run.task.train_limit; }),
+      real_option(
+          named("train-fraction", {}, "X", files, "train",
+                "train on a random part of the samples, the same in every epoch, determined by --seed"),
+          {.smallest = 0.0, .largest = 1.0, .open_below = true},
+          [](auto& a) -> auto& { return a.run.task.train_fraction; }),
       count_option(
           named("dev-limit", {"max-eval-samples"}, "N", files, "train eval",
                 "use only the first N " + entries + " of the evaluation file",

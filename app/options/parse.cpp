@@ -3,6 +3,7 @@
 #include "app/options/config_file.hpp"
 #include "app/options/consistency.hpp"
 #include "app/options/peer_options.hpp"
+#include "app/options/recipes.hpp"
 #include "app/options/task_choice.hpp"
 #include "app/options/words.hpp"
 #include "core/base/files.hpp"
@@ -14,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -127,6 +129,21 @@ void take_option(const Meaning& meaning, ReadOption read, std::vector<Occurrence
                                       : remark);
 }
 
+/// Sets what the recipe on the command line sets, so that the options there replace it.
+void take_recipe(const Command& command, std::span<const Occurrence> options, Arguments& arguments) {
+  const auto last = [&](std::string_view name) {
+    return std::ranges::find(options.rbegin(), options.rend(), name,
+                             [](const Occurrence& each) { return std::string_view(each.option->name); });
+  };
+  const auto recipe = last("recipe");
+  if (recipe == options.rend()) return;
+  if (last("config") != options.rend()) {
+    throw UsageError("--recipe and --config exclude each other; give one of them");
+  }
+  const auto is_given = [&](std::string_view name) { return last(name) != options.rend(); };
+  apply_recipe(recipe->value, command, is_given, arguments);
+}
+
 void check_positional(const Command& command, const std::vector<std::string>& positional) {
   if (positional.size() > command.most_positional) {
     throw UsageError(fmt::format("{}: \"{}\" is one argument too many; usage: mylos {} {}", command.name,
@@ -194,6 +211,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   }
   check_positional(command, read.positional);
   arguments.positional = std::move(read.positional);
+  take_recipe(command, options, arguments);
   for (const Occurrence& each : options) {
     if (each.option->name != "config") continue;
     set_option(arguments, *each.option, each.value, each.read.typed);

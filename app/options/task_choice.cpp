@@ -1,6 +1,7 @@
 #include "app/options/task_choice.hpp"
 
 #include "app/options/options.hpp"
+#include "app/options/recipes.hpp"
 #include "app/options/words.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
@@ -17,23 +18,6 @@ namespace mylos::app {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-/// Returns the value of the last option called `name` or by one of its aliases, also of a single task; empty if absent.
-std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
-  const Option& option = *find_option(name);
-  std::vector<OptionName> names{{option.name}};
-  for (const std::string& alias : option.aliases) names.push_back({alias});
-  for (const tasks::TaskKind* kind : tasks::task_kinds()) {
-    for (const tasks::OptionAlias& each : kind->aliases()) {
-      if (each.option == name) names.push_back({std::string(each.alias)});
-    }
-  }
-  std::string value;
-  for (const ReadOption& read : read_words(names, words, TruthWords::positional).options) {
-    if (read.value) value = *read.value;
-  }
-  return value;
-}
 
 /// Returns the members of a configuration; an empty object if it cannot be read.
 OrderedJson read_settings(const std::string& file) {
@@ -71,6 +55,22 @@ const tasks::TaskKind* kind_of_named_model(const std::string& model) {
 
 }  // namespace
 
+std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
+  const Option& option = *find_option(name);
+  std::vector<OptionName> names{{option.name}};
+  for (const std::string& alias : option.aliases) names.push_back({alias});
+  for (const tasks::TaskKind* kind : tasks::task_kinds()) {
+    for (const tasks::OptionAlias& each : kind->aliases()) {
+      if (each.option == name) names.push_back({std::string(each.alias)});
+    }
+  }
+  std::string value;
+  for (const ReadOption& read : read_words(names, words, TruthWords::positional).options) {
+    if (read.value) value = *read.value;
+  }
+  return value;
+}
+
 void check_named_model(std::span<const std::string> words) {
   const std::string model = typed_value_of(words, "model");
   std::error_code unreadable;
@@ -93,7 +93,8 @@ const tasks::TaskKind& choose_task(const Command& command, std::span<const std::
     const tasks::TaskKind* kind = kind_of_named_model(model);
     if (kind != nullptr) return *kind;
   }
-  return tasks::default_task_kind();
+  const tasks::TaskKind* of_recipe = task_of_recipe(typed_value_of(words, "recipe"));
+  return of_recipe != nullptr ? *of_recipe : tasks::default_task_kind();
 }
 
 double collective_timeout_in(std::span<const std::string> words) {

@@ -5,13 +5,19 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace mylos::app {
 
 /// Returns the task of `words`, a command line after the command's name: the command's only task, else that of --task,
-/// of the --config file, or of config.json in --model; otherwise the default. Never fails: errors in a word are
+/// of the --config file, of config.json in --model, or of
+/// --recipe; otherwise the default. Never fails: errors in a word are
 /// reported when it is parsed.
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
+
+/// Returns the value of the last option in `words` that is called `name`, also by an alias; empty if absent. Never
+/// fails, in the same way.
+std::string typed_value_of(std::span<const std::string> words, std::string_view name);
 
 /// Returns --collective-timeout in seconds, as `words` give it, else the default. Never fails, in the same way.
 double collective_timeout_in(std::span<const std::string> words);

@@ -1,4 +1,5 @@
 #include "app/options/options.hpp"
+#include "app/options/recipes.hpp"
 
 #include "core/kernels/gemm_providers.hpp"
 #include "train/engine/loss_scale.hpp"
@@ -170,6 +171,27 @@ Option checkpoint_every_option() {
     if (checkpoints.every_epoch) return "epoch";
     if (checkpoints.every_seconds > 0.0) return fmt::format("{}s", checkpoints.every_seconds);
     return "never";
+  };
+  return option;
+}
+
+/// The names are checked when the recipe is applied. A run that resumes has the settings of its own recipe.
+Option recipe_option() {
+  Option option = choice_option(
+      named("recipe", {}, "NAME", run, "train",
+            "settings of a program that fine-tunes the same models; options on the command line override them; list: "
+            "print the recipes, and exit",
+            {.on_resume = OnResume::free}),
+      {}, [](auto& a) -> auto& { return a.train.recipe; });
+  option.expects = "the name of a recipe, or list";
+  option.choices = recipe_names();
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    arguments.train.recipe = text;
+    return !text.empty();
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    if (arguments.train.recipe.empty()) return nullptr;
+    return arguments.train.recipe;
   };
   return option;
 }
@@ -433,6 +455,7 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
           named("config", {}, "FILE", run, "train",
                 "run.json to take settings from; options on the command line override it"),
           [](auto& a) -> auto& { return a.train.config; })),
+      recipe_option(),
       unrecorded(switch_option(
           with_help(named("overwrite", {"overwrite-output-dir"}, "", run, "train eval prepare report",
                           "start over in an output directory that contains a run"),

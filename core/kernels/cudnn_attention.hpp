@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
 #include "core/base/precision.hpp"
+#include "core/kernels/attention.hpp"
 
 #include <string>
 

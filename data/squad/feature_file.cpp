@@ -35,9 +35,10 @@ void check_same(const std::filesystem::path& path, std::string_view what, const 
 /// The default is do_lower_case.
 bool strips_accents(const TokenizerOptions& options) { return options.strip_accents.value_or(options.do_lower_case); }
 
-/// True if an answer is usable for training, or if the question is known to have none.
-bool is_usable(const SquadQuestion& question) {
-  return question.answers.empty() || std::ranges::any_of(question.answers, &SquadAnswer::aligned);
+/// Returns whether training uses the question: an answer is usable, or the question is known to have none.
+bool is_usable(const SquadQuestion& question, const FeatureOptions& options) {
+  return (question.answers.empty() && !options.answerable_only) ||
+         std::ranges::any_of(question.answers, &SquadAnswer::aligned);
 }
 
 /// Counts the features whose answer starts at the last context token, by their labels.
@@ -82,6 +83,7 @@ void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem:
   check_same(path, "tokenize_chinese_chars", before.tokenize_chinese_chars, now.tokenize_chinese_chars);
   check_same(path, setting("max-length"), prepared.options.max_length, options.max_length);
   check_same(path, setting("doc-stride"), prepared.options.doc_stride, options.doc_stride);
+  check_same(path, setting("long"), long_contexts(prepared.options.truncate), long_contexts(options.truncate));
   check_same(path, setting("exact-labels"), prepared.options.exact_labels, options.exact_labels);
 }
 
@@ -105,16 +107,17 @@ void check_window_order(const FeatureSet& set, std::string_view name) {
 
 FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options) {
   const auto& questions = dataset.questions;
+  const auto is_left_out = [&](const SquadQuestion& question) { return !is_usable(question, options); };
   if (options.training) {
     for (const auto& question : questions) {
       if (!question.has_answers_key) {
         fail(fmt::format("question {}: has no 'answers'; training needs them", printable(question.id)));
       }
     }
-    features.dropped_questions = static_cast<std::size_t>(std::ranges::count_if(questions, std::not_fn(is_usable)));
+    features.dropped_questions = static_cast<std::size_t>(std::ranges::count_if(questions, is_left_out));
   }
   std::erase_if(features.features.values(), [&](const Feature& feature) {
-    return feature.question >= questions.size() || (options.training && !is_usable(questions[feature.question]));
+    return feature.question >= questions.size() || (options.training && is_left_out(questions[feature.question]));
   });
   features.sep_labels = count_sep_labels(features, options.exact_labels);
   return features;

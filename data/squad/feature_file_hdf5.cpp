@@ -100,6 +100,7 @@ void write_attributes(Hdf5Writer& file, const PreparedFeatures& prepared) {
   file.set_attribute("max_length", static_cast<std::int64_t>(options.max_length));
   file.set_attribute("doc_stride", static_cast<std::int64_t>(options.doc_stride));
   file.set_attribute("exact_labels", options.exact_labels ? 1 : 0);
+  file.set_attribute("truncate", options.truncate ? 1 : 0);
   file.set_attribute("sep_labels", static_cast<std::int64_t>(features.sep_labels));
   file.set_attribute("classify", features.classify);
   file.set_attribute("separator", features.separator);
@@ -154,7 +155,8 @@ class FeatureReader {
     prepared.options = {.max_length = count("max_length"),
                         .doc_stride = count("doc_stride"),
                         .exact_labels = count("exact_labels") != 0,
-                        .training = false};
+                        .training = false,
+                        .truncate = file_.has_attribute("truncate") && count("truncate") != 0};
     auto& tokenizer = prepared.tokenizer;
     tokenizer.vocabulary_size = count("vocabulary_size");
     tokenizer.vocabulary_checksum = static_cast<std::uint32_t>(count("vocabulary_crc32c"));

@@ -50,7 +50,7 @@ class FeatureBuilder {
       if (!question.has_answers_key) {
         fail(fmt::format("question {}: has no 'answers'; training needs them", printable(question.id)));
       }
-      if (answer == nullptr && !question.answers.empty()) {
+      if (answer == nullptr && (options_.answerable_only || !question.answers.empty())) {
         ++set_.dropped_questions;
         return;
       }
@@ -67,7 +67,7 @@ class FeatureBuilder {
       feature.context_count = static_cast<std::uint32_t>(std::min(room, count - begin));
       if (labelled) label(feature, answer);
       set_.features.values().push_back(feature);
-      if (begin + room >= count) return;
+      if (options_.truncate || begin + room >= count) return;
     }
   }
 
@@ -81,7 +81,7 @@ class FeatureBuilder {
   std::size_t context_room(const SquadQuestion& question) const {
     const std::size_t used = set_.questions.count(set_.questions.size() - 1) + special_count;
     const std::size_t room = options_.max_length > used ? options_.max_length - used : 0;
-    const bool is_cut = set_.contexts.count(question.context) > room;
+    const bool is_cut = !options_.truncate && set_.contexts.count(question.context) > room;
     if (room == 0 || (is_cut && room <= options_.doc_stride)) {
       fail(fmt::format(
           "question {}: its {} tokens leave {} of {} for the context, which must be more than the stride {}; use a "

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -21,7 +22,12 @@ struct FeatureOptions {
   bool exact_labels = false;
   /// Leaves out questions whose answers are all misplaced. A question without an `answers` key is an error.
   bool training = false;
+  bool answerable_only = false;  ///< training also leaves out questions without an answer
+  bool truncate = false;         ///< one window per question, with the beginning of its context
 };
+
+/// Returns the value of --long that `truncate` stands for.
+constexpr std::string_view long_contexts(bool truncate) { return truncate ? "truncate" : "split"; }
 
 /// The members of Tokens, for many texts.
 struct TokenArrays {

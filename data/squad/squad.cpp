@@ -19,6 +19,13 @@ namespace {
 /// The start of an answer that the file locates before the context.
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
+bool is_aligned(const SquadAnswer& answer, std::string_view context) {
+  if (answer.text.empty() || answer.start >= context.size()) return false;  // at most one code point per byte
+  const auto begin = static_cast<unsigned>(answer.start);
+  const auto length = static_cast<unsigned>(count_code_points(answer.text));
+  return slice_code_points(context, {begin, begin + length}) == answer.text;
+}
+
 class SquadReader {
  public:
   /// Adds the top-level object of a file: nested, or flat rows under `data`.
@@ -134,13 +141,6 @@ class SquadReader {
     return answers;
   }
 
-  static bool is_aligned(const SquadAnswer& answer, std::string_view context) {
-    if (answer.text.empty() || answer.start >= context.size()) return false;  // at most one code point per byte
-    const auto begin = static_cast<unsigned>(answer.start);
-    const auto length = static_cast<unsigned>(count_code_points(answer.text));
-    return slice_code_points(context, {begin, begin + length}) == answer.text;
-  }
-
   void check_ids(std::string_view name) const {
     std::unordered_map<std::string_view, std::size_t> numbers;
     for (std::size_t i = 0; i < dataset_.questions.size(); ++i) {
@@ -216,6 +216,23 @@ MisplacedAnswers find_misplaced_answers(const SquadDataset& dataset) {
     }
   }
   return misplaced;
+}
+
+std::size_t repair_offsets(SquadDataset& dataset) {
+  std::size_t count = 0;
+  for (SquadQuestion& question : dataset.questions) {
+    for (SquadAnswer& answer : question.answers) {
+      for (const int shift : {-1, -2, 1, 2}) {
+        SquadAnswer moved = answer;
+        moved.start += static_cast<std::size_t>(shift);  // before the first character: beyond the context
+        if (answer.aligned || !is_aligned(moved, dataset.contexts[question.context])) continue;
+        moved.aligned = true;
+        answer = std::move(moved);
+        ++count;
+      }
+    }
+  }
+  return count;
 }
 
 void limit_questions(SquadDataset& dataset, std::size_t count) {

@@ -65,6 +65,10 @@ SquadVersion parse_squad_version(std::string_view text);
 /// Finds the answers that are not aligned, which are not used for training.
 MisplacedAnswers find_misplaced_answers(const SquadDataset& dataset);
 
+/// Moves answers that are not aligned by one or two characters, to where the context has their text. Returns their
+/// number.
+std::size_t repair_offsets(SquadDataset& dataset);
+
 /// Keeps the first `count` questions.
 void limit_questions(SquadDataset& dataset, std::size_t count);
 

@@ -12,10 +12,12 @@ std::size_t BatchGroups::count() const {
   return full == 0 ? 1 : full + (rest > 1 ? 1 : 0);
 }
 
-GroupStream::GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed)
-    : images_(images), batch_(std::min(batch, images)), group_(group), largest_batch_(batch_) {
+GroupStream::GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed, double fraction)
+    : group_(group) {
   require(images > 0 && batch > 0 && group > 0, "group stream: images, batches and groups have at least one image");
-  sampler_.emplace(images_, batch_, seed);
+  images_ = train::EpochSampler(images, batch, seed, fraction).samples();
+  largest_batch_ = batch_ = std::min(batch, images_);
+  sampler_.emplace(images, batch_, seed, fraction);
   for (const std::size_t size : {batch_, batch_size(steps_per_epoch() - 1)}) {
     most_groups_ = std::max(most_groups_, BatchGroups{size, group_}.count());
   }

@@ -29,8 +29,8 @@ class GroupStream final : public train::SampleStream {
  public:
   /// Draws batches of `batch` out of `images`, shuffled anew each epoch as in EpochSampler. The last batch of an epoch
   /// may be smaller; if it would be a single image, that image joins the previous batch. Errors: std::invalid_argument
-  /// if a number is 0.
-  GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed);
+  /// if a number is 0, or `fraction`, the part of the images, is not above 0 and at most 1.
+  GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed, double fraction = 1.0);
   /// Uses the images of each step listed in `order`, cyclically. Errors: std::invalid_argument if the list or one of
   /// its steps is empty.
   GroupStream(std::vector<std::vector<std::size_t>> order, std::size_t group);

@@ -116,7 +116,8 @@ std::vector<OwnOption> data_options() {
       stem_option(),
       path_option(
           own("order", {}, "FILE", files, "train",
-              "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling"),
+              "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling",
+              {.excludes = "train-fraction"}),
           [](auto& config) -> auto& { return config.order; }),
       damaged_option(),
       part_option(),

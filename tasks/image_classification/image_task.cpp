@@ -204,7 +204,8 @@ void ImageTask::make_stream(const RunConfig& run) {
     batch = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
   }
   const std::size_t group = group_size(config_, batch);
-  stream_ = config_.order.empty() ? std::make_unique<GroupStream>(train_->size(), batch, group, run.engine.seed)
+  stream_ = config_.order.empty() ? std::make_unique<GroupStream>(train_->size(), batch, group, run.engine.seed,
+                                                                  configured_.train_fraction)
                                   : std::make_unique<GroupStream>(order_, group);
   check_groups();
   if (const std::string text = rounding_text(run.engine.micro_batch, batch, group); !text.empty()) notice_(text);

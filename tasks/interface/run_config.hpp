@@ -20,6 +20,7 @@ struct TaskConfig {
   std::filesystem::path dev;                          ///< evaluation data; empty = no evaluation
   std::size_t batch = 12;                             ///< samples per step over all ranks
   std::optional<std::size_t> train_limit, dev_limit;  ///< first N entries of the file
+  double train_fraction = 1.0;                        ///< random part of the training samples of an epoch
   std::optional<double> dropout;                      ///< probability; nullopt = the model's
   std::optional<AttentionKernel> attention;           ///< nullopt = the fastest on the device (attention_choice.hpp)
   std::optional<AttentionKernel> recorded_attention;  ///< the kernel in the run that this one repeats

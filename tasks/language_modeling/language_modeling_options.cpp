@@ -58,7 +58,8 @@ std::vector<OwnOption> own_options() {
       text_field_option(),
       path_option(
           own("order", {}, "FILE", files, "train",
-              "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling"),
+              "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling",
+              {.excludes = "train-fraction"}),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
           own("strict", {}, "", files, "train eval prepare", "fail on an empty document, instead of leaving it out",

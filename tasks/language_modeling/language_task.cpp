@@ -98,7 +98,8 @@ data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size
 void LanguageTask::use_training_data(data::SampleSet samples) {
   train_ = std::make_unique<data::SampleSet>(std::move(samples));
   batcher_ = std::make_unique<SampleBatcher>(*train_);
-  sampler_ = std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, seed_);
+  sampler_ =
+      std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, seed_, configured_.train_fraction);
 }
 
 void LanguageTask::initial_values(const train::TensorWriter& write) const {

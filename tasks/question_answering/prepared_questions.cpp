@@ -17,6 +17,7 @@ data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::pat
   data::SquadDataset dataset = data::read_squad(file);
   if (config.squad) dataset.version = data::parse_squad_version(*config.squad);
   if (run.task.train_limit) data::limit_questions(dataset, *run.task.train_limit);
+  if (config.repair_offsets) repair_answers(dataset, file.string(), false, notice);
   check_answers(dataset, file.string(), config.strict, notice);
   return dataset;
 }

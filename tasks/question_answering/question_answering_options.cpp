@@ -1,6 +1,7 @@
 #include "tasks/question_answering/question_answering_options.hpp"
 
 #include "core/base/option_kinds.hpp"
+#include "data/squad/features.hpp"
 #include "data/squad/squad_files.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 
@@ -56,13 +57,21 @@ std::vector<OwnOption> data_options() {
           [](auto& config) -> auto& { return config.head; }),
       path_option(
           own("order", {}, "FILE", files, "train",
-              "JSON lines, one step per line: a list of [question id, window index]; replaces shuffling"),
+              "JSON lines, one step per line: a list of [question id, window index]; replaces shuffling",
+              {.excludes = "train-fraction"}),
           [](auto& config) -> auto& { return config.order; }),
       switch_option(
           own("strict", {}, "", files, "train eval prepare",
               "fail on an answer whose offset does not match its text, instead of leaving it out",
               {.on_resume = OnResume::free}),
           [](auto& config) -> auto& { return config.strict; }),
+      switch_option(
+          own("repair-offsets", {}, "", files, "train prepare",
+              "move answers whose offset is one or two characters off to their text, instead of leaving them out"),
+          [](auto& config) -> auto& { return config.repair_offsets; }),
+      switch_option(
+          own("answerable-only", {}, "", files, "train", "train on questions with an answer only"),
+          [](auto& config) -> auto& { return config.answerable_only; }),
       dataset_option(),
       meaning_option(own("version-2-with-negative", {}, "", files, "train", "the same as --squad 2.0"),
                      {"squad", "2.0"}),
@@ -80,6 +89,12 @@ std::vector<OwnOption> window_options() {
           own("doc-stride", {}, "N", windows, reads_questions, "tokens that adjacent windows share",
               {.from_run = "eval ask"}),
           sequence_length, [](auto& config) -> auto& { return config.doc_stride; }),
+      enumeration_option(
+          own("long", {}, "WHAT", windows, reads_questions,
+              "contexts longer than a window: split (further windows have the rest) or truncate (the rest is left out)",
+              {.from_run = "eval ask"}),
+          {{"split", {}}, {"truncate", {}}}, [](auto& config) -> auto& { return config.truncate; },
+          [](std::string_view name) { return name == data::long_contexts(true); }, data::long_contexts),
       switch_option(
           own("exact-labels", {}, "", windows, "train prepare bench",
               "label an answer that starts at the last token of a window there, not at the following [SEP] as run_qa "

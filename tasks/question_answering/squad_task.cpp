@@ -110,7 +110,8 @@ SquadWindows SquadTask::load(const std::filesystem::path& file, std::optional<st
 void SquadTask::use_training_data(SquadWindows windows) {
   train_ = std::make_unique<SquadWindows>(std::move(windows));
   batcher_ = std::make_unique<WindowBatcher>(*train_);
-  sampler_ = std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, seed_);
+  sampler_ =
+      std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, seed_, configured_.train_fraction);
 }
 
 void SquadTask::use_evaluation_data(SquadWindows windows) {

@@ -2,14 +2,25 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mylos::tasks {
 
 namespace names = nn::question_answering;
+
+void repair_answers(data::SquadDataset& dataset, const std::string& file, bool prepared, const Notice& notice) {
+  const std::size_t count = data::repair_offsets(dataset);
+  if (count == 0) return;
+  ensure(!prepared, fmt::format("{}: {} are one or two characters off; prepare the file again, with --repair-offsets",
+                                file, count_of(count, "answer")));
+  notice(fmt::format("{}: moved {} by one or two characters to their text", file, count_of(count, "answer")));
+}
 
 void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice) {
   const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
@@ -24,7 +35,9 @@ data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
   return {.max_length = config.max_length,
           .doc_stride = config.doc_stride,
           .exact_labels = config.exact_labels,
-          .training = training};
+          .training = training,
+          .answerable_only = config.answerable_only,
+          .truncate = config.truncate};
 }
 
 namespace {
@@ -43,6 +56,13 @@ void say_labels(const data::FeatureSet& features, const std::string& file, const
       fmt::format("{}: {} answers begin in the last token of a window and are labelled one token further, as run_qa "
                   "does; --exact-labels labels them where they begin",
                   file, features.sep_labels));
+}
+
+void say_unanswerable(const data::SquadDataset& dataset, const std::string& file, const Notice& notice) {
+  const auto is_unanswerable = [](const data::SquadQuestion& question) { return question.answers.empty(); };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(dataset.questions, is_unanswerable));
+  if (count > 0)
+    notice(fmt::format("{}: {} without an answer are left out of training", file, count_of(count, "question")));
 }
 
 }  // namespace
@@ -66,11 +86,13 @@ SquadWindows load_windows(const std::filesystem::path& path, const data::WordPie
   }
   if (config.squad) windows.dataset.version = data::parse_squad_version(*config.squad);
   if (limit) data::limit_questions(windows.dataset, *limit);
+  if (config.repair_offsets) repair_answers(windows.dataset, file, prepared, notice);
   if (training) check_answers(windows.dataset, file, config.strict, notice);
   const data::FeatureOptions options = feature_options(config, training);
   windows.features = prepared ? data::select_features(windows.dataset, std::move(windows.features), options)
                               : data::build_features(windows.dataset, tokenizer, options);
   ensure(windows.count() > 0, fmt::format("{}: contains no questions to {}", file, training ? "train on" : "answer"));
+  if (training && config.answerable_only) say_unanswerable(windows.dataset, file, notice);
   if (training && !config.exact_labels) say_labels(windows.features, file, notice);
   return windows;
 }

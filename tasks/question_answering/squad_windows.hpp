@@ -36,6 +36,10 @@ inline auto members(SquadWindows& windows) {
   return std::tie(dataset, features);
 }
 
+/// Moves answers that are one or two characters off to their text, and says how many. Errors: there are some, and the
+/// windows of the file are `prepared`, so it is too late.
+void repair_answers(data::SquadDataset& dataset, const std::string& file, bool prepared, const Notice& notice);
+
 /// Reports answers that cannot be trained on, because they do not match their context, to `notice`. Errors:
 /// std::runtime_error naming the file if `strict`.
 void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice);

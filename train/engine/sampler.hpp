@@ -10,16 +10,20 @@ namespace mylos::train {
 class EpochSampler {
  public:
   /// Draws batches of `batch` out of `samples`, shuffled anew each epoch. The last batch of an epoch may be smaller.
-  EpochSampler(std::size_t samples, std::size_t batch, std::uint64_t seed);
+  /// With `fraction` below 1, all epochs have the same random part of the samples, at least one.
+  EpochSampler(std::size_t samples, std::size_t batch, std::uint64_t seed, double fraction = 1.0);
 
-  std::size_t steps_per_epoch() const { return (samples_ + batch_ - 1) / batch_; }
+  /// Returns the number of samples in an epoch.
+  std::size_t samples() const { return part_.size(); }
+  std::size_t steps_per_epoch() const { return (samples() + batch_ - 1) / batch_; }
   /// Returns the samples of `step`, counted from 0 over the whole run.
   std::vector<std::size_t> batch(std::size_t step) const;
 
  private:
   void shuffle(std::size_t epoch) const;
 
-  std::size_t samples_, batch_;
+  std::vector<std::size_t> part_;  ///< the samples of an epoch, ascending
+  std::size_t batch_;
   std::uint64_t seed_;
   mutable std::vector<std::size_t> order_;  ///< order of epoch_, cached because steps are sequential
   mutable std::size_t epoch_ = 0;

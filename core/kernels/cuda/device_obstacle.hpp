@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/device.hpp"
 #include "core/base/precision.hpp"
+#include "core/device.hpp"
 
 #include <string>
 

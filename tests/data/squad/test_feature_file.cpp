@@ -73,6 +73,9 @@ TEST(FeatureFile, DifferencesFromThisRunAreNamed) {
   EXPECT_EQ(message(same_tokenizer, {12, 128}), "F was prepared with `doc-stride` 2, this run has 128" + advice);
   EXPECT_EQ(message(same_tokenizer, {12, 2, true}),
             "F was prepared with `exact-labels` false, this run has true" + advice);
+  FeatureOptions truncated{12, 2};
+  truncated.truncate = true;
+  EXPECT_EQ(message(same_tokenizer, truncated), "F was prepared with `long` split, this run has truncate" + advice);
   auto other = same_tokenizer;
   other.options.do_lower_case = false;
   other.options.strip_accents = true;

@@ -53,6 +53,7 @@ std::string describe(const PreparedFeatures& prepared) {
   for (const auto value : {set.classify, set.separator}) add(value);
   add(tokenizer.vocabulary_checksum);
   add(options.exact_labels);
+  add(options.truncate);
   add(tokenizer.options.do_lower_case);
   add(tokenizer.options.tokenize_chinese_chars);
   add(tokenizer.options.strip_accents ? int(*tokenizer.options.strip_accents) : -1);
@@ -87,7 +88,7 @@ TEST_F(FeatureFileHdf5, WhatIsWrittenReadsBack) {
     auto prepared = small_prepared();
     prepared.dataset.version = SquadVersion::v1_1;
     prepared.tokenizer.options = {.do_lower_case = false, .strip_accents = accents, .tokenize_chinese_chars = false};
-    prepared.options.exact_labels = true;
+    prepared.options.exact_labels = prepared.options.truncate = true;
     write_feature_file(path_, prepared);
     EXPECT_EQ(describe(read_feature_file(path_)), describe(prepared));
   }

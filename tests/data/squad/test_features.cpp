@@ -59,6 +59,37 @@ TEST(Features, AnAnswerInTheLastTokenIsLabelledAsRunQaDoesUnlessExact) {
   EXPECT_EQ(exact.sep_labels, 1U);
 }
 
+/// A truncated context keeps its beginning, even if the question leaves fewer tokens than the stride.
+TEST(Features, TruncatedContextsHaveOneWindow) {
+  FeatureOptions options = windows_of(8, 2);  // 3 tokens of the context
+  for (const auto& [text, start] : {std::pair("c", std::size_t{4}), std::pair("d", std::size_t{6})}) {
+    const SquadDataset dataset = one_question("a b c d e", {{text, start}});
+    options.truncate = false;
+    const FeatureSet all = build_features(dataset, letters(), options);
+    ASSERT_EQ(all.features.size(), 3U);
+    options.truncate = true;
+    const FeatureSet first = build_features(dataset, letters(), options);
+    ASSERT_EQ(first.features.size(), 1U);
+    EXPECT_EQ(input_ids(first, first.features[0]), input_ids(all, all.features[0]));
+    EXPECT_EQ(first.features[0].end, start == 4 ? 6 : 0) << "an answer behind the window is labelled [CLS]";
+  }
+  options.doc_stride = 3;
+  EXPECT_EQ(build_features(one_question("a b c d e", {}), letters(), options).features.size(), 1U);
+}
+
+TEST(Features, TrainingCanLeaveOutWhatHasNoAnswer) {
+  SquadDataset dataset = one_question("a b c", {{"c", 4}});
+  dataset.questions.push_back({"id-2", 0, "a", {}, true, true});
+  for (const bool training : {false, true}) {
+    FeatureOptions options = windows_of(10, 1);
+    options.training = training;
+    options.answerable_only = true;
+    const FeatureSet set = build_features(dataset, letters(), options);
+    EXPECT_EQ(set.features.size(), training ? 1U : 2U);
+    EXPECT_EQ(set.dropped_questions, training ? 1U : 0U);
+  }
+}
+
 TEST(Features, TheFirstAlignedAnswerIsTheLabel) {
   const SquadDataset dataset = one_question("a b c d", {{"zz", 0, false}, {"b", 2}, {"a", 0}});
   const auto set = build_features(dataset, letters(), {});

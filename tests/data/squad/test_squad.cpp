@@ -138,6 +138,20 @@ TEST(Squad, CountsAnswersThatDoNotStandWhereTheySay) {
   EXPECT_EQ(find_misplaced_answers(nowhere).first, "question a: answer_start of 'beta' is below 0");
 }
 
+TEST(Squad, AnswersNearTheirTextAreMovedThere) {
+  const auto answer = [](int start) { return fmt::format(R"({{"text": "beta", "answer_start": {}}})", start); };
+  std::string answers = answer(6);
+  for (const int start : {3, 4, 5, 7, 8, 9, -1}) answers += "," + answer(start);
+  SquadDataset dataset = parse_squad(nested(R"({"id": "a", "question": "q", "answers": [)" + answers + "]}"), "f.json");
+  EXPECT_EQ(repair_offsets(dataset), 4U);
+  std::vector<std::size_t> starts;
+  for (const SquadAnswer& each : dataset.questions[0].answers) {
+    if (each.aligned) starts.push_back(each.start);
+  }
+  EXPECT_EQ(starts, std::vector<std::size_t>(5, 6));
+  EXPECT_EQ(repair_offsets(dataset), 0U);
+}
+
 TEST(Squad, OffsetsCountCodePoints) {
   const auto row = R"({"id": "a", "context": "😀é 東京", "question": "q",
                        "answers": {"text": ["東京"], "answer_start": [3]}})";

@@ -63,6 +63,23 @@ TEST(EpochSampler, TheOrderDoesNotDependOnTheBatch) {
   EXPECT_EQ(epoch_order(EpochSampler(50, 8, 42), 1), epoch_order(EpochSampler(50, 3, 42), 1));
 }
 
+TEST(EpochSampler, SeesTheSamePartInEveryEpoch) {
+  const auto part = [](const EpochSampler& sampler, std::size_t epoch) {
+    const auto order = epoch_order(sampler, epoch);
+    return std::set(order.begin(), order.end());
+  };
+  const EpochSampler sampler(200, 7, 42, 0.05);
+  EXPECT_EQ(sampler.samples(), 10u);
+  EXPECT_EQ(sampler.steps_per_epoch(), 2u);
+  EXPECT_THAT(part(sampler, 0), SizeIs(10));
+  EXPECT_GT(*part(sampler, 0).rbegin(), 100u) << "not the first samples";
+  EXPECT_EQ(part(sampler, 0), part(sampler, 5));
+  EXPECT_NE(epoch_order(sampler, 0), epoch_order(sampler, 1));
+  EXPECT_NE(part(sampler, 0), part(EpochSampler(200, 7, 43, 0.05), 0));
+  EXPECT_EQ(EpochSampler(3, 7, 42, 1e-9).samples(), 1u);
+  EXPECT_EQ(epoch_order(EpochSampler(50, 8, 42, 1.0), 1), epoch_order(EpochSampler(50, 8, 42), 1));
+}
+
 // Each sample is at each position about equally often: 10 x 10 cells with 400 on average and standard deviation 19.
 TEST(EpochSampler, ShufflesEvenly) {
   const EpochSampler sampler(10, 10, 42);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "app/options/arguments.hpp"
+#include "app/options/commands.hpp"
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Recipes: the settings of programs that fine-tune the same models, under one name each (--recipe).
+namespace mylos::app {
+
+/// Returns the names of all recipes, and "list".
+std::vector<std::string> recipe_names();
+
+/// Returns the task of the recipe called `name`; null if there is none.
+const tasks::TaskKind* task_of_recipe(std::string_view name);
+
+/// Returns whether the words of a command line ask for the list of recipes.
+bool asks_for_recipes(std::span<const std::string> words);
+
+/// Returns the list of recipes with their settings.
+std::string list_of_recipes();
+
+/// Sets what the recipe sets, as a configuration would: options on the command line win. Leaves out settings of options
+/// that `command` lacks, or that need an option of which `is_given` says that it is absent. Adds one remark with what
+/// was set, and one with what differs. Errors: UsageError if the recipe is unknown or of another task.
+void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
+                  Arguments& arguments);
+
+}  // namespace mylos::app
