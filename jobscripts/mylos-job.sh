@@ -22,7 +22,7 @@ SCRIPT=${SCRIPT:-}           # of mylos_resubmit: path of the script, relative t
 QSUB=${QSUB:-qsub -V}        # of mylos_resubmit: command that submits the job again
 RESTARTS=${RESTARTS:-0}      # of mylos_resubmit: number of restarts so far
 MODES=${MODES:-replicated,sharded-gradients,sharded} RANKS=${RANKS:-1,2,4} # of mylos_compare
-REPEATS=${REPEATS:-3}        # of mylos_compare: runs per setting, whose median is reported
+REPEATS=${REPEATS:-5}        # of mylos_compare: runs per setting, whose median is reported
 
 scheduler=$1 rc=0 first='' run='' crashed=''
 if [ "$scheduler" = slurm ]; then
@@ -145,14 +145,13 @@ mylos_resubmit() {
   "${qsub[@]}" "$SCRIPT" || die "could not be submitted again; do it by hand" "$rc"
 }
 
-# Compares sharding strategies with the training job used in the literature: SQuAD v1.1, 10,000 training and 500
-# validation examples, 4 epochs, 4 sequences per rank, constant learning rate of 3e-5. OPTIONS override these.
+# Compares sharding strategies with the training job used in the literature, which the recipe is: SQuAD v1.1, 10,000
+# training and 500 validation examples, 4 epochs, 4 sequences per rank. OPTIONS override its settings.
 mylos_compare() {
   local options
   need MODEL TRAIN DEV OUTPUT
   read -r -a options <<<"$OPTIONS"
   stripe "$OUTPUT"
   exec "$MYLOS" compare --model "$MODEL" --train "$TRAIN" --dev "$DEV" --output "$OUTPUT" --precision "$PRECISION" \
-    --train-limit 10000 --dev-limit 500 --epochs 4 --batch-per-rank 4 --schedule constant --learning-rate 3e-5 \
-    --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" --launcher "$LAUNCHER" "${options[@]}"
+    --recipe lightning-ddp-squad --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" --launcher "$LAUNCHER" "${options[@]}"
 }
