@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/subprocess.hpp"
 #include "core/base/text_file.hpp"
@@ -29,19 +30,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Returns the words of the launcher, with {n} replaced by the number of ranks.
-std::vector<std::string> launcher_words(const std::string& launcher, std::size_t ranks) {
+/// Returns the words of the launcher, with {n} and its like replaced. Ranks for which no number of nodes was asked are
+/// on one node, if the launcher wants to know.
+std::vector<std::string> launcher_words(const std::string& launcher, const ComparedSetting& setting) {
+  const std::size_t nodes = std::max<std::size_t>(setting.nodes, 1);
+  const std::array values = {std::pair("{n}", setting.ranks), std::pair("{nodes}", nodes),
+                             std::pair("{ranks_per_node}", setting.ranks / nodes)};
   std::vector<std::string> words;
   std::istringstream text(launcher);
   for (std::string word; text >> word;) {
-    if (const std::size_t at = word.find("{n}"); at != std::string::npos) word.replace(at, 3, std::to_string(ranks));
+    for (const auto& [name, value] : values) {
+      const std::size_t at = word.find(name);
+      if (at != std::string::npos) word.replace(at, std::string_view(name).size(), std::to_string(value));
+    }
     words.push_back(std::move(word));
   }
   return words;
 }
 
 std::filesystem::path run_directory(const Arguments& arguments, const ComparedSetting& setting, std::size_t repeat) {
-  return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks, repeat + 1);
+  return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks_name(), repeat + 1);
 }
 
 /// Returns "seed 42, now 7" for each setting of the run in `saved`, a run.json, that is not that of a run of `setting`.
@@ -75,8 +83,15 @@ bool is_already_finished(const Arguments& arguments, const ComparedSetting& sett
 void take_figures(const std::filesystem::path& output, double total_seconds, ComparedSetting& setting) {
   const train::RunRecord record = train::read_run(output);
   ensure(!record.steps.empty(), fmt::format("{}: contains no steps", (output / "metrics.jsonl").string()));
-  setting.runs.push_back(compared_run(record));
-  setting.runs.back().total_seconds = total_seconds;
+  ComparedRun run = compared_run(record);
+  run.name = output.filename().string();
+  run.total_seconds = total_seconds;
+  if (setting.nodes > 0 && run.nodes != setting.nodes) {
+    setting.failure = fmt::format("ran on {} instead of {}; the job's nodes, or the launcher, do not fit --ranks {}",
+                                  count_of(run.nodes, "node"), setting.nodes, setting.ranks_name());
+    return;
+  }
+  setting.runs.push_back(std::move(run));
 }
 
 /// Runs one run as a separate process, unless this job did so before it was started again. Stores a failure in
@@ -85,12 +100,12 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
-  const std::string name = fmt::format("{} on {} ranks, repeat {}", setting.mode, setting.ranks, repeat + 1);
+  const std::string name = fmt::format("{} on {} ranks, repeat {}", setting.mode, setting.ranks_name(), repeat + 1);
   if (is_already_finished(arguments, setting, output)) {
     take_figures(output, unknown_figure, setting);
     return log_line(name + ": this job has already finished it; its figures are those of its own metrics");
   }
-  std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting.ranks);
+  std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const std::string& word :
        {program, std::string("train"), std::string("--config"), config.string(), std::string("--mode"), setting.mode,
@@ -100,6 +115,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const Clock::time_point begin = Clock::now();
   const ProcessResult result = run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  write_text(output.string() + ".log", result.output + result.errors);
   if (result.exit_code == 0) {
     take_figures(output, seconds, setting);
   } else {
@@ -110,8 +126,8 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
 
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   std::vector<ComparedSetting> settings;
-  for (const std::size_t ranks : arguments.compare.ranks) {
-    for (const std::string& mode : arguments.modes) settings.push_back({mode, ranks, {}, {}});
+  for (const ComparedRanks& ranks : arguments.compare.ranks) {
+    for (const std::string& mode : arguments.modes) settings.push_back({mode, ranks.count, {}, {}, ranks.nodes});
   }
   return settings;
 }
@@ -145,11 +161,23 @@ bool is_comparison_file(const std::filesystem::path& file) {
          });
 }
 
+/// The tables beside comparison.json.
+constexpr std::array table_files = {std::pair("comparison.md", TableFormat::markdown),
+                                    std::pair("comparison.csv", TableFormat::csv)};
+
+bool is_table_file(const std::filesystem::path& file) {
+  const std::string text = read_text(file);
+  return text.starts_with("| mode |") || text.starts_with("mode,");
+}
+
 }  // namespace
 
 int run_compare(const Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
   const std::filesystem::path config = output / "settings.json", table = output / "comparison.json";
+  for (const auto& [name, format] : table_files) {
+    check_replaceable({"--output", output / name, "written by mylos compare", is_table_file}, arguments.overwrite);
+  }
   check_replaceable({"--output", config, "written by mylos compare", is_settings_file}, arguments.overwrite);
   check_replaceable({"--output", table, "written by mylos compare", is_comparison_file}, arguments.overwrite);
   std::filesystem::create_directories(output);
@@ -160,9 +188,12 @@ int run_compare(const Arguments& arguments) {
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }
-  const OrderedJson lines = comparison_json(settings);
+  const std::optional<double> baseline = arguments.compare.baseline_seconds;
+  const OrderedJson lines = comparison_json(settings, baseline);
   write_text(table, lines.dump(2) + "\n");
-  print(arguments.json ? lines.dump() + "\n" : comparison_table(settings));
+  for (const auto& [name, format] : table_files)
+    write_text(output / name, comparison_table(settings, format, baseline));
+  print(arguments.json ? lines.dump() + "\n" : comparison_table(settings, TableFormat::text, baseline));
   const bool all_ran =
       std::ranges::all_of(settings, [](const ComparedSetting& setting) { return setting.failure.empty(); });
   return all_ran ? 0 : 1;

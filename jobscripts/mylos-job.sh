@@ -153,5 +153,6 @@ mylos_compare() {
   read -r -a options <<<"$OPTIONS"
   stripe "$OUTPUT"
   exec "$MYLOS" compare --model "$MODEL" --train "$TRAIN" --dev "$DEV" --output "$OUTPUT" --precision "$PRECISION" \
-    --recipe lightning-ddp-squad --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" --launcher "$LAUNCHER" "${options[@]}"
+    --recipe lightning-ddp-squad --modes "$MODES" --ranks "$RANKS" --repeats "$REPEATS" --launcher "$LAUNCHER" \
+    "${options[@]}"
 }

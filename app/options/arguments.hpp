@@ -28,10 +28,24 @@ struct TrainArguments {
   std::string save_strategy;          ///< Trainer's checkpoint strategy; empty if not given
 };
 
+/// A number of ranks that compare starts.
+struct ComparedRanks {
+  std::size_t count = 1;
+  std::size_t nodes = 0;  ///< on so many nodes, with the same number each; 0: where the launcher puts them
+
+  /// Returns it as in --ranks: 4 or 2x2.
+  std::string name() const {
+    const std::string each = std::to_string(count / (nodes > 0 ? nodes : 1));
+    return nodes > 0 ? std::to_string(nodes) + "x" + each : each;
+  }
+};
+
 /// Options that only compare reads.
 struct CompareArguments {
-  std::string launcher = "mpirun -n {n}";      ///< command that starts a program on {n} ranks
-  std::vector<std::size_t> ranks = {1, 2, 4};  ///< numbers of ranks that are compared
+  /// Command that starts a program on {n} ranks, or on {nodes} nodes with {ranks_per_node} each.
+  std::string launcher = "mpirun -n {n}";
+  std::vector<ComparedRanks> ranks = {{1}, {2}, {4}};
+  std::optional<double> baseline_seconds;  ///< another program's total time on one GPU
 };
 
 /// Options that only ask reads.

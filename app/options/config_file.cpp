@@ -170,6 +170,10 @@ OrderedJson changed_options(const Command& command, const Arguments& arguments) 
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
   const OrderedJson config = parse_object(file);
   for (const auto& [key, value] : config.items()) {
+    if (normalized_name(key) == "recipe" && !value.is_null() && !config.contains(program_key)) {
+      throw UsageError(
+          fmt::format("{}: a recipe is named on the command line (--recipe), without --config", file.string()));
+    }
     if (key == resolved_key) {
       read_gemm(value, file, arguments);
       read_attention(value, arguments);

@@ -133,12 +133,19 @@ void check_optimizer(const Arguments& defaults, Arguments& arguments) {
   }
 }
 
-/// Refuses options together with those that their rows exclude.
+/// Refuses options together with those that their rows exclude. Allows their defaults in a configuration, which a
+/// run.json contains.
 void check_exclusions(const Command& command, const Arguments& arguments) {
+  const Arguments defaults = default_arguments(command, *arguments.task);
+  OptionSources sources = arguments.sources;
+  std::erase_if(sources.configured, [&](const std::string& name) {
+    const Option& option = *find_option(name, *arguments.task);
+    return option.print && option.print(arguments) == option.print(defaults);
+  });
   for (const Option& option : option_table(*arguments.task)) {
     const bool is_off = option.is_switch() && !arguments.sources.switched_on.contains(option.name);
     if (option.traits.excludes.empty() || is_off || !has_option(command, option)) continue;
-    for (const std::string& other : split(option.traits.excludes, ' ')) arguments.sources.exclude(option.name, other);
+    for (const std::string& other : split(option.traits.excludes, ' ')) sources.exclude(option.name, other);
   }
 }
 
@@ -321,6 +328,13 @@ void resolve_compare(const Arguments& arguments) {
   if (was_given(arguments, "extend"))
     throw UsageError("compare starts every run from the beginning; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
+  for (const ComparedRanks& ranks : arguments.compare.ranks) {
+    if (ranks.nodes == 0 || arguments.compare.launcher.find("{nodes}") != std::string::npos) continue;
+    throw UsageError(
+        fmt::format("--ranks {} needs {{nodes}} and {{ranks_per_node}} in --launcher, such as \"srun --nodes {{nodes}} "
+                    "--ntasks-per-node {{ranks_per_node}}\"",
+                    ranks.name()));
+  }
 }
 
 void check_loss_scale(const Arguments& arguments) {

@@ -9,75 +9,40 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <vector>
 
 namespace mylos::app {
 namespace {
 
-struct Recipe {
-  std::string_view name;
-  std::string_view task;      ///< the only task that it trains
-  std::string_view origin;    ///< the program that it comes from
-  std::string_view settings;  ///< as typed on a command line
-  std::string_view differs;   ///< what still differs from that program, in one line; empty: nothing known
-};
-
 constexpr std::string_view listing = "list";  // --recipe list
-constexpr std::string_view questions = "question-answering", documents = "language-modeling",
-                           images = "image-classification";
-constexpr std::string_view by_group =
-    "BatchNorm normalises groups of images (--batch-norm-group), not the batch of a process";
+using tasks::Recipe;
 
-// torch.optim.AdamW decays all tensors by 0.01. None of the programs but Trainer's clips gradients.
-constexpr std::array recipe_table = {
-    Recipe{"lightning-fsdp-squad", questions, "BERT on SQuAD v1.1 with PyTorch Lightning and FSDP",
-           "--epochs 3 --batch-per-rank 16 --learning-rate 3e-5 --weight-decay 0.01 --decay-all --schedule constant "
-           "--clip 0 --max-length 384 --long truncate --precision half --mode sharded",
-           "parameters and activations are stored in half precision with float master weights, where the program "
-           "computes by autocast"},
-    Recipe{"lightning-ddp-squad", questions, "BERT on 10,000 questions of SQuAD v1.1 with PyTorch Lightning and DDP",
-           "--epochs 4 --batch-per-rank 4 --learning-rate 3e-5 --weight-decay 0.01 --decay-all --schedule constant "
-           "--clip 0 --train-limit 10000 --dev-limit 500 --best-by loss --mode replicated",
-           "the best model is selected after each epoch"},
-    Recipe{"pauls-squad2", questions, "BERT on SQuAD v2.0 with PyTorch Lightning, and DDP, FSDP or DeepSpeed",
-           "--squad 2.0 --epochs 2 --batch-per-rank 8 --learning-rate 5e-5 --adam-epsilon 1e-6 --weight-decay 0 "
-           "--schedule constant --clip 0 --long truncate --best-by loss",
-           "on GPUs from Ampere on, its matrix products are those of --tf32"},
-    Recipe{"ncar-ddp", images, "ResNets on CIFAR-10 or random images with DDP (main.py)",
-           "--epochs 100 --batch-per-rank 256 --optimizer sgd --learning-rate 0.1 --momentum 0.9 --weight-decay 1e-5 "
-           "--decay-all --schedule constant --clip 0 --augment crop-flip --eval-every 10epochs --mode replicated",
-           by_group},
-    Recipe{"ncar-fsdp", images, "ResNet-18 for small images on CIFAR-10 with FSDP (resnet_fsdp_training.py)",
-           "--epochs 10 --batch-per-rank 64 --optimizer sgd --learning-rate 0.01 --momentum 0.9 --weight-decay 5e-4 "
-           "--decay-all --schedule constant --clip 0 --augment crop-flip --stem cifar --mode sharded",
-           by_group},
-    Recipe{"chess-fsdp", documents, "CodeLlama on games of chess with FSDP (chess_finetune.py)",
-           "--epochs 1 --batch-size-per-device 1 --gradient-accumulation-steps 8 --learning-rate 1e-5 "
-           "--weight-decay 0.01 --decay-all --schedule linear --warmup 0.1 --clip 0 --max-length 512 --long truncate "
-           "--precision bfloat16 --mode sharded",
-           "parameters and activations are stored in bfloat16 with float master weights, where the program computes "
-           "by autocast"},
-    Recipe{"run_qa", questions, "transformers' run_qa.py",
-           "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
-           "--max-length 384 --doc-stride 128",
-           ""},
-    Recipe{"run_clm", documents, "transformers' run_clm.py",
-           "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
-           "--max-length 1024",
-           "each document begins a sample, where run_clm joins all documents and cuts them into blocks"},
+/// A recipe and the only task that it trains.
+struct TaskRecipe {
+  const tasks::TaskKind* task = nullptr;
+  const Recipe* recipe = nullptr;
 };
 
-const Recipe* known_recipe(std::string_view name) {
-  const auto found = std::ranges::find(recipe_table, name, &Recipe::name);
-  return found == recipe_table.end() ? nullptr : &*found;
+std::vector<TaskRecipe> all_recipes() {
+  std::vector<TaskRecipe> all;
+  for (const tasks::TaskKind* task : tasks::task_kinds()) {
+    for (const Recipe& recipe : task->recipes()) all.push_back({task, &recipe});
+  }
+  return all;
+}
+
+/// Returns null pointers if there is none.
+TaskRecipe known_recipe(std::string_view name) {
+  for (const TaskRecipe& each : all_recipes()) {
+    if (each.recipe->name == name) return each;
+  }
+  return {};
 }
 
 /// Errors: UsageError if there is no such recipe.
-const Recipe& find_recipe(std::string_view name) {
-  const Recipe* found = known_recipe(name);
-  if (found != nullptr) return *found;
+TaskRecipe find_recipe(std::string_view name) {
+  const TaskRecipe found = known_recipe(name);
+  if (found.recipe != nullptr) return found;
   throw UsageError(fmt::format("--recipe {}: there is no such recipe{} (mylos train --recipe list)", printable(name),
                                suggestion(name, recipe_names(), "")));
 }
@@ -96,21 +61,19 @@ void for_each_setting(const Recipe& recipe, const tasks::TaskKind& task, const U
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
-  for (const Recipe& recipe : recipe_table) names.emplace_back(recipe.name);
+  for (const TaskRecipe& each : all_recipes()) names.emplace_back(each.recipe->name);
   names.emplace_back(listing);
   return names;
 }
 
-const tasks::TaskKind* task_of_recipe(std::string_view name) {
-  const Recipe* found = known_recipe(name);
-  return found == nullptr ? nullptr : tasks::find_task_kind(found->task);
-}
+const tasks::TaskKind* task_of_recipe(std::string_view name) { return known_recipe(name).task; }
 
 bool asks_for_recipes(std::span<const std::string> words) { return typed_value_of(words, "recipe") == listing; }
 
 std::string list_of_recipes() {
   std::string text;
-  for (const Recipe& recipe : recipe_table) {
+  for (const TaskRecipe& each : all_recipes()) {
+    const Recipe& recipe = *each.recipe;
     text += fmt::format("{}: {}\n  {}\n", recipe.name, recipe.origin, recipe.settings);
     if (!recipe.differs.empty()) text += fmt::format("  differs: {}\n", recipe.differs);
   }
@@ -119,9 +82,10 @@ std::string list_of_recipes() {
 
 void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
                   Arguments& arguments) {
-  const Recipe& recipe = find_recipe(name);
-  if (recipe.task != arguments.task->name()) {
-    throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, recipe.task,
+  const auto [task, found] = find_recipe(name);
+  const Recipe& recipe = *found;
+  if (task != arguments.task) {
+    throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task->name(),
                                  arguments.task->title()));
   }
   std::string taken;

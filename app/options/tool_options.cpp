@@ -73,16 +73,26 @@ Option modes_option() {
   return option;
 }
 
+/// Returns the ranks of "4", or of "2x2": nodes x ranks a node.
+std::optional<ComparedRanks> parse_ranks(const std::string& word) {
+  const CountRange any{1, 1'000'000};
+  const std::vector<std::string> parts = split(word, 'x');
+  const auto first = parse_count(parts.front(), any), last = parse_count(parts.back(), any);
+  if (parts.size() > 2 || !first || !last) return std::nullopt;
+  return parts.size() == 1 ? ComparedRanks{*first} : ComparedRanks{*first * *last, *first};
+}
+
 Option ranks_option() {
-  Option option =
-      named("ranks", {}, "N,M", general, "compare", "numbers of ranks to compare, separated by commas; default: 1,2,4");
-  option.expects = "a list, separated by commas, of whole numbers";
+  Option option = named("ranks", {}, "N,M", general, "compare",
+                        "numbers of ranks to compare, separated by commas; 2x4: on 2 nodes with 4 ranks each; default: "
+                        "1,2,4");
+  option.expects = "a list, separated by commas, of whole numbers, or of nodes x ranks a node: 1,2,2x2";
   option.parse = [](Arguments& arguments, std::string_view text) {
-    std::vector<std::size_t> ranks;
+    std::vector<ComparedRanks> ranks;
     for (const std::string& word : split(text, ',')) {
-      const auto count = parse_count(word, {1, 1'000'000});
-      if (!count) return false;
-      ranks.push_back(*count);
+      const auto parsed = parse_ranks(word);
+      if (!parsed) return false;
+      ranks.push_back(*parsed);
     }
     arguments.compare.ranks = std::move(ranks);
     return true;
@@ -92,10 +102,12 @@ Option ranks_option() {
 
 Option launcher_option() {
   Option option = named("launcher", {}, "COMMAND", general, "compare",
-                        "command that starts a program on {n} ranks, such as \"srun -n {n}\"; default: mpirun -n {n}");
-  option.expects = "a command with {n} in it";
+                        "command that starts a program on {n} ranks, such as \"srun -n {n}\", or on {nodes} nodes with "
+                        "{ranks_per_node} each; default: mpirun -n {n}");
+  option.expects = "a command with {n} in it, or with {nodes} and {ranks_per_node}";
   option.parse = [](Arguments& arguments, std::string_view text) {
-    if (text.find("{n}") == std::string_view::npos) return false;
+    const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+    if (!has("{n}") && !(has("{nodes}") && has("{ranks_per_node}"))) return false;
     arguments.compare.launcher = text;
     return true;
   };
@@ -144,6 +156,10 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
       modes_option(),
       ranks_option(),
       launcher_option(),
+      real_option(
+          named("baseline-seconds", {}, "X", general, "compare",
+                "total time of another program on one GPU, in seconds: speedup and efficiency are relative to it"),
+          {0, unbounded, true}, [](auto& a) -> auto& { return a.compare.baseline_seconds; }),
       count_option(
           named("repeats", {}, "N", general, "bench compare", "number of measurements, whose median is reported"),
           {1, 100'000}, [](auto& a) -> auto& { return a.repeats; }),

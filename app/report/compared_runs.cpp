@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::string_view percent = "%";
-constexpr std::size_t least_rate_width = 9, least_metric_width = 7;  // columns of text
+constexpr std::string_view percent = "%", baseline_name = "baseline (other program)";
 
 /// Returns the median of the finite values; NaN if there are none.
 double middle_of(std::vector<double> values) {
@@ -61,9 +61,25 @@ std::span<const train::MetricKind> scores_of(const ComparedRun& run) {
   return std::span(run.kinds).subspan(run.kinds.size() > 1 ? 1 : 0);
 }
 
+/// Returns the name of the run in the middle: by the total time of those that have one, else by the training time.
+std::string median_run_of(const ComparedSetting& setting) {
+  const bool has_total = std::ranges::any_of(setting.runs, [](const auto& run) { return run.total_seconds > 0.0; });
+  const auto figure = has_total ? &ComparedRun::total_seconds : &ComparedRun::training_seconds;
+  std::vector<const ComparedRun*> runs;
+  for (const ComparedRun& run : setting.runs) {
+    if (std::isfinite(run.*figure)) runs.push_back(&run);
+  }
+  if (runs.empty()) return {};
+  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>((runs.size() - 1) / 2);
+  std::ranges::nth_element(runs, middle, {}, [&](const ComparedRun* run) { return run->*figure; });
+  return (*middle)->name;
+}
+
 /// `baseline` must have runs if `setting` has any.
-ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline) {
-  ComparisonLine line{.mode = setting.mode, .ranks = setting.ranks, .repeats = setting.runs.size()};
+ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline,
+                       std::optional<double> baseline_seconds) {
+  ComparisonLine line{
+      .mode = setting.mode, .ranks = setting.ranks, .repeats = setting.runs.size(), .nodes = setting.nodes};
   if (setting.runs.empty()) {
     line.failure = setting.failure;
     return line;
@@ -72,6 +88,8 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
   line.kept = static_cast<std::size_t>(
       std::ranges::count_if(setting.runs, [](const ComparedRun& run) { return std::isnan(run.total_seconds); }));
   line.work = first.work;
+  line.nodes = first.nodes;
+  line.median_run = median_run_of(setting);
   line.total_seconds = median_of(setting, &ComparedRun::total_seconds);
   line.training_seconds = median_of(setting, &ComparedRun::training_seconds);
   line.epoch_seconds = median_of(setting, &ComparedRun::epoch_seconds);
@@ -79,7 +97,10 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
   line.memory = median_of(setting, &ComparedRun::memory);
   line.sent = median_of(setting, &ComparedRun::sent);
   line.loss = median_of(setting, &ComparedRun::loss);
-  if (first.work == baseline.runs.front().work) {
+  if (baseline_seconds) {
+    line.speedup = *baseline_seconds / line.total_seconds;
+    line.efficiency = *line.speedup / static_cast<double>(setting.ranks);
+  } else if (first.work == baseline.runs.front().work) {
     line.speedup = line.rate / median_of(baseline, &ComparedRun::rate);
     line.efficiency = *line.speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
   }
@@ -92,18 +113,20 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
 
 OrderedJson line_json(const ComparisonLine& line) {
   OrderedJson object = {{"mode", line.mode}, {"ranks", line.ranks}};
+  if (line.nodes > 0) object["nodes"] = line.nodes;
   if (line.repeats == 0) {
     object["failure"] = line.failure;
     return object;
   }
   object["repeats"] = line.repeats;
+  if (!line.median_run.empty()) object["median_run"] = line.median_run;
   if (line.kept > 0) object["kept"] = line.kept;
   if (std::isfinite(line.total_seconds)) object["total_seconds"] = line.total_seconds;
   object["training_seconds"] = line.training_seconds;
   if (std::isfinite(line.epoch_seconds)) object["epoch_seconds"] = line.epoch_seconds;
   object[train::rate_key(line.work)] = line.rate;
-  if (line.speedup) object["speedup"] = *line.speedup;
-  if (line.efficiency) object["efficiency"] = *line.efficiency;
+  if (line.speedup && std::isfinite(*line.speedup)) object["speedup"] = *line.speedup;
+  if (line.efficiency && std::isfinite(*line.efficiency)) object["efficiency"] = *line.efficiency;
   object["memory"] = line.memory;
   object["sent_per_step"] = line.sent;
   object["loss"] = line.loss;
@@ -113,26 +136,99 @@ OrderedJson line_json(const ComparisonLine& line) {
   return object;
 }
 
-/// Returns the width of a column in the table of `mylos compare`.
-std::size_t width_of(const std::string& heading, std::size_t least) { return std::max(heading.size(), least); }
+/// A column of the table of `mylos compare`.
+struct Column {
+  std::string heading;
+  std::size_t least_width;  ///< in text
+  std::function<std::string(const ComparisonLine&)> cell;
+};
 
-std::string seconds_text(double seconds) { return std::isfinite(seconds) ? fmt::format("{:.1f}", seconds) : "-"; }
+std::string fixed_text(double value, int decimals) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
+}
 
-std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
+std::string count_text(std::size_t count) { return count > 0 ? std::to_string(count) : "-"; }
 
-/// Returns the figures of a line. `work` heads the column of rates; a line with another unit of work has none there.
-std::string figures_text(const ComparisonLine& line, const std::vector<train::MetricKind>& metrics,
-                         const std::string& work) {
-  constexpr double mebibyte = 1u << 20;
-  std::string text = fmt::format(
-      "{:>9} {:>11.1f} {:>9} {:>{}} {:>8} {:>10} {:>11.0f} {:>11.2f} {:>10.6f}", seconds_text(line.total_seconds),
-      line.training_seconds, seconds_text(line.epoch_seconds),
-      line.work == work ? fmt::format("{:.0f}", line.rate) : "-", width_of(work + "/s", least_rate_width),
-      ratio_text(line.speedup), ratio_text(line.efficiency), line.memory / mebibyte, line.sent / mebibyte, line.loss);
+/// Returns the columns before the figures of runs.
+std::vector<Column> setting_columns() {
+  return {{"mode", 18, [](const ComparisonLine& line) { return line.mode; }},
+          {"nodes", 5, [](const ComparisonLine& line) { return count_text(line.nodes); }},
+          {"ranks", 5, [](const ComparisonLine& line) { return count_text(line.ranks); }}};
+}
+
+/// Returns the columns of the figures of runs. `work` heads the column of rates; a line with another unit of work has
+/// none there.
+std::vector<Column> figure_columns(const std::vector<train::MetricKind>& metrics, const std::string& work) {
+  constexpr double mebibyte = 1u << 20, minute = 60.0;
+  const auto fixed = [](double ComparisonLine::*figure, double unit, int decimals) {
+    return [=](const ComparisonLine& line) { return fixed_text(line.*figure / unit, decimals); };
+  };
+  const auto ratio = [](std::optional<double> ComparisonLine::*figure) {
+    return [=](const ComparisonLine& line) { return fixed_text((line.*figure).value_or(unknown_figure), 2); };
+  };
+  std::vector<Column> columns = {
+      {"total min", 9, fixed(&ComparisonLine::total_seconds, minute, 2)},
+      {"training s", 11, fixed(&ComparisonLine::training_seconds, 1.0, 1)},
+      {"epoch s", 9, fixed(&ComparisonLine::epoch_seconds, 1.0, 1)},
+      {work + "/s", 9,
+       [work](const ComparisonLine& line) { return line.work == work ? fixed_text(line.rate, 0) : "-"; }},
+      {"speedup", 8, ratio(&ComparisonLine::speedup)},
+      {"efficiency", 10, ratio(&ComparisonLine::efficiency)},
+      {"MiB a rank", 11, fixed(&ComparisonLine::memory, mebibyte, 0)},
+      {"sent MiB", 11, fixed(&ComparisonLine::sent, mebibyte, 2)},
+      {"loss", 10, fixed(&ComparisonLine::loss, 1.0, 6)},
+  };
   for (const train::MetricKind& kind : metrics) {
-    text += fmt::format(" {:>{}}", metric_value_text(kind, line.metric(kind.name)),
-                        width_of(column_heading(kind), least_metric_width));
+    columns.push_back({column_heading(kind), 7,
+                       [kind](const ComparisonLine& line) { return metric_value_text(kind, line.metric(kind.name)); }});
   }
+  columns.push_back(
+      {"median run", 10, [](const ComparisonLine& line) { return line.median_run.empty() ? "-" : line.median_run; }});
+  return columns;
+}
+
+/// Returns the cells of a row; the failure of a line stands in place of its figures.
+std::vector<std::string> cells_of(const ComparisonLine& line, std::span<const Column> settings,
+                                  std::span<const Column> figures) {
+  std::vector<std::string> cells;
+  for (const Column& column : settings) cells.push_back(column.cell(line));
+  if (!line.failure.empty()) {
+    cells.push_back(line.failure);
+    return cells;
+  }
+  for (const Column& column : figures) cells.push_back(column.cell(line));
+  return cells;
+}
+
+/// Returns the cells between columns; the first one is left-aligned, the others, up to the last of `widths`, right.
+std::string text_row(const std::vector<std::string>& cells, std::span<const std::size_t> widths, bool is_failed) {
+  std::string text = fmt::format("{:<{}}", cells.front(), widths.front());
+  for (std::size_t i = 1; i < cells.size(); ++i) {
+    const bool is_failure = is_failed && i + 1 == cells.size();
+    text += is_failure ? " " + cells[i] : fmt::format(" {:>{}}", cells[i], widths[i]);
+  }
+  return text;
+}
+
+/// Quotes what RFC 4180 wants quoted.
+std::string csv_row(const std::vector<std::string>& cells) {
+  std::string text;
+  for (const std::string& cell : cells) {
+    if (!text.empty()) text += ',';
+    if (cell.find_first_of(",\"\n") == std::string::npos) {
+      text += cell;
+      continue;
+    }
+    text += '"';
+    for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c);
+    text += '"';
+  }
+  return text;
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) text += " " + cell + " |";
   return text;
 }
 
@@ -141,6 +237,9 @@ std::string figures_text(const ComparisonLine& line, const std::vector<train::Me
 ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
   ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
+  const Json resolved = record.run.value("resolved", Json::object());
+  if (const double nodes = train::number_of(resolved, "nodes"); nodes > 0.0)
+    run.nodes = static_cast<std::size_t>(nodes);
   std::vector<double> rates, step_seconds;
   double work = 0.0;
   for (const Json& step : record.steps) {
@@ -223,35 +322,53 @@ double ComparisonLine::metric(const std::string& name) const {
   return value == nullptr ? std::nan("") : *value;
 }
 
-std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings) {
+std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings,
+                                             std::optional<double> baseline_seconds) {
   const ComparedSetting* const baseline = baseline_of(settings);
   std::vector<ComparisonLine> lines;
   for (const ComparedSetting& setting : settings) {
-    lines.push_back(line_of(setting, baseline == nullptr ? setting : *baseline));
+    lines.push_back(line_of(setting, baseline == nullptr ? setting : *baseline, baseline_seconds));
   }
   return lines;
 }
 
-OrderedJson comparison_json(const std::vector<ComparedSetting>& settings) {
+OrderedJson comparison_json(const std::vector<ComparedSetting>& settings, std::optional<double> baseline_seconds) {
   OrderedJson lines = OrderedJson::array();
-  for (const ComparisonLine& line : comparison_lines(settings)) lines.push_back(line_json(line));
+  for (const ComparisonLine& line : comparison_lines(settings, baseline_seconds)) lines.push_back(line_json(line));
   return lines;
 }
 
-std::string comparison_table(const std::vector<ComparedSetting>& settings) {
-  const std::vector<train::MetricKind> metrics = compared_metrics(settings);
-  const std::string work = common_work(settings).value_or("work"), rate = work + "/s";
-  std::string table = fmt::format("{:<18} {:>5} {:>9} {:>11} {:>9} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", "mode",
-                                  "ranks", "total s", "training s", "epoch s", rate, width_of(rate, least_rate_width),
-                                  "speedup", "efficiency", "MiB a rank", "sent MiB", "loss");
-  for (const train::MetricKind& kind : metrics) {
-    const std::string heading = column_heading(kind);
-    table += fmt::format(" {:>{}}", heading, width_of(heading, least_metric_width));
+std::string comparison_table(const std::vector<ComparedSetting>& settings, TableFormat format,
+                             std::optional<double> baseline_seconds) {
+  const std::vector<Column> first = setting_columns();
+  const std::vector<Column> figures =
+      figure_columns(compared_metrics(settings), common_work(settings).value_or("work"));
+  std::vector<std::string> headings;
+  std::vector<std::size_t> widths;
+  for (const std::span<const Column> part : {std::span(first), std::span(figures)}) {
+    for (const Column& column : part) {
+      headings.push_back(column.heading);
+      widths.push_back(std::max(column.heading.size(), column.least_width));
+    }
   }
-  table += '\n';
-  for (const ComparisonLine& line : comparison_lines(settings)) {
-    table += fmt::format("{:<18} {:>5} {}\n", line.mode, line.ranks,
-                         line.repeats == 0 ? line.failure : figures_text(line, metrics, work));
+  std::vector<ComparisonLine> lines = comparison_lines(settings, baseline_seconds);
+  if (baseline_seconds) {
+    lines.insert(lines.begin(), {.mode = std::string(baseline_name),
+                                 .ranks = 1,
+                                 .total_seconds = *baseline_seconds,
+                                 .speedup = 1.0,
+                                 .efficiency = 1.0});
+  }
+  const auto row = [&](const std::vector<std::string>& cells, bool is_failed) {
+    if (format == TableFormat::csv) return csv_row(cells);
+    return format == TableFormat::markdown ? markdown_row(cells) : text_row(cells, widths, is_failed);
+  };
+  std::string table = row(headings, false) + '\n';
+  if (format == TableFormat::markdown) table += markdown_row(std::vector<std::string>(headings.size(), "---")) + '\n';
+  for (const ComparisonLine& line : lines) {
+    std::vector<std::string> cells = cells_of(line, first, figures);
+    if (format != TableFormat::text) cells.resize(headings.size());
+    table += row(cells, !line.failure.empty()) + '\n';
   }
   return table;
 }

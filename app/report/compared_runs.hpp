@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/options/arguments.hpp"
 #include "train/monitor/run_record.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,6 +18,8 @@ inline constexpr double unknown_figure = std::numeric_limits<double>::quiet_NaN(
 
 /// The figures of one run, read from its files.
 struct ComparedRun {
+  std::string name = {};                      ///< of its directory; empty if that is not told
+  std::size_t nodes = 0;                      ///< 0: unknown
   double total_seconds = 0.0;                 ///< whole process, from start to end; NaN if it was not measured
   double training_seconds = 0.0;              ///< sum over its steps
   double epoch_seconds = unknown_figure;      ///< median step times the steps of an epoch, also of a shorter run
@@ -36,10 +39,15 @@ struct ComparedSetting {
   std::size_t ranks = 0;
   std::vector<ComparedRun> runs;
   std::string failure;
+  std::size_t nodes = 0;  ///< that were asked for; 0: wherever the launcher put the ranks
+
+  /// Returns the ranks as in --ranks.
+  std::string ranks_name() const { return ComparedRanks{ranks, nodes}.name(); }
 };
 
 /// A line of a comparison: medians over the repeats of a setting that have the figure. Speedup and efficiency compare
 /// the work per second with that of the first setting on the fewest ranks; runs with another unit of work have neither.
+/// Where another program's time on one GPU is given, they compare the total time with that.
 struct ComparisonLine {
   std::string mode;
   std::size_t ranks = 0;
@@ -47,6 +55,8 @@ struct ComparisonLine {
   std::size_t kept = 0;                   ///< of these, runs whose whole process was not measured
   std::string failure = {};               ///< why there are none
   std::string work = {};                  ///< unit of work of the steps
+  std::size_t nodes = 0;                  ///< 0: unknown
+  std::string median_run = {};            ///< name of the run in the middle by its total time, else its training time
   double total_seconds = unknown_figure;  ///< these are as in ComparedRun
   double training_seconds = unknown_figure;
   double epoch_seconds = unknown_figure;
@@ -81,9 +91,13 @@ std::string metric_value_text(const train::MetricKind& kind, double value);
 std::optional<std::string> common_work(const std::vector<ComparedSetting>& settings);
 
 /// Returns one line per setting.
-std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings);
-/// Returns the lines as a table, and as JSON.
-std::string comparison_table(const std::vector<ComparedSetting>& settings);
-nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings);
+std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings,
+                                             std::optional<double> baseline_seconds = {});
+/// Returns the lines as JSON, and as a table.
+nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings,
+                                       std::optional<double> baseline_seconds = {});
+enum class TableFormat { text, markdown, csv };
+std::string comparison_table(const std::vector<ComparedSetting>& settings, TableFormat format = TableFormat::text,
+                             std::optional<double> baseline_seconds = {});
 
 }  // namespace mylos::app

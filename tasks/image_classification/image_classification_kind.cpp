@@ -40,6 +40,19 @@ constexpr std::array<PeerOption, 4> peers = {
                "every step is in metrics.jsonl of --output, and `mylos compare` prints epoch times by number of GPUs"},
 };
 
+constexpr std::string_view by_group =
+    "BatchNorm normalises groups of images (--batch-norm-group), not the batch of a process";
+constexpr std::array programs = {
+    Recipe{"ncar-ddp", "ResNets on CIFAR-10 or random images with DDP (main.py)",
+           "--epochs 100 --batch-per-rank 256 --optimizer sgd --learning-rate 0.1 --momentum 0.9 --weight-decay 1e-5 "
+           "--decay-all --schedule constant --clip 0 --augment crop-flip --eval-every 10epochs --mode replicated",
+           by_group},
+    Recipe{"ncar-fsdp", "ResNet-18 for small images on CIFAR-10 with FSDP (resnet_fsdp_training.py)",
+           "--epochs 10 --batch-per-rank 64 --optimizer sgd --learning-rate 0.01 --momentum 0.9 --weight-decay 5e-4 "
+           "--decay-all --schedule constant --clip 0 --augment crop-flip --stem cifar --mode sharded",
+           by_group},
+};
+
 /// Resolves --use-syn: --steps-syn batches of images of --image-size, sized by the batch of all ranks.
 void resolve_drawn_images(RunConfig& run, const OptionSources& sources) {
   ImageConfig& config = image_config(run);
@@ -87,6 +100,7 @@ class ImageClassificationKind final : public TaskKind {
   std::vector<Option<RunConfig>> options() const override { return image_options(); }
   std::span<const OptionAlias> aliases() const override { return aliases_of_examples; }
   std::span<const PeerOption> peer_options() const override { return peers; }
+  std::span<const Recipe> recipes() const override { return programs; }
   std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
   void resolve(RunConfig& run, const OptionSources& sources, std::string_view command) const override {
     if (command == "train") resolve_drawn_images(run, sources);

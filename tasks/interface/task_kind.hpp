@@ -49,6 +49,14 @@ struct PeerOption {
   bool is_secret = false;          ///< messages never contain the value
 };
 
+/// The settings of a program that fine-tunes the same models.
+struct Recipe {
+  std::string_view name;
+  std::string_view origin;    ///< the program
+  std::string_view settings;  ///< as typed on a command line
+  std::string_view differs;   ///< what still differs from the program, in one line; empty: nothing known
+};
+
 /// Descriptions of the data for the help.
 struct DataTexts {
   std::string_view trained;  ///< files for training and evaluation: "questions.json or features.h5"
@@ -98,6 +106,8 @@ class TaskKind {
   virtual std::span<const OptionAlias> aliases() const { return {}; }
   /// Returns options of peers for its data that have no effect here.
   virtual std::span<const PeerOption> peer_options() const { return {}; }
+  /// Returns the recipes that train it.
+  virtual std::span<const Recipe> recipes() const { return {}; }
   /// Returns the metrics for --best-by, with the peers' names.
   virtual std::vector<Choice> metrics() const { return {{"loss", {"eval_loss"}}}; }
   /// Resolves its options after all are read; compare resolves as train. Errors: UsageError if they exclude each other.

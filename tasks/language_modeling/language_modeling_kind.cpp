@@ -21,6 +21,20 @@ namespace {
 
 constexpr std::array<std::string_view, 1> types = {"llama"};
 
+// torch.optim.AdamW decays all tensors by 0.01. Only Trainer clips gradients.
+constexpr std::array programs = {
+    Recipe{"chess-fsdp", "CodeLlama on games of chess with FSDP (chess_finetune.py)",
+           "--epochs 1 --batch-size-per-device 1 --gradient-accumulation-steps 8 --learning-rate 1e-5 "
+           "--weight-decay 0.01 --decay-all --schedule linear --warmup 0.1 --clip 0 --max-length 512 --long truncate "
+           "--precision bfloat16 --mode sharded",
+           "parameters and activations are stored in bfloat16 with float master weights, where the program computes "
+           "by autocast"},
+    Recipe{"run_clm", "transformers' run_clm.py",
+           "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
+           "--max-length 1024",
+           "each document begins a sample, where run_clm joins all documents and cuts them into blocks"},
+};
+
 class PieceTokenizer final : public TextTokenizer {
  public:
   explicit PieceTokenizer(data::SentencePieceTokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
@@ -57,6 +71,7 @@ class LanguageModelingKind final : public TaskKind {
     if (command == "generate") run.task.batch = 1;  // answers each typed line before the next one
   }
   std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
+  std::span<const Recipe> recipes() const override { return programs; }
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}};
   }

@@ -28,6 +28,27 @@ constexpr std::array<PeerOption, 1> peers = {
                "use --dataset squad or squad_v2"},
 };
 
+// torch.optim.AdamW decays all tensors by 0.01. Only Trainer clips gradients.
+constexpr std::array programs = {
+    Recipe{"lightning-fsdp-squad", "BERT on SQuAD v1.1 with PyTorch Lightning and FSDP",
+           "--epochs 3 --batch-per-rank 16 --learning-rate 3e-5 --weight-decay 0.01 --decay-all --schedule constant "
+           "--clip 0 --max-length 384 --long truncate --precision half --mode sharded",
+           "parameters and activations are stored in half precision with float master weights, where the program "
+           "computes by autocast"},
+    Recipe{"lightning-ddp-squad", "BERT on 10,000 questions of SQuAD v1.1 with PyTorch Lightning and DDP",
+           "--epochs 4 --batch-per-rank 4 --learning-rate 3e-5 --weight-decay 0.01 --decay-all --schedule constant "
+           "--clip 0 --train-limit 10000 --dev-limit 500 --best-by loss --mode replicated",
+           "the best model is selected after each epoch"},
+    Recipe{"pauls-squad2", "BERT on SQuAD v2.0 with PyTorch Lightning, and DDP, FSDP or DeepSpeed",
+           "--squad 2.0 --epochs 2 --batch-per-rank 8 --learning-rate 5e-5 --adam-epsilon 1e-6 --weight-decay 0 "
+           "--schedule constant --clip 0 --long truncate --best-by loss",
+           "on GPUs from Ampere on, its matrix products are those of --tf32"},
+    Recipe{"run_qa", "transformers' run_qa.py",
+           "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
+           "--max-length 384 --doc-stride 128",
+           ""},
+};
+
 /// Sets the files of a named data set.
 void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const std::string& dataset = squad_config(run).dataset;
@@ -75,6 +96,7 @@ class QuestionAnsweringKind final : public TaskKind {
   }
   std::vector<Option<RunConfig>> options() const override { return question_answering_options(); }
   std::span<const PeerOption> peer_options() const override { return peers; }
+  std::span<const Recipe> recipes() const override { return programs; }
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}};
   }

@@ -38,7 +38,9 @@ TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
 
 /// The keys are those of versions before tasks named their metrics, and epoch_seconds.
 TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
-  const ComparedRun run{.total_seconds = 6.0,
+  const ComparedRun run{.name = "replicated-1-1",
+                        .nodes = 1,
+                        .total_seconds = 6.0,
                         .training_seconds = 5.0,
                         .epoch_seconds = 2.5,
                         .rate = 20.0,
@@ -49,16 +51,62 @@ TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
                         .metrics = {{"validation_loss", 1.5}, {"exact", 40.25}, {"f1", 50.126}}};
   const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}},
                                                  {"sharded", 4, {}, "exit code 1: not enough slots"}};
-  EXPECT_EQ(comparison_table(settings),
-            "mode               ranks   total s  training s   epoch s  tokens/s  speedup efficiency  MiB a rank    "
-            "sent MiB       loss   exact      F1\n"
-            "replicated             1       6.0         5.0       2.5        20     1.00       1.00         512        "
-            "1.50   1.250000   40.25   50.13\n"
-            "sharded                4 exit code 1: not enough slots\n");
+  EXPECT_EQ(
+      comparison_table(settings),
+      "mode               nodes ranks total min  training s   epoch s  tokens/s  speedup efficiency  MiB a rank    "
+      "sent MiB       loss   exact      F1 median run\n"
+      "replicated             1     1      0.10         5.0       2.5        20     1.00       1.00         512        "
+      "1.50   1.250000   40.25   50.13 replicated-1-1\n"
+      "sharded                -     4 exit code 1: not enough slots\n");
   EXPECT_EQ(comparison_json({settings[0]}).dump(),
-            R"([{"mode":"replicated","ranks":1,"repeats":1,"total_seconds":6.0,"training_seconds":5.0,)"
+            R"([{"mode":"replicated","ranks":1,"nodes":1,"repeats":1,"median_run":"replicated-1-1",)"
+            R"("total_seconds":6.0,"training_seconds":5.0,)"
             R"("epoch_seconds":2.5,"tokens_per_second":20.0,"speedup":1.0,"efficiency":1.0,"memory":536870912.0,)"
             R"("sent_per_step":1572864.0,"loss":1.25,"exact":40.25,"f1":50.126}])");
+}
+
+TEST(Compare, WritesMarkdownAndCsv) {
+  const ComparedRun run{.name = "ddp-2x2-1", .nodes = 2, .total_seconds = 120.0, .training_seconds = 90.0, .rate = 7.0};
+  const std::vector<ComparedSetting> settings = {{"replicated", 4, {run}, {}, 2},
+                                                 {"sharded", 8, {}, "exit code 1: \"x\", y", 2}};
+  const std::string head =
+      "mode,nodes,ranks,total min,training s,epoch s,tokens/s,speedup,efficiency,MiB a rank,sent MiB,"
+      "loss,median run\n";
+  EXPECT_EQ(comparison_table(settings, TableFormat::csv),
+            head +
+                "replicated,2,4,2.00,90.0,-,7,1.00,1.00,0,0.00,0.000000,ddp-2x2-1\n"
+                "sharded,2,8,\"exit code 1: \"\"x\"\", y\",,,,,,,,,\n");
+  const std::string table = comparison_table(settings, TableFormat::markdown);
+  EXPECT_THAT(table, HasSubstr("| mode | nodes | ranks |"));
+  EXPECT_THAT(table, HasSubstr("\n| --- | --- |"));
+  EXPECT_THAT(table, HasSubstr("\n| replicated | 2 | 4 | 2.00 | 90.0 |"));
+}
+
+/// The baseline took 778.8 s on one GPU, as the other program's, which is not one of the settings.
+TEST(Compare, AnotherProgramsTimeIsTheBaseline) {
+  const auto run = [](double total) {
+    return ComparedRun{.total_seconds = total, .training_seconds = 1.0, .rate = 1.0};
+  };
+  const std::vector<ComparedSetting> settings = {{"replicated", 1, {run(826.2)}, {}},
+                                                 {"replicated", 4, {run(300.0), run(286.2), run(200.0)}, {}, 2}};
+  const auto lines = comparison_json(settings, 778.8);
+  EXPECT_NEAR(lines[0]["speedup"].get<double>(), 0.943, 0.001);
+  EXPECT_NEAR(lines[1]["speedup"].get<double>(), 2.721, 0.001);
+  EXPECT_NEAR(lines[1]["efficiency"].get<double>(), 0.680, 0.001);
+  EXPECT_THAT(comparison_table(settings, TableFormat::csv, 778.8),
+              HasSubstr("\nbaseline (other program),-,1,12.98,-,-,-,1.00,1.00,"));
+}
+
+TEST(Compare, NamesTheRunInTheMiddle) {
+  const auto run = [](const char* name, double total, double training) {
+    return ComparedRun{.name = name, .total_seconds = total, .training_seconds = training, .rate = 1.0};
+  };
+  const auto median = [](std::vector<ComparedRun> runs) {
+    return comparison_lines({{"replicated", 1, std::move(runs), {}}})[0].median_run;
+  };
+  EXPECT_EQ(median({run("a", 3.0, 9.0), run("b", 1.0, 1.0), run("c", 2.0, 5.0)}), "c");
+  EXPECT_EQ(median({run("a", unknown_figure, 9.0), run("b", unknown_figure, 1.0)}), "b");
+  EXPECT_EQ(median({run("a", unknown_figure, 1.0), run("b", 4.0, 2.0), run("c", 3.0, 3.0)}), "c");
 }
 
 TEST(Compare, FollowsTheMetricsAndTheWorkOfTheRun) {
@@ -68,11 +116,12 @@ TEST(Compare, FollowsTheMetricsAndTheWorkOfTheRun) {
   EXPECT_EQ(run.rate, 192.0);
   EXPECT_EQ(run.mean_rate, 192.0);
   const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}}};
-  EXPECT_EQ(comparison_table(settings),
-            "mode               ranks   total s  training s   epoch s  images/s  speedup efficiency  MiB a rank    "
-            "sent MiB       loss Perplexity Accuracy\n"
-            "replicated             1       0.0         1.0      20.0       192     1.00       1.00           0        "
-            "0.00   1.000000       12.5    87.65\n");
+  EXPECT_EQ(
+      comparison_table(settings),
+      "mode               nodes ranks total min  training s   epoch s  images/s  speedup efficiency  MiB a rank    "
+      "sent MiB       loss Perplexity Accuracy median run\n"
+      "replicated             -     1      0.00         1.0      20.0       192     1.00       1.00           0        "
+      "0.00   1.000000       12.5    87.65          -\n");
   const auto line = comparison_json(settings)[0];
   EXPECT_EQ(line["images_per_second"], 192.0);
   EXPECT_FALSE(line.contains("tokens_per_second"));
@@ -184,7 +233,7 @@ TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
     return tests::run_mylos(words);
   };
   std::filesystem::create_directories(run_);
-  for (const char* name : {"settings.json", "comparison.json"}) {
+  for (const char* name : {"settings.json", "comparison.json", "comparison.md", "comparison.csv"}) {
     tests::write_file(run_ / name, R"({"of": "somebody"})");
     const tests::ProgramRun refused = compare();
     EXPECT_EQ(refused.exit_code, 1);
@@ -196,6 +245,36 @@ TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
   tests::write_file(run_ / "comparison.json", R"({"of": "somebody"})");
   EXPECT_EQ(compare({"--overwrite"}).exit_code, 0);
   EXPECT_EQ(compare().exit_code, 0);
+}
+
+/// The launcher is a script that writes its words and starts as many ranks as it is asked for, on one node.
+TEST_F(CompareCommand, TellsTheLauncherTheNodesAndChecksThem) {
+  const std::filesystem::path launcher = directory_ / "launch", words = directory_ / "words";
+  tests::write_file(launcher, "echo \"$1 $2\" >> " + words.string() + "; shift 2; exec \"$@\"\n");
+  const tests::ProgramRun run = tests::run_mylos(
+      compare_words({"--modes", "replicated", "--ranks", "1,2x1", "--repeats", "1", "--json", "--launcher",
+                     "sh " + launcher.string() + " nodes={nodes} each={ranks_per_node}", "--baseline-seconds", "100"}));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(tests::read_file(words), "nodes=1 each=1\nnodes=2 each=1\n");
+  const auto lines = nlohmann::json::parse(run.output);
+  EXPECT_EQ(lines[0]["median_run"], "replicated-1-1");
+  EXPECT_GT(lines[0]["speedup"].get<double>(), 1.0);
+  EXPECT_EQ(lines[1]["failure"],
+            "ran on 1 node instead of 2; the job's nodes, or the launcher, do not fit --ranks 2x1");
+  EXPECT_THAT(tests::read_file(run_ / "replicated-1-1.log"), HasSubstr("done after"));
+  EXPECT_THAT(tests::read_file(run_ / "comparison.md"), HasSubstr("| baseline (other program) | - | 1 | 1.67 |"));
+  EXPECT_THAT(tests::read_file(run_ / "comparison.csv"), HasSubstr("\nreplicated,1,1,"));
+}
+
+TEST_F(CompareCommand, RefusesWhatTheLauncherCannotDo) {
+  const auto error = [&](const std::vector<std::string>& more) {
+    const tests::ProgramRun run = tests::run_mylos(compare_words(more));
+    EXPECT_EQ(run.exit_code, 2);
+    return run.error_lines().back();
+  };
+  EXPECT_THAT(error({"--ranks", "1,2x2"}), HasSubstr("--ranks 2x2 needs {nodes} and {ranks_per_node} in --launcher"));
+  EXPECT_THAT(error({"--ranks", "2x2x2"}), HasSubstr("nodes x ranks a node: 1,2,2x2"));
+  EXPECT_THAT(error({"--baseline-seconds", "0"}), HasSubstr("--baseline-seconds 0: expected a number above 0"));
 }
 
 // The job is killed in the second run and requeued.
@@ -245,7 +324,7 @@ TEST(Compare, ARunWhoseProcessWasNotMeasuredHasNoTotal) {
   EXPECT_EQ(lines[0]["kept"], 1);
   EXPECT_FALSE(lines[1].contains("total_seconds"));
   EXPECT_THAT(comparison_table({{"sharded", 1, {run(unknown_figure)}, {}}}),
-              HasSubstr("sharded                1         -         4.0"));
+              HasSubstr("sharded                -     1         -         4.0"));
 }
 
 TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {

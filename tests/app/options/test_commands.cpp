@@ -75,13 +75,17 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::free; }),
             "attention bucket-mib checkpoint-every collective-timeout communication-precision communicator damaged "
             "eval-on-start export-precision gemm gradient-accumulation-steps initial-loss-scale keep loader-threads "
-            "micro-batch micro-tokens mode on-save-error precision recompute shard-size strict tf32 writers");
+            "micro-batch micro-tokens mode on-save-error precision recipe recompute shard-size strict tf32 writers");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),
             "batch batch-norm-group batch-per-rank batch-size-per-device bf16 dataset fp16 "
             "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model no-fsdp "
             "precision recompute shard-size stem train use-amp use-fsdp");
+  EXPECT_EQ(names_where([](const Option& option) { return !option.traits.excludes.empty(); }),
+            "batch batch-size-per-device dataset extend micro-batch micro-tokens order use-syn");
+  EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
+            "doc-stride long max-length no-bos no-eos squad text-field");
 }
 
 }  // namespace

@@ -153,6 +153,9 @@ TEST_F(ConfigFile, NamesOfTheSameExcludeEachOther) {
   EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "bf16": true})"), excluded("bf16", "fp16"));
   EXPECT_EQ(error("{" + base_ + R"(, "batch": 4, "batch-per-rank": 2})"), excluded("batch", "batch-per-rank"));
   EXPECT_EQ(error("{" + base_ + R"(, "dataset_name": "squad"})"), excluded("dataset", "train"));
+  EXPECT_EQ(error("{" + base_ + R"(, "order": "x", "train-fraction": 0.5})"), excluded("order", "train-fraction"));
+  EXPECT_THAT(error("{" + base_ + R"(, "recipe": "run_qa"})"),
+              ::testing::EndsWith(": a recipe is named on the command line (--recipe), without --config"));
   EXPECT_NE(error("{" + base_ + R"(, "do_train": false})").find("mylos train needs --do_train"), std::string::npos);
 }
 
