@@ -15,6 +15,7 @@
 #include "train/engine/initial_parameters.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -186,6 +187,21 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
     const std::uint64_t header = world().size() > 1 ? 0 : fs::file_size(weights_) - own;
     EXPECT_LE(taken, own + header + tests::uncounted_reads);
   });
+}
+
+TEST_P(InitialWeights, AreNotDrawnWhereTheFileLacksALayer) {
+  world().barrier("models that every rank has read");
+  if (world().rank() == 0) {
+    const fs::path path = directory_ / "model/config.json";
+    Json config = read_json(path);
+    config["num_hidden_layers"] = 4;
+    tests::write_file(path, config.dump());
+  }
+  world().barrier("a model of more layers");
+  const auto task = GetParam().make(directory_);
+  const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) {});
+  EXPECT_THAT(tests::error_of([&] { task->initial_values(nothing); }),
+              testing::ContainsRegex("the weights in .* lack [0-9]+ of [0-9]+ tensors: .*[.]3[.]"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

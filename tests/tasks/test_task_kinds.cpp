@@ -3,6 +3,7 @@
 #include "tests/small_models/small_kinds.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace mylos::tasks {
@@ -47,6 +48,12 @@ TEST(TaskKinds, KnownModelsHaveAKind) {
   EXPECT_TRUE(images->trains_by_name("resnet18"));
   EXPECT_FALSE(images->trains_by_name("microsoft/resnet-18")) << "is fetched with its weights";
   EXPECT_FALSE(default_task_kind().trains_by_name("bert-base"));
+}
+
+TEST(TaskKinds, EachKnowsOptionsOfOtherProgramsForItsTask) {
+  const auto has = [](std::string_view name) { return testing::Contains(testing::Field(&PeerOption::name, name)); };
+  EXPECT_THAT(find_task_kind("question-answering")->peer_options(), has("dataset-config-name"));
+  EXPECT_THAT(find_task_kind("image-classification")->peer_options(), has("logfile"));
 }
 
 TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {

@@ -46,6 +46,9 @@ TEST(SquadWindows, ScoresDependOnMoreThanTheWindows) {
   EXPECT_EQ(other.checksum(), windows.checksum());
   EXPECT_NE(other.scored_checksum(), windows.scored_checksum());
   other = windows;
+  other.dataset.questions[0].answers[0].text = "b";
+  EXPECT_NE(other.scored_checksum(), windows.scored_checksum());
+  other = windows;
   other.dataset.questions[0].id = "r";
   EXPECT_NE(other.scored_checksum(), windows.scored_checksum());
   other = windows;
