@@ -70,7 +70,9 @@ TEST_F(HostileCheckpoints, AGroupThatHoldsItselfEnds) {
     H5Lcreate_hard(file, "/model", file, "/model/again", H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_hard(file, "/checksums/model", file, "/checksums/model/again", H5P_DEFAULT, H5P_DEFAULT);
   };
-  EXPECT_THAT(message(link_itself), HasSubstr("/again/again is too deep"));
+  std::string deepest = "/model";
+  for (int link = 0; link < 8; ++link) deepest += "/again";
+  EXPECT_EQ(message(link_itself), "F: " + deepest + " is too deep");
 }
 
 TEST_F(HostileCheckpoints, LongPathsAreRefused) {
