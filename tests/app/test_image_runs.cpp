@@ -86,6 +86,8 @@ TEST_F(ImageRuns, ReportShowsTheWorstMistakesAsPictures) {
 
   const std::string text = page_of(), address = "src=\"data:image/png;base64,";
   EXPECT_THAT(text, AllOf(HasSubstr(std::to_string(wrong) + " of 20 images (step 1, the best evaluation)"),
+                          HasSubstr("<dt>label</dt><dd>" + worst["label"].get<std::string>() +
+                                    "</dd><dt>predicted</dt><dd>" + worst["predicted"].get<std::string>() + " <"),
                           HasSubstr("<dd>number " + std::to_string(index) + "</dd>")));
   std::size_t pictures = 0;
   for (std::size_t at = text.find("src="); at != std::string::npos; at = text.find("src=", at + 1), ++pictures) {

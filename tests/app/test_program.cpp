@@ -59,6 +59,7 @@ TEST(Info, SaysWhatTheBuildIs) {
   for (const char* key : {"version", "commit", "compiler", "build_type", "kokkos", "kokkos_backend"}) {
     EXPECT_FALSE(info.at(key).get<std::string>().empty()) << key;
   }
+  EXPECT_THAT(info.at("commit").get<std::string>(), testing::MatchesRegex("unknown|[0-9a-f]{7,40}(-dirty)?"));
   EXPECT_EQ(info.at("gemm_providers").at(0), "kokkos-kernels");
   EXPECT_GE(info.at("threads").get<int>(), 1);
   if (info.at("kokkos_backend") != "Cuda") {
