@@ -21,7 +21,7 @@ WALLTIME=${WALLTIME:-${PBS_WALLTIME:-}} # of mylos_resubmit: as in the #PBS line
 SCRIPT=${SCRIPT:-}           # of mylos_resubmit: path of the script, relative to the directory of the first qsub
 QSUB=${QSUB:-qsub -V}        # of mylos_resubmit: command that submits the job again
 RESTARTS=${RESTARTS:-0}      # of mylos_resubmit: number of restarts so far
-MODES=${MODES:-replicated,sharded-gradients,sharded} RANKS=${RANKS:-1,2,4} # of mylos_compare
+MODES=${MODES:-replicated,sharded-gradients,sharded} RANKS=${RANKS:-1,2,4} # of mylos_compare; 2x4: nodes x ranks
 REPEATS=${REPEATS:-5}        # of mylos_compare: runs per setting, whose median is reported
 
 scheduler=$1 rc=0 first='' run='' crashed=''

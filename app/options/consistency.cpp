@@ -328,12 +328,12 @@ void resolve_compare(const Arguments& arguments) {
   if (was_given(arguments, "extend"))
     throw UsageError("compare starts every run from the beginning; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
+  const auto tells = [&](const char* word) { return arguments.compare.launcher.find(word) != std::string::npos; };
   for (const ComparedRanks& ranks : arguments.compare.ranks) {
-    if (ranks.nodes == 0 || arguments.compare.launcher.find("{nodes}") != std::string::npos) continue;
-    throw UsageError(
-        fmt::format("--ranks {} needs {{nodes}} and {{ranks_per_node}} in --launcher, such as \"srun --nodes {{nodes}} "
-                    "--ntasks-per-node {{ranks_per_node}}\"",
-                    ranks.name()));
+    if (ranks.nodes == 0 || tells("{nodes}") || tells("{ranks_per_node}")) continue;
+    throw UsageError(fmt::format(
+        "--ranks {} needs {{nodes}} or {{ranks_per_node}} in --launcher, such as \"srun --nodes {{nodes}} -n {{n}}\"",
+        ranks.name()));
   }
 }
 

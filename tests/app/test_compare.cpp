@@ -272,7 +272,7 @@ TEST_F(CompareCommand, RefusesWhatTheLauncherCannotDo) {
     EXPECT_EQ(run.exit_code, 2);
     return run.error_lines().back();
   };
-  EXPECT_THAT(error({"--ranks", "1,2x2"}), HasSubstr("--ranks 2x2 needs {nodes} and {ranks_per_node} in --launcher"));
+  EXPECT_THAT(error({"--ranks", "1,2x2"}), HasSubstr("--ranks 2x2 needs {nodes} or {ranks_per_node} in --launcher"));
   EXPECT_THAT(error({"--ranks", "2x2x2"}), HasSubstr("nodes x ranks a node: 1,2,2x2"));
   EXPECT_THAT(error({"--baseline-seconds", "0"}), HasSubstr("--baseline-seconds 0: expected a number above 0"));
 }
