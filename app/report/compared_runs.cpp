@@ -143,17 +143,17 @@ struct Column {
   std::function<std::string(const ComparisonLine&)> cell;
 };
 
-std::string fixed_text(double value, int decimals) {
+std::string decimal_cell(double value, int decimals) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
 }
 
-std::string count_text(std::size_t count) { return count > 0 ? std::to_string(count) : "-"; }
+std::string count_cell(std::size_t count) { return count > 0 ? std::to_string(count) : "-"; }
 
 /// Returns the columns before the figures of runs.
 std::vector<Column> setting_columns() {
   return {{"mode", 18, [](const ComparisonLine& line) { return line.mode; }},
-          {"nodes", 5, [](const ComparisonLine& line) { return count_text(line.nodes); }},
-          {"ranks", 5, [](const ComparisonLine& line) { return count_text(line.ranks); }}};
+          {"nodes", 5, [](const ComparisonLine& line) { return count_cell(line.nodes); }},
+          {"ranks", 5, [](const ComparisonLine& line) { return count_cell(line.ranks); }}};
 }
 
 /// Returns the columns of the figures of runs. `work` heads the column of rates; a line with another unit of work has
@@ -161,17 +161,17 @@ std::vector<Column> setting_columns() {
 std::vector<Column> figure_columns(const std::vector<train::MetricKind>& metrics, const std::string& work) {
   constexpr double mebibyte = 1u << 20, minute = 60.0;
   const auto fixed = [](double ComparisonLine::*figure, double unit, int decimals) {
-    return [=](const ComparisonLine& line) { return fixed_text(line.*figure / unit, decimals); };
+    return [=](const ComparisonLine& line) { return decimal_cell(line.*figure / unit, decimals); };
   };
   const auto ratio = [](std::optional<double> ComparisonLine::*figure) {
-    return [=](const ComparisonLine& line) { return fixed_text((line.*figure).value_or(unknown_figure), 2); };
+    return [=](const ComparisonLine& line) { return decimal_cell((line.*figure).value_or(unknown_figure), 2); };
   };
   std::vector<Column> columns = {
       {"total min", 9, fixed(&ComparisonLine::total_seconds, minute, 2)},
       {"training s", 11, fixed(&ComparisonLine::training_seconds, 1.0, 1)},
       {"epoch s", 9, fixed(&ComparisonLine::epoch_seconds, 1.0, 1)},
       {work + "/s", 9,
-       [work](const ComparisonLine& line) { return line.work == work ? fixed_text(line.rate, 0) : "-"; }},
+       [work](const ComparisonLine& line) { return line.work == work ? decimal_cell(line.rate, 0) : "-"; }},
       {"speedup", 8, ratio(&ComparisonLine::speedup)},
       {"efficiency", 10, ratio(&ComparisonLine::efficiency)},
       {"MiB a rank", 11, fixed(&ComparisonLine::memory, mebibyte, 0)},

@@ -40,17 +40,17 @@ constexpr std::array<PeerOption, 4> peers = {
                "every step is in metrics.jsonl of --output, and `mylos compare` prints epoch times by number of GPUs"},
 };
 
-constexpr std::string_view by_group =
-    "BatchNorm normalises groups of images (--batch-norm-group), not the batch of a process";
 constexpr std::array programs = {
     Recipe{"ncar-ddp", "ResNets on CIFAR-10 or random images with DDP (main.py)",
            "--epochs 100 --batch-per-rank 256 --optimizer sgd --learning-rate 0.1 --momentum 0.9 --weight-decay 1e-5 "
-           "--decay-all --schedule constant --clip 0 --augment crop-flip --eval-every 10epochs --mode replicated",
-           by_group},
+           "--decay-all --schedule constant --clip 0 --augment crop-flip --eval-every 10epochs --batch-norm-group rank "
+           "--mode replicated",
+           ""},
     Recipe{"ncar-fsdp", "ResNet-18 for small images on CIFAR-10 with FSDP (resnet_fsdp_training.py)",
            "--epochs 10 --batch-per-rank 64 --optimizer sgd --learning-rate 0.01 --momentum 0.9 --weight-decay 5e-4 "
-           "--decay-all --schedule constant --clip 0 --augment crop-flip --stem cifar --mode sharded",
-           by_group},
+           "--decay-all --schedule constant --clip 0 --augment crop-flip --stem cifar --batch-norm-group rank "
+           "--mode sharded",
+           ""},
 };
 
 /// Resolves --use-syn: --steps-syn batches of images of --image-size, sized by the batch of all ranks.
@@ -122,7 +122,10 @@ class ImageClassificationKind final : public TaskKind {
   /// ranks.
   void fit_ranks(RunConfig& run, std::size_t ranks) const override {
     draw_images(run);
-    const ImageConfig& config = image_config(run);
+    ImageConfig& config = image_config(run);
+    if (config.batch_norm_group == batch_of_rank) {
+      config.batch_norm_group = std::max<std::size_t>(run.task.batch / ranks, 1);
+    }
     if (!config.order.empty()) return;  // determines the batches
     const std::size_t batch = run.task.batch, group = group_size(config, batch);
     const std::size_t groups = BatchGroups{batch, group}.count();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct ImageConfig {
   data::Augmentation augment = data::Augmentation::none;
   std::vector<float> mean, deviation;    ///< per channel, for values from 0 to 1; empty = see resolve_input()
   double label_smoothing = 0.0;          ///< label smoothing of the training loss, e.g. 0.1
-  std::size_t batch_norm_group = 0;      ///< images per group, e.g. 16; 0 = see group_size()
+  std::size_t batch_norm_group = 0;      ///< images per group, e.g. 16; 0 = see group_size(); or batch_of_rank
   std::optional<data::ResnetStem> stem;  ///< nullopt = the model's; imagenet for a model without a directory
   std::size_t labels = 0;                ///< labels of the model; 0 = those of the model, else of the data
   std::size_t loader_threads = 2;        ///< decoding threads per rank that read ahead
@@ -34,6 +35,9 @@ struct ImageConfig {
 /// Returns the settings of an image classification run.
 inline const ImageConfig& image_config(const RunConfig& run) { return settings_of<ImageConfig>(run); }
 inline ImageConfig& image_config(RunConfig& run) { return settings_of<ImageConfig>(run); }
+
+/// BatchNorm groups of as many images as a rank has in a batch. Known, and replaced by the number, once the ranks are.
+inline constexpr std::size_t batch_of_rank = std::numeric_limits<std::size_t>::max();
 
 /// Returns the images per BatchNorm group if batches have `batch` images.
 inline std::size_t group_size(const ImageConfig& config, std::size_t batch) {

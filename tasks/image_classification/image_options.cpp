@@ -128,6 +128,28 @@ std::vector<OwnOption> data_options() {
   };
 }
 
+OwnOption batch_norm_option() {
+  static constexpr std::string_view rank = "rank";
+  OwnOption option = count_or_unset_option(
+      own("batch-norm-group", {}, "N|rank", images, trains,
+          "number of images that BatchNorm normalises together, the same on any number of ranks; rank: as many as a "
+          "rank "
+          "has in a batch, as in DDP; default: 32, or the batch if it is smaller",
+          {.lays_out = true}),
+      {1, 1'000'000}, [](auto& config) -> auto& { return config.batch_norm_group; });
+  option.expects += ", or rank";
+  option.choices = {std::string(rank)};
+  option.parse = [parse = option.parse](ImageConfig& config, std::string_view text) {
+    if (text == rank) config.batch_norm_group = batch_of_rank;
+    return text == rank || parse(config, text);
+  };
+  option.print = [print = option.print](const ImageConfig& config) -> nlohmann::ordered_json {
+    if (config.batch_norm_group == batch_of_rank) return rank;
+    return print(config);
+  };
+  return option;
+}
+
 std::vector<OwnOption> image_size_options() {
   const CountRange sides{1, data::largest_image_side};
   return {
@@ -153,12 +175,7 @@ std::vector<OwnOption> image_size_options() {
               "label smoothing: fraction of a label's weight in the loss that is spread over all labels"),
           {.smallest = 0.0, .largest = 1.0, .open_above = true},
           [](auto& config) -> auto& { return config.label_smoothing; }),
-      count_or_unset_option(
-          own("batch-norm-group", {}, "N", images, trains,
-              "number of images that BatchNorm normalises together, the same on any number of ranks; default: 32, or "
-              "the batch if it is smaller",
-              {.lays_out = true}),
-          {1, 1'000'000}, [](auto& config) -> auto& { return config.batch_norm_group; }),
+      batch_norm_option(),
       count_option(
           own("loader-threads", {}, "N", images, "train eval prepare bench",
               "threads per rank that decode and augment images for the next steps", {.on_resume = OnResume::free}),

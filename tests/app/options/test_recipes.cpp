@@ -1,5 +1,6 @@
 #include "app/options/recipes.hpp"
 
+#include "app/options/consistency.hpp"
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
 #include "core/base/json.hpp"
@@ -148,6 +149,15 @@ TEST(Recipes, LoseAgainstTheCommandLine) {
   EXPECT_EQ(other.run.engine.parallel.mode, parallel::ModeKind::sharded);
   EXPECT_EQ(other.run.engine.optimizer.kind, train::OptimizerKind::adamw);
   EXPECT_EQ(parse_with("chess-fsdp", {"--batch", "64"}).run.task.batch, 64u);
+}
+
+/// DDP normalises over the batch of each process.
+TEST(Recipes, NormaliseOverTheBatchOfARank) {
+  Arguments arguments = parse_with("ncar-ddp", {"--batch_size", "128"});
+  EXPECT_EQ(setting(arguments, "batch-norm-group"), "rank");
+  resolve_ranks(arguments, 2);
+  EXPECT_EQ(arguments.run.task.batch, 256u);
+  EXPECT_EQ(setting(arguments, "batch-norm-group"), "128");
 }
 
 TEST(Recipes, EvaluateOnlyIfThereIsSomethingToEvaluate) {
