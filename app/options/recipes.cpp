@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace mylos::app {
@@ -57,6 +58,16 @@ void for_each_setting(const Recipe& recipe, const tasks::TaskKind& task, const U
   }
 }
 
+/// Returns whether `given`, an option on the command line, decides what `option` would.
+bool replaces(const Option& given, const Option& option) {
+  const auto excludes = [](const Option& one, const Option& other) {
+    const std::vector<std::string> names = split(one.traits.excludes, ' ');
+    return std::ranges::find(names, other.name) != names.end();
+  };
+  return given.name == option.name || given.means.option == option.name || excludes(given, option) ||
+         excludes(option, given);
+}
+
 }  // namespace
 
 std::vector<std::string> recipe_names() {
@@ -88,11 +99,16 @@ void apply_recipe(std::string_view name, const Command& command, const std::func
     throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task->name(),
                                  arguments.task->title()));
   }
+  std::vector<const Option*> given;
+  for (const Option& option : option_table(*arguments.task)) {
+    if (is_given(option.name)) given.push_back(&option);
+  }
   std::string taken;
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
     const auto& [needed, choice, why] = option.traits.needs;
     const bool is_without = !needed.empty() && choice.empty() && !is_given(needed);
-    if (is_without || is_given(option.name) || !has_option(command, option)) return;
+    const bool is_replaced = std::ranges::any_of(given, [&](const Option* other) { return replaces(*other, option); });
+    if (is_without || is_replaced || !has_option(command, option)) return;
     set_option(arguments, option, value, fmt::format("--recipe {}: {}", name, option.name));
     arguments.sources.configured.insert(option.name);
     taken += fmt::format(" --{}{}", option.name, option.is_switch() ? "" : " " + value);

@@ -38,7 +38,7 @@ constexpr std::array programs = {
     Recipe{"lightning-ddp-squad", "BERT on 10,000 questions of SQuAD v1.1 with PyTorch Lightning and DDP",
            "--epochs 4 --batch-per-rank 4 --learning-rate 3e-5 --weight-decay 0.01 --decay-all --schedule constant "
            "--clip 0 --train-limit 10000 --dev-limit 500 --best-by loss --mode replicated",
-           "the best model is selected after each epoch"},
+           ""},
     Recipe{"pauls-squad2", "BERT on SQuAD v2.0 with PyTorch Lightning, and DDP, FSDP or DeepSpeed",
            "--squad 2.0 --epochs 2 --batch-per-rank 8 --learning-rate 5e-5 --adam-epsilon 1e-6 --weight-decay 0 "
            "--schedule constant --clip 0 --long truncate --best-by loss",

@@ -50,6 +50,25 @@ TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
   EXPECT_NE(run.errors.find("step 0: "), std::string::npos);
 }
 
+/// Each question has one window, because the recipe truncates contexts.
+TEST_F(Runs, FollowTheirRecipe) {
+  const Words words = {"--recipe", "lightning-fsdp-squad", "--bf16", "--max-length", "60", "--epochs", "1"};
+  const ProgramRun run = train(run_, words);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("--recipe lightning-fsdp-squad sets --weight-decay 0.01 --decay-all "
+                                    "--schedule constant --clip 0 --long truncate --mode sharded\n"));
+  EXPECT_THAT(run.errors, HasSubstr("12 questions, 12 windows"));
+  const json settings = read_json(run_ / "run.json");
+  EXPECT_EQ(settings["recipe"], "lightning-fsdp-squad");
+  EXPECT_EQ(settings["weight-decay"], 0.01);
+  EXPECT_EQ(train(run_, words).output, run.output) << "the finished run";
+  const ProgramRun repeated = run_mylos({"train", "--config", run_ / "run.json", "--output", directory_ / "again"});
+  EXPECT_EQ(repeated.exit_code, 0) << repeated.errors;
+  EXPECT_EQ(values_of(directory_ / "again", "loss"), values_of(run_, "loss"));
+  EXPECT_THAT(run_mylos({"train", "--recipe", "list"}).output,
+              HasSubstr("\nrun_qa: transformers' run_qa.py\n  --epochs 3"));
+}
+
 TEST_F(Runs, AFinishedRunPrintsItsResultsAndNamesTheOptionsThatDiffer) {
   const ProgramRun first = train(run_, {"--steps", "2"});
   const std::string metrics = read_file(run_ / "metrics.jsonl");

@@ -364,7 +364,7 @@ def test_array(site):
 
 def check_table(log, modes, ranks):
     rows = [line.split() for line in log.splitlines()]
-    found = [tuple(row[:3]) for row in rows if len(row) > 5 and row[0] in modes and row[2].isdigit()]
+    found = [tuple(row[:3]) for row in rows if len(row) > 5 and row[0] in modes and row[1].isdigit()]
     expect(found == [(mode, "1", number) for number in ranks for mode in modes], f"{found} in {log}")
     expect("speedup" in log and "efficiency" in log, log)
 
