@@ -40,8 +40,9 @@ std::vector<std::string> launcher_words(const std::string& launcher, const Compa
   std::istringstream text(launcher);
   for (std::string word; text >> word;) {
     for (const auto& [name, value] : values) {
-      const std::size_t at = word.find(name);
-      if (at != std::string::npos) word.replace(at, std::string_view(name).size(), std::to_string(value));
+      for (std::size_t at = word.find(name); at != std::string::npos; at = word.find(name, at)) {
+        word.replace(at, std::string_view(name).size(), std::to_string(value));
+      }
     }
     words.push_back(std::move(word));
   }
@@ -51,6 +52,8 @@ std::vector<std::string> launcher_words(const std::string& launcher, const Compa
 std::filesystem::path run_directory(const Arguments& arguments, const ComparedSetting& setting, std::size_t repeat) {
   return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks_name(), repeat + 1);
 }
+
+std::filesystem::path log_file(const std::filesystem::path& run) { return run.string() + ".log"; }
 
 /// Returns "seed 42, now 7" for each setting of the run in `saved`, a run.json, that is not that of a run of `setting`.
 train::CommandDifference difference_from(const OrderedJson& saved, const Arguments& arguments,
@@ -86,9 +89,10 @@ void take_figures(const std::filesystem::path& output, double total_seconds, Com
   ComparedRun run = compared_run(record);
   run.name = output.filename().string();
   run.total_seconds = total_seconds;
-  if (setting.nodes > 0 && run.nodes != setting.nodes) {
-    setting.failure = fmt::format("ran on {} instead of {}; the job's nodes, or the launcher, do not fit --ranks {}",
-                                  count_of(run.nodes, "node"), setting.nodes, setting.ranks_name());
+  const bool has_nodes = setting.nodes == 0 || run.nodes == setting.nodes;
+  if (!has_nodes || run.ranks != setting.ranks) {
+    setting.failure = fmt::format("ran on {} and {}; the job's nodes, or the launcher, do not fit --ranks {}",
+                                  count_of(run.nodes, "node"), count_of(run.ranks, "rank"), setting.ranks_name());
     return;
   }
   setting.runs.push_back(std::move(run));
@@ -115,7 +119,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const Clock::time_point begin = Clock::now();
   const ProcessResult result = run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  write_text(output.string() + ".log", result.output + result.errors);
+  write_text(log_file(output), result.output + result.errors);
   if (result.exit_code == 0) {
     take_figures(output, seconds, setting);
   } else {
@@ -167,7 +171,18 @@ constexpr std::array table_files = {std::pair("comparison.md", TableFormat::mark
 
 bool is_table_file(const std::filesystem::path& file) {
   const std::string text = read_text(file);
-  return text.starts_with("| mode |") || text.starts_with("mode,");
+  return text.starts_with("| mode | nodes | ranks | total min |") || text.starts_with("mode,nodes,ranks,total min,");
+}
+
+/// Refuses to replace a log that is beside no run of its name.
+void check_logs(const Arguments& arguments, const std::vector<ComparedSetting>& settings) {
+  for (const ComparedSetting& setting : settings) {
+    for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
+      const std::filesystem::path run = run_directory(arguments, setting, repeat);
+      const auto is_log = [&](const std::filesystem::path&) { return std::filesystem::is_directory(run); };
+      check_replaceable({"--output", log_file(run), "written by mylos compare", is_log}, arguments.overwrite);
+    }
+  }
 }
 
 }  // namespace
@@ -180,10 +195,11 @@ int run_compare(const Arguments& arguments) {
   }
   check_replaceable({"--output", config, "written by mylos compare", is_settings_file}, arguments.overwrite);
   check_replaceable({"--output", table, "written by mylos compare", is_comparison_file}, arguments.overwrite);
+  std::vector<ComparedSetting> settings = all_settings(arguments);
+  check_logs(arguments, settings);
   std::filesystem::create_directories(output);
   for (const std::string& remark : arguments.remarks) log_line(remark);
   write_text(config, common_settings(arguments).dump(2) + "\n");
-  std::vector<ComparedSetting> settings = all_settings(arguments);
   // Repeats take turns, so that a slow hour of the machine affects all settings alike.
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);

@@ -44,6 +44,13 @@ void drop_what_was_overridden(Arguments& arguments) {
     arguments.run.engine.warmup_steps.reset();
   }
   train::TrainConfig& engine = arguments.run.engine;
+  // Another cut does not change the batch that a configuration has as parts of a rank's.
+  const bool is_cut_anew = std::ranges::any_of(cuts, [&](const char* cut) { return was_given(arguments, cut); });
+  if (is_cut_anew && !was_given(arguments, "gradient-accumulation-steps")) {
+    const std::size_t parts = std::max<std::size_t>(engine.accumulation, 1);
+    if (arguments.batch_per_rank) *arguments.batch_per_rank *= parts;
+    if (arguments.batch_size_per_device) *arguments.batch_size_per_device *= parts;
+  }
   for (const char* given : cuts) {
     if (!was_given(arguments, given)) continue;
     for (const char* other : cuts) {
@@ -89,11 +96,16 @@ void check_settings_of_choices(const Arguments& defaults, const Arguments& argum
 }
 
 /// Refuses settings that have no effect without another option, such as those of evaluations without --dev.
-void check_settings_of_options(const Arguments& defaults, const Arguments& arguments) {
+/// Those of a recipe are left out.
+void check_settings_of_options(const Arguments& defaults, Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
     const auto& [needed, choice, why] = option.traits.needs;
     if (needed.empty() || !choice.empty() || option.print(arguments) == option.print(defaults)) continue;
     if (!find_option(needed, *arguments.task)->print(arguments).is_null()) continue;
+    if (!arguments.train.recipe.empty() && !arguments.sources.was_given(option.name)) {
+      option.copy(arguments, defaults);
+      continue;
+    }
     throw UsageError(fmt::format("--{} needs --{}: {}", option.name, needed, why));
   }
 }
@@ -267,6 +279,8 @@ void resolve_meanings(const Command& command, Arguments& arguments) {
     if (option.means.option.empty() || !sources.switched_on.contains(option.name)) continue;
     const Option& meant = meant_option(command, arguments, option);
     if (is_replaced(arguments, option)) continue;
+    const bool is_same = meant.print && plain_text(meant.print(arguments)) == option.means.value;
+    if (is_same && was_given(arguments, meant.name.c_str())) continue;
     arguments.sources.exclude(option.name, meant.name);
     if (arguments.sources.is_overridden(option.name, meant.name)) continue;
     set_option(arguments, meant, option.means.value, "--" + option.name);

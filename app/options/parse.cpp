@@ -224,6 +224,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
     arguments.typed.push_back({each.option->name, std::move(each.read.words)});
   }
   resolve(command, arguments);
+  if (arguments.sources.was_given("recipe")) say_recipe(arguments);
   return arguments;
 }
 

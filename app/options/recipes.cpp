@@ -58,14 +58,16 @@ void for_each_setting(const Recipe& recipe, const tasks::TaskKind& task, const U
   }
 }
 
-/// Returns whether `given`, an option on the command line, decides what `option` would.
-bool replaces(const Option& given, const Option& option) {
-  const auto excludes = [](const Option& one, const Option& other) {
-    const std::vector<std::string> names = split(one.traits.excludes, ' ');
-    return std::ranges::find(names, other.name) != names.end();
-  };
-  return given.name == option.name || given.means.option == option.name || excludes(given, option) ||
-         excludes(option, given);
+bool excludes(const Option& one, const Option& other) {
+  const std::vector<std::string> names = split(one.traits.excludes, ' ');
+  return std::ranges::find(names, other.name) != names.end();
+}
+
+/// Returns whether an option on the command line excludes this one.
+bool is_excluded(const Option& option, const Arguments& arguments) {
+  return std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
+    return arguments.sources.was_given(other.name) && (excludes(other, option) || excludes(option, other));
+  });
 }
 
 }  // namespace
@@ -103,18 +105,27 @@ void apply_recipe(std::string_view name, const Command& command, const std::func
   for (const Option& option : option_table(*arguments.task)) {
     if (is_given(option.name)) given.push_back(&option);
   }
+  for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
+    const bool is_replaced = std::ranges::any_of(
+        given, [&](const Option* other) { return other->name == option.name || other->means.option == option.name; });
+    if (is_replaced || !has_option(command, option)) return;
+    set_option(arguments, option, value, fmt::format("--recipe {}: {}", name, option.name));
+    arguments.sources.configured.insert(option.name);
+  });
+}
+
+void say_recipe(Arguments& arguments) {
+  const Recipe& recipe = *find_recipe(arguments.train.recipe).recipe;
   std::string taken;
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
     const auto& [needed, choice, why] = option.traits.needs;
-    const bool is_without = !needed.empty() && choice.empty() && !is_given(needed);
-    const bool is_replaced = std::ranges::any_of(given, [&](const Option* other) { return replaces(*other, option); });
-    if (is_without || is_replaced || !has_option(command, option)) return;
-    set_option(arguments, option, value, fmt::format("--recipe {}: {}", name, option.name));
-    arguments.sources.configured.insert(option.name);
+    const bool is_without =
+        !needed.empty() && choice.empty() && find_option(needed, *arguments.task)->print(arguments).is_null();
+    if (is_without || !arguments.sources.was_configured(option.name) || is_excluded(option, arguments)) return;
     taken += fmt::format(" --{}{}", option.name, option.is_switch() ? "" : " " + value);
   });
-  arguments.remarks.push_back(fmt::format("--recipe {} sets{}", name, taken));
-  if (!recipe.differs.empty()) arguments.remarks.push_back(fmt::format("--recipe {}: {}", name, recipe.differs));
+  arguments.remarks.push_back(fmt::format("--recipe {} sets{}", recipe.name, taken));
+  if (!recipe.differs.empty()) arguments.remarks.push_back(fmt::format("--recipe {}: {}", recipe.name, recipe.differs));
 }
 
 }  // namespace mylos::app

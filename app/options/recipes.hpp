@@ -24,10 +24,13 @@ bool asks_for_recipes(std::span<const std::string> words);
 /// Returns the list of recipes with their settings.
 std::string list_of_recipes();
 
-/// Sets what the recipe sets, as a configuration would: options on the command line win. Leaves out settings of options
-/// that `command` lacks, or that need an option of which `is_given` says that it is absent. Adds one remark with what
-/// was set, and one with what differs. Errors: UsageError if the recipe is unknown or of another task.
+/// Sets what the recipe sets, as a configuration would: options on the command line, of which `is_given` says whether
+/// one is there, win. Leaves out options that `command` lacks. Errors: UsageError if the recipe is unknown or of
+/// another task.
 void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
                   Arguments& arguments);
+
+/// Adds a remark with what the recipe has set, once options are resolved, and one with what differs.
+void say_recipe(Arguments& arguments);
 
 }  // namespace mylos::app

@@ -10,9 +10,8 @@
 namespace mylos::app {
 
 /// Returns the task of `words`, a command line after the command's name: the command's only task, else that of --task,
-/// of the --config file, of config.json in --model, or of
-/// --recipe; otherwise the default. Never fails: errors in a word are
-/// reported when it is parsed.
+/// of the --config file, of config.json in --model, or of --recipe; otherwise the default. Never fails: errors in a
+/// word are reported when it is parsed.
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
 
 /// Returns the value of the last option in `words` that is called `name`, also by an alias; empty if absent. Never

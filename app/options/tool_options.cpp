@@ -92,7 +92,8 @@ Option ranks_option() {
     for (const std::string& word : split(text, ',')) {
       const auto parsed = parse_ranks(word);
       if (!parsed) return false;
-      ranks.push_back(*parsed);
+      const auto is_same = [&](const ComparedRanks& other) { return other.name() == parsed->name(); };
+      if (std::ranges::none_of(ranks, is_same)) ranks.push_back(*parsed);
     }
     arguments.compare.ranks = std::move(ranks);
     return true;

@@ -420,6 +420,10 @@ Option eval_every_option() {
     if (engine.evaluate_every_epochs > 0) return fmt::format("{}epochs", engine.evaluate_every_epochs);
     return engine.evaluate_every == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(engine.evaluate_every);
   };
+  option.copy = [](Arguments& arguments, const Arguments& source) {
+    arguments.run.engine.evaluate_every = source.run.engine.evaluate_every;
+    arguments.run.engine.evaluate_every_epochs = source.run.engine.evaluate_every_epochs;
+  };
   return option;
 }
 

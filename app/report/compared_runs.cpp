@@ -215,7 +215,7 @@ std::string csv_row(const std::vector<std::string>& cells) {
   std::string text;
   for (const std::string& cell : cells) {
     if (!text.empty()) text += ',';
-    if (cell.find_first_of(",\"\n") == std::string::npos) {
+    if (cell.find_first_of(",\"\r\n") == std::string::npos) {
       text += cell;
       continue;
     }
@@ -228,7 +228,11 @@ std::string csv_row(const std::vector<std::string>& cells) {
 
 std::string markdown_row(const std::vector<std::string>& cells) {
   std::string text = "|";
-  for (const std::string& cell : cells) text += " " + cell + " |";
+  for (const std::string& cell : cells) {
+    text += ' ';
+    for (const char c : cell) text += c == '|' ? "\\|" : std::string(1, c == '\n' ? ' ' : c);
+    text += " |";
+  }
   return text;
 }
 
@@ -238,8 +242,12 @@ ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
   ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
   const Json resolved = record.run.value("resolved", Json::object());
-  if (const double nodes = train::number_of(resolved, "nodes"); nodes > 0.0)
-    run.nodes = static_cast<std::size_t>(nodes);
+  const auto count = [&](const char* name) {
+    const double value = train::number_of(resolved, name);
+    return value > 0.0 ? static_cast<std::size_t>(value) : 0;
+  };
+  run.nodes = count("nodes");
+  run.ranks = count("ranks");
   std::vector<double> rates, step_seconds;
   double work = 0.0;
   for (const Json& step : record.steps) {
@@ -359,6 +367,7 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings, Table
                                  .speedup = 1.0,
                                  .efficiency = 1.0});
   }
+  for (const ComparisonLine& line : lines) widths.front() = std::max(widths.front(), line.mode.size());
   const auto row = [&](const std::vector<std::string>& cells, bool is_failed) {
     if (format == TableFormat::csv) return csv_row(cells);
     return format == TableFormat::markdown ? markdown_row(cells) : text_row(cells, widths, is_failed);

@@ -19,7 +19,7 @@ inline constexpr double unknown_figure = std::numeric_limits<double>::quiet_NaN(
 /// The figures of one run, read from its files.
 struct ComparedRun {
   std::string name = {};                      ///< of its directory; empty if that is not told
-  std::size_t nodes = 0;                      ///< 0: unknown
+  std::size_t nodes = 0, ranks = 0;           ///< 0: unknown
   double total_seconds = 0.0;                 ///< whole process, from start to end; NaN if it was not measured
   double training_seconds = 0.0;              ///< sum over its steps
   double epoch_seconds = unknown_figure;      ///< median step times the steps of an epoch, also of a shorter run

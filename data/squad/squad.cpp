@@ -222,13 +222,15 @@ std::size_t repair_offsets(SquadDataset& dataset) {
   std::size_t count = 0;
   for (SquadQuestion& question : dataset.questions) {
     for (SquadAnswer& answer : question.answers) {
+      if (answer.aligned || answer.start == nowhere) continue;
       for (const int shift : {-1, -2, 1, 2}) {
         SquadAnswer moved = answer;
         moved.start += static_cast<std::size_t>(shift);  // before the first character: beyond the context
-        if (answer.aligned || !is_aligned(moved, dataset.contexts[question.context])) continue;
+        if (!is_aligned(moved, dataset.contexts[question.context])) continue;
         moved.aligned = true;
         answer = std::move(moved);
         ++count;
+        break;
       }
     }
   }

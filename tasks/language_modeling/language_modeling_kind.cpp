@@ -28,7 +28,7 @@ constexpr std::array programs = {
            "--weight-decay 0.01 --decay-all --schedule linear --warmup 0.1 --clip 0 --max-length 512 --long truncate "
            "--precision bfloat16 --mode sharded",
            "parameters and activations are stored in bfloat16 with float master weights, where the program computes "
-           "by autocast"},
+           "by autocast; it cuts at 512 tokens whatever --max_seq_length says"},
     Recipe{"run_clm", "transformers' run_clm.py",
            "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
            "--max-length 1024",

@@ -61,8 +61,7 @@ void say_labels(const data::FeatureSet& features, const std::string& file, const
 void say_unanswerable(const data::SquadDataset& dataset, const std::string& file, const Notice& notice) {
   const auto is_unanswerable = [](const data::SquadQuestion& question) { return question.answers.empty(); };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(dataset.questions, is_unanswerable));
-  if (count > 0)
-    notice(fmt::format("{}: {} without an answer are left out of training", file, count_of(count, "question")));
+  if (count > 0) notice(fmt::format("{}: training leaves out {} without an answer", file, count_of(count, "question")));
 }
 
 }  // namespace
@@ -86,7 +85,7 @@ SquadWindows load_windows(const std::filesystem::path& path, const data::WordPie
   }
   if (config.squad) windows.dataset.version = data::parse_squad_version(*config.squad);
   if (limit) data::limit_questions(windows.dataset, *limit);
-  if (config.repair_offsets) repair_answers(windows.dataset, file, prepared, notice);
+  if (training && config.repair_offsets) repair_answers(windows.dataset, file, prepared, notice);
   if (training) check_answers(windows.dataset, file, config.strict, notice);
   const data::FeatureOptions options = feature_options(config, training);
   windows.features = prepared ? data::select_features(windows.dataset, std::move(windows.features), options)

@@ -68,18 +68,19 @@ TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
 TEST(Compare, WritesMarkdownAndCsv) {
   const ComparedRun run{.name = "ddp-2x2-1", .nodes = 2, .total_seconds = 120.0, .training_seconds = 90.0, .rate = 7.0};
   const std::vector<ComparedSetting> settings = {{"replicated", 4, {run}, {}, 2},
-                                                 {"sharded", 8, {}, "exit code 1: \"x\", y", 2}};
+                                                 {"sharded", 8, {}, "exit code 1: \"x\", y | z", 2}};
   const std::string head =
       "mode,nodes,ranks,total min,training s,epoch s,tokens/s,speedup,efficiency,MiB a rank,sent MiB,"
       "loss,median run\n";
   EXPECT_EQ(comparison_table(settings, TableFormat::csv),
             head +
                 "replicated,2,4,2.00,90.0,-,7,1.00,1.00,0,0.00,0.000000,ddp-2x2-1\n"
-                "sharded,2,8,\"exit code 1: \"\"x\"\", y\",,,,,,,,,\n");
+                "sharded,2,8,\"exit code 1: \"\"x\"\", y | z\",,,,,,,,,\n");
   const std::string table = comparison_table(settings, TableFormat::markdown);
   EXPECT_THAT(table, HasSubstr("| mode | nodes | ranks |"));
   EXPECT_THAT(table, HasSubstr("\n| --- | --- |"));
   EXPECT_THAT(table, HasSubstr("\n| replicated | 2 | 4 | 2.00 | 90.0 |"));
+  EXPECT_THAT(table, HasSubstr(" y \\| z |"));
 }
 
 /// The baseline took 778.8 s on one GPU, as the other program's, which is not one of the settings.
@@ -93,6 +94,8 @@ TEST(Compare, AnotherProgramsTimeIsTheBaseline) {
   EXPECT_NEAR(lines[0]["speedup"].get<double>(), 0.943, 0.001);
   EXPECT_NEAR(lines[1]["speedup"].get<double>(), 2.721, 0.001);
   EXPECT_NEAR(lines[1]["efficiency"].get<double>(), 0.680, 0.001);
+  EXPECT_THAT(comparison_table(settings, TableFormat::text, 778.8),
+              HasSubstr("\nbaseline (other program)     -     1     12.98           -"));
   EXPECT_THAT(comparison_table(settings, TableFormat::csv, 778.8),
               HasSubstr("\nbaseline (other program),-,1,12.98,-,-,-,1.00,1.00,"));
 }
@@ -233,7 +236,8 @@ TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
     return tests::run_mylos(words);
   };
   std::filesystem::create_directories(run_);
-  for (const char* name : {"settings.json", "comparison.json", "comparison.md", "comparison.csv"}) {
+  for (const char* name :
+       {"settings.json", "comparison.json", "comparison.md", "comparison.csv", "replicated-1-1.log"}) {
     tests::write_file(run_ / name, R"({"of": "somebody"})");
     const tests::ProgramRun refused = compare();
     EXPECT_EQ(refused.exit_code, 1);
@@ -259,8 +263,7 @@ TEST_F(CompareCommand, TellsTheLauncherTheNodesAndChecksThem) {
   const auto lines = nlohmann::json::parse(run.output);
   EXPECT_EQ(lines[0]["median_run"], "replicated-1-1");
   EXPECT_GT(lines[0]["speedup"].get<double>(), 1.0);
-  EXPECT_EQ(lines[1]["failure"],
-            "ran on 1 node instead of 2; the job's nodes, or the launcher, do not fit --ranks 2x1");
+  EXPECT_EQ(lines[1]["failure"], "ran on 1 node and 1 rank; the job's nodes, or the launcher, do not fit --ranks 2x1");
   EXPECT_THAT(tests::read_file(run_ / "replicated-1-1.log"), HasSubstr("done after"));
   EXPECT_THAT(tests::read_file(run_ / "comparison.md"), HasSubstr("| baseline (other program) | - | 1 | 1.67 |"));
   EXPECT_THAT(tests::read_file(run_ / "comparison.csv"), HasSubstr("\nreplicated,1,1,"));

@@ -52,7 +52,7 @@ TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
 
 /// Each question has one window, because the recipe truncates contexts.
 TEST_F(Runs, FollowTheirRecipe) {
-  const Words words = {"--recipe", "lightning-fsdp-squad", "--bf16", "--max-length", "60", "--epochs", "1"};
+  const Words words = {"--recipe", "lightning-fsdp-squad", "--bf16", "--max-length", "20", "--epochs", "1"};
   const ProgramRun run = train(run_, words);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("--recipe lightning-fsdp-squad sets --weight-decay 0.01 --decay-all "
@@ -62,6 +62,9 @@ TEST_F(Runs, FollowTheirRecipe) {
   EXPECT_EQ(settings["recipe"], "lightning-fsdp-squad");
   EXPECT_EQ(settings["weight-decay"], 0.01);
   EXPECT_EQ(train(run_, words).output, run.output) << "the finished run";
+  const ProgramRun eval = run_mylos({"eval", "--model", run_, "--data", dev_, "--output", directory_ / "scored"});
+  EXPECT_EQ(eval.exit_code, 0) << eval.errors;
+  EXPECT_THAT(eval.errors, HasSubstr("--long truncate"));
   const ProgramRun repeated = run_mylos({"train", "--config", run_ / "run.json", "--output", directory_ / "again"});
   EXPECT_EQ(repeated.exit_code, 0) << repeated.errors;
   EXPECT_EQ(values_of(directory_ / "again", "loss"), values_of(run_, "loss"));

@@ -30,7 +30,7 @@ EpochSampler::EpochSampler(std::size_t samples, std::size_t batch, std::uint64_t
   std::iota(part_.begin(), part_.end(), std::size_t{0});
   if (fraction < 1.0) {
     shuffle_values(part_, seed, part_stream);
-    part_.resize(static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(samples))));
+    part_.resize(std::max<std::size_t>(1, std::llround(fraction * static_cast<double>(samples))));
     std::ranges::sort(part_);
   }
   shuffle(0);

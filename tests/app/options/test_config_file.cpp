@@ -93,7 +93,7 @@ TEST_F(ConfigFile, ABatchSizePerDeviceIsReplacedByWhatTheCommandLineSays) {
   using Batches = std::array<std::size_t, 4>;
   EXPECT_EQ(batches(parse(sizes)), (Batches{6, 3, 0, 0}));
   EXPECT_EQ(batches(parse(sizes, {"--batch=8"})), (Batches{8, 0, 0, 2}));
-  EXPECT_EQ(batches(parse(sizes, {"--micro-batch=1"})), (Batches{3, 1, 0, 0}));
+  EXPECT_EQ(batches(parse(sizes, {"--micro-batch=1"})), (Batches{6, 1, 0, 0})) << "the same batch";
   EXPECT_EQ(batches(parse(others, {"--batch-size-per-device=5"})), (Batches{5, 5, 0, 0}));
 }
 

@@ -149,6 +149,14 @@ TEST(Recipes, LoseAgainstTheCommandLine) {
   EXPECT_EQ(other.run.engine.parallel.mode, parallel::ModeKind::sharded);
   EXPECT_EQ(other.run.engine.optimizer.kind, train::OptimizerKind::adamw);
   EXPECT_EQ(parse_with("chess-fsdp", {"--batch", "64"}).run.task.batch, 64u);
+  for (const char* cut : {"--micro-batch", "--micro-tokens"}) {
+    const Arguments cut_anew = parse_with("chess-fsdp", {cut, "4"});
+    EXPECT_EQ(cut_anew.run.task.batch, 8u) << cut;
+    EXPECT_EQ(cut_anew.run.engine.accumulation, 0u) << cut;
+  }
+  EXPECT_EQ(parse_with("chess-fsdp", {"--gradient_accumulation_steps", "4"}).run.task.batch, 4u);
+  EXPECT_EQ(parse_with("chess-fsdp", {"--bf16", "false"}).run.engine.precision, Precision::float32);
+  EXPECT_EQ(parse_with("ncar-fsdp", {"--use_fsdp", "false"}).run.engine.parallel.mode, std::nullopt);
 }
 
 /// DDP normalises over the batch of each process.
@@ -164,6 +172,8 @@ TEST(Recipes, EvaluateOnlyIfThereIsSomethingToEvaluate) {
   EXPECT_EQ(parse_with("ncar-ddp").run.engine.evaluate_every_epochs, 0u);
   EXPECT_EQ(parse_with("ncar-ddp", {"--dev", "d"}).run.engine.evaluate_every_epochs, 10u);
   EXPECT_EQ(parse_with("lightning-ddp-squad", {"--dev", "d"}).run.task.dev_limit, 500u);
+  EXPECT_EQ(parse_with("lightning-ddp-squad").run.task.dev_limit, std::nullopt);
+  EXPECT_THAT(parse_with("ncar-ddp").remarks, Contains(Not(HasSubstr("--eval-every"))));
 }
 
 TEST(Recipes, BelongToATask) {

@@ -141,7 +141,7 @@ TEST(Squad, CountsAnswersThatDoNotStandWhereTheySay) {
 TEST(Squad, AnswersNearTheirTextAreMovedThere) {
   const auto answer = [](int start) { return fmt::format(R"({{"text": "beta", "answer_start": {}}})", start); };
   std::string answers = answer(6);
-  for (const int start : {3, 4, 5, 7, 8, 9, -1}) answers += "," + answer(start);
+  for (const int start : {3, 4, 5, 7, 8, 9, -1, -500}) answers += "," + answer(start);
   SquadDataset dataset = parse_squad(nested(R"({"id": "a", "question": "q", "answers": [)" + answers + "]}"), "f.json");
   EXPECT_EQ(repair_offsets(dataset), 4U);
   std::vector<std::size_t> starts;

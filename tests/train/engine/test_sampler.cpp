@@ -77,6 +77,7 @@ TEST(EpochSampler, SeesTheSamePartInEveryEpoch) {
   EXPECT_NE(epoch_order(sampler, 0), epoch_order(sampler, 1));
   EXPECT_NE(part(sampler, 0), part(EpochSampler(200, 7, 43, 0.05), 0));
   EXPECT_EQ(EpochSampler(3, 7, 42, 1e-9).samples(), 1u);
+  EXPECT_EQ(EpochSampler(100, 7, 42, 0.07).samples(), 7u);
   EXPECT_EQ(epoch_order(EpochSampler(50, 8, 42, 1.0), 1), epoch_order(EpochSampler(50, 8, 42), 1));
 }
 
