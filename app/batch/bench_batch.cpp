@@ -32,9 +32,8 @@ void check_options(const Arguments& arguments) {
   if (arguments.data.empty()) {
     throw UsageError("bench batch needs --data to run steps; give it, or predict without data with --plan --gpu KIND");
   }
-  for (const Option& option : option_table(*arguments.task)) {
-    if (!arguments.sources.was_given(option.name) || option.belongs_to("bench/batch/steps")) continue;
-    throw UsageError(fmt::format("--{} is of bench batch --plan; give --plan too, or leave it out", option.name));
+  if (const Option* option = given_without("bench/batch/steps", arguments)) {
+    throw UsageError(fmt::format("--{} is of bench batch --plan; give --plan too, or leave it out", option->name));
   }
 }
 

@@ -63,12 +63,18 @@ const Option* find_option(std::string_view name, const tasks::TaskKind& task) {
   return found == table.end() ? nullptr : &*found;
 }
 
+const Option* given_without(std::string_view name, const Arguments& arguments) {
+  const std::vector<Option>& table = option_table(*arguments.task);
+  const auto found = std::ranges::find_if(table, [&](const Option& option) {
+    return arguments.sources.was_given(option.name) && !option.belongs_to(name);
+  });
+  return found == table.end() ? nullptr : &*found;
+}
+
 void check_options_of(std::string_view command, std::string_view part, const Arguments& arguments) {
-  const std::string name = fmt::format("{}/{}", command, part);
-  for (const Option& option : option_table(*arguments.task)) {
-    if (!arguments.sources.was_given(option.name) || option.belongs_to(name)) continue;
-    throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part, option.name));
-  }
+  const Option* option = given_without(fmt::format("{}/{}", command, part), arguments);
+  if (option == nullptr) return;
+  throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part, option->name));
 }
 
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {

@@ -34,6 +34,9 @@ std::string normalized_name(std::string_view name);
 /// Returns the option of the table with this name or alias, after normalization; null if there is none.
 const Option* find_option(std::string_view name, const tasks::TaskKind& task = tasks::default_task_kind());
 
+/// Returns an option that was given and that `name`, such as "bench/step", does not have; null if there is none.
+const Option* given_without(std::string_view name, const Arguments& arguments);
+
 /// Errors: UsageError if an option was given that `part` of `command` does not have, such as step of bench.
 void check_options_of(std::string_view command, std::string_view part, const Arguments& arguments);
 

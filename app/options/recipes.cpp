@@ -101,13 +101,10 @@ void apply_recipe(std::string_view name, const Command& command, const std::func
     throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task->name(),
                                  arguments.task->title()));
   }
-  std::vector<const Option*> given;
-  for (const Option& option : option_table(*arguments.task)) {
-    if (is_given(option.name)) given.push_back(&option);
-  }
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
-    const bool is_replaced = std::ranges::any_of(
-        given, [&](const Option* other) { return other->name == option.name || other->means.option == option.name; });
+    const bool is_replaced = std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
+      return is_given(other.name) && (other.name == option.name || other.means.option == option.name);
+    });
     if (is_replaced || !has_option(command, option)) return;
     set_option(arguments, option, value, fmt::format("--recipe {}: {}", name, option.name));
     arguments.sources.configured.insert(option.name);

@@ -24,8 +24,8 @@ bool asks_for_recipes(std::span<const std::string> words);
 /// Returns the list of recipes with their settings.
 std::string list_of_recipes();
 
-/// Sets what the recipe sets, as a configuration would: options on the command line, of which `is_given` says whether
-/// one is there, win. Leaves out options that `command` lacks. Errors: UsageError if the recipe is unknown or of
+/// Sets the options of the recipe, as a configuration would. Leaves out those that `command` lacks, and those that the
+/// command line sets; `is_given` tells whether an option is there. Errors: UsageError if the recipe is unknown or of
 /// another task.
 void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
                   Arguments& arguments);

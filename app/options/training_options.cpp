@@ -177,12 +177,11 @@ Option checkpoint_every_option() {
 
 /// The names are checked when the recipe is applied. A run that resumes has the settings of its own recipe.
 Option recipe_option() {
-  Option option = choice_option(
+  Option option =
       named("recipe", {}, "NAME", run, "train",
             "settings of a program that fine-tunes the same models; options on the command line override them; list: "
             "print the recipes, and exit",
-            {.on_resume = OnResume::free}),
-      {}, [](auto& a) -> auto& { return a.train.recipe; });
+            {.on_resume = OnResume::free});
   option.expects = "the name of a recipe, or list";
   option.choices = recipe_names();
   option.parse = [](Arguments& arguments, std::string_view text) {

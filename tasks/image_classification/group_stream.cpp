@@ -15,7 +15,7 @@ std::size_t BatchGroups::count() const {
 GroupStream::GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed, double fraction)
     : group_(group) {
   require(images > 0 && batch > 0 && group > 0, "group stream: images, batches and groups have at least one image");
-  images_ = train::EpochSampler(images, batch, seed, fraction).samples();
+  images_ = train::EpochSampler::part_of(images, fraction);
   largest_batch_ = batch_ = std::min(batch, images_);
   sampler_.emplace(images, batch_, seed, fraction);
   for (const std::size_t size : {batch_, batch_size(steps_per_epoch() - 1)}) {

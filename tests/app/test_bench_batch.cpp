@@ -120,7 +120,7 @@ void BenchBatch::expect_own_memory(const json& table) {
   EXPECT_LT(layer, none - 10 * mebibyte);
 }
 
-/// What memory does not hold is not run.
+/// Micro-batches that do not fit in memory are not run.
 void BenchBatch::expect_limit(const json& all) const {
   const auto bound = 0.5 * (row(all, "replicated", "none", 2)["planned_memory"].get<double>() +
                             row(all, "replicated", "none", 4)["planned_memory"].get<double>());

@@ -240,7 +240,7 @@ TEST_F(Report, TheLossIsThatOfManyStepsAndTheSpeedAlsoTheMean) {
 }
 
 TEST_F(Report, AnAnswerInTheRightSentenceIsNotShownInAnother) {
-  // Positions are counted in code points, of which the first has two bytes.
+  // Positions count code points; the first one has two bytes.
   const fs::path dev = write_question("Ä fox sat. The red fox ran. A dog slept.", "a", "who?", "The red fox", 11);
   write_run(run_, 1, true, {{"dev", dev.string()}});
   write_file(run_ / "metrics.jsonl", step_line(1) + R"({"step": 1, "f1": 3.5, "best": true})" + "\n");

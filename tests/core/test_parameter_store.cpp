@@ -59,7 +59,7 @@ MYLOS_TEST_OF_TYPES(Store, NeighboursStackIntoOneMatrix, float, bfloat16) {
   EXPECT_EQ(store.stacked_values<T>(q, 2).size(), 24u);
   EXPECT_EQ(store.stacked_gradient_matrix(q, 2).extent(0), 6u);
   EXPECT_EQ(store.stacked_gradient(q, 2).size(), 24u);
-  // Of unlike height, too.
+  // Tensors of different heights, too.
   ParameterTable::Builder builder;
   builder.unit("layer").tensor("q", {6, 4}, {}).tensor("k", {2, 4}, {}).tensor("v", {2, 4}, {});
   const ParameterTable unlike = builder.build();

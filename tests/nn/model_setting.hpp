@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-/// What tests of all model families do with a model and packed samples.
+/// Helpers that run a model on packed samples, for the tests of every model family.
 namespace mylos::tests {
 
 /// A model with memory, parameters, and samples: groups of rows that `data` packs.

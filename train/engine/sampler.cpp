@@ -30,10 +30,14 @@ EpochSampler::EpochSampler(std::size_t samples, std::size_t batch, std::uint64_t
   std::iota(part_.begin(), part_.end(), std::size_t{0});
   if (fraction < 1.0) {
     shuffle_values(part_, seed, part_stream);
-    part_.resize(std::max<std::size_t>(1, std::llround(fraction * static_cast<double>(samples))));
+    part_.resize(part_of(samples, fraction));
     std::ranges::sort(part_);
   }
   shuffle(0);
+}
+
+std::size_t EpochSampler::part_of(std::size_t samples, double fraction) {
+  return std::max<std::size_t>(1, std::llround(fraction * static_cast<double>(samples)));
 }
 
 std::vector<std::size_t> EpochSampler::batch(std::size_t step) const {

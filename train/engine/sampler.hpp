@@ -13,8 +13,9 @@ class EpochSampler {
   /// With `fraction` below 1, all epochs have the same random part of the samples, at least one.
   EpochSampler(std::size_t samples, std::size_t batch, std::uint64_t seed, double fraction = 1.0);
 
-  /// Returns the number of samples in an epoch.
+  /// Returns the number of samples in an epoch, also before there is a sampler.
   std::size_t samples() const { return part_.size(); }
+  static std::size_t part_of(std::size_t samples, double fraction);
   std::size_t steps_per_epoch() const { return (samples() + batch_ - 1) / batch_; }
   /// Returns the samples of `step`, counted from 0 over the whole run.
   std::vector<std::size_t> batch(std::size_t step) const;

@@ -39,7 +39,7 @@ ordered_json recorded(const char* name, const Words& words) {
   return find_option(name)->print(parse_train_with(words));
 }
 
-/// What tests/golden/command_lines.txt does not hold: names of other programs, and options that need another one.
+/// Tests names of other programs and options that need another one, which tests/golden/command_lines.txt lacks.
 TEST(Options, ValuesAreRecordedInTheirOwnNames) {
   struct Case {
     const char* name;
