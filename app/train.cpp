@@ -45,8 +45,11 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// Returns the bytes of best/, last/ and the copy that replaces one of them; parameters are written as float.
-std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
+/// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them;
+/// parameters are written as float.
+std::size_t output_bytes(const tasks::Task& task, std::size_t kept) {
+  return (2 + kept) * task.model().table().size() * sizeof(float);
+}
 
 /// Reports unused GPUs, and ranks whose processors round differently. Errors: std::runtime_error if
 /// --deterministic cannot hold.
@@ -203,7 +206,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   const std::string changed_layout = changed_layout_line(run.resumed, description);
   if (rank.is_first() && !changed_layout.empty()) log_line(changed_layout);
   output.use([&](train::OutputDirectory& directory) {
-    directory.check_space(output_bytes(*run.task));
+    directory.check_space(output_bytes(*run.task, arguments.run.engine.best.keep));
     directory.begin(description);
   });
   const SignalGuard signals;  // protects what is written after the last step
@@ -219,6 +222,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
     if (result.signal != 0) log_line(how_to_go_on(arguments, output.start().goes_on, rank.ranks.size()));
     print_results(*output.directory());
     for (const std::string& line : run.task->closing_lines()) log_line(line);
+    if (arguments.train.profile) log_text(training.profile.table(seconds_since(begin)));
     log_text(train::closing_line(result, seconds_since(begin)));
   }
   return exit_code_of(result.signal);

@@ -29,6 +29,9 @@ struct Pass {
   Matrix<float> observed = {};
   /// (1) The loss scale, a further factor on the gradients of `train`. Empty: 1.
   ConstVector<float> loss_scale = {};
+  /// (S) For each sample of a training pass, the number of its labels that no other has a larger logit than. Models
+  /// that do not count them leave it as it is. Empty if they are not needed.
+  Vector<float> hits = {};
 };
 
 /// A network with its loss. Implementations are templates over the element type, created by a function that takes a

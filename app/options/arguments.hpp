@@ -20,6 +20,7 @@ struct TrainArguments {
   std::string resume = "auto";   ///< "auto", "never" or a path
   bool extend = false;           ///< continue a finished run with a longer schedule
   bool dry_run = false;
+  bool profile = false;
   bool verbose = false;               ///< every rank logs, not only the first
   std::optional<double> stop_before;  ///< seconds before the time limit at which the run ends
   std::optional<double> walltime;     ///< time limit in seconds from the start of the program

@@ -72,7 +72,7 @@ std::string chosen_value(std::string_view name, const Arguments& arguments) {
 /// Settings on the command line itself are refused later.
 void drop_settings_of_replaced_choices(const Arguments& defaults, Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
-    const auto& [chooser, choice, why] = option.traits.needs;
+    const auto& [chooser, choice, why, unless] = option.traits.needs;
     if (choice.empty() || !arguments.sources.was_given(chooser)) continue;
     if (chosen_value(chooser, arguments) != choice) option.copy(arguments, defaults);
   }
@@ -81,7 +81,7 @@ void drop_settings_of_replaced_choices(const Arguments& defaults, Arguments& arg
 /// Refuses settings of a choice that is not made. Allows their defaults, which a run.json contains.
 void check_settings_of_choices(const Arguments& defaults, const Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
-    const auto& [chooser, choice, why] = option.traits.needs;
+    const auto& [chooser, choice, why, unless] = option.traits.needs;
     if (choice.empty()) continue;
     const std::string chosen = chosen_value(chooser, arguments);
     if (chosen == choice) continue;
@@ -99,14 +99,14 @@ void check_settings_of_choices(const Arguments& defaults, const Arguments& argum
 /// Those of a recipe are left out.
 void check_settings_of_options(const Arguments& defaults, Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
-    const auto& [needed, choice, why] = option.traits.needs;
-    if (needed.empty() || !choice.empty() || option.print(arguments) == option.print(defaults)) continue;
-    if (!find_option(needed, *arguments.task)->print(arguments).is_null()) continue;
+    if (!lacks_needed(option, arguments) || option.print(arguments) == option.print(defaults)) continue;
     if (!arguments.train.recipe.empty() && !arguments.sources.was_given(option.name)) {
       option.copy(arguments, defaults);
       continue;
     }
-    throw UsageError(fmt::format("--{} needs --{}: {}", option.name, needed, why));
+    const auto& [needed, choice, why, unless] = option.traits.needs;
+    const std::string other = unless.option.empty() ? "" : fmt::format(", or --{} {}", unless.option, unless.value);
+    throw UsageError(fmt::format("--{} needs --{}{}: {}", option.name, needed, other, why));
   }
 }
 

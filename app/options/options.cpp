@@ -63,6 +63,13 @@ const Option* find_option(std::string_view name, const tasks::TaskKind& task) {
   return found == table.end() ? nullptr : &*found;
 }
 
+bool lacks_needed(const Option& option, const Arguments& arguments) {
+  const OptionNeed& need = option.traits.needs;
+  const auto value_of = [&](std::string_view name) { return find_option(name, *arguments.task)->print(arguments); };
+  if (need.option.empty() || !need.choice.empty() || !value_of(need.option).is_null()) return false;
+  return need.unless.option.empty() || value_of(need.unless.option) != need.unless.value;
+}
+
 const Option* given_without(std::string_view name, const Arguments& arguments) {
   const std::vector<Option>& table = option_table(*arguments.task);
   const auto found = std::ranges::find_if(table, [&](const Option& option) {

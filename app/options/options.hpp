@@ -34,6 +34,9 @@ std::string normalized_name(std::string_view name);
 /// Returns the option of the table with this name or alias, after normalization; null if there is none.
 const Option* find_option(std::string_view name, const tasks::TaskKind& task = tasks::default_task_kind());
 
+/// Returns whether `option` needs another one that has no value, and that nothing else stands in for.
+bool lacks_needed(const Option& option, const Arguments& arguments);
+
 /// Returns an option that was given and that `name`, such as "bench/step", does not have; null if there is none.
 const Option* given_without(std::string_view name, const Arguments& arguments);
 
@@ -49,6 +52,7 @@ const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskK
 /// The parts of the table, one file each.
 std::vector<Option> data_options(const tasks::TaskKind& task);
 std::vector<Option> training_options(const tasks::TaskKind& task);
+std::vector<Option> evaluation_options(const tasks::TaskKind& task);
 std::vector<Option> rank_options();
 std::vector<Option> tool_options(const tasks::TaskKind& task);
 std::vector<Option> plan_options();

@@ -115,10 +115,9 @@ void say_recipe(Arguments& arguments) {
   const Recipe& recipe = *find_recipe(arguments.train.recipe).recipe;
   std::string taken;
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
-    const auto& [needed, choice, why] = option.traits.needs;
-    const bool is_without =
-        !needed.empty() && choice.empty() && find_option(needed, *arguments.task)->print(arguments).is_null();
-    if (is_without || !arguments.sources.was_configured(option.name) || is_excluded(option, arguments)) return;
+    if (lacks_needed(option, arguments) || !arguments.sources.was_configured(option.name) ||
+        is_excluded(option, arguments))
+      return;
     taken += fmt::format(" --{}{}", option.name, option.is_switch() ? "" : " " + value);
   });
   arguments.remarks.push_back(fmt::format("--recipe {} sets{}", recipe.name, taken));

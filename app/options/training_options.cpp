@@ -16,8 +16,8 @@
 namespace mylos::app {
 namespace {
 
-constexpr std::string_view length = "Length", batches = "Batches", optimizer = "Optimizer", evaluation = "Evaluation",
-                           computing = "Computing", run = "Run";
+constexpr std::string_view length = "Length", batches = "Batches", optimizer = "Optimizer", computing = "Computing",
+                           run = "Run";
 constexpr CountRange sequences{1, 1'000'000};
 
 const std::vector<Choice>& precision_choices() {
@@ -399,50 +399,8 @@ std::vector<Option> optimizer_options() {
   };
 }
 
-/// A plain number counts steps; with its unit, epochs.
-Option eval_every_option() {
-  Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, "train",
-                        "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch",
-                        {.needs = {"dev", "", "without it nothing is evaluated"}});
-  option.expects = "a number of steps, or of epochs: 10epochs";
-  option.parse = [](Arguments& arguments, std::string_view text) {
-    const auto unit = text.find_first_not_of("0123456789");
-    const std::string_view name = unit == std::string_view::npos ? std::string_view() : text.substr(unit);
-    const auto count = parse_count(text.substr(0, unit), {});
-    if (!count || (!name.empty() && name != "epochs" && name != "epoch")) return false;
-    arguments.run.engine.evaluate_every = name.empty() ? *count : 0;
-    arguments.run.engine.evaluate_every_epochs = name.empty() ? 0 : *count;
-    return true;
-  };
-  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
-    const train::TrainConfig& engine = arguments.run.engine;
-    if (engine.evaluate_every_epochs > 0) return fmt::format("{}epochs", engine.evaluate_every_epochs);
-    return engine.evaluate_every == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(engine.evaluate_every);
-  };
-  option.copy = [](Arguments& arguments, const Arguments& source) {
-    arguments.run.engine.evaluate_every = source.run.engine.evaluate_every;
-    arguments.run.engine.evaluate_every_epochs = source.run.engine.evaluate_every_epochs;
-  };
-  return option;
-}
-
-std::vector<Option> run_options(const tasks::TaskKind& task) {
+std::vector<Option> run_options() {
   return {
-      eval_every_option(),
-      switch_option(
-          named("eval-on-start", {}, "", evaluation, "train", "also evaluate before the first step",
-                {.on_resume = OnResume::free, .needs = {"dev", "", "without it nothing is evaluated"}}),
-          [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
-      choice_option(
-          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, "train",
-                "metric that selects the model in best/: " + describe(task.metrics()),
-                {.needs = {"dev", "", "without it nothing is evaluated"}}),
-          task.metrics(), [](auto& a) -> auto& { return a.run.engine.best_by; }),
-      count_or_unset_option(
-          named("patience", {}, "N", evaluation, "train",
-                "number of evaluations without an improvement after which training stops; default: no early stopping",
-                {.needs = {"dev", "", "without it nothing is evaluated"}}),
-          {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       export_precision_option(),
       meaning_option(named("bf16", {}, "", computing, "train", "the same as --precision bfloat16", {.lays_out = true}),
@@ -470,6 +428,11 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
                 {.excludes = "overwrite"}),
           [](auto& a) -> auto& { return a.train.extend; })),
       unrecorded(switch_option(
+          named("profile", {}, "", run, "train",
+                "print at the end how often and how long the run did what: steps with their parts, evaluations, "
+                "checkpoints"),
+          [](auto& a) -> auto& { return a.train.profile; })),
+      unrecorded(switch_option(
           named("dry-run", {}, "", run, "train", "print the settings of the run and the memory it needs, and exit"),
           [](auto& a) -> auto& { return a.train.dry_run; })),
   };
@@ -479,8 +442,8 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
 
 std::vector<Option> training_options(const tasks::TaskKind& task) {
   std::vector<Option> all;
-  for (std::vector<Option> part :
-       {length_options(), schedule_options(), optimizer_options(), run_options(task), checkpoint_options()}) {
+  for (std::vector<Option> part : {length_options(), schedule_options(), optimizer_options(), evaluation_options(task),
+                                   run_options(), checkpoint_options()}) {
     std::ranges::move(part, std::back_inserter(all));
   }
   return all;

@@ -8,6 +8,7 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "parallel/launch/launcher.hpp"
+#include "train/engine/kept_models.hpp"
 #include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
@@ -29,10 +30,11 @@ Json run_setting(const Json& run, const std::string& name) {
   return chosen.is_null() ? run.value(name, Json()) : chosen;
 }
 
-/// Returns the output directory of the run that --model names, directly or by its best/ or last/.
+/// Returns the output directory of the run that --model names, directly or by one of its models.
 fs::path run_directory(const std::string& model) {
   const fs::path normal = (fs::absolute(model) / "").lexically_normal().parent_path();
-  return normal.filename() == "best" || normal.filename() == "last" ? normal.parent_path() : normal;
+  const std::string name = normal.filename().string();
+  return name == "best" || name == "last" || train::is_kept_model_name(name) ? normal.parent_path() : normal;
 }
 
 /// Returns the run.json of the run that --model names; null if it names none.

@@ -240,7 +240,7 @@ std::string markdown_row(const std::vector<std::string>& cells) {
 
 ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
-  ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
+  ComparedRun run{.work = record.work(), .kinds = record.score_kinds()};
   const Json resolved = record.run.value("resolved", Json::object());
   const auto count = [&](const char* name) {
     const double value = train::number_of(resolved, name);

@@ -58,7 +58,7 @@ double score_of(const ReportedRun& run, const char* name) {
 }
 
 void add_scores(const ReportedRun& run, Tiles& tiles) {
-  std::vector<train::MetricKind> kinds = run.record.metric_kinds();
+  std::vector<train::MetricKind> kinds = run.record.score_kinds();
   std::ranges::reverse(kinds);  // losses, which a task lists first, are the least informative
   for (const train::MetricKind& kind : kinds) {
     const char* const name = kind.name.c_str();

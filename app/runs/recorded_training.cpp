@@ -79,7 +79,8 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
       config.output, rank.launch.placements(), rank.ranks.rank(),
       {train::gpu_sample_interval(rank.launch.nodes()), [](const std::string& line) { log_line(line); }});
   report_unwatched(rank, monitor);
-  std::vector<train::Reporter*> reporters = {&notes, &monitor};
+  RecordedTraining training{.result = {}, .profile = {}, .unwritten = {}};
+  std::vector<train::Reporter*> reporters = {&notes, &monitor, &training.profile};
   if (rank.logs()) {
     reporters.push_back(&progress.emplace(std::cerr, progress_view(rank, config, run.task->model())));
   }
@@ -93,7 +94,7 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   });
   constexpr std::size_t most_events = 20'000;
   if (!arguments.train.trace.empty()) Trace::start(most_events);
-  RecordedTraining training{.result = run.trainer.run(reporters, description.dump()), .unwritten = {}};
+  training.result = run.trainer.run(reporters, description.dump());
   parallel::on_first_rank(rank.ranks, [&] {
     training.result.joules = written->tensorboard.close(training.result.signal == 0);
     training.unwritten = written->missing();

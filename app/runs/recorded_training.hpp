@@ -3,6 +3,7 @@
 #include "app/options/arguments.hpp"
 #include "app/runs/prepared_run.hpp"
 #include "train/engine/report.hpp"
+#include "train/monitor/profile.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,6 +15,7 @@ namespace mylos::app {
 
 struct RecordedTraining {
   train::RunResult result;
+  train::Profile profile;
   std::vector<std::string> unwritten;  ///< on the first rank, lines about records missing from the run's files
 };
 

@@ -9,6 +9,7 @@
 #include "train/engine/attention_selection.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/run_bounds.hpp"
+#include "train/engine/training_scores.hpp"
 #include "train/monitor/run_record.hpp"
 
 #include <fmt/format.h>
@@ -124,9 +125,8 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
     if (choice.nccl) run[resolved_key][bandwidth_key] = choice.bytes_per_second;
   }
   if (!attention.empty()) run[resolved_key]["attention-agreement"] = train::to_json(attention);
-  if (const train::Evaluation* const evaluation = task.evaluation()) {
-    run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());
-  }
+  const std::vector<train::MetricKind> kinds = train::metric_kinds(arguments.run.engine.best, task);
+  if (!kinds.empty()) run[resolved_key][train::metrics_key] = train::to_json(kinds);
   return run;
 }
 

@@ -31,18 +31,19 @@ enum class OnResume {
   longer,  ///< with --extend
 };
 
+/// An option and its value, such as those that a switch stands for: --bf16 stands for {"precision", "bfloat16"}.
+struct OptionMeaning {
+  std::string_view option = {};
+  std::string_view value = {};
+  std::string_view list = {};  ///< the option that commands have instead if it takes several values
+};
+
 /// Another option that must have a value. If `choice` is empty, any value will do, and `why` says what for.
 struct OptionNeed {
   std::string_view option = {};
   std::string_view choice = {};
   std::string_view why = {};
-};
-
-/// The option and value that a switch stands for: --bf16 stands for {"precision", "bfloat16"}.
-struct OptionMeaning {
-  std::string_view option = {};
-  std::string_view value = {};
-  std::string_view list = {};  ///< the option that commands have instead if it takes several values
+  OptionMeaning unless = {};  ///< what does as well
 };
 
 /// The columns of an option table that most rows leave out.

@@ -22,21 +22,33 @@ struct Logits {
   }
 };
 
-/// Returns log sum exp(logits), with the maximum subtracted to prevent overflow.
+/// log sum exp of the logits of one softmax, and the largest of them.
+struct Normalizer {
+  float log_sum = 0.0f, largest = 0.0f;
+};
+
+/// The loss of one softmax, and whether no logit is larger than the label's.
+struct SoftmaxLoss {
+  float loss = 0.0f;
+  bool hits = false;
+};
+
+/// The maximum is subtracted to prevent overflow.
 template <class Team>
-KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp(const Team& team, const Logits& logits) {
+KOKKOS_FORCEINLINE_FUNCTION Normalizer log_sum_exp(const Team& team, const Logits& logits) {
   const float largest = team_max(team, logits.count, [=](std::size_t i) { return logits(i); });
   const float sum = team_sum(team, logits.count, [=](std::size_t i) { return exp_approximate(logits(i) - largest); });
-  return largest + Kokkos::log(sum);
+  return {largest + Kokkos::log(sum), largest};
 }
 
-/// Returns the loss of one softmax; dlogits, with the logits' stride, = scale * (softmax - target), or 0 if the label
+/// Returns the loss of one softmax. dlogits, with the logits' stride, = scale * (softmax - target), or 0 if the label
 /// is ignored. A null dlogits is not written.
 template <class Team, class T>
-KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& logits, std::int32_t label, float scale,
-                                               T* dlogits, float smoothing = 0.0f) {
+KOKKOS_FORCEINLINE_FUNCTION SoftmaxLoss softmax_loss(const Team& team, const Logits& logits, std::int32_t label,
+                                                     float scale, T* dlogits, float smoothing = 0.0f) {
   const bool counts = logits.counts(label);
-  const float normalizer = counts ? log_sum_exp(team, logits) : 0.0f;
+  const Normalizer whole = counts ? log_sum_exp(team, logits) : Normalizer();
+  const float normalizer = whole.log_sum;
   const float share = smoothing / static_cast<float>(logits.count);  // probability of each class from smoothing
   if (dlogits != nullptr) {
     const auto target = static_cast<std::size_t>(label);
@@ -46,12 +58,17 @@ KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& l
       dlogits[i * logits.stride] = T(scale * (probability - expected));
     });
   }
-  if (!counts) return 0.0f;
-  const float loss = normalizer - logits(static_cast<std::size_t>(label));
-  if (smoothing == 0.0f) return loss;
+  if (!counts) return {};
+  const float of_label = logits(static_cast<std::size_t>(label)), loss = normalizer - of_label;
+  const bool hits = of_label >= whole.largest;
+  if (smoothing == 0.0f) return {loss, hits};
   // The mean loss over the classes, computed without a difference of large sums.
   const float others = share * team_sum(team, logits.count, [=](std::size_t i) { return normalizer - logits(i); });
-  return (1.0f - smoothing) * loss + others;
+  return {(1.0f - smoothing) * loss + others, hits};
+}
+
+KOKKOS_FORCEINLINE_FUNCTION void put_hit(const Vector<float>& hits, std::size_t i, bool is_hit) {
+  if (hits.extent(0) > 0) hits(i) = is_hit ? 1.0f : 0.0f;
 }
 
 /// Threads of a device's team for a row of many classes. The second pass over a row should then find it in cache: with
@@ -81,10 +98,10 @@ struct RunningSum {
   }
 };
 
-/// Returns log sum exp(logits) of a row, on all threads of a device's team. A thread reads four chunks ahead. The order
-/// of the sum depends on the row's address modulo 16, too.
+/// The same of a row, on all threads of a device's team. A thread reads four chunks ahead. The order of the sum depends
+/// on the row's address modulo 16, too.
 template <class Team>
-KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp_of_row(const Team& team, const float* logits, std::size_t count) {
+KOKKOS_FORCEINLINE_FUNCTION Normalizer log_sum_exp_of_row(const Team& team, const float* logits, std::size_t count) {
   constexpr std::size_t width = access_bytes / sizeof(float), ahead = 4;
   const std::size_t before = elements_before_access(count, logits), whole = (count - before) / width;
   const auto stride = static_cast<std::size_t>(team.team_size()), mine = static_cast<std::size_t>(team.team_rank());
@@ -105,7 +122,7 @@ KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp_of_row(const Team& team, const flo
   combine_over_team<&larger_of_two, class_loss_team>(team, largest, RunningSum::least);
   float sum[1] = {all.sum * exp_of_difference(all.largest, largest[0])};
   add_over_team<class_loss_team>(team, sum);
-  return largest[0] + Kokkos::log(sum[0]);
+  return {largest[0] + Kokkos::log(sum[0]), largest[0]};
 }
 
 /// Calls body(element of each array ...) for the n elements of a row, in chunks from the first element at which all
@@ -135,6 +152,7 @@ struct SpanLoss {
   GradientFactor factor;
   Vector<float> losses;
   Matrix<T> dlogits;
+  Vector<float> hits;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t sample) const {
@@ -142,10 +160,11 @@ struct SpanLoss {
     const float* const in = logits.data() + 2 * begin;
     T* const out = dlogits.size() > 0 ? dlogits.data() + 2 * begin : nullptr;
     const float scale = 0.5f * factor();
-    const float start = softmax_loss(team, Logits{in, 2, count}, start_labels(sample), scale, out);
+    const SoftmaxLoss start = softmax_loss(team, Logits{in, 2, count}, start_labels(sample), scale, out);
     T* const out_end = out == nullptr ? nullptr : out + 1;
-    const float end = softmax_loss(team, Logits{in + 1, 2, count}, end_labels(sample), scale, out_end);
-    losses(sample) = 0.5f * (start + end);
+    const SoftmaxLoss end = softmax_loss(team, Logits{in + 1, 2, count}, end_labels(sample), scale, out_end);
+    losses(sample) = 0.5f * (start.loss + end.loss);
+    put_hit(hits, sample, start.hits && end.hits);
   }
 };
 
@@ -157,10 +176,13 @@ struct ClassLoss {
   Vector<float> losses;
   Matrix<T> dlogits;
   float smoothing;
+  Vector<float> hits;
 
   KOKKOS_INLINE_FUNCTION void operator()(const HostTeam& team, std::size_t row) const {
     const Logits in{logits.data() + row * logits.extent(1), 1, logits.extent(1)};
-    losses(row) = softmax_loss(team, in, labels(row), factor(), gradient(row), smoothing);
+    const SoftmaxLoss loss = softmax_loss(team, in, labels(row), factor(), gradient(row), smoothing);
+    losses(row) = loss.loss;
+    put_hit(hits, row, loss.hits);
   }
 
   /// Reads the logits twice, and writes the gradient once.
@@ -170,13 +192,15 @@ struct ClassLoss {
     T* const out = gradient(row);
     if (!in.counts(labels(row))) {
       losses(row) = 0.0f;
+      put_hit(hits, row, false);
       if (out != nullptr)
         team_map(
             team, in.count, [](T& d) { d = T(0.0f); }, written(out));
       return;
     }
     const auto target = static_cast<std::size_t>(labels(row));
-    const float normalizer = log_sum_exp_of_row(team, in.data, in.count), scale = factor();
+    const Normalizer whole = log_sum_exp_of_row(team, in.data, in.count);
+    const float normalizer = whole.log_sum, scale = factor();
     const float share = smoothing / static_cast<float>(in.count), loss = normalizer - in(target);
     const auto gradient_of = [=](float logit, float expected) {
       return T(scale * (exp_of_difference(logit, normalizer) - expected));
@@ -195,6 +219,7 @@ struct ClassLoss {
           team, in.count, [&](const float& logit) { others[0] += normalizer - logit; }, in.data);
     }
     if (smoothing != 0.0f) add_over_team<class_loss_team>(team, others);
+    put_hit(hits, row, in(target) >= whole.largest);
     losses(row) = smoothing == 0.0f ? loss : (1.0f - smoothing) * loss + share * others[0];
   }
 
@@ -222,21 +247,23 @@ template <class T>
 void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size_t>& sequence_starts,
                         const ConstMatrix<float>& logits, const ConstVector<std::int32_t>& start_labels,
                         const ConstVector<std::int32_t>& end_labels, float scale, const Vector<float>& losses,
-                        const Matrix<T>& dlogits, const ConstVector<float>& loss_scale) {
+                        const Matrix<T>& dlogits, const ConstVector<float>& loss_scale, const Vector<float>& hits) {
   const std::size_t samples = losses.size();
   require(logits.extent(1) == 2, fmt::format("span loss: logits have {} columns, not 2", logits.extent(1)));
   require(sequence_starts.size() == samples + 1 && start_labels.size() == samples && end_labels.size() == samples,
           fmt::format("span loss: {} losses for {} boundaries, {} start and {} end labels", samples,
                       sequence_starts.size(), start_labels.size(), end_labels.size()));
   check_gradient(logits, dlogits);
-  for_each_row(with_work("mylos::cross_entropy::span", softmax_work(logits.size(), dlogits)), space, samples,
-               SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, {scale, loss_scale}, losses, dlogits});
+  for_each_row(
+      with_work("mylos::cross_entropy::span", softmax_work(logits.size(), dlogits)), space, samples,
+      SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, {scale, loss_scale}, losses, dlogits, hits});
 }
 
 template <class T>
 void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
                    const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,
-                   const Matrix<T>& dlogits, float label_smoothing, const ConstVector<float>& loss_scale) {
+                   const Matrix<T>& dlogits, float label_smoothing, const ConstVector<float>& loss_scale,
+                   const Vector<float>& hits) {
   require(losses.size() == logits.extent(0) && labels.size() == logits.extent(0),
           fmt::format("cross entropy: {} rows of logits, {} labels, {} losses", logits.extent(0), labels.size(),
                       losses.size()));
@@ -245,7 +272,7 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
   check_gradient(logits, dlogits);
   for_each_row<Kokkos::LaunchBounds<class_loss_team, 2>>(
       with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space, logits.extent(0),
-      ClassLoss<T>{logits, labels, {scale, loss_scale}, losses, dlogits, label_smoothing},
+      ClassLoss<T>{logits, labels, {scale, loss_scale}, losses, dlogits, label_smoothing, hits},
       {.threads = team_size_for(space, logits.extent(1) / 8, class_loss_team)});
 }
 
@@ -253,9 +280,10 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
   template void span_cross_entropy<T>(const ExecutionSpace&, const ConstVector<std::size_t>&,                          \
                                       const ConstMatrix<float>&, const ConstVector<std::int32_t>&,                     \
                                       const ConstVector<std::int32_t>&, float, const Vector<float>&, const Matrix<T>&, \
-                                      const ConstVector<float>&);                                                      \
+                                      const ConstVector<float>&, const Vector<float>&);                                \
   template void cross_entropy<T>(const ExecutionSpace&, const ConstMatrix<float>&, const ConstVector<std::int32_t>&,   \
-                                 float, const Vector<float>&, const Matrix<T>&, float, const ConstVector<float>&);
+                                 float, const Vector<float>&, const Matrix<T>&, float, const ConstVector<float>&,      \
+                                 const Vector<float>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

@@ -20,6 +20,7 @@
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "data/huggingface/other_architectures.hpp"
+#include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {
 namespace {
@@ -187,6 +188,10 @@ path resolve_model(const std::string& model, bool checks_sums) {
     fail(fmt::format("model {}: {}; give a directory or a model's name", printable(model), code.message()));
   }
   if (std::filesystem::is_directory(status)) return resolve_directory(model);
+  if (std::filesystem::exists(status) && is_pickle(model)) {
+    fail(fmt::format("{} is a Python pickle, not a model directory; convert it once, in its directory: {}", model,
+                     convert_command(model)));
+  }
   if (std::filesystem::exists(status)) fail(fmt::format("{} is a file, not a model directory", model));
   if (!is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
   return resolve_name(model, checks_sums);

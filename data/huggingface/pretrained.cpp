@@ -93,6 +93,9 @@ PretrainedModel::PretrainedModel(std::filesystem::path directory) : directory_(s
   config_ = try_parse_ordered_json(text);
 }
 
+PretrainedModel::PretrainedModel(std::filesystem::path directory, OrderedJson config)
+    : directory_(std::move(directory)), config_(std::move(config)) {}
+
 std::string PretrainedModel::model_type() const { return model_type_of(Json(config_), config_path().string()); }
 
 Precision PretrainedModel::weights_precision() const {

@@ -58,6 +58,8 @@ class PretrainedModel {
  public:
   /// Reads config.json, which must be a JSON object. Reads and checks nothing else yet.
   explicit PretrainedModel(std::filesystem::path directory);
+  /// For a directory without config.json, whose content is known.
+  PretrainedModel(std::filesystem::path directory, OrderedJson config);
 
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path config_path() const { return directory_ / "config.json"; }

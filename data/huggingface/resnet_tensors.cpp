@@ -73,6 +73,13 @@ bool is_resnet_classifier(std::string_view name) { return name.starts_with("clas
 
 bool is_batch_count(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
+std::size_t count_resnet_labels(const std::filesystem::path& directory) {
+  const WeightFiles files(directory, canonical_resnet_name);
+  const auto last = files.entries().find("classifier.1.weight");
+  if (last == files.entries().end() || last->second.tensor->shape.empty()) return 0;
+  return last->second.tensor->shape.front();
+}
+
 TensorNaming resnet_tensor_naming(bool with_classifier) {
   return {.model = "a ResNet",
           .canonical = canonical_resnet_name,

@@ -18,6 +18,10 @@ bool is_resnet_classifier(std::string_view name);
 /// True if it is BatchNorm's integer count of batches (num_batches_tracked).
 bool is_batch_count(std::string_view name);
 
+/// Returns the number of labels of the weights in `directory`; 0 if they have no final layer. Errors as for
+/// WeightFiles.
+std::size_t count_resnet_labels(const std::filesystem::path& directory);
+
 /// Returns the naming based on canonical_resnet_name. Without `with_classifier` the file's classifier is ignored.
 TensorNaming resnet_tensor_naming(bool with_classifier);
 

@@ -16,19 +16,26 @@
 namespace mylos::data {
 namespace {
 
-/// The command clones tensors because safetensors rejects shared storage.
-constexpr std::string_view convert_command =
-    "python3 -c \"import torch, safetensors.torch as s; "
-    "w = torch.load('pytorch_model.bin', map_location='cpu', weights_only=True); "
-    "s.save_file({k: v.clone().contiguous() for k, v in w.items()}, 'model.safetensors', metadata={'format': 'pt'})\"";
+constexpr const char* pickle_file = "pytorch_model.bin";
+
+/// Returns the name of a pickle with weights in `directory`; empty if there is none.
+std::string find_pickle(const std::filesystem::path& directory) {
+  for (const char* name : {pickle_file, "pytorch_model.bin.index.json"}) {
+    if (is_present(directory / name)) return name;
+  }
+  std::error_code unreadable;  // reported by the call that reads the directory
+  if (!std::filesystem::is_directory(directory, unreadable)) return {};
+  for (const DirectoryEntry& entry : list_directory(directory)) {
+    if (is_pickle(entry.name)) return entry.name;
+  }
+  return {};
+}
 
 [[noreturn]] void fail_without_weights(const std::filesystem::path& directory) {
-  for (const auto* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!is_present(directory / name)) continue;
-    fail(fmt::format("{} has only {}, a Python pickle; convert it once, in that directory: {}", directory.string(),
-                     name, convert_command));
-  }
-  fail(fmt::format("{} has no model.safetensors", directory.string()));
+  const std::string pickle = find_pickle(directory);
+  if (pickle.empty()) fail(fmt::format("{} has no model.safetensors", directory.string()));
+  fail(fmt::format("{} has only {}, a Python pickle; convert it once, in that directory: {}", directory.string(),
+                   pickle, convert_command(pickle.ends_with(".json") ? pickle_file : pickle)));
 }
 
 /// Returns the tensors of each shard, from the index.
@@ -75,9 +82,23 @@ bool is_file_name(std::string_view name) {
 }
 
 bool has_weight_files(const std::filesystem::path& directory) {
-  return std::ranges::any_of(
-      std::array{weights_file, weights_index_file, "pytorch_model.bin", "pytorch_model.bin.index.json"},
-      [&](const char* name) { return is_present(directory / name); });
+  return is_present(directory / weights_file) || is_present(directory / weights_index_file) ||
+         !find_pickle(directory).empty();
+}
+
+bool is_pickle(const std::filesystem::path& file) {
+  return file.extension() == ".pth" || file.extension() == ".ckpt" || file.filename() == pickle_file;
+}
+
+// Clones tensors because safetensors rejects shared storage. Lightning's files have the weights as one entry, and
+// PyTorch's DDP puts "module." before each name.
+std::string convert_command(const std::filesystem::path& file) {
+  return fmt::format(
+      "python3 -c \"import torch, safetensors.torch as s; "
+      "w = torch.load('{}', map_location='cpu', weights_only=True); w = w.get('state_dict', w); "
+      "s.save_file({{k.removeprefix('module.'): v.clone().contiguous() for k, v in w.items()}}, "
+      "'model.safetensors', metadata={{'format': 'pt'}})\"",
+      printable(file.filename().string()));
 }
 
 WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {

@@ -43,12 +43,17 @@ bool is_file_name(std::string_view name);
 /// True if a model directory has weights in any format, even one that cannot be read.
 bool has_weight_files(const std::filesystem::path& directory);
 
+/// True if `file` has the name of weights that PyTorch pickled: "resnet50-0676ba61.pth".
+bool is_pickle(const std::filesystem::path& file);
+/// Returns the command that converts such a file, and is run in its directory.
+std::string convert_command(const std::filesystem::path& file);
+
 /// The weight files of a model directory: model.safetensors, or the shards of model.safetensors.index.json.
 class WeightFiles {
  public:
   /// Throws std::runtime_error with the file and tensor if anything is missing, damaged or contradictory: the shards
   /// must contain the tensors that the index lists, each once. A shard may be a symbolic link, as in the hub's cache.
-  /// If there is only a pytorch_model.bin, the message contains the command that converts it.
+  /// If there is only a Python pickle, the message contains the command that converts it.
   explicit WeightFiles(const std::filesystem::path& directory, CanonicalName canonical = nullptr);
 
   /// Returns all tensors by canonical name; in a sharded model, those that the index names.

@@ -160,7 +160,7 @@ void BertQuestionAnswering<T>::span_loss(const Pass& pass, const Batch& batch, f
                                          const Vector<float>& losses, const Matrix<T>& dlogits) const {
   namespace names = question_answering;
   span_cross_entropy<T>(pass.space, batch.sample_starts(), logits, batch.integers(names::start_labels),
-                        batch.integers(names::end_labels), scale, losses, dlogits, pass.loss_scale);
+                        batch.integers(names::end_labels), scale, losses, dlogits, pass.loss_scale, pass.hits);
 }
 
 template <class T>

@@ -90,7 +90,7 @@ class Resnet final : public Model {
     Matrix<T> mean;  ///< (T, channels), mean over the last block's pixels
     Vector<float> bias;
     Matrix<float> logits;
-    Vector<float> image_losses;
+    Vector<float> image_losses, image_hits;
     Matrix<T> dlogits, dmean;
     Vector<float> column_sums, norm_workspace;
   };
@@ -187,6 +187,7 @@ void Resnet<T>::take_head(Arena& arena, std::size_t images, Purpose purpose, Mem
   memory.logits = arena.matrix<float>(images, shape_.labels);
   memory.image_losses = arena.vector<float>(images);
   if (purpose == Purpose::inference) return;
+  memory.image_hits = arena.vector<float>(images);
   memory.dlogits = arena.matrix<T>(images, shape_.labels);
   memory.dmean = arena.matrix<T>(images, channels);
   memory.column_sums = arena.vector<float>(column_sum_workspace(images, shape_.labels));
@@ -278,8 +279,8 @@ template <class T>
 void Resnet<T>::loss(const Pass& pass, const Batch& batch, float scale, const Memory& memory,
                      const Vector<float>& losses, const Matrix<T>& dlogits) const {
   cross_entropy<T>(pass.space, memory.logits, batch.integers(images::labels), scale, memory.image_losses, dlogits,
-                   shape_.label_smoothing, pass.loss_scale);
-  sum_sample_losses(pass.space, batch.sample_starts(), memory.image_losses, losses);
+                   shape_.label_smoothing, pass.loss_scale, memory.image_hits);
+  sum_sample_losses(pass.space, batch.sample_starts(), memory.image_losses, losses, memory.image_hits, pass.hits);
 }
 
 template <class T>

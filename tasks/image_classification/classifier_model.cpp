@@ -49,14 +49,21 @@ std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const Parame
 
 }  // namespace
 
-ClassifierModel read_classifier(const std::filesystem::path& model) {
+ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights) {
   std::error_code unreadable;  // counts as a name
   ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
   const data::NamedResnet* known = data::find_resnet_shape(read.name);
   if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {
     read.config = known->config;
+    if (weights.empty()) return read;
+    read.pretrained.emplace(weights, data::resnet_config_json(read.config, "float32"));
+    const std::size_t labels = data::count_resnet_labels(weights);
+    if (labels > 0) read.config.labels = data::unnamed_labels(labels);
     return read;
   }
+  ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
+                                      "out, or give the model by name: resnet50",
+                                      weights.string(), read.name));
   read.pretrained.emplace(model);
   read.config = data::read_resnet_config(*read.pretrained);
   read.processor = data::read_image_processor(model);

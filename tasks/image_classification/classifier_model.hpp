@@ -24,9 +24,9 @@ struct ClassifierModel {
   bool has_weights() const { return pretrained && pretrained->has_weights(); }
 };
 
-/// Reads the configuration in the model's directory, or takes the built-in sizes of that name. Errors:
-/// std::runtime_error naming the file.
-ClassifierModel read_classifier(const std::filesystem::path& model);
+/// Reads the configuration in the model's directory, or takes the built-in sizes of that name, with the weights in
+/// `weights` unless that is empty. Errors: std::runtime_error naming the file.
+ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights = {});
 
 /// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
 void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem);

@@ -22,6 +22,7 @@ struct ImageConfig {
   double label_smoothing = 0.0;          ///< label smoothing of the training loss, e.g. 0.1
   std::size_t batch_norm_group = 0;      ///< images per group, e.g. 16; 0 = see group_size(); or batch_of_rank
   std::optional<data::ResnetStem> stem;  ///< nullopt = the model's; imagenet for a model without a directory
+  std::filesystem::path weights;         ///< directory of the weights of a model given by name; empty = none
   std::size_t labels = 0;                ///< labels of the model; 0 = those of the model, else of the data
   std::size_t loader_threads = 2;        ///< decoding threads per rank that read ahead
   std::filesystem::path order;           ///< JSON lines, a list of image numbers per step; empty = shuffled

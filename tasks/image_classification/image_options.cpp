@@ -115,6 +115,11 @@ std::vector<OwnOption> data_options() {
           {1, data::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
       stem_option(),
       path_option(
+          own("weights", {}, "DIR", files, "train",
+              "directory with the weights of a model that --model gives by name, such as resnet50: model.safetensors "
+              "with torchvision's, timm's or transformers' names; default: random values"),
+          [](auto& config) -> auto& { return config.weights; }),
+      path_option(
           own("order", {}, "FILE", files, "train",
               "JSON lines, one step per line: a list of image numbers, from 0; replaces shuffling",
               {.excludes = "train-fraction"}),

@@ -91,7 +91,7 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
     : configured_(run.task),
       config_(image_config(run)),
       notice_(std::move(notice)),
-      classifier_(read_classifier(run.task.model)) {
+      classifier_(read_classifier(run.task.model, config_.weights)) {
   choose_stem(classifier_, config_.stem);
   open_data();
   resolve_labels();

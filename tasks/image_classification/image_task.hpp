@@ -46,6 +46,9 @@ class ImageTask final : public Task {
 
   std::vector<train::DataNotes*> data_notes() const override;
   ImageEvaluation* evaluation() const override { return evaluation_.get(); }
+  std::optional<train::MetricKind> training_score() const override {
+    return train::MetricKind{"training_accuracy", "Accuracy in training"};
+  }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return mistakes_json(evaluation_->mistakes()); }
   const train::ModelExporter* exporter() const override { return exporter_.get(); }

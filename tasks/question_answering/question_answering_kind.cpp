@@ -41,10 +41,9 @@ constexpr std::array programs = {
            ""},
     Recipe{"pauls-squad2", "BERT on SQuAD v2.0 with PyTorch Lightning, and DDP, FSDP or DeepSpeed",
            "--squad 2.0 --epochs 2 --batch-per-rank 8 --learning-rate 5e-5 --adam-epsilon 1e-6 --weight-decay 0 "
-           "--schedule constant --clip 0 --long truncate --best-by loss",
-           "EarlyStopping and ModelCheckpoint follow the validation loss, not the training loss; --train-fraction "
-           "stands for "
-           "the part of the data that the program selects, and --tf32 for its matrix products on GPUs"},
+           "--schedule constant --clip 0 --long truncate --best-by training_loss --patience 3",
+           "--train-fraction stands for the part of the data that the program selects, and --tf32 for its matrix "
+           "products on GPUs"},
     Recipe{"run_qa", "transformers' run_qa.py",
            "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
            "--max-length 384 --doc-stride 128",

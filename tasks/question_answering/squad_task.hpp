@@ -45,6 +45,9 @@ class SquadTask final : public Task {
                 Batch& batch) const override;
 
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
+  std::optional<train::MetricKind> training_score() const override {
+    return train::MetricKind{"training_exact", "Exact match in training", "%"};
+  }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override;
   const train::ModelExporter* exporter() const override { return exporter_.get(); }

@@ -39,6 +39,9 @@ class SpanTask : public GeneratedTask {
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override;
+  std::optional<train::MetricKind> training_score() const override {
+    return train::MetricKind{"training_exact", "Exact match in training", "%"};
+  }
 
  private:
   SpanTaskConfig config_;

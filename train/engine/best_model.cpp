@@ -2,8 +2,7 @@
 
 #include "core/base/setting_error.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -18,28 +17,51 @@ std::string names_of(const Metrics& metrics) {
 
 }  // namespace
 
-BestModel::BestModel(std::string best_by, std::size_t patience, std::span<const MetricKind> kinds)
-    : best_by_(std::move(best_by)), patience_(patience) {
+BestModel::BestModel(BestConfig config, std::span<const MetricKind> kinds) : config_(std::move(config)) {
   if (kinds.empty()) return;
-  const MetricKind* const kind = best_by_ == "loss" ? &kinds.front() : find_kind(kinds, best_by_);
+  const MetricKind* const kind = config_.by == "loss" ? &kinds.front() : find_kind(kinds, config_.by);
   if (kind != nullptr) kind_ = *kind;
 }
 
-bool BestModel::offer(const Metrics& metrics, std::size_t step) {
-  const double* value = find_metric(metrics, kind_.name);
-  if (value == nullptr) throw SettingError("best-by", best_by_, "the evaluation gives " + names_of(metrics));
-  const bool exhausts_patience = patience_ > 0 && since_best_ + 1 >= patience_;
-  const bool is_lost = exported_ != step_ && (step >= exported_ || exhausts_patience);
-  const double* best = is_lost ? nullptr : find_metric(metrics_, kind_.name);
+bool BestModel::is_better(double value, double other) const {
   // Otherwise a first value of NaN would stay the best forever.
-  const bool better =
-      best == nullptr || std::isnan(*best) || (kind_.larger_is_better ? *value > *best : *value < *best);
-  since_best_ = better ? 0 : since_best_ + 1;
-  if (better) {
-    metrics_ = metrics;
-    step_ = exported_ = step;
-  }
-  return better;
+  return std::isnan(other) || (kind_.larger_is_better ? value > other : value < other);
+}
+
+BestModel::Place BestModel::offer(const Metrics& metrics, std::size_t step) {
+  const double* const value = find_metric(metrics, kind_.name);
+  if (value == nullptr) throw SettingError("best-by", config_.by, "the evaluation gives " + names_of(metrics));
+  const bool exhausts_patience = config_.patience > 0 && state_.since_best + 1 >= config_.patience;
+  const bool is_lost = !is_exported() && (step >= exported_ || exhausts_patience);
+  const double* const best = is_lost ? nullptr : find_metric(state_.metrics, kind_.name);
+  const bool is_best = best == nullptr || is_better(*value, *best);
+  const double least_gain = kind_.larger_is_better ? config_.min_delta : -config_.min_delta;
+  const bool improves = is_lost || state_.goal.empty() || is_better(*value - least_gain, state_.goal.front());
+  state_.since_best = improves ? 0 : state_.since_best + 1;
+  if (improves) state_.goal = {*value};
+
+  std::vector<ScoredStep>& kept = state_.kept;
+  std::erase_if(kept, [&](const ScoredStep& each) { return each.step == step; });
+  const auto place =
+      is_best ? kept.begin()
+              : std::ranges::find_if(kept, [&](const ScoredStep& each) { return is_better(*value, each.value); });
+  const bool is_kept = static_cast<std::size_t>(place - kept.begin()) < config_.keep;
+  kept.insert(place, {step, *value});
+  if (kept.size() > config_.keep) kept.resize(config_.keep);
+  if (!is_best) return is_kept ? Place::kept : Place::passed;
+  state_.metrics = metrics;
+  state_.step = exported_ = step;
+  return Place::best;
+}
+
+void BestModel::restore(State state, std::size_t exported) {
+  state_ = std::move(state);
+  exported_ = exported;
+  // Checkpoints of earlier versions have neither.
+  const double* const value = find_metric(state_.metrics, kind_.name);
+  if (value == nullptr) return;
+  if (state_.goal.empty()) state_.goal = {*value};
+  if (state_.kept.empty()) state_.kept = {{state_.step, *value}};
 }
 
 }  // namespace mylos::train

@@ -1,50 +1,60 @@
 #pragma once
 
-#include "train/engine/task.hpp"
+#include "train/engine/metrics.hpp"
+#include "train/engine/train_config.hpp"
 
+#include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
+#include <vector>
 
-/// Tracks the best evaluation so far and decides on early stopping.
+/// Ranks evaluations: which models are kept as the best, and when a run stops early.
 namespace mylos::train {
+
+/// A model that is kept, and its value of the metric that selects.
+struct ScoredStep {
+  std::size_t step = 0;
+  double value = 0.0;
+};
 
 class BestModel {
  public:
-  /// `best_by` is "loss", meaning the first of `kinds`, or the name of a metric. `patience` is the number of
-  /// consecutive evaluations without improvement that end the run; 0 never does. Without kinds nothing is evaluated.
-  BestModel(std::string best_by, std::size_t patience, std::span<const MetricKind> kinds);
+  enum class Place { best, kept, passed };
 
-  /// Returns true and keeps `metrics`, of the evaluation after `step`, if they are the best so far. The caller then
-  /// exports the model. Errors: std::runtime_error listing the metrics if the selected metric is missing.
-  bool offer(const Metrics& metrics, std::size_t step);
+  /// What a checkpoint saves.
+  struct State {
+    Metrics metrics = {};               ///< of the best evaluation; empty before the first
+    std::size_t step = 0;               ///< of the best evaluation; 0 before the first
+    std::size_t since_best = 0;         ///< evaluations since the last that improved by more than min_delta
+    std::vector<double> goal = {};      ///< (1) the value of that one; empty before the first
+    std::vector<ScoredStep> kept = {};  ///< at most BestConfig::keep, the best first
+  };
 
-  bool out_of_patience() const { return patience_ > 0 && since_best_ >= patience_; }
-  /// Returns the number of evaluations since the best one.
-  std::size_t since_best() const { return since_best_; }
-  /// Restores the state saved by an earlier start of the run: the metrics of the evaluation after `step`. `exported` is
-  /// the step of the model in best/. If it is another one, an abandoned continuation of the run has replaced the best
-  /// model. The same continuation replaces it again; if this one does not, its evaluation after the same number of
-  /// steps counts as the best, or the one that would exhaust the patience before.
-  void restore(Metrics metrics, std::size_t since_best, std::size_t step, std::size_t exported) {
-    metrics_ = std::move(metrics);
-    since_best_ = since_best;
-    step_ = step;
-    exported_ = exported;
-  }
-  /// Returns the metrics of the best evaluation; empty before the first.
-  const Metrics& metrics() const { return metrics_; }
-  /// Returns the number of steps before the best evaluation; 0 before the first.
-  std::size_t step() const { return step_; }
+  /// The metric of `config.by` is one of `kinds`; "loss" means the first of them. Without kinds nothing is evaluated.
+  BestModel(BestConfig config, std::span<const MetricKind> kinds);
+
+  /// Ranks the evaluation after `step`. The caller then exports the model if it is the best, or among those to keep.
+  /// Errors: std::runtime_error listing the metrics if the selected metric is missing.
+  Place offer(const Metrics& metrics, std::size_t step);
+
+  bool out_of_patience() const { return config_.patience > 0 && state_.since_best >= config_.patience; }
+  /// Returns whether best/ holds the model of state().step, and not that of an abandoned continuation.
+  bool is_exported() const { return exported_ == state_.step; }
+  const State& state() const { return state_; }
+  const BestConfig& config() const { return config_; }
+  /// Restores what an earlier start of the run saved. `exported` is the step of the model in best/. If it is another
+  /// one than the state's, an abandoned continuation of the run has replaced the best model. The same continuation
+  /// replaces it again; if this one does not, its evaluation after the same number of steps counts as the best, or the
+  /// one that would exhaust the patience before.
+  void restore(State state, std::size_t exported);
 
  private:
-  std::string best_by_;
+  bool is_better(double value, double other) const;
+
+  BestConfig config_;
   MetricKind kind_;  ///< the selected metric; the name is empty if there is none
-  std::size_t patience_;
-  std::size_t since_best_ = 0;
-  std::size_t step_ = 0;      ///< of metrics_
-  std::size_t exported_ = 0;  ///< of the model in best/
-  Metrics metrics_;
+  State state_;
+  std::size_t exported_ = 0;  ///< step of the model in best/
 };
 
 }  // namespace mylos::train

@@ -29,8 +29,9 @@ std::string metric_title(std::span<const MetricKind> kinds, const std::string& n
 std::string metrics_text(const Metrics& metrics) {
   constexpr std::size_t most = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(metrics.size(), most); ++i) {
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
     auto [name, value] = metrics[i];
+    if (i >= most && !name.starts_with(training_prefix)) continue;
     std::ranges::replace(name, '_', ' ');
     text += fmt::format("{}{} {:.5g}", i == 0 ? "" : ", ", name, value);
   }

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -34,19 +35,50 @@ std::string metrics_json(const Metrics& metrics) {
   return rows.dump();
 }
 
-Metrics parse_metrics(const std::string& text, const fs::path& file) {
+/// `member` of the checkpoint is `text`. Errors: std::runtime_error naming file and member.
+Metrics parse_metrics(const std::string& text, const fs::path& file, std::string_view member) {
   const OrderedJson rows = try_parse_ordered_json(text);
   Metrics metrics;
   const auto is_row = [](const OrderedJson& row) {
     return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());
   };
   ensure(rows.is_array() && std::ranges::all_of(rows, is_row),
-         fmt::format("{}: /run/best_metrics is not a list of metrics", file.string()));
+         fmt::format("{}: /run/{} is not a list of names and values", file.string(), member));
   for (const OrderedJson& row : rows) {
     const double value = row[1].is_null() ? std::numeric_limits<double>::quiet_NaN() : row[1].get<double>();
     metrics.emplace_back(row[0].get<std::string>(), value);
   }
   return metrics;
+}
+
+constexpr const char* kept_member = "best_models";
+
+/// Returns [["500", 1.25], ...].
+std::string kept_json(std::span<const ScoredStep> kept) {
+  Metrics rows;
+  for (const ScoredStep& each : kept) rows.emplace_back(std::to_string(each.step), each.value);
+  return metrics_json(rows);
+}
+
+/// Returns an empty list for a checkpoint of a version without --keep-best.
+std::vector<ScoredStep> saved_kept(const CheckpointRecord& record, const fs::path& file) {
+  std::vector<ScoredStep> kept;
+  if (!record.has(kept_member)) return kept;
+  for (const auto& [step, value] : parse_metrics(record.text(kept_member), file, kept_member)) {
+    const std::optional<std::uint64_t> number = parse_count(step, {0, std::uint64_t{1} << 53});
+    ensure(number.has_value(), fmt::format("{}: /run/{}: {} is not a step", file.string(), kept_member, step));
+    kept.push_back({*number, value});
+  }
+  return kept;
+}
+
+/// Returns nothing for a checkpoint of a version that did not save them.
+TrainingScores saved_scores(const CheckpointRecord& record, bool is_first_rank) {
+  if (!record.has("training_steps")) return {};
+  return {.losses = record.real("training_losses"),
+          .steps = record.integer("training_steps"),
+          .predictions = record.integer("training_predictions"),
+          .hits = is_first_rank ? record.integer("training_hits") : 0};
 }
 
 std::string value_text(const CheckpointRecord::Value& value) {
@@ -224,7 +256,8 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
                              .skipped = skipped_steps(record, file),
                              .loss_scale = saved_loss_scale(record),
                              .training_seconds = record.real("training_seconds"),
-                             .evaluation_due = evaluation_due(record)};
+                             .evaluation_due = evaluation_due(record),
+                             .scores = saved_scores(record, parts_.ranks.rank() == 0)};
   // The best/ of another run stays with that run; this run starts without a best model.
   if (is_own(file)) {
     // A run that is extended after its patience ran out starts counting anew.
@@ -232,8 +265,14 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
     const std::optional<std::size_t> exported =
         parallel::on_first_rank(parts_.ranks, [&] { return noted_best(config_.output); });
     const bool is_known = exported && record.has("best_step");  // else of an earlier version
-    best.restore(parse_metrics(record.text("best_metrics"), file), since_best,
-                 is_known ? record.integer("best_step") : 0, is_known ? *exported : 0);
+    std::vector<double> goal;
+    if (record.has("best_goal")) goal.push_back(record.real("best_goal"));
+    best.restore({.metrics = parse_metrics(record.text("best_metrics"), file, "best_metrics"),
+                  .step = is_known ? record.integer("best_step") : 0,
+                  .since_best = since_best,
+                  .goal = std::move(goal),
+                  .kept = saved_kept(record, file)},
+                 is_known ? *exported : 0);
     if (is_newest(file)) held_ = progress.steps;
   }
   resume_notes(parts_.ranks, parts_.task, file.parent_path());
@@ -305,9 +344,16 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("skipped_steps", std::uint64_t{progress.skipped});
   record.set("training_seconds", progress.training_seconds);
   record.set("evaluation_due", std::uint64_t{progress.evaluation_due ? 1u : 0u});
-  record.set("best_metrics", metrics_json(best.metrics()));
-  record.set("best_step", std::uint64_t{best.step()});
-  record.set("evaluations_since_best", std::uint64_t{best.since_best()});
+  record.set("best_metrics", metrics_json(best.state().metrics));
+  record.set("best_step", std::uint64_t{best.state().step});
+  record.set("evaluations_since_best", std::uint64_t{best.state().since_best});
+  if (!best.state().goal.empty()) record.set("best_goal", best.state().goal.front());
+  record.set(kept_member, kept_json(best.state().kept));
+  record.set("training_losses", progress.scores.losses);
+  record.set("training_steps", progress.scores.steps);
+  record.set("training_predictions", progress.scores.predictions);
+  record.set("training_hits",
+             static_cast<std::uint64_t>(parallel::sum(parts_.ranks, static_cast<double>(progress.scores.hits))));
   record.set("ranks", std::uint64_t{parts_.ranks.size()});
   record.set("precision", std::string(to_string(config_.precision)));
   record.set(parallel::save_number, saves_);

@@ -7,6 +7,7 @@
 #include "train/engine/report.hpp"
 #include "train/engine/task.hpp"
 #include "train/engine/train_config.hpp"
+#include "train/engine/training_scores.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct RunProgress {
   LossScale loss_scale = {};      ///< for the next step
   double training_seconds = 0.0;  ///< seconds of training steps, over all starts of the run
   bool evaluation_due = false;    ///< the evaluation after these steps has not been done yet
+  TrainingScores scores = {};     ///< of the steps since the last evaluation
 };
 
 /// The length of a run in steps.

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace mylos::train {
@@ -29,7 +30,7 @@ struct RunSetup {
   RunSetup& operator=(const RunSetup&) = delete;
 
   /// Exports the model to the directory called `name` in the output directory. Collective.
-  void export_model(const char* name) const;
+  void export_model(const std::string& name) const;
 
   TrainConfig config;
   Task& task;

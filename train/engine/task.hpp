@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -117,6 +118,9 @@ class Task : public SampleStream {
 
   /// Returns the evaluation, or null if there is none.
   virtual Evaluation* evaluation() const = 0;
+  /// Describes the share of labels that the model predicts in training (Pass::hits); nullopt if it is not counted. The
+  /// name begins with training_prefix.
+  virtual std::optional<MetricKind> training_score() const { return std::nullopt; }
   /// Writes the answers and scores of the last evaluation into `directory`. Each file is written completely or not at
   /// all.
   virtual void write_results(const std::filesystem::path& directory) const = 0;

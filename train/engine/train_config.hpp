@@ -76,6 +76,14 @@ struct CheckpointConfig {
   bool regular() const { return every_steps > 0 || every_epoch || every_seconds > 0.0; }
 };
 
+/// Settings for ranking the models of a run.
+struct BestConfig {
+  std::string by = "loss";   ///< "loss", a metric of the task, or training_loss_name
+  std::size_t patience = 0;  ///< evaluations without improvement before stopping; 0 = never stop
+  double min_delta = 0.0;    ///< an improvement by at most this much counts as none; best/ is replaced all the same
+  std::size_t keep = 1;      ///< number of best models to keep, with best/
+};
+
 struct TrainConfig {
   std::filesystem::path output;         ///< output directory of the run
   const DirectoryLock* lock = nullptr;  ///< on the first rank, the lock of `output`; null: not locked
@@ -107,8 +115,7 @@ struct TrainConfig {
   std::size_t evaluate_every = 0;         ///< steps between evaluations; 0 = an epoch
   std::size_t evaluate_every_epochs = 0;  ///< epochs between evaluations; takes precedence unless 0
   bool evaluate_on_start = false;         ///< evaluate once before step 1, as a baseline
-  std::string best_by = "loss";           ///< "loss" or a metric of the task
-  std::size_t patience = 0;               ///< evaluations without improvement before stopping; 0 = never stop
+  BestConfig best;
   /// Takes the results of each step before the next one is launched, for benchmarks that measure between steps.
   bool waits_for_each_step = false;
 

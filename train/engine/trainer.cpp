@@ -13,19 +13,14 @@
 #include "train/engine/model_export.hpp"
 #include "train/engine/run_setup.hpp"
 #include "train/engine/training_loop.hpp"
+#include "train/engine/training_scores.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 namespace mylos::train {
 namespace {
-
-std::span<const MetricKind> kinds_of(const Task& task) {
-  const Evaluation* const evaluation = task.evaluation();
-  return evaluation == nullptr ? std::span<const MetricKind>() : evaluation->kinds();
-}
 
 /// Returns the state before step 1.
 RunState initial_state(const RunSetup& setup) {
@@ -33,7 +28,7 @@ RunState initial_state(const RunSetup& setup) {
   return {.checkpoints = RunCheckpoints(
               {setup.ranks.world, setup.store, *setup.mode, *setup.optimizer, setup.task, setup.writer_of}, config,
               {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
-          .best = BestModel(config.best_by, config.patience, kinds_of(setup.task)),
+          .best = BestModel(config.best, metric_kinds(config.best, setup.task)),
           .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
                        .evaluation_due = config.evaluate_on_start},
           .sent = {}};
@@ -60,7 +55,7 @@ struct Trainer::Run {
     fill_model(setup);
     RunProgress& progress = state.progress;
     if (!setup.config.checkpoints.resume.empty()) progress = state.checkpoints.resume(state.best);
-    progress.evaluation_due = progress.evaluation_due && task.evaluation() != nullptr;
+    progress.evaluation_due = progress.evaluation_due && judges_models(config.best, task);
     start = progress;
     state.sent.since_last();
     setup.mode->sync_parameters(setup.space);
@@ -113,7 +108,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   if (!setup.config.output.empty() && !is_saved) {
     loop.save_before_failing([&] {
       setup.export_model("last");
-      if (setup.task.evaluation() == nullptr) setup.export_model("best");
+      if (!judges_models(setup.config.best, setup.task)) setup.export_model("best");
     });
   }
   collect_notes(setup.ranks.world, setup.task);

@@ -4,7 +4,9 @@
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/data_notes.hpp"
 #include "train/engine/evaluation_files.hpp"
+#include "train/engine/kept_models.hpp"
 #include "train/engine/memory.hpp"
+#include "train/engine/training_scores.hpp"
 
 #include <fmt/format.h>
 
@@ -53,7 +55,7 @@ bool is_evaluated(const RunSetup& run, std::size_t step) {
   const std::size_t every = epochs > 0                      ? epochs * epoch
                             : run.config.evaluate_every > 0 ? run.config.evaluate_every
                                                             : epoch;
-  return run.task.evaluation() != nullptr && (step % every == 0 || step == run.steps);
+  return judges_models(run.config.best, run.task) && (step % every == 0 || step == run.steps);
 }
 
 void keep_answers(const RunSetup& run, std::size_t step) {
@@ -109,7 +111,7 @@ RunResult TrainingLoop::run() {
           .out_of_time = stopped_by_ == SIGUSR1 && is_out_of_time(),
           .training_seconds = progress_.training_seconds,
           .earlier_seconds = earlier_seconds,
-          .best = state_.best.metrics(),
+          .best = state_.best.state().metrics,
           .joules = std::nullopt};
 }
 
@@ -198,6 +200,7 @@ StepReport TrainingLoop::take() {
   progress_ = after;
   progress_.training_seconds += result.seconds;
   progress_.evaluation_due = is_evaluated(run_, progress_.steps);
+  note_scores(result);
   // If the update was skipped, the loss after the one before is finite, so that did not spoil the weights.
   last_update_ = updates ? std::optional(LastUpdate{before.steps, update}) : std::nullopt;
   if (is_memory_read(before.steps)) memory_ = peak_resident_memory();
@@ -218,6 +221,16 @@ StepReport TrainingLoop::take() {
       .parts = result.parts};
   sent_.pop();
   return report;
+}
+
+/// Adds a step to what training tells about the model.
+void TrainingLoop::note_scores(const StepResult& result) {
+  const WorkKind work = run_.task.work();
+  TrainingScores& scores = progress_.scores;
+  scores.losses += result.loss;
+  ++scores.steps;
+  scores.predictions += work.sizes_batches ? work.count(result.tokens) : result.sequences;
+  scores.hits += result.hits;
 }
 
 /// Takes and reports the results of the oldest outstanding step.
@@ -269,17 +282,22 @@ std::string TrainingLoop::withdraw_checkpoint() {
   return fmt::format("the checkpoint after step {} is removed; ", steps);
 }
 
-/// Runs the evaluation that is due. An evaluation stopped by a signal is dropped and stays due.
+/// Runs the evaluation that is due. An evaluation stopped by a signal is dropped and stays due. Without samples for
+/// one, the metrics are those of training.
 void TrainingLoop::evaluate() {
   const Clock::time_point begin = Clock::now();
-  Evaluation& evaluation = *run_.task.evaluation();
+  Evaluation* const evaluation = run_.task.evaluation();
   PredictionEnd end;
   EvaluationReport report{.step = progress_.steps, .seconds = 0.0, .metrics = {}};
   save_before_failing([&] {
-    end = run_.predictor->predict(evaluation, [this] { return own_signal(); });
-    if (!end.complete()) return;
-    collect_notes(run_.ranks.world, run_.task);  // the score leaves out what any rank found damaged
-    report.metrics = run_.predictor->score(evaluation);
+    if (evaluation != nullptr) {
+      end = run_.predictor->predict(*evaluation, [this] { return own_signal(); });
+      if (!end.complete()) return;
+      collect_notes(run_.ranks.world, run_.task);  // the score leaves out what any rank found damaged
+      report.metrics = run_.predictor->score(*evaluation);
+    }
+    const Metrics of_training = training_metrics(run_.ranks.world, run_.task, progress_.scores);
+    report.metrics.insert(report.metrics.end(), of_training.begin(), of_training.end());
   });
   requested_.signal = end.signal;
   if (requested_.signal != 0) return;
@@ -290,27 +308,49 @@ void TrainingLoop::evaluate() {
   keep(report);
   state_.sent.since_last();
   progress_.evaluation_due = false;
+  progress_.scores = {};
   reports_.tell([&](Reporter& reporter) { reporter.evaluation(report); });
   const bool stops_early = state_.best.out_of_patience() && progress_.steps < run_.steps;
   if (stops_early && run_.config.checkpoints.regular() && state_.checkpoints.enabled()) save_complete();
   agree();
 }
 
-/// Keeps the evaluation's answers and, if it is the best so far, the model. The evaluation before step 1 is only a
-/// baseline.
+/// Keeps the evaluation's answers and, if it is among the best so far, the model. The evaluation before step 1 is only
+/// a baseline.
 void TrainingLoop::keep(EvaluationReport& report) {
   const std::filesystem::path& output = run_.config.output;
   BestModel best = state_.best;
   save_before_failing([&] {
-    if (!output.empty()) keep_answers(run_, report.step);
+    if (!output.empty() && run_.task.evaluation() != nullptr) keep_answers(run_, report.step);
     if (report.step == 0) return;
-    parallel::on_every_rank(run_.ranks.world, [&] { report.best = best.offer(report.metrics, report.step); });
-    if (!report.best || output.empty()) return;
-    parallel::on_first_rank(run_.ranks.world, [&] { note_best(output, report.step); });
-    run_.export_model("best");
-    write_results(run_);
+    BestModel::Place place = BestModel::Place::passed;
+    parallel::on_every_rank(run_.ranks.world, [&] { place = best.offer(report.metrics, report.step); });
+    report.best = place == BestModel::Place::best;
+    if (place != BestModel::Place::passed && !output.empty()) export_best(place, report.step, best);
   });
   state_.best = std::move(best);
+}
+
+/// Exports the model after `step` as the best or as one that is kept, and then removes the models that it displaced.
+void TrainingLoop::export_best(BestModel::Place place, std::size_t step, const BestModel& best) {
+  parallel::Communicator& ranks = run_.ranks.world;
+  const std::filesystem::path& output = run_.config.output;
+  const bool is_best = place == BestModel::Place::best, keeps_others = best.config().keep > 1;
+  if (is_best) {
+    parallel::on_first_rank(ranks, [&] {
+      run_.config.check_output();
+      const BestModel& before = state_.best;
+      if (keeps_others && before.state().step > 0 && before.is_exported()) keep_best_as(output, before.state().step);
+      note_best(output, step);
+    });
+  }
+  run_.export_model(is_best ? "best" : kept_model_name(step));
+  if (is_best && run_.task.evaluation() != nullptr) write_results(run_);
+  if (!keeps_others) return;
+  parallel::on_first_rank(ranks, [&] {
+    run_.config.check_output();
+    remove_other_models(output, std::span(best.state().kept).subspan(1));
+  });
 }
 
 CheckpointReport TrainingLoop::write_checkpoint() {

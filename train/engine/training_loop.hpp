@@ -72,9 +72,11 @@ class TrainingLoop {
   void train();
   void launch();
   StepReport take();
+  void note_scores(const StepResult& result);
   void report_step();
   void evaluate();
   void keep(EvaluationReport& report);
+  void export_best(BestModel::Place place, std::size_t step, const BestModel& best);
   CheckpointReport write_checkpoint();
   void save();
   void save_complete();

@@ -15,12 +15,16 @@
 namespace mylos::train {
 namespace {
 
-/// Writes the losses of a micro-batch to the positions of its samples in the global batch.
-void put_in_batch_order(const ExecutionSpace& space, const ConstVector<float>& losses,
+/// Writes losses and hits of a micro-batch to the positions of its samples in the global batch.
+void put_in_batch_order(const ExecutionSpace& space, const ConstVector<float>& losses, const ConstVector<float>& hits,
                         const ConstVector<std::uint32_t>& positions, const Vector<double>& ordered) {
+  const std::size_t first_hit = ordered.size() / 2;
   for_each_element(
-      with_work("mylos::TrainingStep::put_in_batch_order", work_of(losses.size(), 0, 16)), space, losses.size(),
-      KOKKOS_LAMBDA(std::size_t i) { ordered(positions(i)) = losses(i); });
+      with_work("mylos::TrainingStep::put_in_batch_order", work_of(losses.size(), 0, 28)), space, losses.size(),
+      KOKKOS_LAMBDA(std::size_t i) {
+        ordered(positions(i)) = losses(i);
+        ordered(first_hit + positions(i)) = hits(i);
+      });
 }
 
 }  // namespace
@@ -32,12 +36,13 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       observed_(context.store, context.ranks),
       batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
-      losses_by_position_("mylos::TrainingStep::losses_by_position", settings.largest_batch + 1),
+      hits_("mylos::TrainingStep::hits", settings.largest_batch + 1),
+      by_position_("mylos::TrainingStep::by_position", 2 * (settings.largest_batch + 1)),
       squares_("mylos::TrainingStep::squares", 1),
       loss_scale_("mylos::TrainingStep::loss_scale", 1),
       control_("mylos::TrainingStep::control", 1) {
   for (Results& results : results_) {
-    results.losses = PinnedVector<double>("mylos::TrainingStep::host_losses", settings.largest_batch + 1);
+    results.losses = PinnedVector<double>("mylos::TrainingStep::host_losses", by_position_.size());
     results.squares = PinnedVector<double>("mylos::TrainingStep::host_squares", 1);
   }
 }
@@ -93,7 +98,9 @@ StepResult TrainingStep::take(double loss_scale) {
   Results& results = results_[taken_++ % 2];
   StepResult& result = results.result;
   const double* const losses = results.losses.data();
+  const double* const hits = losses + results.losses.size() / 2;
   result.loss = std::accumulate(losses, losses + result.sequences, 0.0) / results.weight;
+  result.hits = static_cast<std::size_t>(std::accumulate(hits, hits + result.sequences, 0.0));
   result.gradient_norm = std::sqrt(results.squares(0)) / loss_scale;
   return result;
 }
@@ -175,7 +182,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
   std::size_t computed = 0, own_samples = 0;
   for (const Positions& positions : own) own_samples += positions.size();
   observed_.begin_step(own_samples);
-  Kokkos::deep_copy(space, losses_by_position_, 0.0);
+  Kokkos::deep_copy(space, by_position_, 0.0);
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Positions& positions = own[i];
     const Stopwatch making;
@@ -186,8 +193,9 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
     const std::size_t first = dummy ? settings_.largest_batch : computed;
     pass.observed = observed_.rows(dummy ? own_samples : computed, batch_.shape().samples);
     const Vector<float> losses = slice(losses_, first, first + batch_.shape().samples);
+    pass.hits = slice(hits_, first, first + batch_.shape().samples);
     context_.task.model().train(pass, batch_, dummy ? 0.0f : scale, losses);
-    put_in_batch_order(space, losses, batch_.sample_ids(), losses_by_position_);
+    put_in_batch_order(space, losses, pass.hits, batch_.sample_ids(), by_position_);
     computed += positions.size();
   }
 }
@@ -213,13 +221,13 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
 /// of it on the device. Each loss is added to zeros, so the bits do not depend on which rank computed it.
 void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, Results& results) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
-  const Vector<double> losses = slice(losses_by_position_, 0, batch.samples.size());
+  const Vector<double> losses = slice(by_position_, 0, batch.samples.size());
   context_.mode.finish_gradients(space);
   context_.mode.join_values(space, losses, "losses");
   context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
   const DecisionSettings settings{.clip = settings_.clip, .weight = batch.weight, .least_loss_scale = LossScale::least};
   decide_update(space, settings, loss_scale_, squares_, losses, control_);
-  Kokkos::deep_copy(space, results.losses, losses_by_position_);
+  Kokkos::deep_copy(space, results.losses, by_position_);
   Kokkos::deep_copy(space, results.squares, squares_);
   results.copied.set(space);
 }

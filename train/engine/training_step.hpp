@@ -24,6 +24,7 @@ struct StepResult {
   double gradient_norm = 0.0;  ///< before clipping
   std::size_t sequences = 0;   ///< samples of the global batch
   std::size_t tokens = 0;
+  std::size_t hits = 0;  ///< labels of this rank's samples that the model predicts, if the task counts them
   /// Seconds from the end of the previous step to the end of this one. If the results of the previous step were taken
   /// before, from the launch, and the synchronisation of parameters before it.
   double seconds = 0.0;
@@ -77,8 +78,8 @@ class TrainingStep {
   /// may wait for exchanges between hosts: the host waits in one place for all that it needs.
   void wait(const std::function<void()>& wait_for_ranks = [] {});
   /// Returns the results of the oldest outstanding step. Waits for them unless wait() did. `loss_scale` is the one that
-  /// the device selected. All ranks get the same result except for its seconds and parts. The loss has the same bits
-  /// for any number of ranks if the losses of the samples do.
+  /// the device selected. All ranks get the same result except for its hits, seconds and parts. The loss has the same
+  /// bits for any number of ranks if the losses of the samples do.
   StepResult take(double loss_scale);
   /// Updates the model's values from the updated master weights. Separate from `launch`, so that exchanges between the
   /// two calls do not queue behind the gathers of values, which the next forward pass can hide. Collective.
@@ -98,7 +99,7 @@ class TrainingStep {
   struct Results {
     StepResult result = {};
     double weight = 0.0;           ///< that of the batch
-    PinnedVector<double> losses;   ///< (largest batch + 1)
+    PinnedVector<double> losses;   ///< (2, largest batch + 1) as by_position_
     PinnedVector<double> squares;  ///< (1)
     LaunchMark copied;
   };
@@ -128,10 +129,12 @@ class TrainingStep {
   std::optional<GlobalBatch> begun_;  ///< batch of the next step; batch_ holds its first micro-batch
   std::vector<std::size_t> samples_;  ///< samples of the micro-batch being made
   std::vector<std::uint32_t> ids_;    ///< their positions in the global batch
-  /// (largest batch + 1) Losses of this rank's samples in the order of computation, and one for a dummy sample.
-  Vector<float> losses_;
-  /// (largest batch + 1) Losses of all samples by their position in the global batch, and one for a dummy sample.
-  Vector<double> losses_by_position_;
+  /// (largest batch + 1) Losses and hits of this rank's samples in the order of computation, and one for a dummy
+  /// sample.
+  Vector<float> losses_, hits_;
+  /// (2, largest batch + 1) Losses of all samples by their position in the global batch, and one for a dummy sample;
+  /// then hits, of this rank's samples only.
+  Vector<double> by_position_;
   Vector<double> squares_;         ///< (1) sum of the squares of the gradient
   Vector<float> loss_scale_;       ///< (1)
   Vector<UpdateControl> control_;  ///< (1) of the last update

@@ -5,6 +5,7 @@
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/engine/evaluation_files.hpp"
+#include "train/engine/kept_models.hpp"
 #include "train/monitor/gpu_record.hpp"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ bool is_scaffolding(std::string_view name) {
 
 bool is_run_file(std::string_view name) {
   const std::string_view whole = whole_name(name);
-  return is_scaffolding(name) || name.starts_with(event_prefix) ||
+  return is_scaffolding(name) || name.starts_with(event_prefix) || is_kept_model_name(whole) ||
          std::ranges::find(written_names, whole) != written_names.end();
 }
 

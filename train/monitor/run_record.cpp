@@ -114,6 +114,12 @@ std::string work_of(const json& run) {
   return !name.empty() && std::ranges::all_of(name, is_part_of_key) ? name : WorkKind().name;
 }
 
+std::vector<MetricKind> RunRecord::score_kinds() const {
+  std::vector<MetricKind> kinds = metric_kinds();
+  std::erase_if(kinds, [](const MetricKind& kind) { return kind.name.starts_with(training_prefix); });
+  return kinds;
+}
+
 std::size_t RunRecord::planned_steps() const {
   const json& planned = member_or_null(member_or_null(run, "resolved"), "steps");
   return planned.is_number_unsigned() ? planned.get<std::size_t>() : 0;

@@ -50,6 +50,8 @@ struct RunRecord {
   std::string ended = {};  ///< how it ended unfinished: "ended by SIGTERM"; empty if unknown
 
   std::vector<MetricKind> metric_kinds() const { return metric_kinds_of(run); }
+  /// Returns those of metric_kinds() that tell the quality of a model, and not the course of training.
+  std::vector<MetricKind> score_kinds() const;
   std::string work() const { return work_of(run); }
   /// Return the total steps of the run, or 0 if unknown, and the number of completed steps.
   std::size_t planned_steps() const;

@@ -36,7 +36,7 @@ TEST(Commands, RowsNameCommandsAndOptionsThatExist) {
       for (const CommandHelp& each : option.command_help) {
         for (const std::string& name : split(each.commands, ' ')) EXPECT_NE(find_command(name), nullptr) << option.name;
       }
-      const auto& [needed, choice, why] = option.traits.needs;
+      const auto& [needed, choice, why, unless] = option.traits.needs;
       const Option* other = needed.empty() ? nullptr : find_option(needed, *task);
       EXPECT_EQ(other == nullptr, needed.empty()) << option.name;
       if (!choice.empty())
@@ -74,7 +74,7 @@ std::string names_where(const Has& has) {
 TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::free; }),
             "attention bucket-mib checkpoint-every collective-timeout communication-precision communicator damaged "
-            "eval-on-start export-precision gemm gradient-accumulation-steps initial-loss-scale keep loader-threads "
+            "eval-on-start export-precision gemm gradient-accumulation-steps initial-loss-scale keep keep-best loader-threads "
             "micro-batch micro-tokens mode on-save-error precision recipe recompute shard-size strict tf32 writers");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");

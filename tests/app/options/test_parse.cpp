@@ -211,11 +211,16 @@ TEST(Consistency, BenchSaysWhatItTakesInPlaceOfABatchPerDevice) {
 }
 
 TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
-  for (const char* word : {"--best-by=f1", "--patience=2", "--eval-every=5", "--eval-on-start", "--dev-limit=3"}) {
-    const std::string name = std::string(word).substr(0, std::string(word).find('='));
-    EXPECT_EQ(error_of_train({word}), name + " needs --dev: without it nothing is evaluated");
+  const auto expect_dev = [](const std::string& word, const std::string& other) {
+    const std::string name = word.substr(0, word.find('='));
+    EXPECT_EQ(error_of_train({word}), name + " needs --dev" + other + ": without it nothing is evaluated");
     EXPECT_EQ(error_of_train({word, "--dev=d"}), "(nothing was thrown)");
-  }
+  };
+  for (const char* word : {"--eval-on-start", "--dev-limit=3"}) expect_dev(word, "");
+  for (const char* word : {"--best-by=f1", "--eval-every=5"}) expect_dev(word, ", or --best-by training_loss");
+  EXPECT_EQ(error_of_train({"--best-by=training_loss", "--eval-every=5"}), "(nothing was thrown)");
+  EXPECT_EQ(error_of_train({"--patience=2", "--min-delta=0.5", "--keep-best=2"}), "(nothing was thrown)");
+  EXPECT_EQ(error_of_train({"--min-delta=0.5"}), "--min-delta needs --patience: it decides only when training stops");
   EXPECT_EQ(error_of_train({"--max-length=100", "--doc-stride=100"}),
             "--doc-stride 100: expected less than --max-length, 100");
 }

@@ -33,6 +33,26 @@ Values loss_twin(const Values& logits, std::size_t classes, const std::vector<st
   return losses;
 }
 
+/// Returns 1 for each row whose label has the largest logit, else 0.
+Values hits_twin(const Values& logits, std::size_t classes, const std::vector<std::int32_t>& labels) {
+  Values hits;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * classes);
+    const auto largest = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin;
+    hits.push_back(largest == labels[row] ? 1.0 : 0.0);
+  }
+  return hits;
+}
+
+/// Points every second label to its row's largest logit.
+void hit_every_second(const Values& logits, std::size_t classes, std::vector<std::int32_t>& labels) {
+  for (std::size_t row = 0; row < labels.size(); row += 2) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * classes);
+    labels[row] =
+        static_cast<std::int32_t>(std::max_element(begin, begin + static_cast<std::ptrdiff_t>(classes)) - begin);
+  }
+}
+
 double sum(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 MYLOS_TEST_OF_ELEMENTS(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
@@ -44,10 +64,12 @@ MYLOS_TEST_OF_ELEMENTS(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
       for (std::size_t row = 0; row < rows; ++row)
         labels.push_back(static_cast<std::int32_t>(row * 5 % (classes + 1)) - 1);
       const auto device = device_matrix<float>(logits, rows, classes);
-      const Vector<float> losses("test::losses", rows);
+      hit_every_second(logits, classes, labels);
+      const Vector<float> losses("test::losses", rows), hits("test::hits", rows);
       const Matrix<T> dlogits("test::dlogits", rows, classes);
-      cross_entropy<T>(ExecutionSpace(), device, device_integers(labels), 0.25f, losses, dlogits);
+      cross_entropy<T>(ExecutionSpace(), device, device_integers(labels), 0.25f, losses, dlogits, 0.0f, {}, hits);
       const std::string name = fmt::format("{} x {}", rows, classes);
+      EXPECT_EQ(host_values(hits), hits_twin(logits, classes, labels)) << name;
       expect_near(host_values(losses), loss_twin(logits, classes, labels), 1e-6, name + " losses");
       const Values numeric = numeric_gradient(logits, [&] { return 0.25 * sum(loss_twin(logits, classes, labels)); });
       expect_near(host_values(dlogits), numeric, rounding<T> + 1e-6, name + " dlogits");
@@ -59,11 +81,15 @@ MYLOS_TEST_OF_ELEMENTS(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
 MYLOS_TEST_OF_ELEMENTS(CrossEntropy, LongRowsMatchTheTwin) {
   constexpr std::size_t rows = 9, classes = 4099;
   const Values logits = random_values(rows * classes, 1, 8.0);
-  const std::vector<std::int32_t> labels{0, 4098, 7, -1, 2048, 4, 4099, 1, 4095};
-  const Vector<float> losses("test::losses", rows);
+  std::vector<std::int32_t> labels{0, 4098, 7, -1, 2048, 4, 4099, 1, 4095};
+  hit_every_second(logits, classes, labels);
+  labels[6] = static_cast<std::int32_t>(classes);
+  const Vector<float> losses("test::losses", rows), hits("test::hits", rows);
   const Matrix<T> dlogits("test::dlogits", rows, classes);
   Kokkos::deep_copy(dlogits, T(9.0f));
-  cross_entropy<T>({}, device_matrix<float>(logits, rows, classes), device_integers(labels), 0.5f, losses, dlogits);
+  cross_entropy<T>({}, device_matrix<float>(logits, rows, classes), device_integers(labels), 0.5f, losses, dlogits,
+                   0.0f, {}, hits);
+  EXPECT_EQ(host_values(hits), hits_twin(logits, classes, labels));
   const Values twin = loss_twin(logits, classes, labels);
   expect_near(host_values(losses), twin, 1e-6, "losses");
   Values expected(logits.size(), 0.0);
@@ -158,6 +184,17 @@ MYLOS_TEST_OF_ELEMENTS(CrossEntropy, SpansMatchTheTwinAndTheNumericGradient) {
   const Values numeric =
       numeric_gradient(spans.logits, [&] { return static_cast<double>(scale) * sum(spans.losses()); });
   expect_near(dlogits, numeric, rounding<T> + 1e-6, "dlogits");
+}
+
+TEST(CrossEntropyHits, OfASpanNeedBothEnds) {
+  const Vector<float> losses("test::losses", 4), hits("test::hits", 4);
+  // Three rows a sequence: the largest start is row 1, the largest end row 2.
+  const Values logits = {0, 1, 5, 2, 1, 6, 0, 1, 5, 2, 1, 6, 0, 1, 5, 2, 1, 6, 0, 1, 5, 2, 1, 6};
+  span_cross_entropy<float>({}, device_integers(std::vector<std::size_t>{0, 3, 6, 9, 12}),
+                            device_matrix<float>(logits, 12, 2),
+                            device_integers(std::vector<std::int32_t>{1, 1, 0, -1}),
+                            device_integers(std::vector<std::int32_t>{2, 1, 2, 2}), 1.0f, losses, {}, {}, hits);
+  EXPECT_EQ(host_values(hits), (Values{1, 0, 0, 0}));
 }
 
 MYLOS_TEST_OF_ELEMENTS(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {

@@ -69,6 +69,10 @@ TEST_F(ModelNames, DirectoriesComeFirstAndARunMeansItsBest) {
                 " is neither a model (no config.json) nor a run's output directory (no best/config.json)");
   EXPECT_EQ(error_of([&] { resolve_model((root_ / "model/config.json").string()); }),
             (root_ / "model/config.json").string() + " is a file, not a model directory");
+  tests::write_file(root_ / "resnet50.pth", "pickle");
+  EXPECT_THAT(error_of([&] { resolve_model((root_ / "resnet50.pth").string()); }),
+              HasSubstr("resnet50.pth is a Python pickle, not a model directory; convert it once, in its directory: "
+                        "python3 -c \"import torch"));
   EXPECT_EQ(error_of([&] { resolve_model((root_ / "absent").string()); }),
             "no directory " + (root_ / "absent").string());
 }

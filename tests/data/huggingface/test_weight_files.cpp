@@ -209,5 +209,18 @@ TEST(WeightFiles, APickleIsRefusedWithTheCommandThatConvertsIt) {
                         "directory: python3 -c \"import torch, safetensors.torch as s; "));
 }
 
+// Weights of torchvision and of scripts, checkpoints of Lightning. What Trainer saves beside them is none.
+TEST(WeightFiles, PicklesOfAnyNameAreRefusedByName) {
+  for (const char* name : {"resnet50-0676ba61.pth", "epoch=3.ckpt"}) {
+    const TemporaryDirectory directory;
+    write_file(directory / "optimizer.pt", "pickle");
+    EXPECT_FALSE(has_weight_files(directory.path()));
+    write_file(directory / name, "pickle");
+    EXPECT_TRUE(has_weight_files(directory.path()));
+    EXPECT_THAT(message_for(directory), AllOf(HasSubstr(std::string(" has only ") + name + ", a Python pickle; "),
+                                              HasSubstr(std::string("w = torch.load('") + name + "', map_location")));
+  }
+}
+
 }  // namespace
 }  // namespace mylos::data

@@ -42,7 +42,7 @@ class DigitsOnRanks : public testing::Test {
     train::RunCheckpoints checkpoints({*engine.ranks, engine.store, *engine.mode, *engine.optimizer, task}, config,
                                       {.steps = config.steps, .steps_per_epoch = task.steps_per_epoch()});
     checkpoints.prepare("{}");
-    return checkpoints.save({.steps = done}, train::BestModel(config.best_by, 0, {})).file;
+    return checkpoints.save({.steps = done}, train::BestModel(config.best, {})).file;
   }
 
   /// Compares two steps after `done` in every mode, on all ranks and on one. Rounding soon flips a ReLU, so only the

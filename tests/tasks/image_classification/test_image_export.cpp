@@ -195,6 +195,28 @@ TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
   EXPECT_THAT(error_of([] { read_classifier("resnet51"); }), HasSubstr("resnet51/config.json"));
 }
 
+TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
+  config_ = read_classifier("resnet18").config;
+  config_.labels = data::unnamed_labels(7);
+  const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
+  network_ = nn::make_resnet(resnet_shape_of(config_, pictures), Precision::float32);
+  values_ = numbered_values(table());
+  write(other_, 1'000'000);
+  std::filesystem::remove(other_ / "config.json");
+  const ClassifierModel model = read_classifier("resnet18", other_);
+  EXPECT_TRUE(model.has_weights());
+  EXPECT_EQ(model.config, config_) << "with the labels of the weights";
+  TensorValues values;
+  const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
+    values[name].resize(values_.at(name).size());
+    take(0, values[name]);
+  });
+  read_classifier_weights(model, table(), true, writer, [](const std::string&) {});
+  EXPECT_EQ(values, values_);
+  EXPECT_THAT(error_of([&] { read_classifier(exported_, other_); }),
+              HasSubstr(" is a directory, which holds its own weights; leave it out, or give the model by name"));
+}
+
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {
   ClassifierModel bare = read_classifier(model_), whole = read_classifier(exported_);
   choose_stem(bare, data::ResnetStem::cifar);

@@ -47,7 +47,7 @@ TEST(OldCheckpoints, ARunGoesOnFromOneThatSaysNothingOfEvaluations) {
   config.learning_rate = 1e-2;
   config.evaluate_every = 2;
   config.evaluate_on_start = true;
-  config.patience = 9;
+  config.best.patience = 9;
   config.checkpoints.every_steps = 6;
   config.gemm.provider = gemm_providers().front();
   fs::copy(recorded / "run", config.output, fs::copy_options::recursive);

@@ -1,10 +1,12 @@
 // An interrupted and resumed run gives the same numbers as an uninterrupted one, bit for bit, for models other than
 // BERT.
 
+#include "core/base/files.hpp"
 #include "core/base/signals.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
+#include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
@@ -34,14 +36,15 @@ class ResumeLog final : public train::Reporter {
     if (report.step == at) action();
   }
   void evaluation(const train::EvaluationReport& report) override {
-    evaluations.push_back(report.metrics.front().second);
+    evaluations.push_back(report.metrics);
     best.push_back(report.best);
   }
   void checkpoint(const train::CheckpointReport& report) override { checkpoints.push_back(report); }
 
   std::size_t at = 0, first_step = 0;
   std::function<void()> action;
-  std::vector<double> losses, evaluations;
+  std::vector<double> losses;
+  std::vector<train::Metrics> evaluations;
   std::vector<bool> best;
   std::vector<train::CheckpointReport> checkpoints;
 };
@@ -54,7 +57,7 @@ train::TrainConfig training() {
   config.warmup_steps = 3;
   config.gemm.provider = gemm_providers().front();
   config.evaluate_every = 3;
-  config.patience = 4;
+  config.best.patience = 4;
   return config;
 }
 
@@ -104,8 +107,9 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(values, expected) << row;
   }
 
-  static void expect_continued(const std::vector<double>& whole, std::vector<double> first,
-                               const std::vector<double>& second) {
+  template <class Value>
+  static void expect_continued(const std::vector<Value>& whole, std::vector<Value> first,
+                               const std::vector<Value>& second) {
     first.insert(first.end(), second.begin(), second.end());
     EXPECT_EQ(first, whole);
   }
@@ -202,7 +206,7 @@ TEST_F(Resume, TheBestModelOfAnAbandonedContinuationIsReplaced) {
   TextTask task(TextTaskConfig{});
   train::TrainConfig config = training();
   config.learning_rate = 0.0;
-  config.patience = 0;
+  config.best.patience = 0;
   config.output = directory_ / "run";
   config.checkpoints.every_steps = 8;
   ResumeLog log;
@@ -220,6 +224,54 @@ TEST_F(Resume, TheBestModelOfAnAbandonedContinuationIsReplaced) {
   EXPECT_THAT(abandoned.best, ElementsAre(false, true, false));
   EXPECT_TRUE(fs::exists(config.output / "best"));
   EXPECT_EQ(train::noted_best(config.output), 12u);
+}
+
+std::vector<std::string> kept_models(const fs::path& output) {
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_directory(output)) {
+    if (entry.name.starts_with("best")) names.push_back(entry.name);
+  }
+  return names;
+}
+
+// The three best by the loss of three steps each, of which the last is the best. What a killed run exported after its
+// checkpoint is replaced or removed.
+TEST_F(Resume, TheBestModelsAreKept) {
+  SpanTaskConfig spans = uneven_spans();
+  spans.evaluation_sequences = 0;
+  SpanTask task(spans);
+  ASSERT_EQ(task.evaluation(), nullptr);
+  train::TrainConfig config = training();
+  config.best = {.keep = 3};
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 7;
+  ResumeLog log;
+  train::Trainer(config, task).run({&log});
+  ASSERT_EQ(log.evaluations.size(), 5u);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(log.evaluations[i][0].first, "training_loss");
+    const std::size_t begin = 3 * i, end = std::min<std::size_t>(begin + 3, 14);
+    double mean = 0.0;
+    for (std::size_t step = begin; step < end; ++step) mean += log.losses[step];
+    EXPECT_EQ(log.evaluations[i][0].second, mean / static_cast<double>(end - begin));
+    order.emplace_back(log.evaluations[i][0].second, end);
+  }
+  std::ranges::sort(order);
+  std::vector<std::string> expected = {"best", fmt::format("best-{}", order[1].second),
+                                       fmt::format("best-{}", order[2].second)};
+  std::ranges::sort(expected);
+  EXPECT_EQ(kept_models(config.output), expected);
+  const std::string best = read_text(config.output / "best" / "model.safetensors");
+  const std::string second = read_text(config.output / fmt::format("best-{}", order[1].second) / "model.safetensors");
+  fs::create_directory(config.output / "best-11");  // of another continuation
+  fs::remove(parallel::resolve_checkpoint(config.output));
+  config.checkpoints.resume = config.output / "checkpoints" / "step-000007.h5";
+  train::Trainer(config, task).run({});
+  EXPECT_EQ(kept_models(config.output), expected);
+  EXPECT_EQ(read_text(config.output / "best" / "model.safetensors"), best);
+  EXPECT_EQ(read_text(config.output / fmt::format("best-{}", order[1].second) / "model.safetensors"), second);
+  EXPECT_NE(best, second);
 }
 
 // Another peak learning rate or seed than the run's would silently give another curve (accelerate 4289, 662).

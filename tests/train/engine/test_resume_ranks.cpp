@@ -117,6 +117,38 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
   }
 }
 
+/// Records the metrics of training that runs report.
+class ScoreLog final : public train::Reporter {
+ public:
+  void evaluation(const train::EvaluationReport& report) override { scores.push_back(report.metrics); }
+  std::vector<train::Metrics> scores;
+};
+
+// Each rank counts its own samples, and a checkpoint keeps their sum. Without dropout and learning rate every launch
+// computes the same outputs.
+TEST_F(ResumeOnRanks, TrainingIsScoredOverAllRanksAndStarts) {
+  SpanTaskConfig spans = even_spans(Precision::float32);
+  spans.shape.positions = 4;  // so that some predictions are right by chance
+  SpanTask task(spans);
+  TrainConfig config = common();
+  config.learning_rate = 0.0;
+  config.best.by = train::training_loss_name;
+  config.evaluate_every = steps;
+  config.output = path_ / "run";
+  ScoreLog whole, rest, alone;
+  train::Trainer(config, task, train::ranks_of(tests::launch())).run({&whole});
+  train::Trainer(resumed(config, "run"), task, train::ranks_of(tests::launch())).run({&rest});
+  ASSERT_EQ(whole.scores.size(), 1u);
+  ASSERT_EQ(whole.scores[0].size(), 2u);
+  EXPECT_EQ(rest.scores, whole.scores);
+  if (world().rank() > 0) return;
+  config.output.clear();
+  train::Trainer(config, task).run({&alone});
+  EXPECT_EQ(alone.scores[0][1], whole.scores[0][1]) << whole.scores[0][1].first;
+  EXPECT_GT(whole.scores[0][1].second, 0.0);
+  EXPECT_LT(whole.scores[0][1].second, 100.0);
+}
+
 TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
   const train::Ranks all = train::ranks_of(tests::launch());
   for (const Job& job : uneven_jobs(common())) {

@@ -44,7 +44,7 @@ train::TrainConfig momentum_training() {
   config.optimizer.sgd = {.momentum = 0.9, .weight_decay = 1e-4};
   config.gemm.provider = gemm_providers().front();
   config.evaluate_every = 25;
-  config.best_by = "accuracy";
+  config.best.by = "accuracy";
   return config;
 }
 
@@ -75,7 +75,7 @@ void expect_same_metrics(Config config, const std::filesystem::path& exported, c
   NewTask task(config);
   train::Evaluator evaluator(task, Precision::float32, {.provider = gemm_providers().front()});
   const train::Metrics metrics = evaluator.evaluate();
-  ASSERT_EQ(metrics.size(), expected.size());
+  ASSERT_EQ(metrics.size() + 1, expected.size()) << "and the training loss";
   for (std::size_t i = 0; i < metrics.size(); ++i) {
     EXPECT_EQ(metrics[i].first, expected[i].first);
     EXPECT_NEAR(metrics[i].second, expected[i].second, 1e-5) << metrics[i].first << " of " << exported;

@@ -74,7 +74,7 @@ class TrainingLoop : public ::testing::Test {
     config_.gemm.provider = gemm_providers().front();
     config_.evaluate_every = 3;
     config_.evaluate_on_start = true;
-    config_.patience = 9;
+    config_.best.patience = 9;
     config_.checkpoints.every_steps = 6;
     spans_.evaluation_sequences = 60;  // ten batches
   }
