@@ -222,6 +222,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
     if (result.signal != 0) log_line(how_to_go_on(arguments, output.start().goes_on, rank.ranks.size()));
     print_results(*output.directory());
     for (const std::string& line : run.task->closing_lines()) log_line(line);
+    log_text(training.nodes);
     if (arguments.train.profile) log_text(training.profile.table(seconds_since(begin)));
     log_text(train::closing_line(result, seconds_since(begin)));
   }

@@ -128,7 +128,7 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
     text += watch_line("evaluation", evaluation_text(run.evaluations.back(), run.metric_kinds()));
   text += watch_line("checkpoint", checkpoint_text(run));
   if (const auto joules = gpus.joules()) text += watch_line("energy", energy_text(*joules));
-  return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), seconds_since_1970());
+  return has_ended(run) ? text : text + node_and_gpu_lines(gpus, seconds_since_1970());
 }
 
 OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
@@ -147,6 +147,7 @@ OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus)
           {"checkpoint_bytes", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint_bytes)},
           {"checkpoint_age", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint_age)},
           {"energy_kwh", joules ? json(train::kilowatt_hours(*joules)) : json(nullptr)},
+          {"nodes", nodes_json(gpus.nodes())},
           {"gpus", gpus_json(gpus.gpus())}};
 }
 

@@ -26,6 +26,7 @@ struct TrainArguments {
   std::optional<double> walltime;     ///< time limit in seconds from the start of the program
   std::string communicator = "auto";  ///< "auto", "mpi" or "nccl"
   std::filesystem::path trace;        ///< output file for the first trace events of a run
+  std::filesystem::path gpu_log;      ///< output file for GPUs' values, as nvidia-smi writes them
   std::string save_strategy;          ///< Trainer's checkpoint strategy; empty if not given
 };
 

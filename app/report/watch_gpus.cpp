@@ -1,115 +1,120 @@
 #include "app/report/watch_gpus.hpp"
 
-#include "core/base/median.hpp"
 #include "core/base/quantities.hpp"
+#include "train/monitor/node_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <vector>
 
 namespace mylos::app {
 namespace {
 
 using Gpus = train::GpuFollower::Gpus;
-using Gpu = train::GpuFollower::Gpu;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t most_lines = 16;
 constexpr double silent_seconds = 180.0;  // three times the longest interval between samples
-constexpr double gib = 1 << 30;
 
-std::string share_of_time(const train::GpuReading& reading) {
-  return reading.utilization ? fmt::format("{:.0f} %", *reading.utilization) : "-";
+using train::Unit;
+
+/// Returns the text of a value with its unit; "-" if it is not known.
+std::string known(const std::optional<double>& value, Unit unit, const char* unit_text) {
+  return value ? fmt::format("{} {}", train::quantity_text(*value, unit), unit_text) : "-";
 }
 
 std::string memory_of(const train::GpuReading& reading) {
-  if (!reading.memory) return "-";
-  const std::string used = fmt::format("{:.2f}", *reading.memory / gib);
-  return reading.memory_total ? fmt::format("{} of {:.2f} GiB", used, *reading.memory_total / gib) : used + " GiB";
+  if (!reading.memory || !reading.memory_total) return known(reading.memory, Unit::bytes, "GiB");
+  return fmt::format("{} of {} GiB", train::quantity_text(*reading.memory, Unit::bytes),
+                     train::quantity_text(*reading.memory_total, Unit::bytes));
 }
 
-std::string power_of(const train::GpuReading& reading) {
-  return reading.power ? fmt::format("{:.0f} W", *reading.power) : "-";
+std::string silence_text(double now, double time) {
+  const double age = now - time;
+  return age > silent_seconds ? fmt::format(", nothing written for {}", duration_text(age)) : "";
 }
 
 std::string gpu_line(const Gpus::value_type& entry, double now) {
   const auto& [position, gpu] = entry;
-  const double age = now - gpu.time;
-  const std::string silent = age > silent_seconds ? fmt::format(", nothing written for {}", duration_text(age)) : "";
-  return watch_line(
-      "gpu", fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", position.first, position.second, share_of_time(gpu.last),
-                         memory_of(gpu.last), power_of(gpu.last), gpu.last.name, silent));
+  return watch_line("gpu", fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", position.first, position.second,
+                                       known(gpu.last.utilization, Unit::percent, "%"), memory_of(gpu.last),
+                                       known(gpu.last.power, Unit::watts, "W"), gpu.last.name,
+                                       silence_text(now, gpu.time)));
 }
 
-/// Readings of several GPUs.
-struct Spread {
-  std::vector<double> utilization, memory, power;  ///< from the GPUs that report them
-  std::size_t gpus = 0;
+/// Returns how busy a node's least busy GPU is, or its processors; more than 100 if neither is known.
+double least_utilization(const train::NodeRow& row) {
+  const train::Statistics& busy = row.gpus > 0 ? row.gpu.front() : row.node.front();
+  return busy.empty() ? 101.0 : busy.least();
+}
 
-  void add(const train::GpuReading& reading) {
-    ++gpus;
-    if (reading.utilization) utilization.push_back(*reading.utilization);
-    if (reading.memory) memory.push_back(*reading.memory / gib);
-    if (reading.power) power.push_back(*reading.power);
+/// One value, or the least, the mean and the most of several.
+std::string spread_text(const train::Statistics& values, Unit unit) {
+  const auto text = [&](double value) { return train::quantity_text(value, unit); };
+  if (values.least() == values.peak()) return text(values.mean());
+  return fmt::format("{} / {} / {}", text(values.least()), text(values.mean()), text(values.peak()));
+}
+
+std::string node_lines(const train::GpuFollower& follower, double now) {
+  std::vector<train::NodeRow> rows = train::node_rows(follower, false);
+  if (rows.empty()) return "";
+  for (train::NodeRow& row : rows) {
+    const auto node = follower.nodes().find(row.name);
+    if (node != follower.nodes().end()) row.note = silence_text(now, node->second.time);
   }
-  /// Returns the lowest utilization; more than 100 if none is reported.
-  double least() const { return utilization.empty() ? 101.0 : std::ranges::min(utilization); }
-};
-
-std::string spread_text(const std::vector<double>& values, int digits, const char* unit) {
-  if (values.empty()) return "-";
-  return fmt::format("{:.{}f} / {:.{}f} / {:.{}f} {}", std::ranges::min(values), digits, median(values), digits,
-                     std::ranges::max(values), digits, unit);
+  if (rows.size() > most_lines) {
+    train::NodeRow all{.name = count_of(rows.size(), "node")};
+    for (const train::NodeRow& row : rows) all.add(row);
+    std::ranges::stable_sort(rows, {}, least_utilization);
+    rows.resize(most_lines);
+    rows.insert(rows.begin(), std::move(all));
+  }
+  std::string text;
+  for (const std::string& line : train::node_table(rows, spread_text)) text += watch_line(text.empty() ? "nodes" : "", line);
+  return text;
 }
 
-std::string spread_line(const char* name, const std::string& of, const Spread& spread) {
-  return watch_line(
-      name, fmt::format("{}: {}, {}, {}, {}", of, count_of(spread.gpus, "GPU"), spread_text(spread.utilization, 0, "%"),
-                        spread_text(spread.memory, 2, "GiB"), spread_text(spread.power, 0, "W")));
+template <class Reading>
+void put_values(const Reading& reading, OrderedJson& values) {
+  const auto put = [&](const char* name, const std::optional<double>& value) {
+    values[name] = value ? OrderedJson(*value) : OrderedJson(nullptr);
+  };
+  for (const auto& quantity : train::quantities<Reading>) put(quantity.name, reading.*quantity.field);
+  put("memory_total", reading.memory_total);
 }
-
-OrderedJson or_null(const std::optional<double>& value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
 }  // namespace
 
 std::string watch_line(std::string_view name, const std::string& text) { return fmt::format("{:<11}{}\n", name, text); }
 
-std::string gpu_lines(const Gpus& gpus, double now) {
-  std::string text;
-  if (gpus.size() <= most_lines) {
-    for (const auto& entry : gpus) text += gpu_line(entry, now);
-    return text;
-  }
-  std::map<std::string, Spread> of_node;
-  Spread all;
-  for (const auto& [position, gpu] : gpus) {
-    of_node[position.first].add(gpu.last);
-    all.add(gpu.last);
-  }
-  std::vector<std::pair<std::string, Spread>> nodes(of_node.begin(), of_node.end());
-  if (nodes.size() > most_lines) {
-    text += spread_line("gpus", count_of(nodes.size(), "node"), all);
-    std::ranges::stable_sort(nodes, {}, [](const auto& node) { return node.second.least(); });
-    nodes.resize(most_lines);
-  }
-  for (const auto& [node, spread] : nodes) text += spread_line("node", node, spread);
+std::string node_and_gpu_lines(const train::GpuFollower& follower, double now) {
+  std::string text = node_lines(follower, now);
+  if (follower.gpus().size() > most_lines) return text;
+  for (const auto& entry : follower.gpus()) text += gpu_line(entry, now);
   return text;
+}
+
+OrderedJson nodes_json(const train::GpuFollower::Nodes& nodes) {
+  OrderedJson all = OrderedJson::array();
+  for (const auto& [name, node] : nodes) {
+    OrderedJson values = {{"node", name}, {"time", node.time}};
+    put_values(node.last, values);
+    values["power_source"] = node.last.power ? OrderedJson(node.last.power_source) : OrderedJson(nullptr);
+    all.push_back(std::move(values));
+  }
+  return all;
 }
 
 OrderedJson gpus_json(const Gpus& gpus) {
   OrderedJson all = OrderedJson::array();
   for (const auto& [position, gpu] : gpus) {
-    all.push_back({{"node", position.first},
-                   {"index", position.second},
-                   {"name", gpu.last.name},
-                   {"time", gpu.time},
-                   {"utilization", or_null(gpu.last.utilization)},
-                   {"memory", or_null(gpu.last.memory)},
-                   {"memory_total", or_null(gpu.last.memory_total)},
-                   {"power", or_null(gpu.last.power)}});
+    OrderedJson values = {
+        {"node", position.first}, {"index", position.second}, {"name", gpu.last.name}, {"time", gpu.time}};
+    put_values<train::GpuReading>(gpu.last, values);
+    all.push_back(std::move(values));
   }
   return all;
 }

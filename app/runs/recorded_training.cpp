@@ -7,8 +7,11 @@
 #include "train/engine/evaluation_files.hpp"
 #include "train/monitor/gpu_monitor.hpp"
 #include "train/monitor/metrics_file.hpp"
+#include "train/monitor/node_table.hpp"
 #include "train/monitor/progress.hpp"
 #include "train/monitor/tensorboard.hpp"
+
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -59,12 +62,14 @@ train::ProgressView progress_view(const TrainRank& rank, const train::TrainConfi
   return view;
 }
 
-/// Logs GPUs that cannot be monitored. Collective if ranks compute on GPUs.
-void report_unwatched(const TrainRank& rank, const train::GpuMonitor& monitor) {
-  if (rank.launch.placement().device.empty()) return;
-  const std::vector<std::string> obstacles = parallel::gather(rank.ranks, monitor.obstacle());
+/// Logs what cannot be monitored. Collective.
+void report_unwatched(const TrainRank& rank, const std::filesystem::path& gpu_log, const train::GpuMonitor& monitor) {
+  const std::vector<std::string> obstacles = parallel::gather(rank.ranks, monitor.obstacles());
   if (!rank.is_first()) return;
   for (const std::string& line : train::unwatched_lines(obstacles)) log_line(line);
+  if (!gpu_log.empty() && rank.launch.placement().device.empty()) {
+    log_line(fmt::format("--gpu-log {}: not written, because this run computes on no GPU", gpu_log.string()));
+  }
 }
 
 }  // namespace
@@ -77,9 +82,11 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   StepNotes notes(rank.launch);
   train::GpuMonitor monitor(
       config.output, rank.launch.placements(), rank.ranks.rank(),
-      {train::gpu_sample_interval(rank.launch.nodes()), [](const std::string& line) { log_line(line); }});
-  report_unwatched(rank, monitor);
-  RecordedTraining training{.result = {}, .profile = {}, .unwritten = {}};
+      {.interval = train::gpu_sample_interval(rank.launch.nodes()),
+       .log = [](const std::string& line) { log_line(line); },
+       .gpu_log = arguments.train.gpu_log});
+  report_unwatched(rank, arguments.train.gpu_log, monitor);
+  RecordedTraining training;
   std::vector<train::Reporter*> reporters = {&notes, &monitor, &training.profile};
   if (rank.logs()) {
     reporters.push_back(&progress.emplace(std::cerr, progress_view(rank, config, run.task->model())));
@@ -97,6 +104,7 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   training.result = run.trainer.run(reporters, description.dump());
   parallel::on_first_rank(rank.ranks, [&] {
     training.result.joules = written->tensorboard.close(training.result.signal == 0);
+    training.nodes = train::closing_table(written->tensorboard.followed());
     training.unwritten = written->missing();
   });
   return training;

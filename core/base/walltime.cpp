@@ -64,7 +64,8 @@ std::optional<double> pbs_remaining(const RunProgram& run) {
   return *granted - parse_walltime(attribute_of(*output, "resources_used.walltime").value_or("")).value_or(0.0);
 }
 
-/// Returns the output of a program that succeeds, else nullopt.
+}  // namespace
+
 std::optional<std::string> output_of(const std::vector<std::string>& words) {
   try {
     const ProcessResult result = run_process(words);
@@ -73,8 +74,6 @@ std::optional<std::string> output_of(const std::vector<std::string>& words) {
     return std::nullopt;
   }
 }
-
-}  // namespace
 
 std::optional<double> parse_walltime(std::string_view text) {
   std::optional<double> days;

@@ -11,6 +11,8 @@ namespace mylos {
 
 /// Runs a program and returns its output, or nullopt if it cannot be run or fails.
 using RunProgram = std::function<std::optional<std::string>(const std::vector<std::string>& words)>;
+/// Runs a program that this machine has.
+std::optional<std::string> output_of(const std::vector<std::string>& words);
 
 /// Returns the seconds that Slurm or PBS leaves this job, from the environment or, failing that, from squeue or qstat;
 /// infinity if the job has no time limit; nullopt outside a job, or if neither answers. `now` is in seconds since 1970.

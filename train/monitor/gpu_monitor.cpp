@@ -1,21 +1,24 @@
 #include "train/monitor/gpu_monitor.hpp"
 
-#include "core/base/append_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/threads.hpp"
+#include "train/monitor/gpu_log.hpp"
 #include "train/monitor/gpu_record.hpp"
+#include "train/monitor/node_meter.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -28,7 +31,7 @@ using parallel::RankPlacement;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::duration<double> usual_interval(5.0), longest_interval(60.0);
-constexpr double nodes_without_wait = 16.0;
+constexpr std::size_t nodes_without_wait = 16;
 
 /// A GPU of this node, and its energy since the start of the run.
 class GpuMeter {
@@ -46,6 +49,7 @@ class GpuMeter {
     return {.index = index_,
             .name = name_,
             .utilization = now.utilization,
+            .memory_utilization = now.memory_utilization,
             .memory = now.memory,
             .memory_total = now.memory_total,
             .power = now.power,
@@ -92,23 +96,30 @@ std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement>
   return meters;
 }
 
-/// Opens the file. Terminates an incomplete last line of a killed run, so that it does not spoil the next line.
+std::size_t node_count(std::span<const RankPlacement> placements) {
+  std::size_t count = 0;
+  for (const RankPlacement& placement : placements) count = std::max(count, placement.node + 1);
+  return count;
+}
+
 std::unique_ptr<AppendFile> open_record_file(const fs::path& run, const std::string& node) {
-  const fs::path directory = run / gpu_records_name, path = directory / (node + ".jsonl");
+  const fs::path directory = run / gpu_records_name;
   std::error_code code;
   fs::create_directory(directory, code);
   if (code) fail(fmt::format("{} cannot be made: {}", directory.string(), code.message()));
-  std::ifstream before(path, std::ios::ate | std::ios::binary);
-  const bool whole = !before || before.tellg() <= 0 || (before.seekg(-1, std::ios::end), before.get() == '\n');
-  auto file = std::make_unique<AppendFile>(path);
-  if (!whole) file->append("\n");
-  return file;
+  return open_lines(directory / (node + ".jsonl"));
+}
+
+/// Returns `text` with `to` instead of the first `from`.
+std::string with_replaced(std::string text, std::string_view from, std::string_view to) {
+  const std::size_t found = text.find(from);
+  return found == std::string::npos ? text : text.replace(found, from.size(), to);
 }
 
 }  // namespace
 
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes) {
-  return std::clamp(usual_interval * (static_cast<double>(nodes) / nodes_without_wait), usual_interval,
+  return std::clamp(usual_interval * (static_cast<double>(nodes) / static_cast<double>(nodes_without_wait)), usual_interval,
                     longest_interval);
 }
 
@@ -122,35 +133,35 @@ std::string gpu_node_name(std::span<const RankPlacement> placements, std::size_t
 
 std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles) {
   std::map<std::string, std::size_t> nodes;
-  for (const std::string& obstacle : obstacles) {
-    if (!obstacle.empty()) ++nodes[obstacle];
+  for (const std::string& all : obstacles) {
+    std::istringstream lines(all);
+    for (std::string line; std::getline(lines, line);) ++nodes[line];
   }
   std::vector<std::string> lines;
-  for (const auto& [obstacle, count] : nodes) {
-    lines.push_back(fmt::format("GPUs of {} are not recorded: {}", count_of(count, "node"), obstacle));
-  }
+  for (const auto& [line, count] : nodes) lines.push_back(with_replaced(line, "{nodes}", count_of(count, "node")));
   return lines;
 }
 
 /// The thread's data, released by the last of its two owners.
 struct GpuMonitor::Work {
-  Work(const fs::path& run, std::span<const RankPlacement> placements, std::size_t rank, Settings given)
-      : settings(std::move(given)),
-        node(gpu_node_name(placements, rank)),
-        nvml(settings.library),
-        meters(meters_of(nvml, placements, rank)) {
-    if (!meters.empty()) file = open_record_file(run, node);
-  }
+  Work(std::string name, Settings given) : settings(std::move(given)), node(std::move(name)) {}
 
+  void find_gpus(std::span<const RankPlacement> placements, std::size_t rank);
+  void open_gpu_log(std::span<const RankPlacement> placements, bool creates);
   void run();
   void write_sample();
+  /// Calls `append`, and logs its error unless the last call failed, too.
+  template <class Append>
+  void try_to_append(const std::string& what, bool& has_failed, const Append& append) const;
 
   Settings settings;
   std::string node;
-  Nvml nvml;
+  std::optional<NodeMeter> node_meter;  ///< on the first rank of the node
+  std::optional<Nvml> nvml;
   std::vector<GpuMeter> meters;
   std::unique_ptr<AppendFile> file;
-  bool told_of_file = false;
+  std::optional<GpuLog> gpu_log;
+  bool file_has_failed = false, gpu_log_has_failed = false;
   std::atomic<std::size_t> step = 0;
 
   std::mutex mutex;
@@ -158,6 +169,24 @@ struct GpuMonitor::Work {
   bool to_end = false, ended = false;  ///< guarded by `mutex`
   std::thread thread;
 };
+
+void GpuMonitor::Work::find_gpus(std::span<const RankPlacement> placements, std::size_t rank) {
+  if (placements[rank].device.empty()) return;
+  nvml.emplace(settings.library);
+  meters = meters_of(*nvml, placements, rank);
+  if (meters.empty()) ensure(nvml->find(placements[rank].device) != nullptr, "NVML does not show them to this process");
+}
+
+void GpuMonitor::Work::open_gpu_log(std::span<const RankPlacement> placements, bool creates) {
+  if (settings.gpu_log.empty() || meters.empty()) return;
+  const fs::path file_of_node =
+      node_count(placements) > 1 ? gpu_log_of_node(settings.gpu_log, node) : settings.gpu_log;
+  try {
+    gpu_log.emplace(file_of_node, creates);
+  } catch (const std::exception& error) {  // of all nodes, with the name that was given
+    fail(with_replaced(error.what(), file_of_node.string(), settings.gpu_log.string()));
+  }
+}
 
 void GpuMonitor::Work::run() {
   std::unique_lock lock(mutex);
@@ -184,31 +213,49 @@ void GpuMonitor::Work::write_sample() {
       return true;
     }
   });
-  if (sample.gpus.empty()) return;
+  if (node_meter) sample.node = node_meter->read(Clock::now().time_since_epoch());
+  if (sample.gpus.empty() && !sample.node) return;
+  try_to_append("the node", file_has_failed, [&] { file->append(to_line(sample)); });
+  if (gpu_log) try_to_append(setting("gpu-log"), gpu_log_has_failed, [&] { gpu_log->append(sample); });
+}
+
+template <class Append>
+void GpuMonitor::Work::try_to_append(const std::string& what, bool& has_failed, const Append& append) const {
   try {
-    file->append(to_line(sample));
-    told_of_file = false;
+    append();
+    has_failed = false;
   } catch (const std::exception& error) {
-    if (!std::exchange(told_of_file, true))
-      settings.log(fmt::format("{}: GPUs are not recorded: {}", node, error.what()));
+    if (!std::exchange(has_failed, true)) settings.log(fmt::format("{}: {} is not recorded: {}", node, what, error.what()));
   }
 }
 
 GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlacement> placements, std::size_t rank,
                        Settings settings) {
-  if (placements[rank].device.empty()) return;
-  try {
-    auto work = std::make_shared<Work>(run, placements, rank, std::move(settings));
-    if (work->meters.empty()) {
-      if (work->nvml.find(placements[rank].device) == nullptr) obstacle_ = "NVML does not show them to this process";
-    } else {
-      work->thread = start_thread([work] { work->run(); });
-      work_ = std::move(work);
+  const bool is_first = placements[rank].rank_of_node == 0;
+  const auto work = std::make_shared<Work>(gpu_node_name(placements, rank), std::move(settings));
+  std::vector<std::string> obstacles;
+  const auto attempt = [&](const std::string& what, const auto& action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      obstacles.push_back(fmt::format("{}: {}", what, error.what()));
     }
-  } catch (const std::exception& error) {
-    obstacle_ = error.what();
+  };
+  if (is_first) {
+    const bool may_ask = node_count(placements) <= nodes_without_wait;
+    work->node_meter.emplace(work->settings.system, may_ask ? work->settings.scontrol : RunProgram());
+    obstacles = work->node_meter->obstacles();
   }
-  if (placements[rank].rank_of_node > 0) obstacle_.clear();
+  attempt("GPUs of {nodes} are not recorded", [&] { work->find_gpus(placements, rank); });
+  attempt(setting("gpu-log") + " of {nodes} is not written", [&] { work->open_gpu_log(placements, is_first); });
+  if (is_first || !work->meters.empty()) {
+    attempt("{nodes} cannot be recorded", [&] {
+      work->file = open_record_file(run, work->node);
+      work->thread = start_thread([work] { work->run(); });
+      work_ = work;
+    });
+  }
+  if (is_first) obstacles_ = fmt::format("{}", fmt::join(obstacles, "\n"));
 }
 
 GpuMonitor::~GpuMonitor() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/walltime.hpp"
 #include "parallel/launch/launch.hpp"
 #include "train/engine/report.hpp"
 #include "train/monitor/nvml.hpp"
@@ -22,14 +23,15 @@ std::chrono::duration<double> gpu_sample_interval(std::size_t nodes);
 /// name.
 std::string gpu_node_name(std::span<const parallel::RankPlacement> placements, std::size_t rank);
 
-/// Returns one line for each distinct obstacle, with the number of affected nodes. `obstacles` holds, for each rank,
-/// the reason why its node is not watched.
+/// Returns one line for each distinct obstacle, with the number of affected nodes. `obstacles` holds the
+/// GpuMonitor::obstacles of each rank.
 std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles);
 
-/// Writes samples of the run's GPUs to gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in its own thread, which makes
-/// no MPI calls and receives no signals. The first rank of each node writes for all GPUs that it sees; if a batch
-/// system shows each rank only its own GPU, each rank writes for that one, appending to the same file. GPUs are
-/// numbered in the order of the ranks that compute on them. Errors never end a run: each is reported in one line.
+/// Writes samples of the run's nodes and GPUs to gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in its own thread,
+/// which makes no MPI calls and receives no signals. The first rank of each node writes for the node and for all GPUs
+/// that it sees; if a batch system shows each rank only its own GPU, each rank writes for that one, appending to the
+/// same file. GPUs are numbered in the order of the ranks that compute on them. Errors never end a run: each is reported
+/// in one line.
 class GpuMonitor final : public Reporter {
  public:
   struct Settings {
@@ -37,9 +39,13 @@ class GpuMonitor final : public Reporter {
     std::function<void(const std::string&)> log;  ///< also called by the thread
     std::string library = Nvml::usual_file;
     std::chrono::duration<double> longest_wait{5.0};  ///< seconds to wait at the end for a hanging driver or disk
+    /// Also writes GPUs there, see GpuLog. With several nodes, each has a file of its own. Empty: nowhere.
+    std::filesystem::path gpu_log = {};
+    std::filesystem::path system = "/";  ///< directory of proc/ and sys/
+    RunProgram scontrol = output_of;     ///< asks Slurm for the node's power; only up to 16 nodes ask their one controller
   };
 
-  /// Monitors the run in directory `run`. Ranks without a device have nothing to watch.
+  /// Monitors the run in directory `run`. Ranks without a device have no GPU to watch.
   GpuMonitor(const std::filesystem::path& run, std::span<const parallel::RankPlacement> placements, std::size_t rank,
              Settings settings);
   /// Ends the thread, even if finish() was not called. A thread that does not end in time is abandoned.
@@ -47,9 +53,9 @@ class GpuMonitor final : public Reporter {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  /// Returns the reason why this rank's node is not watched. Empty if the node is watched, or if another rank reports
-  /// the reason.
-  const std::string& obstacle() const { return obstacle_; }
+  /// Returns a line for everything of this node that is not watched, with "{nodes}" for the number of nodes. Empty if
+  /// another rank of the node reports them.
+  const std::string& obstacles() const { return obstacles_; }
   /// Returns whether this rank writes samples.
   bool writes() const { return work_ != nullptr; }
 
@@ -63,7 +69,7 @@ class GpuMonitor final : public Reporter {
   void note_step(std::size_t step);
 
   std::shared_ptr<Work> work_;  ///< shared with the thread
-  std::string obstacle_;
+  std::string obstacles_;
 };
 
 }  // namespace mylos::train

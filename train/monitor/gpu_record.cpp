@@ -27,28 +27,49 @@ std::optional<std::size_t> told_count(const json& object, const char* name) {
   return found != object.end() && found->is_number_unsigned() ? std::optional(found->get<std::size_t>()) : std::nullopt;
 }
 
+std::string told_text(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Reads the quantities and the memory in total.
+template <class Reading>
+void parse_values(const json& object, Reading& reading) {
+  for (const auto& quantity : quantities<Reading>) reading.*quantity.field = told_number(object, quantity.name);
+  reading.memory_total = told_number(object, "memory_total");
+}
+
+template <class Reading>
+void put_values(const Reading& reading, nlohmann::ordered_json& object) {
+  const auto put = [&](const char* name, const std::optional<double>& value) {
+    if (value) object[name] = *value;
+  };
+  for (const auto& quantity : quantities<Reading>) put(quantity.name, reading.*quantity.field);
+  put("memory_total", reading.memory_total);
+}
+
 std::optional<GpuReading> parse_reading(const json& gpu) {
   const std::optional<std::size_t> index = gpu.is_object() ? told_count(gpu, "index") : std::nullopt;
   if (!index) return std::nullopt;
-  const auto name = gpu.find("name");
-  return GpuReading{.index = *index,
-                    .name = name != gpu.end() && name->is_string() ? name->get<std::string>() : "",
-                    .utilization = told_number(gpu, "utilization"),
-                    .memory = told_number(gpu, "memory"),
-                    .memory_total = told_number(gpu, "memory_total"),
-                    .power = told_number(gpu, "power"),
-                    .energy = told_number(gpu, "energy")};
+  GpuReading reading{.index = *index, .name = told_text(gpu, "name")};
+  parse_values(gpu, reading);
+  reading.energy = told_number(gpu, "energy");
+  return reading;
 }
 
 std::optional<GpuSample> parse_sample(const std::string& line) {
   const json row = try_parse_json(line);
   if (!row.is_object()) return std::nullopt;
   const std::optional<double> time = told_number(row, "time");
-  const auto gpus = row.find("gpus");
+  const auto gpus = row.find("gpus"), node = row.find("node");
   if (!time || gpus == row.end() || !gpus->is_array()) return std::nullopt;
   GpuSample sample{.time = *time, .step = told_count(row, "step").value_or(0), .gpus = {}};
   for (const json& gpu : *gpus) {
     if (auto reading = parse_reading(gpu)) sample.gpus.push_back(std::move(*reading));
+  }
+  if (node != row.end() && node->is_object()) {
+    parse_values(*node, sample.node.emplace());
+    sample.node->power_source = told_text(*node, "power_source");
   }
   return sample;
 }
@@ -68,20 +89,21 @@ std::vector<fs::path> record_files(const fs::path& directory) {
 }  // namespace
 
 std::string to_line(const GpuSample& sample) {
+  nlohmann::ordered_json row = {{"time", sample.time}, {"step", sample.step}};
+  if (sample.node) {
+    nlohmann::ordered_json node = nlohmann::ordered_json::object();
+    put_values(*sample.node, node);
+    if (sample.node->power) node["power_source"] = sample.node->power_source;
+    row["node"] = std::move(node);
+  }
   nlohmann::ordered_json gpus = nlohmann::ordered_json::array();
   for (const GpuReading& reading : sample.gpus) {
     nlohmann::ordered_json gpu = {{"index", reading.index}, {"name", reading.name}};
-    const auto put = [&](const char* name, const std::optional<double>& value) {
-      if (value) gpu[name] = *value;
-    };
-    put("utilization", reading.utilization);
-    put("memory", reading.memory);
-    put("memory_total", reading.memory_total);
-    put("power", reading.power);
-    put("energy", reading.energy);
+    put_values(reading, gpu);
+    if (reading.energy) gpu["energy"] = *reading.energy;
     gpus.push_back(std::move(gpu));
   }
-  const nlohmann::ordered_json row = {{"time", sample.time}, {"step", sample.step}, {"gpus", std::move(gpus)}};
+  row["gpus"] = std::move(gpus);
   return row.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

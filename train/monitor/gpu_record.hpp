@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-/// Records of a run's GPUs: gpus/<node>.jsonl in its output directory, written by each node during the run. Each line
-/// is {"time", "step", "gpus": [{"index", "name", "utilization", "memory", "memory_total", "power", "energy"}]}. Values
-/// that the GPU's driver does not report are left out.
+/// Records of a run's nodes and GPUs: gpus/<node>.jsonl in its output directory, written by each node during the run.
+/// Each line is {"time", "step", "node": {"cpu", "memory", "power", "memory_total", "power_source"}, "gpus": [{"index",
+/// "name", "utilization", "memory", "memory_utilization", "power", "memory_total", "energy"}]}. Values that the system
+/// or the GPU's driver does not report are left out. Only the first rank of a node writes "node".
 namespace mylos::train {
 
 inline constexpr const char* gpu_records_name = "gpus";
@@ -20,17 +22,52 @@ inline constexpr const char* gpu_records_name = "gpus";
 struct GpuReading {
   std::size_t index = 0;  ///< index on its node
   std::string name = {};
-  std::optional<double> utilization = {};  ///< percent of the last sampling period in which a kernel ran
-  std::optional<double> memory = {};       ///< bytes in use
+  std::optional<double> utilization = {};         ///< percent of the last sampling period in which a kernel ran
+  std::optional<double> memory_utilization = {};  ///< percent of that period in which memory was read or written
+  std::optional<double> memory = {};              ///< bytes in use
   std::optional<double> memory_total = {};
   std::optional<double> power = {};   ///< watts
   std::optional<double> energy = {};  ///< joules since this start of the run
 };
 
+/// What a node does, with all programs that run on it.
+struct NodeReading {
+  std::optional<double> cpu = {};           ///< percent of the time of all its processors since the last reading
+  std::optional<double> memory = {};        ///< bytes that are not available to programs
+  std::optional<double> memory_total = {};  ///< bytes
+  std::optional<double> power = {};         ///< watts
+  std::string power_source = {};            ///< what reports `power`: "RAPL"
+};
+
+enum class Unit : std::uint8_t { percent, bytes, watts };
+
+/// A value of a reading that tables and charts show.
+template <class Reading>
+struct Quantity {
+  const char* name;     ///< in records and charts
+  const char* heading;  ///< in tables
+  Unit unit;
+  std::optional<double> Reading::*field;
+};
+template <class Reading>
+inline constexpr std::array<Quantity<Reading>, 0> quantities;
+template <>
+inline constexpr std::array<Quantity<NodeReading>, 3> quantities<NodeReading> = {
+    {{"cpu", "CPU", Unit::percent, &NodeReading::cpu},
+     {"memory", "memory", Unit::bytes, &NodeReading::memory},
+     {"power", "power", Unit::watts, &NodeReading::power}}};
+template <>
+inline constexpr std::array<Quantity<GpuReading>, 4> quantities<GpuReading> = {
+    {{"utilization", "GPU", Unit::percent, &GpuReading::utilization},
+     {"memory", "GPU memory", Unit::bytes, &GpuReading::memory},
+     {"memory_utilization", "memory controller", Unit::percent, &GpuReading::memory_utilization},
+     {"power", "GPU power", Unit::watts, &GpuReading::power}}};
+
 struct GpuSample {
   double time = 0.0;     ///< in seconds since 1970
   std::size_t step = 0;  ///< steps completed at that time
   std::vector<GpuReading> gpus;
+  std::optional<NodeReading> node = {};
 };
 
 /// Returns the sample as a line, with its newline.

@@ -108,6 +108,7 @@ GpuState Nvml::state(Device device) const {
       value_told<unsigned long long>(nvml.error_string, [&](auto* value) { return nvml.energy(device, value); });
   GpuState state;
   if (utilization) state.utilization = utilization->gpu;
+  if (utilization) state.memory_utilization = utilization->memory;
   if (memory) state.memory = static_cast<double>(memory->used);
   if (memory) state.memory_total = static_cast<double>(memory->total);
   if (power) state.power = milli * *power;

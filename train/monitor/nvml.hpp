@@ -10,11 +10,12 @@ namespace mylos::train {
 
 /// The state of a GPU. Values that the driver does not report (on a MIG instance, or without permission) are nullopt.
 struct GpuState {
-  std::optional<double> utilization = {};   ///< percent of the last sampling period in which a kernel ran
-  std::optional<double> memory = {};        ///< bytes in use
-  std::optional<double> memory_total = {};  ///< bytes
-  std::optional<double> power = {};         ///< watts
-  std::optional<double> energy = {};        ///< joules since the driver was loaded; from Volta on
+  std::optional<double> utilization = {};         ///< percent of the last sampling period in which a kernel ran
+  std::optional<double> memory_utilization = {};  ///< percent of that period in which memory was read or written
+  std::optional<double> memory = {};              ///< bytes in use
+  std::optional<double> memory_total = {};        ///< bytes
+  std::optional<double> power = {};               ///< watts
+  std::optional<double> energy = {};              ///< joules since the driver was loaded; from Volta on
 };
 
 class Nvml {

@@ -14,9 +14,9 @@
 namespace mylos::train {
 namespace {
 
-constexpr double least_interval = 10.0;    // least seconds between two points of a GPU,
-constexpr double seconds_a_gpu = 0.15;     // more with many GPUs, so that they add about 1 KiB per second to the file,
-constexpr double rest_for_reading = 99.0;  // and with a slow disk, so that reading takes a hundredth of the time
+constexpr double least_interval = 10.0;     // least seconds between two points of a node or a GPU,
+constexpr double seconds_a_reading = 0.15;  // more with many, so that they add about 1 KiB per second to the file,
+constexpr double rest_for_reading = 99.0;   // and with a slow disk, so that reading takes a hundredth of the time
 
 /// Restores the plotted values of a step from its row in metrics.jsonl.
 StepReport step_of(const nlohmann::json& row, const WorkKind& work) {
@@ -30,6 +30,14 @@ StepReport step_of(const nlohmann::json& row, const WorkKind& work) {
   report.memory = row.value("memory", std::size_t{0});
   if (row.contains("loss_scale")) report.loss_scale = number_of(row, "loss_scale");
   return report;
+}
+
+template <class Reading>
+void add_recent(const std::string& prefix, const Followed<Reading>& followed, std::vector<Scalar>& scalars) {
+  for (std::size_t i = 0; i < quantities<Reading>.size(); ++i) {
+    const Statistics& recent = followed.recent[i];
+    if (!recent.empty()) scalars.push_back({prefix + quantities<Reading>[i].name, recent.mean()});
+  }
 }
 
 }  // namespace
@@ -96,19 +104,13 @@ void TensorBoard::write_gpus(std::size_t step) {
   const double begin = file_.now();
   gpus_.update();
   std::vector<Scalar> scalars;
+  for (const auto& [name, node] : gpus_.nodes()) add_recent(fmt::format("node/{}/", name), node, scalars);
   for (const auto& [location, gpu] : gpus_.gpus()) {
-    const std::string prefix = fmt::format("gpu/{}/{}/", location.first, location.second);
-    const auto add = [&](const char* name, const Mean& mean) {
-      if (const auto value = mean.value()) scalars.push_back({prefix + name, *value});
-    };
-    add("utilization", gpu.utilization);
-    add("memory", gpu.memory);
-    add("power", gpu.power);
+    add_recent<GpuReading>(fmt::format("gpu/{}/{}/", location.first, location.second), gpu, scalars);
   }
   if (!scalars.empty()) file_.add_scalars(step, scalars);
-  const double end = file_.now();
-  gpus_due_ = end + std::max({least_interval, seconds_a_gpu * static_cast<double>(gpus_.gpus().size()),
-                              rest_for_reading * (end - begin)});
+  const double end = file_.now(), followed = static_cast<double>(gpus_.gpus().size() + gpus_.nodes().size());
+  gpus_due_ = end + std::max({least_interval, seconds_a_reading * followed, rest_for_reading * (end - begin)});
 }
 
 /// Reads the losses of the epoch's steps from earlier starts, and writes the step of a repeated evaluation again.
