@@ -128,7 +128,7 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
     text += watch_line("evaluation", evaluation_text(run.evaluations.back(), run.metric_kinds()));
   text += watch_line("checkpoint", checkpoint_text(run));
   if (const auto joules = gpus.joules()) text += watch_line("energy", energy_text(*joules));
-  return has_ended(run) ? text : text + node_and_gpu_lines(gpus, seconds_since_1970());
+  return has_ended(run) ? text : text + node_and_gpu_lines(gpus.nodes(), gpus.gpus(), seconds_since_1970());
 }
 
 OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {

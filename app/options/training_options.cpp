@@ -427,11 +427,13 @@ std::vector<Option> run_options() {
                 "continue a finished run from its last checkpoint, with larger --steps or --epochs",
                 {.excludes = "overwrite"}),
           [](auto& a) -> auto& { return a.train.extend; })),
-      unrecorded(path_option(
-          named("gpu-log", {}, "FILE.csv", run, "train",
-                "append the GPUs' utilization and memory to FILE.csv every 5 s, in the columns of nvidia-smi; of several "
-                "nodes, each writes FILE-NODE.csv"),
-          [](auto& a) -> auto& { return a.train.gpu_log; })),
+      path_option(
+          named(
+              "gpu-log", {}, "FILE.csv", run, "train",
+              "append the GPUs' utilization and memory to FILE.csv every 5 s, in the columns of nvidia-smi; of several "
+              "nodes, each writes FILE-NODE.csv",
+              {.on_resume = OnResume::free}),
+          [](auto& a) -> auto& { return a.train.gpu_log; }),
       unrecorded(switch_option(
           named("profile", {}, "", run, "train",
                 "print at the end how often and how long the run did what: steps with their parts, evaluations, "

@@ -39,10 +39,10 @@ std::string silence_text(double now, double time) {
 
 std::string gpu_line(const Gpus::value_type& entry, double now) {
   const auto& [position, gpu] = entry;
-  return watch_line("gpu", fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", position.first, position.second,
-                                       known(gpu.last.utilization, Unit::percent, "%"), memory_of(gpu.last),
-                                       known(gpu.last.power, Unit::watts, "W"), gpu.last.name,
-                                       silence_text(now, gpu.time)));
+  return watch_line("gpu",
+                    fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", position.first, position.second,
+                                known(gpu.last.utilization, Unit::percent, "%"), memory_of(gpu.last),
+                                known(gpu.last.power, Unit::watts, "W"), gpu.last.name, silence_text(now, gpu.time)));
 }
 
 /// Returns how busy a node's least busy GPU is, or its processors; more than 100 if neither is known.
@@ -58,12 +58,12 @@ std::string spread_text(const train::Statistics& values, Unit unit) {
   return fmt::format("{} / {} / {}", text(values.least()), text(values.mean()), text(values.peak()));
 }
 
-std::string node_lines(const train::GpuFollower& follower, double now) {
-  std::vector<train::NodeRow> rows = train::node_rows(follower, false);
+std::string node_lines(const train::GpuFollower::Nodes& nodes, const Gpus& gpus, double now) {
+  std::vector<train::NodeRow> rows = train::node_rows(nodes, gpus, false);
   if (rows.empty()) return "";
   for (train::NodeRow& row : rows) {
-    const auto node = follower.nodes().find(row.name);
-    if (node != follower.nodes().end()) row.note = silence_text(now, node->second.time);
+    const auto node = nodes.find(row.name);
+    if (node != nodes.end()) row.note = silence_text(now, node->second.time);
   }
   if (rows.size() > most_lines) {
     train::NodeRow all{.name = count_of(rows.size(), "node")};
@@ -73,7 +73,8 @@ std::string node_lines(const train::GpuFollower& follower, double now) {
     rows.insert(rows.begin(), std::move(all));
   }
   std::string text;
-  for (const std::string& line : train::node_table(rows, spread_text)) text += watch_line(text.empty() ? "nodes" : "", line);
+  for (const std::string& line : train::node_table(rows, spread_text))
+    text += watch_line(text.empty() ? "nodes" : "", line);
   return text;
 }
 
@@ -90,10 +91,10 @@ void put_values(const Reading& reading, OrderedJson& values) {
 
 std::string watch_line(std::string_view name, const std::string& text) { return fmt::format("{:<11}{}\n", name, text); }
 
-std::string node_and_gpu_lines(const train::GpuFollower& follower, double now) {
-  std::string text = node_lines(follower, now);
-  if (follower.gpus().size() > most_lines) return text;
-  for (const auto& entry : follower.gpus()) text += gpu_line(entry, now);
+std::string node_and_gpu_lines(const train::GpuFollower::Nodes& nodes, const Gpus& gpus, double now) {
+  std::string text = node_lines(nodes, gpus, now);
+  if (gpus.size() > most_lines) return text;
+  for (const auto& entry : gpus) text += gpu_line(entry, now);
   return text;
 }
 

@@ -80,11 +80,10 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   std::optional<train::Progress> progress;
   std::optional<Writers> written;
   StepNotes notes(rank.launch);
-  train::GpuMonitor monitor(
-      config.output, rank.launch.placements(), rank.ranks.rank(),
-      {.interval = train::gpu_sample_interval(rank.launch.nodes()),
-       .log = [](const std::string& line) { log_line(line); },
-       .gpu_log = arguments.train.gpu_log});
+  train::GpuMonitor monitor(config.output, rank.launch.placements(), rank.ranks.rank(),
+                            {.interval = train::gpu_sample_interval(rank.launch.nodes()),
+                             .log = [](const std::string& line) { log_line(line); },
+                             .gpu_log = arguments.train.gpu_log});
   report_unwatched(rank, arguments.train.gpu_log, monitor);
   RecordedTraining training;
   std::vector<train::Reporter*> reporters = {&notes, &monitor, &training.profile};
@@ -104,7 +103,8 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   training.result = run.trainer.run(reporters, description.dump());
   parallel::on_first_rank(rank.ranks, [&] {
     training.result.joules = written->tensorboard.close(training.result.signal == 0);
-    training.nodes = train::closing_table(written->tensorboard.followed());
+    const train::GpuFollower& followed = written->tensorboard.followed();
+    training.nodes = train::closing_table(followed.nodes(), followed.gpus());
     training.unwritten = written->missing();
   });
   return training;

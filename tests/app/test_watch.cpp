@@ -40,11 +40,12 @@ class Watch : public TinyRun {
     for (std::size_t i = 0; i < count; ++i) {
       gpus += std::string(i == 0 ? "" : ", ") + R"({"index": )" + std::to_string(i) +
               R"(, "name": "Fake", "utilization": )" + std::to_string(90 + i) +
-              R"(, "memory": 8589934592, "memory_total": 17179869184, "power": 250.4, )" + R"("energy": 1800000.0})";
+              R"(, "memory": 8589934592, "memory_utilization": 41, "memory_total": 17179869184, "power": 250.4, )" +
+              R"("energy": 1800000.0})";
     }
     write_file(run_ / "gpus" / (node + ".jsonl"), R"({"time": )" + std::to_string(seconds_since_1970()) +
-                                                      R"(, "step": 1, "gpus": [)" + gpus + more + "]}\n" +
-                                                      R"({"time": 17)");
+                                                      R"(, "step": 1, "node": {"cpu": 43.1}, "gpus": [)" + gpus + more +
+                                                      "]}\n" + R"({"time": 17)");
   }
   /// Writes steps 1 to `count` of 2 s each, then half a line.
   void write_metrics(std::size_t count) const {
@@ -148,11 +149,15 @@ TEST_F(Watch, ShowsEveryGpu) {
   write_gpus("n2", 1, R"(, {"index": 1, "name": "MIG 1g"})");
   const ProgramRun seen = run_mylos({"watch", run_, "--once"});
   ASSERT_EQ(seen.exit_code, 0) << seen.errors;
-  EXPECT_THAT(seen.output, HasSubstr("energy     1.5 kWh\n"
-                                     "gpu        n1 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
-                                     "gpu        n1 1   91 %   8.00 of 16.00 GiB   250 W  Fake\n"
-                                     "gpu        n2 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
-                                     "gpu        n2 1      -                   -       -  MIG 1g\n"));
+  EXPECT_THAT(seen.output,
+              HasSubstr("energy     1.5 kWh\n"
+                        "nodes      node  CPU %  GPUs         GPU %  GPU memory GiB  memory controller %  GPU power W\n"
+                        "           n1       43     2  90 / 90 / 91            8.00                   41          250\n"
+                        "           n2       43     2            90            8.00                   41          250\n"
+                        "gpu        n1 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                        "gpu        n1 1   91 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                        "gpu        n2 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                        "gpu        n2 1      -                   -       -  MIG 1g\n"));
   const json reported = json::parse(run_mylos({"watch", run_, "--json"}).output);
   EXPECT_EQ(reported["energy_kwh"], 1.5);
   ASSERT_EQ(reported["gpus"].size(), 4u);
@@ -160,7 +165,12 @@ TEST_F(Watch, ShowsEveryGpu) {
   EXPECT_EQ(reported["gpus"][1]["index"], 1);
   EXPECT_EQ(reported["gpus"][1]["utilization"], 91.0);
   EXPECT_EQ(reported["gpus"][1]["memory_total"], 16.0 * (1 << 30));
+  EXPECT_EQ(reported["gpus"][1]["memory_utilization"], 41.0);
   EXPECT_TRUE(reported["gpus"][3]["power"].is_null());
+  ASSERT_EQ(reported["nodes"].size(), 2u);
+  EXPECT_EQ(reported["nodes"][1]["node"], "n2");
+  EXPECT_EQ(reported["nodes"][1]["cpu"], 43.1);
+  EXPECT_TRUE(reported["nodes"][1]["power"].is_null());
 }
 
 TEST_F(Watch, AFinishedRunHasUsedEnergyAndItsGpusDoNothing) {

@@ -67,9 +67,9 @@ void GpuLog::append(const GpuSample& sample) {
   constexpr double mebibyte = 1 << 20;
   std::string rows;
   for (const GpuReading& gpu : sample.gpus) {
-    rows += fmt::format("{}, {}, {}, {}, {}, {}\n", log_time(sample.time), gpu.name, cell_text(gpu.utilization, 1.0, "%"),
-                        cell_text(gpu.memory_utilization, 1.0, "%"), cell_text(gpu.memory_total, mebibyte, "MiB"),
-                        cell_text(gpu.memory, mebibyte, "MiB"));
+    rows += fmt::format("{}, {}, {}, {}, {}, {}\n", log_time(sample.time), gpu.name,
+                        cell_text(gpu.utilization, 1.0, "%"), cell_text(gpu.memory_utilization, 1.0, "%"),
+                        cell_text(gpu.memory_total, mebibyte, "MiB"), cell_text(gpu.memory, mebibyte, "MiB"));
   }
   if (!rows.empty()) file_->append(rows);
 }

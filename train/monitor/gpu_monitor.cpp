@@ -119,8 +119,8 @@ std::string with_replaced(std::string text, std::string_view from, std::string_v
 }  // namespace
 
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes) {
-  return std::clamp(usual_interval * (static_cast<double>(nodes) / static_cast<double>(nodes_without_wait)), usual_interval,
-                    longest_interval);
+  return std::clamp(usual_interval * (static_cast<double>(nodes) / static_cast<double>(nodes_without_wait)),
+                    usual_interval, longest_interval);
 }
 
 std::string gpu_node_name(std::span<const RankPlacement> placements, std::size_t rank) {
@@ -179,8 +179,7 @@ void GpuMonitor::Work::find_gpus(std::span<const RankPlacement> placements, std:
 
 void GpuMonitor::Work::open_gpu_log(std::span<const RankPlacement> placements, bool creates) {
   if (settings.gpu_log.empty() || meters.empty()) return;
-  const fs::path file_of_node =
-      node_count(placements) > 1 ? gpu_log_of_node(settings.gpu_log, node) : settings.gpu_log;
+  const fs::path file_of_node = node_count(placements) > 1 ? gpu_log_of_node(settings.gpu_log, node) : settings.gpu_log;
   try {
     gpu_log.emplace(file_of_node, creates);
   } catch (const std::exception& error) {  // of all nodes, with the name that was given
@@ -225,7 +224,8 @@ void GpuMonitor::Work::try_to_append(const std::string& what, bool& has_failed, 
     append();
     has_failed = false;
   } catch (const std::exception& error) {
-    if (!std::exchange(has_failed, true)) settings.log(fmt::format("{}: {} is not recorded: {}", node, what, error.what()));
+    if (!std::exchange(has_failed, true))
+      settings.log(fmt::format("{}: {} is not recorded: {}", node, what, error.what()));
   }
 }
 

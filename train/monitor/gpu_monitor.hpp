@@ -30,8 +30,8 @@ std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles)
 /// Writes samples of the run's nodes and GPUs to gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in its own thread,
 /// which makes no MPI calls and receives no signals. The first rank of each node writes for the node and for all GPUs
 /// that it sees; if a batch system shows each rank only its own GPU, each rank writes for that one, appending to the
-/// same file. GPUs are numbered in the order of the ranks that compute on them. Errors never end a run: each is reported
-/// in one line.
+/// same file. GPUs are numbered in the order of the ranks that compute on them. Errors never end a run: each is
+/// reported in one line.
 class GpuMonitor final : public Reporter {
  public:
   struct Settings {
@@ -42,7 +42,7 @@ class GpuMonitor final : public Reporter {
     /// Also writes GPUs there, see GpuLog. With several nodes, each has a file of its own. Empty: nowhere.
     std::filesystem::path gpu_log = {};
     std::filesystem::path system = "/";  ///< directory of proc/ and sys/
-    RunProgram scontrol = output_of;     ///< asks Slurm for the node's power; only up to 16 nodes ask their one controller
+    RunProgram scontrol = output_of;  ///< asks Slurm for the node's power; only up to 16 nodes ask their one controller
   };
 
   /// Monitors the run in directory `run`. Ranks without a device have no GPU to watch.

@@ -46,15 +46,23 @@ void add_columns(std::span<const NodeRow> rows, QuantityStatistics<Reading> Node
   }
 }
 
+/// Returns what reports the power of the nodes, "RAPL"; empty if nothing does.
+std::string power_sources(const GpuFollower::Nodes& nodes) {
+  std::set<std::string> sources;
+  for (const auto& [name, node] : nodes) sources.insert(node.last.power_source);
+  sources.erase("");
+  return fmt::format("{}", fmt::join(sources, ", "));
+}
+
 }  // namespace
 
-std::vector<NodeRow> node_rows(const GpuFollower& follower, bool whole) {
+std::vector<NodeRow> node_rows(const GpuFollower::Nodes& nodes, const GpuFollower::Gpus& gpus, bool whole) {
   std::map<std::string, NodeRow> rows;
-  for (const auto& [name, node] : follower.nodes()) {
+  for (const auto& [name, node] : nodes) {
     NodeRow& row = rows[name];
     whole ? row.node.add(node.whole) : row.node.add(node.last);
   }
-  for (const auto& [location, gpu] : follower.gpus()) {
+  for (const auto& [location, gpu] : gpus) {
     NodeRow& row = rows[location.first];
     ++row.gpus;
     whole ? row.gpu.add(gpu.whole) : row.gpu.add(gpu.last);
@@ -96,15 +104,8 @@ std::vector<std::string> node_table(std::span<const NodeRow> rows,
   return lines;
 }
 
-std::string power_sources(const GpuFollower::Nodes& nodes) {
-  std::set<std::string> sources;
-  for (const auto& [name, node] : nodes) sources.insert(node.last.power_source);
-  sources.erase("");
-  return fmt::format("{}", fmt::join(sources, ", "));
-}
-
-std::string closing_table(const GpuFollower& follower) {
-  std::vector<NodeRow> rows = node_rows(follower, true);
+std::string closing_table(const GpuFollower::Nodes& nodes, const GpuFollower::Gpus& gpus) {
+  std::vector<NodeRow> rows = node_rows(nodes, gpus, true);
   if (rows.empty()) return "";
   if (rows.size() > most_rows) {
     NodeRow others{.name = fmt::format("{} others", count_text(rows.size() - most_rows))};
@@ -115,8 +116,9 @@ std::string closing_table(const GpuFollower& follower) {
   const std::vector<std::string> lines = node_table(rows, [](const Statistics& values, Unit unit) {
     return fmt::format("{} / {}", quantity_text(values.mean(), unit), quantity_text(values.peak(), unit));
   });
-  const std::string sources = power_sources(follower.nodes());
-  return fmt::format("mean / peak{}{}\n{}\n", sources.empty() ? "" : "; power by ", sources, fmt::join(lines, "\n"));
+  const std::string sources = power_sources(nodes);
+  return fmt::format("mean / peak of each node{}{}\n{}\n", sources.empty() ? "" : "; power by ", sources,
+                     fmt::join(lines, "\n"));
 }
 
 }  // namespace mylos::train

@@ -25,7 +25,7 @@ struct NodeRow {
 };
 
 /// Returns a row for each node, in order: statistics of the last readings, or of the `whole` run.
-std::vector<NodeRow> node_rows(const GpuFollower& follower, bool whole);
+std::vector<NodeRow> node_rows(const GpuFollower::Nodes& nodes, const GpuFollower::Gpus& gpus, bool whole);
 
 /// Formats a value in GiB, W or percent, without its unit.
 std::string quantity_text(double value, Unit unit);
@@ -35,11 +35,8 @@ std::string quantity_text(double value, Unit unit);
 std::vector<std::string> node_table(std::span<const NodeRow> rows,
                                     const std::function<std::string(const Statistics&, Unit)>& cell);
 
-/// Returns what reports the power of the nodes, "RAPL"; empty if nothing does.
-std::string power_sources(const GpuFollower::Nodes& nodes);
-
-/// Returns newline-terminated lines for the end of a run: mean and peak of each value over all starts, of the first 8
-/// nodes and of the others together. Empty if nothing was recorded.
-std::string closing_table(const GpuFollower& follower);
+/// Returns newline-terminated lines for the end of a run: what reports the power of nodes, and mean and peak of each
+/// value over all starts, of the first 8 nodes and of the others together. Empty if nothing was recorded.
+std::string closing_table(const GpuFollower::Nodes& nodes, const GpuFollower::Gpus& gpus);
 
 }  // namespace mylos::train

@@ -10,9 +10,9 @@ namespace mylos::train {
 /// Writes a run for TensorBoard: train/loss, train/epoch_loss (mean over the epoch's steps, including those before a
 /// resume that metrics.jsonl in the same directory has), train/gradient_norm, train/learning_rate, train/loss_scale (if
 /// it adapts), eval/<metric>, perf/tokens_per_second (or perf/images_per_second, as named by RunStart::work),
-/// perf/memory (bytes), and as written by the nodes gpu/<node>/<index>/utilization, memory_utilization (percent), memory
-/// (bytes), power (watts), and node/<node>/cpu (percent), memory and power. The values of each step and evaluation are
-/// flushed immediately. Also writes the hyperparameters. Errors: those of LogFile.
+/// perf/memory (bytes), and as written by the nodes gpu/<node>/<index>/utilization, memory_utilization (percent),
+/// memory (bytes), power (watts), and node/<node>/cpu (percent), memory and power. The values of each step and
+/// evaluation are flushed immediately. Also writes the hyperparameters. Errors: those of LogFile.
 class TensorBoard final : public Reporter {
  public:
   /// Creates event_file_name() in the directory `run`.

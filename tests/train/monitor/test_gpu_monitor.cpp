@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 /// Uses the tests' own library; no GPU is queried.
@@ -20,9 +21,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using parallel::RankPlacement;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 using tests::EnvironmentVariable;
 
 constexpr const char* both = " GPU-00000000-0000-0000-0000-0000000000a0 GPU-00000000-0000-0000-0000-0000000000a1";
@@ -40,6 +45,12 @@ std::vector<RankPlacement> two_ranks(std::size_t nodes = 1) {
 
 class GpuMonitorTest : public testing::Test {
  protected:
+  GpuMonitorTest() {
+    std::filesystem::create_directory(run_);
+    tests::write_file(system_ / "proc/stat", "cpu 1 2 3 4 5 6 7 8\n");
+    tests::write_file(system_ / "proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 4 kB\n");
+    tests::write_file(system_ / "sys/cray/pm_counters/power", "346 W\n");
+  }
   std::unique_ptr<GpuMonitor> watch(std::size_t rank, const std::vector<RankPlacement>& placements = two_ranks(),
                                     std::chrono::duration<double> interval = 1h) {
     const GpuMonitor::Settings settings{interval,
@@ -47,7 +58,11 @@ class GpuMonitorTest : public testing::Test {
                                           const std::lock_guard guard(mutex_);
                                           log_.push_back(line);
                                         },
-                                        MYLOS_FAKE_NVML, longest_wait_};
+                                        MYLOS_FAKE_NVML,
+                                        longest_wait_,
+                                        gpu_log_,
+                                        system_,
+                                        {}};
     return std::make_unique<GpuMonitor>(run_, placements, rank, settings);
   }
   std::size_t samples() const {
@@ -60,9 +75,18 @@ class GpuMonitorTest : public testing::Test {
     tests::wait_until([&] { return samples() >= count; });
   }
 
+  /// Returns the node's readings of its file.
+  std::vector<NodeReading> node_readings(const std::string& node = "n0") const {
+    std::vector<NodeReading> readings;
+    GpuRecordReader(run_).read([&](const std::string& name, const GpuSample& sample) {
+      if (name == node && sample.node) readings.push_back(*sample.node);
+    });
+    return readings;
+  }
+
   std::chrono::duration<double> longest_wait_{60.0};
   tests::TemporaryDirectory directory_;
-  std::filesystem::path run_ = directory_.path();
+  std::filesystem::path run_ = directory_ / "run", gpu_log_, system_ = directory_ / "system";
   EnvironmentVariable there_{"FAKE_NVML_GPUS", both}, how_{"FAKE_NVML", "counted"};
   std::mutex mutex_;
   std::vector<std::string> log_;
@@ -71,7 +95,7 @@ class GpuMonitorTest : public testing::Test {
 TEST_F(GpuMonitorTest, SamplesFromTheBeginningToTheEnd) {
   auto monitor = watch(0);
   EXPECT_TRUE(monitor->writes());
-  EXPECT_EQ(monitor->obstacle(), "");
+  EXPECT_EQ(monitor->obstacles(), "");
   await_samples(1);
   monitor->start({.steps = 10, .first_step = 3});
   monitor->step({.step = 4});
@@ -111,7 +135,7 @@ TEST_F(GpuMonitorTest, OneRankOfANodeWritesForAll) {
   const auto first = watch(0), second = watch(1);
   EXPECT_TRUE(first->writes());
   EXPECT_FALSE(second->writes());
-  EXPECT_EQ(second->obstacle(), "");
+  EXPECT_EQ(second->obstacles(), "");
 }
 
 TEST_F(GpuMonitorTest, EachNodeHasAFile) {
@@ -144,13 +168,77 @@ TEST_F(GpuMonitorTest, RanksThatShareAGpuCountItOnce) {
   EXPECT_FALSE(watch(1, placements)->writes());
 }
 
-TEST_F(GpuMonitorTest, OfARunOnProcessorsNothingIsWritten) {
+TEST_F(GpuMonitorTest, OfARunOnProcessorsTheNodeIsWritten) {
+  std::vector<RankPlacement> placements = two_ranks();
+  for (RankPlacement& placement : placements) placement.device.clear();
+  EXPECT_FALSE(watch(1, placements)->writes()) << "the first rank of the node writes for it";
+  const auto monitor = watch(0, placements);
+  EXPECT_EQ(monitor->obstacles(), "");
+  monitor->finish();
+  EXPECT_THAT(read_gpu_samples(run_), IsEmpty());
+  const std::vector<NodeReading> readings = node_readings();
+  ASSERT_FALSE(readings.empty());
+  EXPECT_EQ(readings.back().memory, 5.0 * 1024);
+  EXPECT_EQ(readings.back().power, 346.0);
+  EXPECT_EQ(readings.back().power_source, "Cray");
+}
+
+TEST_F(GpuMonitorTest, OnlyTheFirstRankOfANodeWritesTheNodesValues) {
+  {
+    const EnvironmentVariable seen("FAKE_NVML_GPUS", " GPU-00000000-0000-0000-0000-0000000000a1");
+    watch(1)->finish();
+  }
+  EXPECT_GE(samples(), 1u);
+  EXPECT_THAT(node_readings(), IsEmpty());
+  watch(0)->finish();
+  EXPECT_THAT(node_readings(), Not(IsEmpty()));
+}
+
+TEST_F(GpuMonitorTest, TheLogOfGpusHasARowForEachAndSample) {
+  gpu_log_ = directory_ / "gpus.csv";
+  EXPECT_FALSE(watch(1)->writes());
+  const auto monitor = watch(0);
+  await_samples(1);
+  monitor->finish();
+  std::istringstream lines(tests::read_file(gpu_log_));
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(line);
+  ASSERT_EQ(rows.size(), 1u + 2 * 2);
+  EXPECT_EQ(rows[0],
+            "timestamp, name, utilization.gpu [%], utilization.memory [%], memory.total [MiB], memory.used [MiB]");
+  EXPECT_THAT(rows[1], EndsWith(", Fake GPU, 10 %, 5 %, 16384 MiB, 1024 MiB"));
+  EXPECT_THAT(rows[4], EndsWith(", Fake GPU, 20 %, 5 %, 16384 MiB, 2048 MiB"));
+}
+
+TEST_F(GpuMonitorTest, EachOfSeveralNodesHasALogOfGpus) {
+  gpu_log_ = directory_ / "gpus.csv";
+  watch(0, two_ranks(2))->finish();
+  watch(1, two_ranks(2))->finish();
+  EXPECT_FALSE(std::filesystem::exists(gpu_log_));
+  EXPECT_THAT(tests::read_file(directory_ / "gpus-n0.csv"), HasSubstr("1024 MiB"));
+  EXPECT_THAT(tests::read_file(directory_ / "gpus-n1.csv"), HasSubstr("2048 MiB"));
+}
+
+TEST_F(GpuMonitorTest, ALogOfGpusThatCannotBeWrittenEndsNothing) {
+  tests::write_file(directory_ / "none", "a file");
+  gpu_log_ = directory_ / "none" / "gpus.csv";
+  for (const std::size_t nodes : {1, 2}) {
+    const auto monitor = watch(0, two_ranks(nodes));
+    EXPECT_THAT(monitor->obstacles(), AllOf(StartsWith("`gpu-log` of {nodes} is not written: "),
+                                            HasSubstr(gpu_log_.parent_path().string()), HasSubstr("Not a directory")));
+    monitor->finish();
+    EXPECT_GE(samples(), 1u);
+  }
+}
+
+TEST_F(GpuMonitorTest, ARunWithoutGpusHasNoLogOfThem) {
+  gpu_log_ = directory_ / "gpus.csv";
   std::vector<RankPlacement> placements = two_ranks();
   for (RankPlacement& placement : placements) placement.device.clear();
   const auto monitor = watch(0, placements);
-  EXPECT_FALSE(monitor->writes());
-  EXPECT_EQ(monitor->obstacle(), "");
-  EXPECT_FALSE(std::filesystem::exists(run_ / "gpus"));
+  EXPECT_EQ(monitor->obstacles(), "");
+  monitor->finish();
+  EXPECT_FALSE(std::filesystem::exists(gpu_log_));
 }
 
 TEST_F(GpuMonitorTest, WithoutACounterEnergyIsPowerTimesTime) {
@@ -203,18 +291,23 @@ TEST_F(GpuMonitorTest, ADriverThatDoesNotAnswerIsLeftBehind) {
 
 TEST_F(GpuMonitorTest, WhatStandsAgainstItIsToldOnceForANode) {
   const EnvironmentVariable how("FAKE_NVML", "broken");
-  EXPECT_EQ(watch(0)->obstacle(), "NVML does not start: Driver Not Loaded");
-  EXPECT_EQ(watch(1)->obstacle(), "");
+  std::filesystem::remove(system_ / "proc/stat");
+  EXPECT_EQ(watch(0)->obstacles(), "CPU utilization of {nodes} is not recorded: " + (system_ / "proc/stat").string() +
+                                       ": No such file or directory\n"
+                                       "GPUs of {nodes} are not recorded: NVML does not start: Driver Not Loaded");
+  EXPECT_EQ(watch(1)->obstacles(), "");
+  EXPECT_FALSE(node_readings().empty()) << "the node is recorded without its GPUs";
 }
 
 TEST_F(GpuMonitorTest, GpusThatNobodySeesAreSaid) {
   const EnvironmentVariable seen("FAKE_NVML_GPUS", " GPU-00000000-0000-0000-0000-0000000000ff");
-  EXPECT_EQ(watch(0)->obstacle(), "NVML does not show them to this process");
+  EXPECT_EQ(watch(0)->obstacles(), "GPUs of {nodes} are not recorded: NVML does not show them to this process");
 }
 
 TEST_F(GpuMonitorTest, ADirectoryThatCannotBeWrittenEndsNothing) {
   tests::write_file(run_ / "gpus", "a file");
-  EXPECT_THAT(watch(0)->obstacle(), HasSubstr("gpus cannot be made: "));
+  EXPECT_THAT(watch(0)->obstacles(),
+              AllOf(StartsWith("{nodes} cannot be recorded: "), HasSubstr("gpus cannot be made: ")));
 }
 
 TEST_F(GpuMonitorTest, AFullDiskIsOneLine) {
@@ -225,7 +318,7 @@ TEST_F(GpuMonitorTest, AFullDiskIsOneLine) {
     std::this_thread::sleep_for(50ms);
   }
   ASSERT_EQ(log_.size(), 1u);
-  EXPECT_THAT(log_[0], AllOf(HasSubstr("n0: GPUs are not recorded: cannot write "), HasSubstr("No space left")));
+  EXPECT_THAT(log_[0], AllOf(HasSubstr("n0: the node is not recorded: cannot write "), HasSubstr("No space left")));
 }
 
 TEST_F(GpuMonitorTest, AnExceptionBesideItEndsTheThreadToo) {
@@ -245,9 +338,11 @@ TEST(GpuSampleInterval, GrowsSoThatManyNodesDoNotWriteMore) {
 }
 
 TEST(UnwatchedLines, AreOneForEachReason) {
-  const std::vector<std::string> obstacles = {"no driver", "", "no driver", "no permission"};
-  EXPECT_THAT(unwatched_lines(obstacles), ElementsAre("GPUs of 2 nodes are not recorded: no driver",
-                                                      "GPUs of 1 node are not recorded: no permission"));
+  const std::vector<std::string> obstacles = {"GPUs of {nodes} are not recorded: no driver", "",
+                                              "power of {nodes} is not recorded: no RAPL\n"
+                                              "GPUs of {nodes} are not recorded: no driver"};
+  EXPECT_THAT(unwatched_lines(obstacles),
+              ElementsAre("GPUs of 2 nodes are not recorded: no driver", "power of 1 node is not recorded: no RAPL"));
 }
 
 TEST(GpuNodeName, IsTheHostsUnlessSeveralNodesHaveIt) {

@@ -15,6 +15,7 @@ GpuReading reading(std::size_t index, double energy) {
   return {.index = index,
           .name = "NVIDIA A100",
           .utilization = 93.0,
+          .memory_utilization = 41.0,
           .memory = 4e9,
           .memory_total = 4e10,
           .power = 250.5,
@@ -42,6 +43,7 @@ TEST_F(GpuRecord, ALineIsReadAsItWasWritten) {
   EXPECT_EQ(point.step, 7u);
   EXPECT_EQ(point.reading.name, "NVIDIA A100");
   EXPECT_EQ(point.reading.utilization, 93.0);
+  EXPECT_EQ(point.reading.memory_utilization, 41.0);
   EXPECT_EQ(point.reading.memory, 4e9);
   EXPECT_EQ(point.reading.memory_total, 4e10);
   EXPECT_EQ(point.reading.power, 250.5);
@@ -60,6 +62,28 @@ TEST_F(GpuRecord, WhatADriverDoesNotTellIsAbsent) {
   EXPECT_EQ(all[0].points[1].reading.utilization, std::nullopt);
   EXPECT_EQ(all[0].points[1].reading.energy, std::nullopt);
   EXPECT_EQ(all[0].energy.joules(), 0.0);
+}
+
+TEST_F(GpuRecord, ANodesLineIsReadAsItWasWritten) {
+  const std::string line = to_line({1.5, 2, {}, NodeReading{.cpu = 43.5, .memory = 5.0, .memory_total = 9.0}});
+  EXPECT_EQ(line, R"({"time":1.5,"step":2,"node":{"cpu":43.5,"memory":5.0,"memory_total":9.0},"gpus":[]})"
+                  "\n");
+  write("n1", line + to_line({2.5, 3, {}, NodeReading{.power = 231.5, .power_source = "RAPL"}}) +
+                  R"({"time": 3, "gpus": []})" + "\n" + R"({"time": 4, "node": 7, "gpus": []})" + "\n" +
+                  R"({"time": 5, "node": {"cpu": "x", "power_source": 1}, "gpus": []})" + "\n");
+  std::vector<std::optional<NodeReading>> nodes;
+  GpuRecordReader(run_).read([&](const std::string&, const GpuSample& sample) { nodes.push_back(sample.node); });
+  ASSERT_EQ(nodes.size(), 5u);
+  EXPECT_EQ(nodes[0]->cpu, 43.5);
+  EXPECT_EQ(nodes[0]->memory, 5.0);
+  EXPECT_EQ(nodes[0]->memory_total, 9.0);
+  EXPECT_EQ(nodes[0]->power, std::nullopt);
+  EXPECT_EQ(nodes[1]->power, 231.5);
+  EXPECT_EQ(nodes[1]->power_source, "RAPL");
+  EXPECT_FALSE(nodes[2] || nodes[3]) << "as earlier versions wrote it";
+  EXPECT_EQ(nodes[4]->cpu, std::nullopt);
+  EXPECT_EQ(nodes[4]->power_source, "");
+  EXPECT_THAT(read_gpu_samples(run_), IsEmpty());
 }
 
 TEST_F(GpuRecord, EnergyIsTheSumOverStarts) {

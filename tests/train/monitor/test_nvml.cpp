@@ -24,6 +24,7 @@ TEST(Nvml, TellsWhatAGpuDoes) {
   EXPECT_EQ(nvml.name(device), "Fake GPU");
   const GpuState state = nvml.state(device);
   EXPECT_EQ(state.utilization, 20.0);
+  EXPECT_EQ(state.memory_utilization, 5.0);
   EXPECT_EQ(state.memory, 2.0 * (1 << 30));
   EXPECT_EQ(state.memory_total, 16.0 * (1 << 30));
   EXPECT_EQ(state.power, 200.0);
@@ -45,7 +46,7 @@ TEST(Nvml, WhatIsNotToldIsAbsent) {
   const Nvml nvml(MYLOS_FAKE_NVML);
   const GpuState state = nvml.state(nvml.find(second));
   EXPECT_TRUE(state.memory.has_value());
-  EXPECT_FALSE(state.utilization || state.power || state.energy);
+  EXPECT_FALSE(state.utilization || state.memory_utilization || state.power || state.energy);
 }
 
 TEST(Nvml, AGpuThatIsLostIsAnError) {

@@ -304,6 +304,21 @@ TEST_F(TensorBoardFile, HoldsGpusAsTheirNodesWroteThem) {
   EXPECT_EQ(events[events.size() - 2].scalars.at("gpu/n1/2/utilization"), 50.0f);
 }
 
+TEST_F(TensorBoardFile, HoldsNodesAsTheyWroteThem) {
+  const auto line = [](double cpu) {
+    return to_line({1.0,
+                    1,
+                    {{.index = 0, .memory_utilization = 40.0}},
+                    NodeReading{.cpu = cpu, .memory = 4096.0, .power = 300.0}});
+  };
+  board_.start({.steps = 600, .steps_per_epoch = 1000});
+  tests::write_file(directory_ / "gpus/n1.jsonl", line(10.0) + line(30.0));
+  board_.step(step_report(1, 1.5));
+  EXPECT_THAT(read_events(path_).back().scalars,
+              ElementsAre(std::pair("gpu/n1/0/memory_utilization", 40.0f), std::pair("node/n1/cpu", 20.0f),
+                          std::pair("node/n1/memory", 4096.0f), std::pair("node/n1/power", 300.0f)));
+}
+
 TEST_F(TensorBoardFile, SaysNothingOfGpusWhereThereAreNone) {
   board_.start({.steps = 600, .steps_per_epoch = 1000});
   board_.step(step_report(1, 1.5));
