@@ -430,8 +430,8 @@ std::vector<Option> run_options() {
       path_option(
           named(
               "gpu-log", {}, "FILE.csv", run, "train",
-              "append the GPUs' utilization and memory to FILE.csv every 5 s, in the columns of nvidia-smi; of several "
-              "nodes, each writes FILE-NODE.csv",
+              "append the GPUs' utilization and memory to FILE.csv every 5 s (more than 16 nodes: less often), in the "
+              "columns of nvidia-smi; of several nodes, each writes FILE-NODE.csv",
               {.on_resume = OnResume::free}),
           [](auto& a) -> auto& { return a.train.gpu_log; }),
       unrecorded(switch_option(

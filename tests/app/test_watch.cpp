@@ -1,4 +1,5 @@
 #include "core/base/process.hpp"
+#include "core/device.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
@@ -18,6 +19,7 @@ using nlohmann::json;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class Watch : public TinyRun {
  protected:
@@ -179,6 +181,37 @@ TEST_F(Watch, AFinishedRunHasUsedEnergyAndItsGpusDoNothing) {
   const std::string seen = run_mylos({"watch", run_, "--once"}).output;
   EXPECT_THAT(seen, HasSubstr("energy     1 kWh\n"));
   EXPECT_THAT(seen, Not(HasSubstr("Fake")));
+}
+
+TEST_F(Watch, ARunRecordsItsNodeAndClosesWithIt) {
+  const std::filesystem::path gpu_log = directory_ / "gpus.csv";
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",    "--model", model_,      "--train", train_,
+                                      "--output", run_,      "--gpu-log", gpu_log};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(with_options(words, {}));
+  };
+  const auto records = [&] { return read_file(std::filesystem::directory_iterator(run_ / "gpus")->path()); };
+  const ProgramRun first = train({"--steps", "2"});
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  EXPECT_THAT(first.errors, ContainsRegex("\nmean / peak of each node.*\nnode .* memory GiB.*\n.*[0-9] / [0-9].*\n"
+                                          "done after 2 steps"));
+  if (runs_on_host) {
+    EXPECT_THAT(first.errors,
+                HasSubstr("--gpu-log " + gpu_log.string() + ": not written, because this run computes on no GPU\n"));
+    EXPECT_FALSE(std::filesystem::exists(gpu_log));
+  }
+  const std::string before = records();
+  const json line = json::parse(before.substr(0, before.find('\n')));
+  EXPECT_GT(line["node"]["memory"], 0);
+  EXPECT_GT(line["node"]["memory_total"], line["node"]["memory"]);
+  EXPECT_EQ(line["step"], 0);
+  EXPECT_EQ(train({"--steps", "4", "--extend"}).exit_code, 0);
+  EXPECT_THAT(records(), StartsWith(before)) << "a resumed run appends";
+  EXPECT_GT(records().size(), before.size());
+  const json seen = json::parse(run_mylos({"watch", run_, "--json"}).output);
+  ASSERT_EQ(seen["nodes"].size(), 1u);
+  EXPECT_GT(seen["nodes"][0]["memory"], 0);
 }
 
 using WatchOfFamily = OnFamily<Watch>;
