@@ -20,8 +20,9 @@ struct RecordedTraining {
   std::vector<std::string> unwritten;  ///< on the first rank, lines about records missing from the run's files
 };
 
-/// Trains, shows the progress, and writes metrics.jsonl, TensorBoard's files and records of nodes and GPUs to the output directory,
-/// which must have been started with `description`, the run.json. Collective. Errors: those of Trainer::run.
+/// Trains, shows the progress, and writes metrics.jsonl, TensorBoard's files and records of nodes and GPUs to the
+/// output directory, which must have been started with `description`, the run.json. Collective. Errors: those of
+/// Trainer::run.
 RecordedTraining train_and_record(const TrainRank& rank, const Arguments& arguments, PreparedRun& run,
                                   const nlohmann::ordered_json& description);
 
