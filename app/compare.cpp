@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/subprocess.hpp"
@@ -54,6 +55,19 @@ std::filesystem::path run_directory(const Arguments& arguments, const ComparedSe
 }
 
 std::filesystem::path log_file(const std::filesystem::path& run) { return run.string() + ".log"; }
+
+/// Begins the last line of a log, which has the seconds of the whole process.
+constexpr std::string_view whole_process = "mylos compare: the whole process took ";
+
+/// Returns the total time of a finished run from its log; NaN if that is missing.
+double logged_seconds(const std::filesystem::path& run) {
+  std::error_code none;
+  const std::string text = std::filesystem::exists(log_file(run), none) ? read_text(log_file(run)) : "";
+  const std::size_t found = text.rfind(whole_process);
+  if (found == std::string::npos) return unknown_figure;
+  const std::size_t begin = found + whole_process.size();
+  return parse_real(text.substr(begin, text.find(' ', begin) - begin), {0, unbounded}).value_or(unknown_figure);
+}
 
 /// Returns "seed 42, now 7" for each setting of the run in `saved`, a run.json, that is not that of a run of `setting`.
 train::CommandDifference difference_from(const OrderedJson& saved, const Arguments& arguments,
@@ -104,10 +118,11 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
-  const std::string name = fmt::format("{} on {} ranks, repeat {}", setting.mode, setting.ranks_name(), repeat + 1);
+  const std::string name = fmt::format("{} on {} {}, repeat {}", setting.mode, setting.ranks_name(),
+                                       setting.ranks == 1 ? "rank" : "ranks", repeat + 1);
   if (is_already_finished(arguments, setting, output)) {
-    take_figures(output, unknown_figure, setting);
-    return log_line(name + ": this job has already finished it; its figures are those of its own metrics");
+    take_figures(output, logged_seconds(output), setting);
+    return log_line(name + ": this job has already finished it; its figures are those of its metrics and its log");
   }
   std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -119,7 +134,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const Clock::time_point begin = Clock::now();
   const ProcessResult result = run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  write_text(log_file(output), result.output + result.errors);
+  write_text(log_file(output), fmt::format("{}{}{}{} s\n", result.output, result.errors, whole_process, seconds));
   if (result.exit_code == 0) {
     take_figures(output, seconds, setting);
   } else {

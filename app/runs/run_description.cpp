@@ -71,7 +71,11 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
   const tasks::TaskConfig& configured = arguments.run.task;
   return {.model = fmt::format("{}: {}", arguments.model, task.model_text()),
           .parameters = parameters_of(task.model()),
-          .train = fmt::format("{}: {}", configured.train.string(), task.train_text()),
+          .train = fmt::format(
+              "{}: {}{}", configured.train.string(), task.train_text(),
+              configured.train_fraction < 1.0
+                  ? fmt::format(", of which --train-fraction uses {:.4g} %", 100.0 * configured.train_fraction)
+                  : ""),
           .dev = task.evaluation() == nullptr ? "" : fmt::format("{}: {}", configured.dev.string(), task.dev_text()),
           .precision = std::string(to_string(arguments.run.engine.precision)),
           .loss_scale = trainer.loss_scale(),

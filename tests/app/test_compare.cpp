@@ -295,21 +295,31 @@ TEST_F(CompareCommand, ARequeuedJobKeepsTheRunsThatItFinished) {
     tests::write_file(killed / "run.json", run.dump());
   };
   interrupt();
+  const std::string log = tests::read_file(run_ / "replicated-1-1.log");
+  const std::string last = "mylos compare: the whole process took ";
+  ASSERT_THAT(log, HasSubstr(last));
+  tests::write_file(run_ / "replicated-1-1.log", log.substr(0, log.rfind(last)) + last + "1000.5 s\n");
   const auto rows = tests::metrics_of(finished);
   const auto old = tests::metrics_of(killed);
   const tests::EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
   const tests::ProgramRun again = compare("42");
   ASSERT_EQ(again.exit_code, 0) << again.errors;
-  EXPECT_THAT(again.errors, HasSubstr("replicated on 1 ranks, repeat 1: this job has already finished it; "
-                                      "its figures are those of its own metrics"));
-  EXPECT_THAT(again.errors, ::testing::ContainsRegex("replicated on 1 ranks, repeat 2: [0-9.]+ s"));
+  EXPECT_THAT(again.errors, HasSubstr("replicated on 1 rank, repeat 1: this job has already finished it; "
+                                      "its figures are those of its metrics and its log"));
+  EXPECT_THAT(again.errors, ::testing::ContainsRegex("replicated on 1 rank, repeat 2: [0-9.]+ s"));
   EXPECT_EQ(tests::metrics_of(finished), rows);
   EXPECT_NE(tests::metrics_of(killed), old) << "run again";
   EXPECT_EQ(tests::metrics_of(killed).front()["step"], 1) << "from the start";
   const auto line = nlohmann::json::parse(again.output)[0];
   EXPECT_EQ(line["repeats"], 2);
-  EXPECT_EQ(line["kept"], 1);
-  EXPECT_GT(line["total_seconds"].get<double>(), 0.0);
+  EXPECT_FALSE(line.contains("kept")) << "its log has the time of the process";
+  EXPECT_GT(line["total_seconds"].get<double>(), 500.0) << "the mean of 1000.5 s and the new run";
+  EXPECT_LT(line["total_seconds"].get<double>(), 1000.0);
+  std::filesystem::remove(run_ / "replicated-1-1.log");
+  interrupt();
+  const tests::ProgramRun without = compare("42");
+  ASSERT_EQ(without.exit_code, 0) << without.errors;
+  EXPECT_EQ(nlohmann::json::parse(without.output)[0]["kept"], 1);
   // Another comparison in the same job.
   const tests::ProgramRun other = compare("7");
   ASSERT_EQ(other.exit_code, 0) << other.errors;
