@@ -8,6 +8,7 @@
 #include "app/program/task_on_ranks.hpp"
 #include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
+#include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
@@ -54,8 +55,15 @@ RecordedRun take_up(const TrainRank& rank, Arguments& arguments, const std::file
 /// Returns the values that must be equal on all ranks; otherwise they would train different models.
 std::vector<parallel::NamedValue> described_run(const Arguments& arguments) {
   const BuildInfo build = build_info();
-  return {{"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
-          {"the configuration", settings_json(*find_command("train"), arguments).dump()}};
+  std::vector<parallel::NamedValue> values = {
+      {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
+      {"--recipe", arguments.train.recipe},  // before the settings that it makes
+      {"--task", std::string(arguments.task->name())}};
+  const nlohmann::ordered_json settings = settings_json(*find_command("train"), arguments);
+  for (const auto& [name, value] : settings.items()) {
+    values.emplace_back("--" + name, plain_text(value));
+  }
+  return values;
 }
 
 /// Returns the same for the data, which each rank may have read from its own disk.

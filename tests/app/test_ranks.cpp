@@ -347,10 +347,14 @@ TEST_F(FilesOfTheFirstRank, IncludingTheModelsAreNotEnoughAndTheOtherRankIsNamed
 
 TEST_F(RanksOfTheProgram, WhatDiffersBetweenRanksIsNamed) {
   expect_error(run_on({train_words(run_), train_words(run_, {"--seed", "7"})}),
-               "mylos: error: rank 1: the configuration is ");
+               "mylos: error: rank 1: --seed is \"7\", on rank 0 it is \"42\": make them the same on every node");
   Words other = train_words(run_);
   std::ranges::replace(other, train_.string(), dev_.string());
-  expect_error(run_on({train_words(run_), other}), "mylos: error: rank 1: the configuration is ");
+  expect_error(run_on({train_words(run_), other}), "mylos: error: rank 1: --train is ");
+  // A recipe is named before its settings.
+  expect_error(
+      run_on({train_words(run_, {"--recipe", "run_qa"}), train_words(run_, {"--recipe", "lightning-ddp-squad"})}),
+      "mylos: error: rank 1: --recipe is \"lightning-ddp-squad\", on rank 0 it is \"run_qa\": make them");
 }
 
 TEST_F(RanksOfTheProgram, OneSpeaksUnlessAllAreToldTo) {
