@@ -151,18 +151,13 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   return settings;
 }
 
-/// Returns the settings of every run. A batch per rank is kept as such, because the runs have different numbers of
-/// ranks.
+/// Returns the settings of every run.
 OrderedJson common_settings(const Arguments& arguments) {
-  OrderedJson settings = settings_json(*find_command("train"), arguments);
+  OrderedJson settings = settings_for_any_ranks(*find_command("train"), arguments);
   settings[program_key] = program_json();
   // Checkpoints would only disturb the timing, and these runs are never resumed.
   const bool is_told = arguments.sources.was_given("checkpoint-every") || arguments.sources.was_given("save-strategy");
   if (!is_told) settings["checkpoint-every"] = "never";
-  if (!arguments.batch_is_per_rank) return settings;
-  const tasks::RunConfig& run = arguments.run;
-  settings["batch-per-rank"] = run.task.batch / std::max<std::size_t>(run.engine.accumulation, 1);
-  settings.erase("batch");
   return settings;
 }
 

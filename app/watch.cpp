@@ -58,20 +58,10 @@ std::string evaluation_text(const json& row, std::span<const train::MetricKind> 
                      row.value("best", json()) == true ? ", the best so far" : "");
 }
 
-bool has_ended(const train::RunRecord& run) { return run.finished || !run.ended.empty(); }
-
-/// Returns whether the run has written nothing for a minute and for ten of its steps. It may have ended or hang; its
-/// files cannot tell which.
-bool is_quiet(const train::RunRecord& run) {
-  constexpr double least = 60.0, steps = 10.0;
-  const double pace = run.steps.empty() ? 0.0 : train::number_of(run.steps.back(), "seconds");
-  return !has_ended(run) && run.age > std::fmax(least, steps * pace);
-}
-
 std::string state_text(const train::RunRecord& run) {
   if (run.finished) return "finished";
   if (!run.ended.empty()) return run.ended;
-  if (is_quiet(run)) return fmt::format("nothing written for {}: see the job's log", duration_text(run.age));
+  if (run.is_quiet()) return fmt::format("nothing written for {}: see the job's log", duration_text(run.age));
   const double left = run.seconds_left();
   return left < 0.0 ? "has begun" : fmt::format("{} left", duration_text(left));
 }
@@ -128,7 +118,7 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
     text += watch_line("evaluation", evaluation_text(run.evaluations.back(), run.metric_kinds()));
   text += watch_line("checkpoint", checkpoint_text(run));
   if (const auto joules = gpus.joules()) text += watch_line("energy", energy_text(*joules));
-  return has_ended(run) ? text : text + node_and_gpu_lines(gpus.nodes(), gpus.gpus(), seconds_since_1970());
+  return run.has_ended() ? text : text + node_and_gpu_lines(gpus.nodes(), gpus.gpus(), seconds_since_1970());
 }
 
 OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
@@ -136,7 +126,7 @@ OrderedJson to_json(const train::RunRecord& run, const train::GpuFollower& gpus)
   return {{"run", run.directory.string()},
           {"finished", run.finished},
           {"ended", run.ended.empty() ? json(nullptr) : json(run.ended)},
-          {"quiet", is_quiet(run)},
+          {"quiet", run.is_quiet()},
           {"age", run.age},
           {"step", run.done_steps()},
           {"steps", run.planned_steps()},
@@ -169,7 +159,7 @@ class Watched {
   /// Reads the nodes' files no more often than they grow, because a large run has many of them.
   void update_gpus(const train::RunRecord& run) {
     const double now = seconds_since_1970();
-    if (now < due_ && !has_ended(run)) return;
+    if (now < due_ && !run.has_ended()) return;
     gpus_.update();
     due_ = now + train::gpu_sample_interval(count_in(resolved_of(run), "nodes", 1)).count();
   }
@@ -190,11 +180,11 @@ int run_watch(const Arguments& arguments) {
   }
   Screen screen;
   screen.show(picture(run, watched.gpus()), run.done_steps());
-  while (!has_ended(run) && !arguments.watch.once) {
+  while (!run.has_ended() && !arguments.watch.once) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.watch.refresh));
     watched.update();
     // The final state is shown also if the output is not a terminal.
-    screen.show(picture(run, watched.gpus()), run.done_steps() + (has_ended(run) ? 1 : 0));
+    screen.show(picture(run, watched.gpus()), run.done_steps() + (run.has_ended() ? 1 : 0));
   }
   return 0;
 }

@@ -13,6 +13,7 @@ TOTAL_BATCH_SIZE=${TOTAL_BATCH_SIZE:-} # samples per step on all ranks (--batch)
 BATCH_SIZE_PER_DEVICE=${BATCH_SIZE_PER_DEVICE:-} # micro-batch per rank (--micro-batch); empty: chosen to fit
 CHECKPOINT_EVERY=${CHECKPOINT_EVERY:-} # the most that a failed node can lose; empty: 10m
 OPTIONS=${OPTIONS:-}         # further options of mylos train, such as "--epochs 3 --lr 1e-5"
+SWEEP=${SWEEP:-}             # directory of `mylos sweep`, whose points an array trains in place of MODEL to OPTIONS
 MYLOS=${MYLOS:-mylos}        # the program
 LAUNCHER=${LAUNCHER:-}       # command that starts the ranks, with {n} for their number; empty: as below
 MAX_RESTARTS=${MAX_RESTARTS:-10} # of mylos_requeue and mylos_resubmit
@@ -66,15 +67,37 @@ ranks() {
 # stripe DIRECTORY: on Lustre, creates the directory and distributes its files over four servers.
 stripe() { ! command -v lfs >/dev/null || { mkdir -p "$1" && lfs setstripe -c 4 -S 4M "$1"; } || :; }
 
+# Sets the options of mylos train to those of the variables.
+run_settings() {
+  need MODEL TRAIN OUTPUT
+  output=$OUTPUT${index:+-$index}
+  settings=(--model "$MODEL" --train "$TRAIN" ${DEV:+--dev "$DEV"} --output "$output" --precision "$PRECISION" \
+    --mode "$MODE" ${CHECKPOINT_EVERY:+--checkpoint-every "$CHECKPOINT_EVERY"})
+  read -r -a options <<<"${index:+--seed $index} ${TOTAL_BATCH_SIZE:+--batch $TOTAL_BATCH_SIZE} \
+    ${BATCH_SIZE_PER_DEVICE:+--micro-batch $BATCH_SIZE_PER_DEVICE} $OPTIONS"
+}
+
+# Writes the table of the sweep, and prints it once all points are finished.
+sweep_table() { local table && table=$("$MYLOS" sweep "$SWEEP") && echo "$table"; }
+
+# Sets the options to those of the point of the sweep with the index of the array's task.
+point_settings() {
+  local config
+  need # the program
+  [ -n "$index" ] || die "SWEEP needs an array; \"mylos sweep $SWEEP\" prints how to submit it"
+  for config in "$SWEEP/points/$(printf %03d "$index")"-*.json; do :; done
+  [ -r "$config" ] || die "$SWEEP has no point $index"
+  output=${config%.json} options=()
+  settings=(--config "$config" --output "$output")
+  trap sweep_table EXIT
+}
+
 # Prepares `launch`: checks the variables, and splits the launcher and the options into words.
 prepare() {
   local n=''
-  need MODEL TRAIN OUTPUT
-  output=$OUTPUT${index:+-$index}
+  if [ -n "$SWEEP" ]; then point_settings; else run_settings; fi
   case $LAUNCHER in *'{n}'*) n=$(ranks) || exit ;; esac
   read -r -a launcher <<<"${LAUNCHER//\{n\}/$n}"
-  read -r -a options <<<"${index:+--seed $index} ${TOTAL_BATCH_SIZE:+--batch $TOTAL_BATCH_SIZE} \
-    ${BATCH_SIZE_PER_DEVICE:+--micro-batch $BATCH_SIZE_PER_DEVICE} $OPTIONS"
   # A run saves and ends on USR1. TERM and INT become USR1, because Open MPI's mpirun kills its ranks on them.
   trap 'stop 85' USR1 && trap 'stop 143' TERM && trap 'stop 130' INT
   export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-5} # s, if mpirun gets TERM, too
@@ -86,9 +109,7 @@ stop() { caught=yes first=${first:-$1}; [ -z "$run" ] || kill -USR1 "$run"; }
 # launch [OPTION...]: trains on all ranks, with further options of mylos train. Sets rc to the exit code: if the run has
 # saved, that of the first signal, which is 85 for USR1, 143 for TERM, 130 for INT.
 launch() {
-  "${launcher[@]}" "$MYLOS" train --model "$MODEL" --train "$TRAIN" ${DEV:+--dev "$DEV"} --output "$output" \
-    --precision "$PRECISION" --mode "$MODE" \
-    ${CHECKPOINT_EVERY:+--checkpoint-every "$CHECKPOINT_EVERY"} "$@" "${options[@]}" </dev/null &
+  "${launcher[@]}" "$MYLOS" train "${settings[@]}" "$@" "${options[@]}" </dev/null &
   run=$!
   [ -z "$first" ] || { sleep 1 && kill -USR1 "$run"; } # it arrived too early; by now the launcher can handle it
   while caught='' && wait "$run"; rc=$? && [ -n "$caught" ]; do :; done # signals interrupt wait

@@ -69,6 +69,11 @@
                            "a table",                                                                                  \
                 .options_of = "train",                                                                                 \
                 .needs = "model train output"})                                                                        \
+  ROW(sweep, {.arguments = "SETTINGS.json --output DIR [options] | DIR [--json]",                                      \
+              .summary = "writes a job array that trains a run for each point of a grid of options; given its "        \
+                         "directory, prints the table of results",                                                     \
+              .least_positional = 1,                                                                                   \
+              .most_positional = 1})                                                                                   \
   ROW(plan, {.arguments = "--model M --gpu KIND [--gpus N] [--nodes M] [options]",                                     \
              .summary = "predicts memory, time and scaling of each sharding strategy, and prints the command to run"}) \
   ROW(watch, {.arguments = "RUN [options]",                                                                            \

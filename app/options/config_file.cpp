@@ -157,6 +157,15 @@ OrderedJson settings_json(const Command& command, const Arguments& arguments) {
   return settings;
 }
 
+OrderedJson settings_for_any_ranks(const Command& command, const Arguments& arguments) {
+  OrderedJson settings = settings_json(command, arguments);
+  if (!arguments.batch_is_per_rank) return settings;
+  const tasks::RunConfig& run = arguments.run;
+  settings["batch-per-rank"] = run.task.batch / std::max<std::size_t>(run.engine.accumulation, 1);
+  settings.erase("batch");
+  return settings;
+}
+
 OrderedJson changed_options(const Command& command, const Arguments& arguments) {
   const OrderedJson settings = settings_json(command, arguments);
   const OrderedJson defaults = settings_json(command, default_arguments(command, *arguments.task));

@@ -27,6 +27,9 @@ inline constexpr const char* changed_key = "changed";
 /// Returns {"model": ..., "train": ..., ...}: the options of `command` in table order, null for unset ones.
 nlohmann::ordered_json settings_json(const Command& command, const Arguments& arguments);
 
+/// Returns the same for runs on any number of ranks: a batch per rank is kept as such.
+nlohmann::ordered_json settings_for_any_ranks(const Command& command, const Arguments& arguments);
+
 /// Applies the values of a saved run.json, checked as if they stood on the command line. Keys may use any name that the
 /// command line accepts, including names of peers; absent and null keys change nothing. Errors: UsageError naming the
 /// file and the key; std::runtime_error if the file cannot be read.

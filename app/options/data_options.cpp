@@ -83,8 +83,8 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           named("context", {}, "FILE", files, "ask", "text that contains the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.ask.context; }),
       path_option(
-          with_help(named("output", {"output-dir"}, "PATH", files, "train eval prepare checkpoint/export doctor report",
-                          "directory for the results"),
+          with_help(named("output", {"output-dir"}, "PATH", files,
+                          "train eval prepare checkpoint/export doctor report sweep", "directory for the results"),
                     {{"prepare", "output file (.h5 or .jsonl)"},
                      {"checkpoint", "directory for the exported model"},
                      {"doctor", "directory to test; default: the current one"},

@@ -7,7 +7,7 @@ namespace mylos::app {
 namespace {
 
 constexpr std::string_view machine = "Machine";
-constexpr std::string_view planning = "plan bench/batch/plan";
+constexpr std::string_view planning = "plan bench/batch/plan", jobs = "plan bench/batch/plan sweep";
 
 Option gpu_option() {
   std::vector<Choice> kinds = {{"cpu", {}}};
@@ -26,19 +26,22 @@ std::vector<Option> plan_options() {
   const std::string memory =
       "memory of a GPU, or of a rank on CPUs, in GiB; default: that of the kind, or with --gpu cpu the memory that is "
       "free here, divided among the ranks of a node";
+  const std::string threads =
+      "default: 8 beside a GPU; on CPUs OMP_NUM_THREADS, else the processors of a node divided among its ranks";
   return {
       gpu_option(),
       count_option(
-          named("gpus", {}, "N", machine, planning,
-                "number of GPUs on all nodes together, with one rank each; with --gpu cpu: number of ranks"),
+          with_help(
+              named("gpus", {}, "N", machine, jobs,
+                    "number of GPUs on all nodes together, with one rank each; with --gpu cpu: number of ranks"),
+              {{"sweep", "number of ranks of a run on all nodes together, each with a GPU if this build uses them"}}),
           many, [](auto& a) -> auto& { return a.plan.gpus; }),
       count_option(
-          named("nodes", {}, "N", machine, planning, "number of nodes, with the same number of GPUs each"), many,
+          named("nodes", {}, "N", machine, jobs, "number of nodes, with the same number of GPUs each"), many,
           [](auto& a) -> auto& { return a.plan.nodes; }),
       count_option(
-          named("threads", {}, "N", machine, planning,
-                "threads per rank, for --gpu cpu and --job; default: 8 beside a GPU; on CPUs OMP_NUM_THREADS, else the "
-                "processors of a node divided among its ranks"),
+          with_help(named("threads", {}, "N", machine, jobs, "threads per rank, for --gpu cpu and --job; " + threads),
+                    {{"sweep", "threads per rank; " + threads}}),
           {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
       real_option(
           with_help(named("memory", {}, "X", machine, "plan bench/batch", memory),
@@ -62,8 +65,11 @@ std::vector<Option> plan_options() {
                 "the cache"),
           [](auto& a) -> auto& { return a.plan.measured; })),
       choice_option(
-          named("job", {}, "SCHEDULER", machine, "plan",
-                "print only a job script for the recommended run: slurm or pbs"),
+          with_help(named("job", {}, "SCHEDULER", machine, "plan sweep",
+                          "print only a job script for the recommended run: slurm or pbs"),
+                    {{"sweep",
+                      "scheduler of the job array: slurm or pbs; default: pbs where there is a qsub and no "
+                      "sbatch, else slurm"}}),
           {{"slurm", {}}, {"pbs", {}}}, [](auto& a) -> auto& { return a.plan.job; }),
   };
 }

@@ -148,9 +148,10 @@ std::vector<Option> rank_options() {
                 "--walltime is given"),
           [](auto& a) -> auto& { return a.train.stop_before; })),
       unrecorded(duration_option(
-          named("walltime", {}, "T", ranks, "train",
-                "time limit from the program's start: seconds, or a duration; default: that of Slurm or PBS if "
-                "--stop-before is given"),
+          with_help(named("walltime", {}, "T", ranks, "train sweep",
+                          "time limit from the program's start: seconds, or a duration; default: that of Slurm or PBS "
+                          "if --stop-before is given"),
+                    {{"sweep", "time limit of a job, after which it goes on in another; default: 2:00:00"}}),
           [](auto& a) -> auto& { return a.train.walltime; })),
   };
 }

@@ -189,7 +189,7 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.watch.refresh; }),
       switch_option(
           with_help(named("json", {}, "", general,
-                          "ask generate info bench checkpoint compare plan watch doctor classify", "print JSON"),
+                          "ask generate info bench checkpoint compare plan watch doctor classify sweep", "print JSON"),
                     {{"watch", "print JSON and exit"}}),
           [](auto& a) -> auto& { return a.json; }),
   };

@@ -418,9 +418,10 @@ std::vector<Option> run_options() {
           [](auto& a) -> auto& { return a.train.config; })),
       recipe_option(),
       unrecorded(switch_option(
-          with_help(named("overwrite", {"overwrite-output-dir"}, "", run, "train eval prepare report",
+          with_help(named("overwrite", {"overwrite-output-dir"}, "", run, "train eval prepare report sweep",
                           "start over in an output directory that contains a run"),
-                    {{"eval prepare report", "replace files that mylos did not write"}}),
+                    {{"eval prepare report", "replace files that mylos did not write"},
+                     {"sweep", "write the job script anew, without lines that were added to it"}}),
           [](auto& a) -> auto& { return a.overwrite; })),
       unrecorded(switch_option(
           named("extend", {}, "", run, "train",

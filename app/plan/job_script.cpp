@@ -1,5 +1,7 @@
 #include "app/plan/job_script.hpp"
 
+#include "core/base/printable.hpp"
+
 #include <fmt/format.h>
 #include <job_script_texts.hpp>  // written by CMake from jobscripts/
 
@@ -59,12 +61,32 @@ void fill_resources(std::string& script, const Job& job, bool is_slurm) {
   fill_line(script, "#SBATCH --time=", clock(job.walltime));
 }
 
+/// Makes the script train the points of a sweep, whose settings have what variables of the script would set.
+void fill_sweep(std::string& script, const Job& job, bool is_slurm) {
+  const std::size_t comment = place_in(script, "\n#") + 1, lines = place_in(script, is_slurm ? "\n#SBATCH" : "\n#PBS");
+  script.replace(comment, lines - comment,
+                 fmt::format("# Trains the points of the sweep in {}. Written by mylos sweep, which keeps lines that\n"
+                             "# are added for the site: its account, partition or queue, and modules.",
+                             printable(job.sweep)));
+  const std::size_t precision = place_in(script, "\nPRECISION=");
+  script.erase(precision, script.find('\n', precision + 1) - precision);
+  fill_variable(script, "SWEEP", job.sweep);
+  if (!is_slurm) return fill_variable(script, "SCRIPT", job.sweep + "/sweep.pbs");
+  fill_line(script, "#SBATCH --job-name=",
+            fmt::format("mylos-sweep --output={}\n#SBATCH --array=", shell_word(job.sweep + "/logs/%a.out")));
+  set_array(script, job.points);
+}
+
 }  // namespace
 
 std::string job_script(std::string_view scheduler, const Job& job) {
   const bool is_slurm = scheduler == "slurm";
   std::string script = is_slurm ? requeue_sbatch : resubmit_pbs;
   fill_resources(script, job, is_slurm);
+  if (!job.sweep.empty()) {
+    fill_sweep(script, job, is_slurm);
+    return script;
+  }
   fill_variable(script, "MODEL", job.model);
   fill_variable(script, "TRAIN", job.train);
   fill_variable(script, "OUTPUT", "run");
@@ -73,6 +95,12 @@ std::string job_script(std::string_view scheduler, const Job& job) {
   fill_variable(script, "CHECKPOINT_EVERY", job.checkpoints);
   fill_variable(script, "OPTIONS", job.options);
   return script;
+}
+
+void set_array(std::string& script, std::size_t points) {
+  constexpr std::string_view beginning = "\n#SBATCH --array=";
+  const std::size_t begin = place_in(script, std::string(beginning)) + beginning.size();
+  script.replace(begin, script.find_first_of("%\n", begin) - begin, fmt::format("0-{}", points - 1));
 }
 
 std::string shell_word(std::string_view word) {

@@ -200,42 +200,6 @@ std::vector<std::string> cells_of(const ComparisonLine& line, std::span<const Co
   return cells;
 }
 
-/// Returns the cells between columns; the first one is left-aligned, the others, up to the last of `widths`, right.
-std::string text_row(const std::vector<std::string>& cells, std::span<const std::size_t> widths, bool is_failed) {
-  std::string text = fmt::format("{:<{}}", cells.front(), widths.front());
-  for (std::size_t i = 1; i < cells.size(); ++i) {
-    const bool is_failure = is_failed && i + 1 == cells.size();
-    text += is_failure ? " " + cells[i] : fmt::format(" {:>{}}", cells[i], widths[i]);
-  }
-  return text;
-}
-
-/// Quotes what RFC 4180 wants quoted.
-std::string csv_row(const std::vector<std::string>& cells) {
-  std::string text;
-  for (const std::string& cell : cells) {
-    if (!text.empty()) text += ',';
-    if (cell.find_first_of(",\"\r\n") == std::string::npos) {
-      text += cell;
-      continue;
-    }
-    text += '"';
-    for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c);
-    text += '"';
-  }
-  return text;
-}
-
-std::string markdown_row(const std::vector<std::string>& cells) {
-  std::string text = "|";
-  for (const std::string& cell : cells) {
-    text += ' ';
-    for (const char c : cell) text += c == '|' ? "\\|" : std::string(1, c == '\n' ? ' ' : c);
-    text += " |";
-  }
-  return text;
-}
-
 }  // namespace
 
 ComparedRun compared_run(const train::RunRecord& record) {
@@ -351,13 +315,9 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings, Table
   const std::vector<Column> first = setting_columns();
   const std::vector<Column> figures =
       figure_columns(compared_metrics(settings), common_work(settings).value_or("work"));
-  std::vector<std::string> headings;
-  std::vector<std::size_t> widths;
+  TextTable table;
   for (const std::span<const Column> part : {std::span(first), std::span(figures)}) {
-    for (const Column& column : part) {
-      headings.push_back(column.heading);
-      widths.push_back(std::max(column.heading.size(), column.least_width));
-    }
+    for (const Column& each : part) table.columns.push_back({each.heading, each.least_width});
   }
   std::vector<ComparisonLine> lines = comparison_lines(settings, baseline_seconds);
   if (baseline_seconds) {
@@ -367,19 +327,8 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings, Table
                                  .speedup = 1.0,
                                  .efficiency = 1.0});
   }
-  for (const ComparisonLine& line : lines) widths.front() = std::max(widths.front(), line.mode.size());
-  const auto row = [&](const std::vector<std::string>& cells, bool is_failed) {
-    if (format == TableFormat::csv) return csv_row(cells);
-    return format == TableFormat::markdown ? markdown_row(cells) : text_row(cells, widths, is_failed);
-  };
-  std::string table = row(headings, false) + '\n';
-  if (format == TableFormat::markdown) table += markdown_row(std::vector<std::string>(headings.size(), "---")) + '\n';
-  for (const ComparisonLine& line : lines) {
-    std::vector<std::string> cells = cells_of(line, first, figures);
-    if (format != TableFormat::text) cells.resize(headings.size());
-    table += row(cells, !line.failure.empty()) + '\n';
-  }
-  return table;
+  for (const ComparisonLine& line : lines) table.rows.push_back(cells_of(line, first, figures));
+  return table_text(table, format);
 }
 
 }  // namespace mylos::app

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
+#include "app/report/text_table.hpp"
 #include "train/monitor/run_record.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -96,7 +97,6 @@ std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>&
 /// Returns the lines as JSON, and as a table.
 nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings,
                                        std::optional<double> baseline_seconds = {});
-enum class TableFormat { text, markdown, csv };
 std::string comparison_table(const std::vector<ComparedSetting>& settings, TableFormat format = TableFormat::text,
                              std::optional<double> baseline_seconds = {});
 

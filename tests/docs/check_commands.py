@@ -70,7 +70,7 @@ def needs(functions, name):
     """Returns the variables that the function `name` of the job scripts needs."""
     body = re.search(rf"^{name}\(\) {{\n(.*?)^}}", functions, re.MULTILINE | re.DOTALL).group(1)
     found = re.search(r"^  need ([A-Z ]+)$", body, re.MULTILINE)
-    return found.group(1).split() if found else needs(functions, "prepare")
+    return found.group(1).split() if found else needs(functions, "run_settings")
 
 
 def check_job(root, command, known=frozenset()):

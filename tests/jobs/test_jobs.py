@@ -18,11 +18,11 @@ from cluster import ENDED, NODE_CPUS, NODE_GPUS, PBS_PLUGIN, Cluster, require_sl
 import tiny
 
 GROUPS = {
-    "restarts": ("time_limit", "array", "signalled_twice", "crash_at_start"),
+    "restarts": ("time_limit", "array", "sweep", "signalled_twice", "crash_at_start"),
     "dead_node": ("dead_node",),
     "ranks": ("both_nodes", "wrong_launcher", "doctor", "early_end", "scancel", "dead_rank"),
     "compare": ("compare",),  # which needs a node of its own
-    "pbs": ("pbs_train", "pbs_resubmit", "pbs_compare"),
+    "pbs": ("pbs_train", "pbs_resubmit", "pbs_sweep", "pbs_compare"),
     "requests": ("production_shapes", "four_ranks_of_a_node", "missing_variables", "no_progress"),  # without MPI
 }
 # One rank of one thread per node, because two processors suffice for two ranks.
@@ -362,6 +362,50 @@ def test_array(site):
     expect(site.losses("run-1")[1] != site.losses("run-2")[1], "both tasks have one seed")
 
 
+def write_sweep(site, *options):
+    """Writes the sweep of two learning rates into runs/. Returns what mylos printed."""
+    settings = {"model": "model", "train": "train.json", "dev": "train.json", "steps": 40, "checkpoint-every": 1, "batch": 6,
+                "max-length": 60, "doc-stride": 20, "gemm": "kokkos-kernels"}
+    (site.home / "sweep.json").write_text(json.dumps({"settings": settings, "sweep": {"lr": [1e-3, 1e-2]}}))
+    done = subprocess.run([site.mylos, "sweep", "sweep.json", "--output", "runs", "--threads", "1", *options], cwd=site.home,
+                          env=site.cluster.environment, capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr)
+    return done.stdout
+
+
+def sweep_table(site):
+    """Returns the exit code of mylos sweep, its messages, and the states and losses of the points by their numbers."""
+    done = subprocess.run([site.mylos, "sweep", "runs", "--json"], cwd=site.home, env=site.cluster.environment, capture_output=True, text=True)
+    lines = json.loads((site.home / "runs" / "table.json").read_text())
+    return done.returncode, done.stderr, {line["name"][:3]: (line["state"], line.get("validation_loss")) for line in lines}
+
+
+def test_sweep(site):
+    """A killed task of a sweep is named by the table. The array submitted again trains only that point, from its checkpoint."""
+    printed = write_sweep(site, "--job", "slurm")
+    expect(f"submit   sbatch {site.home}/runs/sweep.sbatch\n" in printed, printed)
+    variables = {"MYLOS": site.program_slow_at_first_start(0.1), "LAUNCHER": SRUN}
+    names = {number: f"runs/points/{number}-learning-rate={rate}" for number, rate in (("000", "0.001"), ("001", "0.01"))}
+    logs = {task: site.home / "runs" / "logs" / f"{task}.out" for task in (0, 1)}
+    array = site.cluster.submit(site.home / "runs" / "sweep.sbatch", **variables)
+    site.wait_for_step(names["001"], 3)
+    site.cluster.run("scancel", "--signal=KILL", "--full", f"{array}_1")
+    wait_for("the end of the array", lambda: not site.cluster.run("squeue", "-h", "-j", array, check=False).stdout)
+    code, said, states = sweep_table(site)
+    expect(code == 1 and "1 of 2 points are finished; once no task is left, submit the array again" in said, said)
+    expect(states["000"][0] == "finished" and re.fullmatch(r"(at|stopped at) step \d+ of 40(, ended by SIGTERM)?", states["001"][0]), states)
+    begun = (site.home / names["000"] / "run.json").stat().st_mtime_ns
+    array = site.cluster.submit(site.home / "runs" / "sweep.sbatch", **variables)
+    wait_for("the end of the array", lambda: not site.cluster.run("squeue", "-h", "-j", array, check=False).stdout)
+    code, said, states = sweep_table(site)
+    expect(code == 0 and not said and {state for state, _ in states.values()} == {"finished"}, f"{said}{states}{logs[1].read_text()}")
+    expect("goes on after step" in logs[1].read_text() and "goes on after step" not in logs[0].read_text(), logs[1].read_text())
+    expect((site.home / names["000"] / "run.json").stat().st_mtime_ns == begun, "the finished point was trained again")
+    expect(any("\n001 " in log.read_text() and "training min state\n" in log.read_text() for log in logs.values()), logs[1].read_text())
+    site.cluster.run(site.mylos, "train", "--config", f"{site.home}/{names['001']}.json", "--output", str(site.home / "whole"))
+    expect(site.losses("whole") == site.losses(names["001"]), "losses differ from those of an uninterrupted run")
+
+
 def check_table(log, modes, ranks):
     rows = [line.split() for line in log.splitlines()]
     found = [tuple(row[:3]) for row in rows if len(row) > 5 and row[0] in modes and row[1].isdigit()]
@@ -453,6 +497,19 @@ def test_pbs_resubmit(site):
     expect(site.losses("run") == whole, "losses differ")
     expect(site.cluster.wait_for_end(last)["ExitCode"] == "85:0", pbs_log(site, last, script))
     expect("mylos: not submitted again: MAX_RESTARTS=0 reached" in pbs_log(site, last, script), pbs_log(site, last, script))
+
+
+def test_pbs_sweep(site):
+    """The tasks of a sweep's array train its points, and the last one prints the table."""
+    printed = write_sweep(site, "--job", "pbs")
+    expect(f"submit   qsub -J 0-1 {site.home}/runs/sweep.pbs\n" in printed, printed)
+    alone, array = (submit_pbs(site, "runs/sweep.pbs", *options, MYLOS=site.mylos) for options in ((), ("-J", "0-1")))
+    wait_for("the end of the array", lambda: not site.cluster.run("squeue", "-h", "-j", array, check=False).stdout)
+    code, said, states = sweep_table(site)
+    log = pbs_log(site, array, "sweep.pbs")
+    expect(code == 0 and len(states) == 2 and "training min state\n" in log, f"{said}{states}{log}")
+    site.cluster.wait_for_end(alone)
+    expect("SWEEP needs an array" in pbs_log(site, alone, "sweep.pbs"), pbs_log(site, alone, "sweep.pbs"))
 
 
 def test_pbs_compare(site):

@@ -49,6 +49,7 @@ ARROWS = {
     "app/plan": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/batch": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/report": "app/batch app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/sweep": "app/plan app/report app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/runs": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app": "app/* tasks/* train/* data/* nn/* parallel/* core/*",
 }

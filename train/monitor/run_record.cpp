@@ -146,6 +146,12 @@ double RunRecord::recent_loss() const {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
+bool RunRecord::is_quiet() const {
+  constexpr double least = 60.0, needed = 10.0;
+  const double pace = steps.empty() ? 0.0 : number_of(steps.back(), "seconds");
+  return !has_ended() && age > std::fmax(least, needed * pace);
+}
+
 std::optional<std::size_t> RunRecord::best_step() const {
   std::optional<std::size_t> step;
   for (const nlohmann::json& row : evaluations) {

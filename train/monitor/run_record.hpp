@@ -63,6 +63,10 @@ struct RunRecord {
   /// Returns the mean of the finite losses among the last `recent_steps` steps; NaN if there is none.
   double recent_loss() const;
   static constexpr std::size_t recent_steps = 50;
+  bool has_ended() const { return finished || !ended.empty(); }
+  /// Returns whether the run has written nothing for a minute and for ten of its steps. It may have been killed or
+  /// hang; its files cannot tell which.
+  bool is_quiet() const;
   /// Returns the step of the last evaluation that was the best so far; nullopt if there is none.
   std::optional<std::size_t> best_step() const;
 };
