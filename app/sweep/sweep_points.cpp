@@ -101,8 +101,8 @@ void check_keys(const OrderedJson& fixed, const OrderedJson& varied) {
         throw UsageError(fmt::format("{}: the sweep and its job script set it; leave it out", printable(key)));
       }
       if (!names.insert(name).second) {
-        throw UsageError(fmt::format("{}: has two values, in {} and {}; leave out one of them", printable(key),
-                                     part == &fixed ? settings_key : sweep_key, settings_key));
+        throw UsageError(fmt::format("{}: has two values in \"{}\" and \"{}\"; leave out one of them", printable(key),
+                                     settings_key, sweep_key));
       }
     }
   }

@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
 
 namespace mylos::app {
 namespace {
@@ -85,9 +88,11 @@ std::string shown_metric(const train::MetricKind& kind, const SweepLine& line) {
 
 /// Returns the names of the options that vary, in the order of the points.
 std::vector<std::string> varied_names(const std::vector<SweepLine>& lines) {
+  std::map<std::string_view, const SweepLine*> points;
+  for (const SweepLine& line : lines) points.emplace(line.name, &line);
   std::vector<std::string> names;
-  for (const SweepLine& line : lines) {
-    for (const auto& [name, value] : line.varied.items()) {
+  for (const auto& [point, line] : points) {
+    for (const auto& [name, value] : line->varied.items()) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }

@@ -48,13 +48,37 @@ constexpr std::array<OfficialFile, 4> squad_files{
      {"train-v2.0.json", "68dcfbb971bd3e96d5b46c7177b16c1a4e7d4bdef19fb204502738552dede002"},
      {"dev-v2.0.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8"}}};
 
-constexpr const char* cifar10_archive = "cifar-10-binary.tar.gz";
-constexpr const char* cifar10_sum = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
 constexpr std::uintmax_t largest_archive = 512 << 20;
-/// The files extracted from the archive.
-constexpr std::array<std::string_view, 7> cifar10_files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                                        "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin",
-                                                        "batches.meta.txt"};
+const CifarArchive cifar10{"cifar-10-binary.tar.gz",
+                           "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                           "cifar-10-batches-bin",
+                           1 + 3 * 32 * 32,
+                           {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                            "data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}};
+const CifarArchive cifar100{"cifar-100-binary.tar.gz",
+                            "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+                            "cifar-100-binary",
+                            2 + 3 * 32 * 32,
+                            {"train.bin", "test.bin", "fine_label_names.txt"}};
+
+/// LAION's chess games: Parquet files of two million games each, of which the first one is fetched.
+constexpr const char* chess_repository = "datasets/laion/strategic_game_chess";
+constexpr const char* chess_parquet = "chess_game_0001.parquet";
+constexpr std::array<std::string_view, 2> chess_files{"train.jsonl", "dev.jsonl"};
+/// Writes the lists of moves as JSON lines: the first 2,000 games for evaluation, the others for training. Without the
+/// working directory in the path, where another pyarrow.py may lie.
+constexpr const char* chess_program = R"(
+import sys
+del sys.path[0]
+import json, pyarrow.parquet
+if len(sys.argv) > 1:
+    count = 0
+    with open(sys.argv[2], "w") as train, open(sys.argv[3], "w") as dev:
+        for batch in pyarrow.parquet.ParquetFile(sys.argv[1]).iter_batches(columns=["Moves"]):
+            for moves in batch.to_pydict()["Moves"]:
+                (dev if count < 2000 else train).write(json.dumps({"Moves": moves}) + "\n")
+                count += 1
+)";
 
 std::string address(const char* variable, const char* otherwise) {
   const char* value = std::getenv(variable);
@@ -128,8 +152,8 @@ std::string hub_token(const FetchLog& log) {
 /// Downloads a file of a hub repository. Checks it against the hub's checksum, which exists for large files.
 Download fetch_hub_file(const std::string& url, const path& file, const std::string& token, const FetchLog& log) {
   log(fmt::format("fetching {}", url));
-  const bool is_weights = file.extension() == ".safetensors";
-  auto got = download(url, file, is_weights ? largest_weights : largest_other_file, token);
+  const bool is_large = file.extension() == ".safetensors" || file.extension() == ".parquet";
+  auto got = download(url, file, is_large ? largest_weights : largest_other_file, token);
   if (got.found && !got.sha256.empty()) check_sha256(file, got.sha256, url);
   return got;
 }
@@ -141,21 +165,31 @@ void verify_squad(const path& directory) {
   }
 }
 
+/// Returns the bytes of a file. Throws if it is missing or no regular file.
+std::uintmax_t bytes_of(const path& file) {
+  ensure(std::filesystem::is_regular_file(std::filesystem::symlink_status(file)),
+         fmt::format("{} does not exist, or is not a regular file", file.string()));
+  return std::filesystem::file_size(file);
+}
+
 /// Throws if a file is missing or does not consist of complete images.
-void verify_cifar10(const path& directory) {
-  constexpr std::uintmax_t image_bytes = 1 + 3 * 32 * 32;
-  for (const std::string_view name : cifar10_files) {
+void verify_cifar(const CifarArchive& set, const path& directory) {
+  for (const std::string& name : set.files) {
     const path file = directory / name;
-    ensure(std::filesystem::is_regular_file(std::filesystem::symlink_status(file)),
-           fmt::format("{} does not exist, or is not a regular file", file.string()));
-    const std::uintmax_t bytes = std::filesystem::file_size(file);
-    ensure(bytes > 0 && (file.extension() != ".bin" || bytes % image_bytes == 0),
+    const std::uintmax_t bytes = bytes_of(file);
+    ensure(bytes > 0 && (file.extension() != ".bin" || bytes % set.image_bytes == 0),
            fmt::format("{} has {} bytes, which is not a whole number of images", file.string(), bytes));
   }
 }
 
+void verify_chess(const path& directory) {
+  for (const std::string_view name : chess_files) {
+    ensure(bytes_of(directory / name) > 0, fmt::format("{} is empty", (directory / name).string()));
+  }
+}
+
 /// Extracts only the named files from the archive, whose checksum has been verified.
-void unpack_cifar10(const path& archive, const path& directory) {
+void unpack_cifar(const CifarArchive& set, const path& archive, const path& directory) {
   std::vector<std::string> command = {"tar",
                                       "--extract",
                                       "--gzip",
@@ -167,7 +201,7 @@ void unpack_cifar10(const path& archive, const path& directory) {
                                       "--no-same-owner",
                                       "--no-same-permissions",
                                       "--"};
-  for (const std::string_view name : cifar10_files) command.push_back(fmt::format("cifar-10-batches-bin/{}", name));
+  for (const std::string& name : set.files) command.push_back(fmt::format("{}/{}", set.folder, name));
   const auto result = run_process(command);
   ensure(result.exit_code == 0,
          fmt::format("tar --extract {} failed: {}", archive.filename().string(), last_line(result.errors)));
@@ -259,18 +293,42 @@ void fetch_squad(const path& target, const FetchLog& log) {
   staged.commit();
 }
 
-void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog& log) {
-  const auto source =
-      fmt::format("{}/{}", address("MYLOS_CIFAR_URL", "https://www.cs.toronto.edu/~kriz"), cifar10_archive);
+void fetch_cifar(const CifarArchive& set, const path& target, const FetchLog& log) {
+  const auto source = fmt::format("{}/{}", address("MYLOS_CIFAR_URL", "https://www.cs.toronto.edu/~kriz"), set.archive);
   StagedDirectory work(packages_beside(target));  // never committed: deleted together with the archive
-  const path archive = work.path() / cifar10_archive;
+  const path archive = work.path() / set.archive;
   log(fmt::format("fetching {}", source));
   ensure(download(source, archive, largest_archive).found, fmt::format("{} does not exist", source));
-  check_sha256(archive, sha256, source);
+  check_sha256(archive, set.sha256, source);
   StagedDirectory staged(target);
-  unpack_cifar10(archive, staged.path());
-  verify_cifar10(staged.path());
+  unpack_cifar(set, archive, staged.path());
+  verify_cifar(set, staged.path());
   write_fetch_record(staged.path(), source, "");
+  staged.commit();
+}
+
+void fetch_chess(const path& target, const FetchLog& log) {
+  const std::vector<std::string> python = {"python3", "-c", chess_program};
+  if (const auto found = run_process(python); found.exit_code != 0) {
+    fail(
+        fmt::format("{} is Parquet, which python3 converts to JSON lines with pyarrow: {}; install it with python3 -m "
+                    "pip install pyarrow",
+                    chess_parquet, last_line(found.errors)));
+  }
+  const auto repository = fmt::format("{}/{}", address("HF_ENDPOINT", "https://huggingface.co"), chess_repository);
+  const auto url = fmt::format("{}/resolve/main/{}", repository, chess_parquet);
+  StagedDirectory work(packages_beside(target));  // never committed: deleted together with the Parquet file
+  const path games = work.path() / chess_parquet;
+  const auto got = fetch_hub_file(url, games, hub_token(log), log);
+  ensure(got.found, fmt::format("{} does not exist", url));
+  StagedDirectory staged(target);
+  std::vector<std::string> command = python;
+  command.push_back(games);
+  for (const std::string_view name : chess_files) command.push_back(staged.path() / name);
+  const auto result = run_process(command);
+  ensure(result.exit_code == 0, fmt::format("python3 cannot convert {}: {}", chess_parquet, last_line(result.errors)));
+  verify_chess(staged.path());
+  write_fetch_record(staged.path(), repository, got.commit);
   staged.commit();
 }
 
@@ -285,18 +343,28 @@ struct KnownDataSet {
   void (*fetch)(const path& target, const FetchLog& log);
 };
 
-const std::array<KnownDataSet, 2> known_data_sets{{
+std::string named_with_options() { return fmt::format("name them with {} and {}", setting("train"), setting("dev")); }
+
+std::string directory_with_options() {
+  return fmt::format("name their directory with {} and {}", setting("train"), setting("dev"));
+}
+
+const std::array<KnownDataSet, 4> known_data_sets{{
     {"squad",
      [] {
        std::vector<std::string_view> names;
        for (const OfficialFile& file : squad_files) names.push_back(file.name);
        return fmt::format("{}", fmt::join(names, ", "));
      },
-     [] { return fmt::format("name them with {} and {}", setting("train"), setting("dev")); }, verify_squad,
-     fetch_squad},
-    {"cifar10", [] { return fmt::format("{}", fmt::join(cifar10_files, ", ")); },
-     [] { return fmt::format("name their directory with {} and {}", setting("train"), setting("dev")); },
-     verify_cifar10, [](const path& target, const FetchLog& log) { fetch_cifar10(cifar10_sum, target, log); }},
+     named_with_options, verify_squad, fetch_squad},
+    {"cifar10", [] { return fmt::format("{}", fmt::join(cifar10.files, ", ")); }, directory_with_options,
+     [](const path& directory) { verify_cifar(cifar10, directory); },
+     [](const path& target, const FetchLog& log) { fetch_cifar(cifar10, target, log); }},
+    {"cifar100", [] { return fmt::format("{}", fmt::join(cifar100.files, ", ")); }, directory_with_options,
+     [](const path& directory) { verify_cifar(cifar100, directory); },
+     [](const path& target, const FetchLog& log) { fetch_cifar(cifar100, target, log); }},
+    {"chess", [] { return fmt::format("{}", fmt::join(chess_files, ", ")); }, named_with_options, verify_chess,
+     fetch_chess},
 }};
 
 /// Tells how to proceed on a machine without network access. `data` is null for a model.
