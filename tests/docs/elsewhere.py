@@ -18,6 +18,7 @@ COMMANDS = [
     (r"^spack ", "ctest", r"^spack\."),
     (r"apptainer ", "not here", "Apptainer and an image of Debian are not to be had"),
     (r"^srun .*mylos doctor", "ctest", r"^jobs\.ranks$"),
+    (r"^sbatch runs/sweep/sweep\.sbatch$", "ctest", r"^jobs\.restarts$"),
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
     (r"^scripts/validate-gpu", "ctest", r"^bench\.validation"),
