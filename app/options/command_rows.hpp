@@ -70,8 +70,7 @@
                 .options_of = "train",                                                                                 \
                 .needs = "model train output"})                                                                        \
   ROW(sweep, {.arguments = "SETTINGS.json --output DIR [options] | DIR [--json]",                                      \
-              .summary = "writes a job array that trains a run for each point of a grid of options; given its "        \
-                         "directory, prints the table of results",                                                     \
+              .summary = "writes a job array that trains each point of a grid of options; with DIR, prints its table", \
               .least_positional = 1,                                                                                   \
               .most_positional = 1})                                                                                   \
   ROW(plan, {.arguments = "--model M --gpu KIND [--gpus N] [--nodes M] [options]",                                     \
