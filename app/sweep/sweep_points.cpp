@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 11> options_of_start = {"output",      "c
 bool is_value(const OrderedJson& value) { return !value.is_structured() && !value.is_null(); }
 
 /// Returns the name in the option table, if `key` is an option's.
-std::string option_name(const std::string& key, const tasks::TaskKind& task = tasks::default_task_kind()) {
+std::string option_name(const std::string& key, const tasks::TaskKind& task) {
   const Option* option = find_option(key, task);
   return option == nullptr ? normalized_name(key) : option->name;
 }
@@ -92,17 +92,16 @@ std::vector<OrderedJson> varied_options(const OrderedJson& sweep, const fs::path
 }
 
 /// Checks that no option of a point is the sweep's own, and that none has two values.
-void check_keys(const OrderedJson& fixed, const OrderedJson& varied) {
+void check_keys(const OrderedJson& fixed, const OrderedJson& varied, const tasks::TaskKind& task) {
   std::set<std::string> names;
   for (const OrderedJson* part : {&fixed, &varied}) {
     for (const auto& [key, value] : part->items()) {
-      const std::string name = option_name(key);
+      const std::string name = option_name(key, task);
       if (std::ranges::find(options_of_start, name) != options_of_start.end()) {
         throw UsageError(fmt::format("{}: the sweep and its job script set it; leave it out", printable(key)));
       }
       if (!names.insert(name).second) {
-        throw UsageError(fmt::format("{}: has two values in \"{}\" and \"{}\"; leave out one of them", printable(key),
-                                     settings_key, sweep_key));
+        throw UsageError(fmt::format("{}: another key sets this option, too; leave out one of them", printable(key)));
       }
     }
   }
@@ -143,13 +142,14 @@ std::string name_of(std::size_t number, const OrderedJson& varied) {
 
 /// Checks the options of a point and returns it, with the settings of its run but their output.
 SweepPoint make_point(const OrderedJson& fixed, const OrderedJson& varied, std::vector<std::string>& remarks) {
-  check_keys(fixed, varied);
+  check_keys(fixed, varied, tasks::default_task_kind());  // before --config or --help among them has an effect
   std::vector<std::string> words = words_of(fixed);
   const std::vector<std::string> more = words_of(varied);
   words.insert(words.end(), more.begin(), more.end());
   words.emplace_back("--output=point");
   const Command& train = *find_command("train");
   Arguments arguments = parse_arguments(train, words);
+  check_keys(fixed, varied, *arguments.task);
   for (std::string& remark : arguments.remarks) {
     if (std::ranges::find(remarks, remark) == remarks.end()) remarks.push_back(std::move(remark));
   }

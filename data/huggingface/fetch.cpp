@@ -69,7 +69,7 @@ constexpr std::array<std::string_view, 2> chess_files{"train.jsonl", "dev.jsonl"
 /// working directory in the path, where another pyarrow.py may lie.
 constexpr const char* chess_program = R"(
 import sys
-del sys.path[0]
+sys.path[:] = filter(None, sys.path)
 import json, pyarrow.parquet
 if len(sys.argv) > 1:
     count = 0

@@ -12,8 +12,7 @@ namespace mylos::data {
 
 /// Describes the names that `fetch` accepts, for the command's help text.
 constexpr std::string_view fetch_summary() {
-  return "downloads a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set (squad, cifar10, "
-         "cifar100, chess)";
+  return "downloads a model (minilm, bert-base-uncased, ...) or a data set (squad, cifar10, cifar100, chess)";
 }
 
 /// Receives one line of progress about a download.

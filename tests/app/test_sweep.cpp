@@ -190,9 +190,12 @@ TEST_F(Sweep, BadSettingsAreNamed) {
   expect_refused(settings_of({{"learning_rate_min", {1}}, {"schedule", {"linear", "constant"}}}),
                  {"point 0 (", "--learning-rate-min 1: expected at most --learning-rate, 3e-05"});
   settings = settings_of({{"seed", {1, 2}}, {"train_file", {"a"}}});
-  expect_refused(settings, {"train_file: has two values in \"settings\" and \"sweep\""});
+  expect_refused(settings, {"train_file: another key sets this option, too"});
   settings["settings"].erase("train");
   expect_refused(settings, {"--train a: there is no such file or directory"});
+  settings = settings_of(two_seeds);
+  settings["settings"]["max_seq_length"] = 50;
+  expect_refused(settings, {"max_seq_length: another key sets this option, too"});
   settings = settings_of(two_seeds);
   settings["settings"]["lr"] = {1, 2};
   expect_refused(settings, {"settings: expected {option: value}, without lists"});
