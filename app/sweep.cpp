@@ -66,8 +66,8 @@ int write_array(const Arguments& arguments) {
   if (arguments.run.engine.output.empty()) throw UsageError("sweep needs --output; see mylos sweep --help");
   const auto [gpus, nodes] = std::pair(arguments.plan.gpus, arguments.plan.nodes);
   if (gpus % nodes != 0) {
-    throw UsageError(fmt::format("--gpus {}: expected a multiple of --nodes {}; --gpus counts the ranks of all nodes",
-                                 gpus, nodes));
+    throw UsageError(
+        fmt::format("--gpus {}: expected a multiple of --nodes {}; --gpus counts the ranks of all nodes", gpus, nodes));
   }
   const fs::path sweep = (fs::absolute(arguments.run.engine.output) / "").lexically_normal().parent_path();
   Sweep read = read_sweep_settings(arguments.positional.front(), sweep);
