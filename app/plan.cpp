@@ -129,7 +129,7 @@ OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
 
 void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const std::vector<train::ModePlan>& plans) {
-  const train::ModePlan* best = run.trains ? recommended(plans) : nullptr;
+  const train::ModePlan* best = recommended(plans);
   OrderedJson modes = OrderedJson::array();
   for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan, run.work));
   const OrderedJson result = {
@@ -169,7 +169,7 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
-  if (const train::ModePlan* best = recommended(plans); best != nullptr && run.trains) {
+  if (const train::ModePlan* best = recommended(plans); best != nullptr) {
     const std::string note = batch_note(*best, run.work, target.ranks);
     if (!note.empty()) print("\n" + named_line("batch", note));
     print("\n" + named_line("run", run_line(arguments, run, *best)));
@@ -215,8 +215,6 @@ int run_plan(const Arguments& configured) {
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
-    if (!run.trains)
-      fail(fmt::format("--job {}: --model {} is for plans only and cannot be trained", arguments.plan.job, run.name));
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);
   } else if (arguments.json) {

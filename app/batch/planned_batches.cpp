@@ -58,7 +58,7 @@ BatchTable planned_batches(const Arguments& configured) {
                            return plan_row(workload, with_setting(arguments, setting).run.engine, target, setting,
                                            setting.micro_batch == tried.front(), table.largest);
                          });
-  if (const BatchRow* const fastest = fastest_row(table.rows); fastest != nullptr && run.trains) {
+  if (const BatchRow* const fastest = fastest_row(table.rows); fastest != nullptr) {
     table.line = launched_line(arguments, run.data_options, row_options(arguments, fastest->setting));
   }
   return table;

@@ -66,13 +66,6 @@ bool is_trained_by_name(const Arguments& arguments) {
   return !names_directory(arguments) && arguments.task->trains_by_name(arguments.model);
 }
 
-/// Errors: UsageError if --model is a name that only plan accepts.
-void check_trainable(const Arguments& arguments) {
-  if (names_directory(arguments) || !arguments.task->only_plans(arguments.model)) return;
-  throw UsageError(
-      fmt::format("--model {}: only `mylos plan` knows this model; give a model directory", arguments.model));
-}
-
 }  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
@@ -98,7 +91,6 @@ void resolve_model_argument(Arguments& arguments) {
 }
 
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
-  check_trainable(arguments);
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   arguments.run.task.model =
       is_trained_by_name(arguments) ? fs::path(arguments.model) : data::resolve_model(arguments.model, is_first);

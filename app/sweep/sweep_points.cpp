@@ -33,9 +33,9 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view settings_key = "settings", sweep_key = "sweep", points_key = "points";
 /// Options of one start of a run, which the sweep and its job script give. run.json does not record most of them.
-constexpr std::array<std::string_view, 11> options_of_start = {"output",      "config",   "resume", "overwrite",
-                                                               "extend",      "dry-run",  "trace",  "verbose",
-                                                               "stop-before", "walltime", "help"};
+constexpr std::array<std::string_view, 12> options_of_start = {"output",  "config",      "resume",   "overwrite",
+                                                               "extend",  "dry-run",     "profile",  "trace",
+                                                               "verbose", "stop-before", "walltime", "help"};
 
 [[noreturn]] void refuse_settings(const fs::path& file, std::string_view why) {
   throw UsageError(fmt::format("{}: {}", file.string(), why));

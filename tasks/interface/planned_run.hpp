@@ -20,7 +20,6 @@ struct PlannedRun {
   std::vector<std::size_t> lengths = {};                    ///< rows of the training samples, which are shuffled
   std::shared_ptr<const train::SampleStream> samples = {};  ///< samples of each step, instead of lengths
   std::string data = {};                                    ///< description of the data: "questions.json: 120 windows"
-  bool trains = true;                                       ///< false: a model for plans only
   std::string data_options = {};  ///< options of train that name the data if no file does: "--dataset squad"
 };
 

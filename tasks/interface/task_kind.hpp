@@ -93,8 +93,6 @@ class TaskKind {
   virtual std::vector<std::string> known_models() const { return {}; }
   /// Returns whether `name` is one of these names, or an alias of one.
   virtual bool knows_model(std::string_view) const { return false; }
-  /// Returns whether `name` is for plans only and not accepted by training.
-  virtual bool only_plans(std::string_view) const { return false; }
   /// Returns whether training accepts `name` without a directory: built-in sizes, starting from the initialiser.
   virtual bool trains_by_name(std::string_view) const { return false; }
 

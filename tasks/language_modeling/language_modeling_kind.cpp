@@ -3,7 +3,6 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "tasks/interface/trained_model.hpp"
-#include "tasks/language_modeling/gpt_shapes.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/llama_export.hpp"
@@ -58,13 +57,9 @@ class LanguageModelingKind final : public TaskKind {
   std::vector<std::string> known_models() const override {
     std::vector<std::string> names;
     for (const data::NamedLlama& shape : data::llama_shapes()) names.push_back(shape.name);
-    for (const NamedGpt& shape : gpt_shapes()) names.push_back(shape.name);
     return names;
   }
-  bool knows_model(std::string_view name) const override {
-    return data::find_llama_shape(name) != nullptr || only_plans(name);
-  }
-  bool only_plans(std::string_view name) const override { return find_gpt_shape(name) != nullptr; }
+  bool knows_model(std::string_view name) const override { return data::find_llama_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     run.settings = LanguageConfig();
@@ -91,7 +86,6 @@ class LanguageModelingKind final : public TaskKind {
     return std::make_unique<LanguageTask>(run, notice, LanguageTask::Reads::model);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    if (const NamedGpt* gpt = find_known_gpt(name)) return nn::make_gpt_sizes(gpt->shape, precision);
     return nn::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,

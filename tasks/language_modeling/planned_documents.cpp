@@ -39,26 +39,6 @@ void take_full_samples(PlannedRun& planned) {
   planned.data_options = "--train FILE";
 }
 
-PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, const RunConfig& run,
-                    const OptionSources& sources, const Notice& notice) {
-  if (!file.empty()) {
-    throw UsageError(
-        fmt::format("--data {}: {} is for plans only and has no tokenizer; leave --data out", file.string(), gpt.name));
-  }
-  if (run.task.attention.value_or(AttentionKernel::portable) != AttentionKernel::portable) {
-    throw UsageError(fmt::format("--attention {}: {} is for plans only, with the portable kernel; leave it out",
-                                 to_string(*run.task.attention), gpt.name));
-  }
-  PlannedRun planned{.config = run,
-                     .name = gpt.name,
-                     .model = gpt.name,
-                     .network = nn::make_gpt_sizes(gpt.shape, run.engine.precision)};
-  fit_max_length(language_config(planned.config).max_length, gpt.shape.positions, gpt.name, sources, notice);
-  planned.trains = false;
-  take_full_samples(planned);
-  return planned;
-}
-
 /// Returns a network with the attention kernel of the planned GPU.
 std::unique_ptr<nn::Model> planned_network(const data::LlamaConfig& sizes, const RunConfig& run) {
   nn::LlamaShape shape = llama_shape_of(sizes);
@@ -67,8 +47,6 @@ std::unique_ptr<nn::Model> planned_network(const data::LlamaConfig& sizes, const
 }
 
 }  // namespace
-
-const NamedGpt* find_known_gpt(const std::string& name) { return is_directory(name) ? nullptr : find_gpt_shape(name); }
 
 data::LlamaConfig find_llama_sizes(const std::string& name) {
   if (const data::NamedLlama* known = find_known(name)) return known->config;
@@ -82,7 +60,6 @@ void fit_samples(RunConfig& run, const std::string& name, const OptionSources& s
 
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
-  if (const NamedGpt* gpt = find_known_gpt(name)) return plan_gpt(*gpt, file, run, sources, notice);
   const data::NamedLlama* const known = find_known(name);
   RunConfig fitted = run;
   if (known == nullptr) {

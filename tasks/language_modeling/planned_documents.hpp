@@ -4,7 +4,6 @@
 #include "core/base/option.hpp"
 #include "data/huggingface/llama_config.hpp"
 #include "tasks/interface/planned_run.hpp"
-#include "tasks/language_modeling/gpt_shapes.hpp"
 
 #include <filesystem>
 #include <string>
@@ -19,13 +18,9 @@ void fit_samples(RunConfig& run, const std::string& name, const OptionSources& s
 /// Errors: std::runtime_error if there is no such model.
 data::LlamaConfig find_llama_sizes(const std::string& name);
 
-/// Returns the GPT-like model called `name`; null if `name` is a directory or unknown.
-const NamedGpt* find_known_gpt(const std::string& name);
-
 /// Plans a run of the model called `name` on the documents in `file` or, if that is empty, on a fixed number of full
 /// samples. Built-in sizes need a directory only for the tokenizer that cuts documents. Errors: std::runtime_error if a
-/// file or directory does not exist; UsageError as for fit_samples, and if `file` is given for a model that is for
-/// plans only.
+/// file or directory does not exist; UsageError as for fit_samples.
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice);
 

@@ -102,28 +102,6 @@ INSTANTIATE_TEST_SUITE_P(Of, PlannedShape,
                            return name;
                          });
 
-TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
-  const Words words = {"--model", "mpt-7b", "--gpu", "a100_80gb", "--gpus", "8", "--precision", "bfloat16"};
-  const json plan = plan_of(words);
-  EXPECT_EQ(plan["gpu"], "a100-80");
-  EXPECT_EQ(plan["compared"], true);
-  EXPECT_EQ(plan["recommended"], nullptr) << "there is no run of it";
-  const auto complaint = [](Words line) {
-    const ProgramRun run = run_mylos(line);
-    EXPECT_NE(run.exit_code, 0);
-    return run.errors;
-  };
-  EXPECT_THAT(complaint({"train", "--task", "language-modeling", "--model", "mpt-7b", "--train", "x.txt", "--output",
-                         (directory_ / "run").string()}),
-              HasSubstr("--model mpt-7b: only `mylos plan` knows this model; give a model directory"));
-  Words more = words;
-  more.insert(more.begin(), "plan");
-  more.insert(more.end(), {"--job", "slurm"});
-  EXPECT_THAT(complaint(more), HasSubstr("--job slurm: --model mpt-7b is for plans only"));
-  more[more.size() - 2] = "--data";
-  EXPECT_THAT(complaint(more), HasSubstr("mpt-7b is for plans only and has no tokenizer; leave --data out"));
-}
-
 /// A typical question: 4 GPUs with 80 GB.
 TEST_F(KnownModels, SaysTheLargestMicroBatchOfEachModeAndRecomputation) {
   const Words words = {"--model", "codellama-7b", "--gpu",        "a100-80", "--gpus",      "4",

@@ -1,7 +1,5 @@
 #include "app/options/commands.hpp"
 #include "app/options/options.hpp"
-#include "app/sweep/sweep_points.hpp"
-#include "app/sweep/sweep_table.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>

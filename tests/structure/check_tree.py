@@ -21,7 +21,6 @@ ARROWS = {
     "nn": "core core/base core/kernels",
     "nn/layers": "nn core core/base core/kernels",
     "nn/bert": "nn/layers nn core core/base core/kernels",
-    "nn/gpt": "nn/layers nn core core/base core/kernels",
     "nn/llama": "nn/layers nn core core/base core/kernels",
     "nn/resnet": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
