@@ -13,6 +13,7 @@
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/trainer.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
