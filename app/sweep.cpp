@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -60,7 +61,7 @@ train::Metrics metrics_of(const train::RunRecord& run) {
       std::ranges::find_if(run.evaluations.rbegin(), run.evaluations.rend(),
                            [](const nlohmann::json& row) { return row.value("best", nlohmann::json()) == true; });
   const nlohmann::json& row = best == run.evaluations.rend() ? run.evaluations.back() : *best;
-  for (const train::MetricKind& kind : run.score_kinds()) {
+  for (const train::MetricKind& kind : run.metric_kinds()) {
     const double value = train::number_of(row, kind.name.c_str());
     if (std::isfinite(value)) metrics.emplace_back(kind.name, value);
   }
@@ -72,7 +73,7 @@ SweepLine line_of_point(const std::filesystem::path& sweep, SweepPoint point) {
   const train::RunRecord& run = follower.update();
   SweepLine line{.name = std::move(point.name), .varied = std::move(point.varied), .state = state_of(run)};
   line.finished = run.finished;
-  line.kinds = run.score_kinds();
+  line.kinds = run.metric_kinds();
   line.metrics = metrics_of(run);
   const auto best_by = run.run.find("best-by");
   if (best_by != run.run.end() && best_by->is_string()) line.best_by = best_by->get<std::string>();
@@ -246,15 +247,10 @@ int write_array(const Arguments& arguments) {
 
 /// Writes the table, and prints it. Returns 1 if a point is not finished.
 int show_table(const Arguments& arguments, const fs::path& sweep) {
-  std::vector<SweepLine> lines = sweep_lines(sweep);
-  // Tasks of the array write the table at their ends. If a point has finished meanwhile, it may have written a newer
-  // one.
-  for (std::size_t before = lines.size() + 1; before != finished_points(lines); lines = sweep_lines(sweep)) {
-    before = finished_points(lines);
-    write_text(sweep / "table.json", sweep_json(lines).dump(2) + "\n");
-    write_text(sweep / "table.md", sweep_table(lines, TableFormat::markdown));
-    write_text(sweep / "table.csv", sweep_table(lines, TableFormat::csv));
-  }
+  const std::vector<SweepLine> lines = sweep_lines(sweep);
+  write_text(sweep / "table.json", sweep_json(lines).dump(2) + "\n");
+  write_text(sweep / "table.md", sweep_table(lines, TableFormat::markdown));
+  write_text(sweep / "table.csv", sweep_table(lines, TableFormat::csv));
   print(arguments.json ? sweep_json(lines).dump() + "\n" : sweep_table(lines, TableFormat::text));
   const std::size_t finished = finished_points(lines);
   if (finished == lines.size()) return 0;

@@ -23,12 +23,14 @@
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launch_remarks.hpp"
 #include "parallel/launch/launcher.hpp"
+#include "train/engine/training_scores.hpp"
 #include "train/monitor/progress.hpp"
 #include "train/monitor/run_banner.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -47,7 +49,8 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 /// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them;
 /// parameters are written as float.
-std::size_t output_bytes(const tasks::Task& task, std::size_t kept) {
+std::size_t output_bytes(const tasks::Task& task, const train::TrainConfig& engine, std::size_t steps) {
+  const std::size_t kept = std::min(engine.best.keep, steps / train::evaluation_interval(engine, task) + 1);
   return (2 + kept) * task.model().table().size() * sizeof(float);
 }
 
@@ -206,7 +209,7 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   const std::string changed_layout = changed_layout_line(run.resumed, description);
   if (rank.is_first() && !changed_layout.empty()) log_line(changed_layout);
   output.use([&](train::OutputDirectory& directory) {
-    directory.check_space(output_bytes(*run.task, arguments.run.engine.best.keep));
+    directory.check_space(output_bytes(*run.task, arguments.run.engine, run.trainer.steps()));
     directory.begin(description);
   });
   const SignalGuard signals;  // protects what is written after the last step

@@ -77,8 +77,11 @@ run_settings() {
     ${BATCH_SIZE_PER_DEVICE:+--micro-batch $BATCH_SIZE_PER_DEVICE} $OPTIONS"
 }
 
-# Writes the table of the sweep, and prints it once all points are finished.
-sweep_table() { local table && table=$("$MYLOS" sweep "$SWEEP") && echo "$table"; }
+# Writes and prints the table of the sweep once all points are finished. Before that, a look at each run.json is enough.
+sweep_table() {
+  for config in "$SWEEP"/points/*.json; do grep -qs '"finished": *true' "${config%.json}/run.json" || return 0; done
+  "$MYLOS" sweep "$SWEEP"
+}
 
 # Sets the options to those of the point of the sweep with the index of the array's task.
 point_settings() {

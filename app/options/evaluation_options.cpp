@@ -16,8 +16,7 @@ namespace {
 constexpr std::string_view evaluation = "Evaluation";
 
 constexpr OptionNeed of_samples = {"dev", "", "without it nothing is evaluated"};
-constexpr OptionNeed of_evaluation = {
-    "dev", "", "without it nothing is evaluated", {"best-by", train::training_loss_name}};
+constexpr OptionNeed of_metric = {"dev", "", "without it nothing is evaluated", {"best-by", train::training_loss_name}};
 
 std::vector<Choice> metric_choices(const tasks::TaskKind& task) {
   std::vector<Choice> choices = task.metrics();
@@ -29,7 +28,7 @@ std::vector<Choice> metric_choices(const tasks::TaskKind& task) {
 Option eval_every_option() {
   Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, "train",
                         "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch",
-                        {.needs = of_evaluation});
+                        {.needs = of_metric});
   option.expects = "a number of steps, or of epochs: 10epochs";
   option.parse = [](Arguments& arguments, std::string_view text) {
     const auto unit = text.find_first_not_of("0123456789");
@@ -65,7 +64,7 @@ std::vector<Option> evaluation_options(const tasks::TaskKind& task) {
           named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, "train",
                 "metric that selects the model in best/: " + describe(metric_choices(task)) +
                     "; training_loss is the mean over the steps since the last evaluation",
-                {.needs = of_evaluation}),
+                {.needs = of_metric}),
           metric_choices(task), [](auto& a) -> auto& { return a.run.engine.best.by; }),
       count_or_unset_option(
           named("patience", {}, "N", evaluation, "train",
@@ -79,8 +78,8 @@ std::vector<Option> evaluation_options(const tasks::TaskKind& task) {
           {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.best.min_delta; }),
       count_option(
           named("keep-best", {"save-top-k"}, "K", evaluation, "train",
-                "number of best models to keep: best/, and best-STEP/ for the others; without --dev, by the training "
-                "loss of each epoch",
+                "number of best models to keep: best/, and best-models/STEP/ for the others; without --dev, by the "
+                "training loss of each epoch",
                 {.on_resume = OnResume::free}),
           {1, 1'000}, [](auto& a) -> auto& { return a.run.engine.best.keep; }),
   };

@@ -33,8 +33,8 @@ Json run_setting(const Json& run, const std::string& name) {
 /// Returns the output directory of the run that --model names, directly or by one of its models.
 fs::path run_directory(const std::string& model) {
   const fs::path normal = (fs::absolute(model) / "").lexically_normal().parent_path();
-  const std::string name = normal.filename().string();
-  return name == "best" || name == "last" || train::is_kept_model_name(name) ? normal.parent_path() : normal;
+  if (normal.parent_path().filename() == train::kept_models_name) return normal.parent_path().parent_path();
+  return normal.filename() == "best" || normal.filename() == "last" ? normal.parent_path() : normal;
 }
 
 /// Returns the run.json of the run that --model names; null if it names none.

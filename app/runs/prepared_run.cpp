@@ -57,11 +57,12 @@ std::vector<parallel::NamedValue> described_run(const Arguments& arguments) {
   const BuildInfo build = build_info();
   std::vector<parallel::NamedValue> values = {
       {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
-      {"--recipe", arguments.train.recipe},  // before the settings that it makes
+      {"--recipe",
+       arguments.train.recipe.empty() ? "not given" : arguments.train.recipe},  // before the settings that it makes
       {"--task", std::string(arguments.task->name())}};
   const nlohmann::ordered_json settings = settings_json(*find_command("train"), arguments);
   for (const auto& [name, value] : settings.items()) {
-    values.emplace_back("--" + name, plain_text(value));
+    values.emplace_back("--" + name, value.is_null() ? "not given" : plain_text(value));
   }
   return values;
 }

@@ -129,7 +129,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
     if (choice.nccl) run[resolved_key][bandwidth_key] = choice.bytes_per_second;
   }
   if (!attention.empty()) run[resolved_key]["attention-agreement"] = train::to_json(attention);
-  const std::vector<train::MetricKind> kinds = train::metric_kinds(arguments.run.engine.best, task);
+  const std::vector<train::MetricKind> kinds = train::metric_kinds(arguments.run.engine, task);
   if (!kinds.empty()) run[resolved_key][train::metrics_key] = train::to_json(kinds);
   return run;
 }

@@ -73,11 +73,15 @@ bool is_resnet_classifier(std::string_view name) { return name.starts_with("clas
 
 bool is_batch_count(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
-std::size_t count_resnet_labels(const std::filesystem::path& directory) {
+void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config) {
   const WeightFiles files(directory, canonical_resnet_name);
-  const auto last = files.entries().find("classifier.1.weight");
-  if (last == files.entries().end() || last->second.tensor->shape.empty()) return 0;
-  return last->second.tensor->shape.front();
+  const auto shape_of = [&](const char* name) {
+    const auto found = files.entries().find(name);
+    return found == files.entries().end() ? std::vector<std::size_t>() : found->second.tensor->shape;
+  };
+  const auto last = shape_of("classifier.1.weight"), first = shape_of("resnet.embedder.embedder.convolution.weight");
+  if (!last.empty()) config.labels = unnamed_labels(last.front());
+  if (first.size() == 4) config.stem = first.back() == 3 ? ResnetStem::cifar : ResnetStem::imagenet;
 }
 
 TensorNaming resnet_tensor_naming(bool with_classifier) {

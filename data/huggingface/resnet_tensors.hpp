@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/huggingface/resnet_config.hpp"
 #include "data/huggingface/weight_files.hpp"
 
 /// Names of a ResNet's tensors in weight files.
@@ -18,9 +19,9 @@ bool is_resnet_classifier(std::string_view name);
 /// True if it is BatchNorm's integer count of batches (num_batches_tracked).
 bool is_batch_count(std::string_view name);
 
-/// Returns the number of labels of the weights in `directory`; 0 if they have no final layer. Errors as for
-/// WeightFiles.
-std::size_t count_resnet_labels(const std::filesystem::path& directory);
+/// Sets the labels and the stem of `config` to those of the weights in `directory`. Without a final layer, the labels
+/// stay. Errors as for WeightFiles.
+void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config);
 
 /// Returns the naming based on canonical_resnet_name. Without `with_classifier` the file's classifier is ignored.
 TensorNaming resnet_tensor_naming(bool with_classifier);

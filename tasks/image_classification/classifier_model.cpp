@@ -4,6 +4,7 @@
 #include "data/huggingface/channels_last.hpp"
 #include "data/huggingface/resnet_shapes.hpp"
 #include "data/huggingface/resnet_tensors.hpp"
+#include "data/huggingface/weight_files.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 #include <fmt/format.h>
@@ -56,9 +57,13 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
   if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {
     read.config = known->config;
     if (weights.empty()) return read;
-    read.pretrained.emplace(weights, data::resnet_config_json(read.config, "float32"));
-    const std::size_t labels = data::count_resnet_labels(weights);
-    if (labels > 0) read.config.labels = data::unnamed_labels(labels);
+    ensure(!data::is_pickle(weights), fmt::format("--weights {}: a Python pickle; convert it once, in its directory, "
+                                                  "which is then --weights: {}",
+                                                  weights.string(), data::convert_command(weights)));
+    ensure(std::filesystem::is_directory(weights, unreadable),
+           fmt::format("--weights {}: there is no such directory", weights.string()));
+    data::take_weights_shape(weights, read.config);
+    read.pretrained.emplace(weights, data::resnet_config_json(read.config));
     return read;
   }
   ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
@@ -72,8 +77,9 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
 
 void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem) {
   if (!stem || *stem == model.config.stem) return;
-  ensure(!model.has_weights(), fmt::format("--stem {}: the weights in {} have the stem {}; leave it out",
-                                           to_string(*stem), model.name, to_string(model.config.stem)));
+  ensure(!model.has_weights(),
+         fmt::format("--stem {}: the weights in {} have the stem {}; leave it out", to_string(*stem),
+                     model.pretrained->directory().string(), to_string(model.config.stem)));
   model.config.stem = *stem;
 }
 

@@ -46,7 +46,7 @@ class SquadTask final : public Task {
 
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   std::optional<train::MetricKind> training_score() const override {
-    return train::MetricKind{"training_exact", "Exact match in training", "%"};
+    return train::MetricKind{"training_exact_windows", "Exact windows in training", "%"};
   }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override;

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 FUNCTIONS = "mylos-job.sh"  # shared by the scripts, which are short
-MOST_LINES, MOST_SHARED_LINES, WIDTH = 18, 180, 120
+MOST_LINES, MOST_SHARED_LINES, WIDTH = 18, 182, 120
 
 
 def breaches(script):

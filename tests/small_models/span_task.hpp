@@ -40,7 +40,7 @@ class SpanTask : public GeneratedTask {
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override;
   std::optional<train::MetricKind> training_score() const override {
-    return train::MetricKind{"training_exact", "Exact match in training", "%"};
+    return train::MetricKind{"training_exact_windows", "Exact windows in training", "%"};
   }
 
  private:

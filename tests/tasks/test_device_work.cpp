@@ -179,7 +179,7 @@ void expect_few_bytes_to_the_host(const DeviceWork& work) {
   for (const DeviceWork::Entry& entry : work.entries()) {
     if (entry.kind == Kind::copy && entry.label.find("::host_") != std::string::npos) bytes += entry.bytes;
   }
-  EXPECT_EQ(bytes, (samples + 2) * sizeof(double));
+  EXPECT_EQ(bytes, (2 * samples + 3) * sizeof(double));
 }
 
 /// The device computes the passes while the host makes the next batch.

@@ -4,6 +4,7 @@
 #include "train/engine/train_config.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ class BestModel {
     Metrics metrics = {};               ///< of the best evaluation; empty before the first
     std::size_t step = 0;               ///< of the best evaluation; 0 before the first
     std::size_t since_best = 0;         ///< evaluations since the last that improved by more than min_delta
-    std::vector<double> goal = {};      ///< (1) the value of that one; empty before the first
+    std::optional<double> goal = {};    ///< the value of that one; nullopt before the first
     std::vector<ScoredStep> kept = {};  ///< at most BestConfig::keep, the best first
   };
 

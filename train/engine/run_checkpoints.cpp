@@ -265,12 +265,10 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
     const std::optional<std::size_t> exported =
         parallel::on_first_rank(parts_.ranks, [&] { return noted_best(config_.output); });
     const bool is_known = exported && record.has("best_step");  // else of an earlier version
-    std::vector<double> goal;
-    if (record.has("best_goal")) goal.push_back(record.real("best_goal"));
     best.restore({.metrics = parse_metrics(record.text("best_metrics"), file, "best_metrics"),
                   .step = is_known ? record.integer("best_step") : 0,
                   .since_best = since_best,
-                  .goal = std::move(goal),
+                  .goal = record.has("best_goal") ? std::optional(record.real("best_goal")) : std::nullopt,
                   .kept = saved_kept(record, file)},
                  is_known ? *exported : 0);
     if (is_newest(file)) held_ = progress.steps;
@@ -347,7 +345,7 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("best_metrics", metrics_json(best.state().metrics));
   record.set("best_step", std::uint64_t{best.state().step});
   record.set("evaluations_since_best", std::uint64_t{best.state().since_best});
-  if (!best.state().goal.empty()) record.set("best_goal", best.state().goal.front());
+  if (best.state().goal) record.set("best_goal", *best.state().goal);
   record.set(kept_member, kept_json(best.state().kept));
   record.set("training_losses", progress.scores.losses);
   record.set("training_steps", progress.scores.steps);

@@ -148,7 +148,7 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
   if (config.parallel.deterministic) ranks.world.set_order(parallel::SumOrder::ranks);
 }
 
-void RunSetup::export_model(const std::string& name) const {
+void RunSetup::export_model(const std::filesystem::path& name) const {
   train::export_model(ranks.world, task, store, *mode, config.output / name, writer_of,
                       [this] { config.check_output(); });
 }

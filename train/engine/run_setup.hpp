@@ -14,8 +14,8 @@
 #include "train/engine/training_step.hpp"
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace mylos::train {
@@ -30,7 +30,7 @@ struct RunSetup {
   RunSetup& operator=(const RunSetup&) = delete;
 
   /// Exports the model to the directory called `name` in the output directory. Collective.
-  void export_model(const std::string& name) const;
+  void export_model(const std::filesystem::path& name) const;
 
   TrainConfig config;
   Task& task;

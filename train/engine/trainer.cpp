@@ -28,7 +28,7 @@ RunState initial_state(const RunSetup& setup) {
   return {.checkpoints = RunCheckpoints(
               {setup.ranks.world, setup.store, *setup.mode, *setup.optimizer, setup.task, setup.writer_of}, config,
               {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
-          .best = BestModel(config.best, metric_kinds(config.best, setup.task)),
+          .best = BestModel(config.best, metric_kinds(config, setup.task)),
           .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
                        .evaluation_due = config.evaluate_on_start},
           .sent = {}};
@@ -55,7 +55,7 @@ struct Trainer::Run {
     fill_model(setup);
     RunProgress& progress = state.progress;
     if (!setup.config.checkpoints.resume.empty()) progress = state.checkpoints.resume(state.best);
-    progress.evaluation_due = progress.evaluation_due && judges_models(config.best, task);
+    progress.evaluation_due = progress.evaluation_due && judges_models(config, task);
     start = progress;
     state.sent.since_last();
     setup.mode->sync_parameters(setup.space);
@@ -108,7 +108,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   if (!setup.config.output.empty() && !is_saved) {
     loop.save_before_failing([&] {
       setup.export_model("last");
-      if (!judges_models(setup.config.best, setup.task)) setup.export_model("best");
+      if (!judges_models(setup.config, setup.task)) setup.export_model("best");
     });
   }
   collect_notes(setup.ranks.world, setup.task);

@@ -51,11 +51,8 @@ RunProgress after_step(RunProgress progress, bool updates) {
 }
 
 bool is_evaluated(const RunSetup& run, std::size_t step) {
-  const std::size_t epochs = run.config.evaluate_every_epochs, epoch = run.task.steps_per_epoch();
-  const std::size_t every = epochs > 0                      ? epochs * epoch
-                            : run.config.evaluate_every > 0 ? run.config.evaluate_every
-                                                            : epoch;
-  return judges_models(run.config.best, run.task) && (step % every == 0 || step == run.steps);
+  const bool is_due = step % evaluation_interval(run.config, run.task) == 0 || step == run.steps;
+  return judges_models(run.config, run.task) && is_due;
 }
 
 void keep_answers(const RunSetup& run, std::size_t step) {
@@ -335,21 +332,22 @@ void TrainingLoop::keep(EvaluationReport& report) {
 void TrainingLoop::export_best(BestModel::Place place, std::size_t step, const BestModel& best) {
   parallel::Communicator& ranks = run_.ranks.world;
   const std::filesystem::path& output = run_.config.output;
-  const bool is_best = place == BestModel::Place::best, keeps_others = best.config().keep > 1;
+  const bool is_best = place == BestModel::Place::best;
   if (is_best) {
     parallel::on_first_rank(ranks, [&] {
       run_.config.check_output();
       const BestModel& before = state_.best;
-      if (keeps_others && before.state().step > 0 && before.is_exported()) keep_best_as(output, before.state().step);
+      if (best.config().keep > 1 && before.state().step > 0 && before.is_exported()) {
+        keep_best_as(output, before.state().step);
+      }
       note_best(output, step);
     });
   }
-  run_.export_model(is_best ? "best" : kept_model_name(step));
+  run_.export_model(is_best ? "best" : kept_model_path(step));
   if (is_best && run_.task.evaluation() != nullptr) write_results(run_);
-  if (!keeps_others) return;
   parallel::on_first_rank(ranks, [&] {
     run_.config.check_output();
-    remove_other_models(output, std::span(best.state().kept).subspan(1));
+    remove_other_models(output, best.state());
   });
 }
 

@@ -4,18 +4,19 @@
 
 namespace mylos::train {
 
-bool judges_training_loss(const BestConfig& best, const Task& task) {
-  const bool selects = best.patience > 0 || best.keep > 1;
-  return best.by == training_loss_name || (task.evaluation() == nullptr && selects);
+bool judges_models(const TrainConfig& config, const Task& task) {
+  const BestConfig& best = config.best;
+  return task.evaluation() != nullptr || best.by == training_loss_name || best.patience > 0 || best.keep > 1;
 }
 
-bool judges_models(const BestConfig& best, const Task& task) {
-  return task.evaluation() != nullptr || judges_training_loss(best, task);
+std::size_t evaluation_interval(const TrainConfig& config, const Task& task) {
+  if (config.evaluate_every_epochs > 0) return config.evaluate_every_epochs * task.steps_per_epoch();
+  return config.evaluate_every > 0 ? config.evaluate_every : task.steps_per_epoch();
 }
 
-std::vector<MetricKind> metric_kinds(const BestConfig& best, const Task& task) {
+std::vector<MetricKind> metric_kinds(const TrainConfig& config, const Task& task) {
   std::vector<MetricKind> kinds;
-  if (!judges_models(best, task)) return kinds;
+  if (!judges_models(config, task)) return kinds;
   if (const Evaluation* const evaluation = task.evaluation()) {
     kinds.assign(evaluation->kinds().begin(), evaluation->kinds().end());
   }

@@ -20,13 +20,14 @@ struct TrainingScores {
   std::uint64_t hits = 0;         ///< predictions that are right: those of this rank, and of an earlier start on rank 0
 };
 
-/// Returns whether the training loss selects the best model: it was chosen, or nothing else tells.
-bool judges_training_loss(const BestConfig& best, const Task& task);
-/// Returns whether models are judged during the run, by an evaluation or by the training loss.
-bool judges_models(const BestConfig& best, const Task& task);
+/// Returns whether models are judged during the run: by an evaluation, or by the training loss if that was chosen, or
+/// if a setting wants them judged and nothing else does.
+bool judges_models(const TrainConfig& config, const Task& task);
+/// Returns the number of steps after which they are judged.
+std::size_t evaluation_interval(const TrainConfig& config, const Task& task);
 
-/// Returns the metrics that an evaluation of the run gives: those of the task, then those of training.
-std::vector<MetricKind> metric_kinds(const BestConfig& best, const Task& task);
+/// Returns the metrics by which they are judged: those of the task, then those of training. Empty if they are not.
+std::vector<MetricKind> metric_kinds(const TrainConfig& config, const Task& task);
 
 /// Returns the metrics of the steps so far; empty if there are none. Collective.
 Metrics training_metrics(parallel::Communicator& ranks, const Task& task, const TrainingScores& scores);

@@ -24,10 +24,12 @@ std::string Profile::table(double seconds) const {
   const double passes = steps_.total - data_.total - exchanges_.total - updates_.total;
   const double covered = steps_.total + evaluations_.total + checkpoints_.total;
   add("step", steps_);
-  add("  forward and backward passes", {std::max(0.0, passes), steps_.calls});
-  add("  waiting for other ranks", exchanges_);
-  add("  optimizer", updates_);
-  add("  making batches", data_);
+  if (updates_.calls > 0) {  // the host of a device does not see the parts of its steps
+    add("  forward and backward passes", {std::max(0.0, passes), steps_.calls});
+    add("  waiting for other ranks", exchanges_);
+    add("  optimizer", updates_);
+    add("  making batches", data_);
+  }
   add("evaluation", evaluations_);
   add("checkpoint", checkpoints_);
   add("start, exports and the rest", {std::max(0.0, seconds - covered), 1});

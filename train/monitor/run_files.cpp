@@ -28,6 +28,7 @@ constexpr std::array written_names = {run_file_name,
                                       "null_odds.json",
                                       "best",
                                       "last",
+                                      kept_models_name,
                                       "report.html",
                                       evaluations_name,
                                       parallel::checkpoints_name,
@@ -43,7 +44,7 @@ bool is_scaffolding(std::string_view name) {
 
 bool is_run_file(std::string_view name) {
   const std::string_view whole = whole_name(name);
-  return is_scaffolding(name) || name.starts_with(event_prefix) || is_kept_model_name(whole) ||
+  return is_scaffolding(name) || name.starts_with(event_prefix) ||
          std::ranges::find(written_names, whole) != written_names.end();
 }
 

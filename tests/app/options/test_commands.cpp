@@ -74,7 +74,7 @@ std::string names_where(const Has& has) {
 TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::free; }),
             "attention bucket-mib checkpoint-every collective-timeout communication-precision communicator damaged "
-            "eval-on-start export-precision gemm gradient-accumulation-steps initial-loss-scale keep keep-best "
+            "eval-on-start export-precision gemm gpu-log gradient-accumulation-steps initial-loss-scale keep keep-best "
             "loader-threads "
             "micro-batch micro-tokens mode on-save-error precision recipe recompute shard-size strict tf32 writers");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),

@@ -198,6 +198,7 @@ TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   config_ = read_classifier("resnet18").config;
   config_.labels = data::unnamed_labels(7);
+  config_.stem = data::ResnetStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
   network_ = nn::make_resnet(resnet_shape_of(config_, pictures), Precision::float32);
   values_ = numbered_values(table());
@@ -205,7 +206,7 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   std::filesystem::remove(other_ / "config.json");
   const ClassifierModel model = read_classifier("resnet18", other_);
   EXPECT_TRUE(model.has_weights());
-  EXPECT_EQ(model.config, config_) << "with the labels of the weights";
+  EXPECT_EQ(model.config, config_) << "with the labels and the stem of the weights";
   TensorValues values;
   const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
     values[name].resize(values_.at(name).size());
@@ -215,6 +216,10 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   EXPECT_EQ(values, values_);
   EXPECT_THAT(error_of([&] { read_classifier(exported_, other_); }),
               HasSubstr(" is a directory, which holds its own weights; leave it out, or give the model by name"));
+  EXPECT_THAT(error_of([&] { read_classifier("resnet18", directory_ / "w.pth"); }),
+              HasSubstr("w.pth: a Python pickle; convert it once, in its directory, which is then --weights: python3"));
+  EXPECT_THAT(error_of([&] { read_classifier("resnet18", directory_ / "absent"); }),
+              HasSubstr("absent: there is no such directory"));
 }
 
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {

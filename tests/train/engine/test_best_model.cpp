@@ -145,6 +145,28 @@ TEST(BestModel, ARestoredOneComparesWithTheLastImprovement) {
   EXPECT_EQ(second.state().since_best, 0u);
 }
 
+// A killed run went on to step 2 before it was resumed after step 1.
+TEST(BestModel, ARepeatedContinuationEndsWhereItWouldHave) {
+  const auto end_of = [](BestModel best) {
+    for (const auto& [step, loss] : {std::pair(2, 9.5), {3, 9.4}, {4, 9.3}, {5, 9.2}}) {
+      best.offer({{"validation_loss", loss}}, static_cast<std::size_t>(step));
+      if (best.out_of_patience()) return step;
+    }
+    return 0;
+  };
+  BestModel whole({.patience = 3, .min_delta = 1.0, .keep = 2}, kinds), resumed = whole;
+  whole.offer({{"validation_loss", 10.0}}, 1);
+  resumed.restore(whole.state(), 2);
+  EXPECT_EQ(end_of(resumed), end_of(whole));
+}
+
+TEST(BestModel, KeptModelsStayInOrderWhenAWorseOneReplacesALostBest) {
+  BestModel best({.keep = 2}, kinds);
+  best.restore({.metrics = {{"validation_loss", 1.0}}, .step = 4, .kept = {{4, 1.0}, {2, 3.0}}}, 8);
+  EXPECT_TRUE(is_best(best, {{"validation_loss", 2.0}}, 8));
+  EXPECT_EQ(steps_of(best.state().kept), (std::vector<std::size_t>{4, 8}));
+}
+
 TEST(BestModel, KeepsSoManyInTheOrderOfTheMetric) {
   using Place = BestModel::Place;
   BestModel best({.keep = 3}, kinds);

@@ -11,9 +11,9 @@
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/engine/evaluation_files.hpp"
+#include "train/engine/kept_models.hpp"
 #include "train/engine/trainer.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -229,9 +229,7 @@ TEST_F(Resume, TheBestModelOfAnAbandonedContinuationIsReplaced) {
 
 std::vector<std::string> kept_models(const fs::path& output) {
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(output)) {
-    if (entry.name.starts_with("best")) names.push_back(entry.name);
-  }
+  for (const DirectoryEntry& entry : list_directory(output / train::kept_models_name)) names.push_back(entry.name);
   return names;
 }
 
@@ -259,20 +257,24 @@ TEST_F(Resume, TheBestModelsAreKept) {
     order.emplace_back(log.evaluations[i][0].second, end);
   }
   std::ranges::sort(order);
-  std::vector<std::string> expected = {"best", fmt::format("best-{}", order[1].second),
-                                       fmt::format("best-{}", order[2].second)};
+  std::vector<std::string> expected = {std::to_string(order[1].second), std::to_string(order[2].second)};
   std::ranges::sort(expected);
   EXPECT_EQ(kept_models(config.output), expected);
   const std::string best = read_text(config.output / "best" / "model.safetensors");
-  const std::string second = read_text(config.output / fmt::format("best-{}", order[1].second) / "model.safetensors");
-  fs::create_directory(config.output / "best-11");  // of another continuation
+  const std::string second = read_text(config.output / train::kept_model_path(order[1].second) / "model.safetensors");
+  fs::create_directory(config.output / train::kept_model_path(11));  // of another continuation
+  fs::create_directory(config.output / "best-12");                   // somebody's
   fs::remove(parallel::resolve_checkpoint(config.output));
   config.checkpoints.resume = config.output / "checkpoints" / "step-000007.h5";
   train::Trainer(config, task).run({});
   EXPECT_EQ(kept_models(config.output), expected);
   EXPECT_EQ(read_text(config.output / "best" / "model.safetensors"), best);
-  EXPECT_EQ(read_text(config.output / fmt::format("best-{}", order[1].second) / "model.safetensors"), second);
+  EXPECT_EQ(read_text(config.output / train::kept_model_path(order[1].second) / "model.safetensors"), second);
   EXPECT_NE(best, second);
+  EXPECT_TRUE(fs::exists(config.output / "best-12"));
+  config.best = {.patience = 100};
+  train::Trainer(config, task).run({});
+  EXPECT_EQ(kept_models(config.output), std::vector<std::string>()) << "no longer wanted";
 }
 
 // Another peak learning rate or seed than the run's would silently give another curve (accelerate 4289, 662).

@@ -31,15 +31,13 @@ TEST(Profile, AddsUpWhatTheRunDid) {
             "all                                     1    10.00000       10.00   100.0\n");
 }
 
-// The host of a device sees no exchange and no update.
+// The host of a device sees no exchange and no update, and batches of the first step only.
 TEST(Profile, LeavesOutWhatIsNotKnown) {
   Profile profile;
   profile.step(step_of(2.0, {.data = 0.5}));
   EXPECT_EQ(profile.table(2.0),
             "action                              calls    mean (s)   total (s)       %\n"
             "step                                    1     2.00000        2.00   100.0\n"
-            "  forward and backward passes           1     1.50000        1.50    75.0\n"
-            "  making batches                        1     0.50000        0.50    25.0\n"
             "start, exports and the rest             1     0.00000        0.00     0.0\n"
             "all                                     1     2.00000        2.00   100.0\n");
 }
