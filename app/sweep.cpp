@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,16 +53,15 @@ std::string state_of(const train::RunRecord& run) {
   return fmt::format("stopped or hangs at {}: nothing written for {}", progress, duration_text(run.age));
 }
 
-/// Returns the metrics of the evaluation that was the best, or of the last one.
+/// Returns the metrics of the last evaluation that was the best so far.
 train::Metrics metrics_of(const train::RunRecord& run) {
   train::Metrics metrics;
-  if (run.evaluations.empty()) return metrics;
-  const auto best =
-      std::ranges::find_if(run.evaluations.rbegin(), run.evaluations.rend(),
-                           [](const nlohmann::json& row) { return row.value("best", nlohmann::json()) == true; });
-  const nlohmann::json& row = best == run.evaluations.rend() ? run.evaluations.back() : *best;
+  const std::optional<std::size_t> best = run.best_step();
+  const auto row =
+      std::ranges::find_if(run.evaluations, [&](const auto& each) { return best && each["step"] == *best; });
+  if (row == run.evaluations.end()) return metrics;
   for (const train::MetricKind& kind : run.metric_kinds()) {
-    const double value = train::number_of(row, kind.name.c_str());
+    const double value = train::number_of(*row, kind.name.c_str());
     if (std::isfinite(value)) metrics.emplace_back(kind.name, value);
   }
   return metrics;
@@ -96,28 +95,24 @@ std::vector<train::MetricKind> all_kinds(const std::vector<SweepLine>& lines) {
   return kinds;
 }
 
+double value_of(const SweepLine& line, const train::MetricKind& kind) {
+  const double* const value = train::find_metric(line.metrics, kind.name);
+  return value == nullptr ? unknown_figure : *value;
+}
+
 /// Returns a number that is smaller for better points; NaN if the point has no result.
 double rank_of(const SweepLine& line, const std::vector<train::MetricKind>& kinds, const std::string& best_by) {
   if (kinds.empty()) return line.loss;
   const train::MetricKind* named = train::find_kind(kinds, best_by);
   const train::MetricKind& kind = named == nullptr ? kinds.front() : *named;
-  const double* const value = train::find_metric(line.metrics, kind.name);
-  if (value == nullptr) return unknown_figure;
-  return kind.larger_is_better ? -*value : *value;
+  return kind.larger_is_better ? -value_of(line, kind) : value_of(line, kind);
 }
 
-std::string shown_metric(const train::MetricKind& kind, const SweepLine& line) {
-  const double* const value = train::find_metric(line.metrics, kind.name);
-  return metric_value_text(kind, value == nullptr ? unknown_figure : *value);
-}
-
-/// Returns the names of the options that vary, in the order of the points.
+/// Returns the names of the options that vary.
 std::vector<std::string> varied_names(const std::vector<SweepLine>& lines) {
-  std::map<std::string_view, const SweepLine*> points;
-  for (const SweepLine& line : lines) points.emplace(line.name, &line);
   std::vector<std::string> names;
-  for (const auto& [point, line] : points) {
-    for (const auto& [name, value] : line->varied.items()) {
+  for (const SweepLine& line : lines) {
+    for (const auto& [name, value] : line.varied.items()) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
@@ -173,7 +168,7 @@ std::string sweep_table(const std::vector<SweepLine>& lines, TableFormat format)
     for (const std::string& name : names) {
       cells.push_back(line.varied.contains(name) ? plain_text(line.varied[name]) : "-");
     }
-    for (const train::MetricKind& kind : kinds) cells.push_back(shown_metric(kind, line));
+    for (const train::MetricKind& kind : kinds) cells.push_back(metric_value_text(kind, value_of(line, kind)));
     cells.push_back(decimal(line.loss, 4));
     cells.push_back(decimal(line.seconds / 60.0, 2));
     for (std::size_t i = 0; i < cells.size(); ++i) {

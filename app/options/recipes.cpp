@@ -33,19 +33,11 @@ std::vector<TaskRecipe> all_recipes() {
 }
 
 /// Returns null pointers if there is none.
-TaskRecipe known_recipe(std::string_view name) {
+TaskRecipe find_recipe(std::string_view name) {
   for (const TaskRecipe& each : all_recipes()) {
     if (each.recipe->name == name) return each;
   }
   return {};
-}
-
-/// Errors: UsageError if there is no such recipe.
-TaskRecipe find_recipe(std::string_view name) {
-  const TaskRecipe found = known_recipe(name);
-  if (found.recipe != nullptr) return found;
-  throw UsageError(fmt::format("--recipe {}: there is no such recipe{} (mylos train --recipe list)", printable(name),
-                               suggestion(name, recipe_names(), "")));
 }
 
 /// Calls `use` with the option and the value of each setting.
@@ -79,7 +71,7 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-const tasks::TaskKind* task_of_recipe(std::string_view name) { return known_recipe(name).task; }
+const tasks::TaskKind* task_of_recipe(std::string_view name) { return find_recipe(name).task; }
 
 bool asks_for_recipes(std::span<const std::string> words) { return typed_value_of(words, "recipe") == listing; }
 
@@ -95,13 +87,16 @@ std::string list_of_recipes() {
 
 void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
                   Arguments& arguments) {
-  const auto [task, found] = find_recipe(name);
-  const Recipe& recipe = *found;
+  const auto [task, recipe] = find_recipe(name);
+  if (recipe == nullptr) {
+    throw UsageError(fmt::format("--recipe {}: there is no such recipe{} (mylos train --recipe list)", printable(name),
+                                 suggestion(name, recipe_names(), "")));
+  }
   if (task != arguments.task) {
     throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task->name(),
                                  arguments.task->title()));
   }
-  for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
+  for_each_setting(*recipe, *arguments.task, [&](const Option& option, const std::string& value) {
     const bool is_replaced = std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
       return is_given(other.name) && (other.name == option.name || other.means.option == option.name);
     });
@@ -115,9 +110,8 @@ void say_recipe(Arguments& arguments) {
   const Recipe& recipe = *find_recipe(arguments.train.recipe).recipe;
   std::string taken;
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
-    if (lacks_needed(option, arguments) || !arguments.sources.was_configured(option.name) ||
-        is_excluded(option, arguments))
-      return;
+    const bool is_taken = !lacks_needed(option, arguments) && arguments.sources.was_configured(option.name);
+    if (!is_taken || is_excluded(option, arguments)) return;
     taken += fmt::format(" --{}{}", option.name, option.is_switch() ? "" : " " + value);
   });
   arguments.remarks.push_back(fmt::format("--recipe {} sets{}", recipe.name, taken));

@@ -129,14 +129,11 @@ std::string name_of(std::size_t number, const OrderedJson& varied) {
   for (const auto& [key, value] : varied.items()) {
     name += fmt::format("{}{}={}", name.size() == 3 ? "-" : ",", key, plain_text(value));
   }
-  std::ranges::replace_if(
-      name,
-      [](char c) {
-        const auto byte = static_cast<unsigned char>(c);
-        return byte >= 0x80 ||
-               (std::isalnum(byte) == 0 && std::string_view(".,=+-_").find(c) == std::string_view::npos);
-      },
-      '_');
+  const auto is_odd = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+           std::string_view(".,=+-_").find(c) == std::string_view::npos;
+  };
+  std::ranges::replace_if(name, is_odd, '_');
   return name.substr(0, longest);
 }
 

@@ -125,9 +125,4 @@ class PretrainedWriter {
   bool finished_ = false;
 };
 
-/// Does the same for weights that are in memory.
-void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
-                      std::span<const ModelFile> files, std::span<const NamedTensor> weights,
-                      const WeightFormat& format = {});
-
 }  // namespace mylos::data

@@ -75,12 +75,4 @@ void PretrainedWriter::commit() {
   staged_->commit();
 }
 
-void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
-                      std::span<const ModelFile> files, std::span<const NamedTensor> weights,
-                      const WeightFormat& format) {
-  PretrainedWriter writer(directory, config, files, shapes_of(weights), format);
-  for (const auto& tensor : weights) writer.write(tensor.values);
-  writer.commit();
-}
-
 }  // namespace mylos::data

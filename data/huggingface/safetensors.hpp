@@ -138,19 +138,4 @@ class SafetensorsWriter {
   std::size_t expected_ = 0, written_ = 0;  ///< elements
 };
 
-/// A tensor to be written: product(shape) float values in row-major order.
-struct NamedTensor {
-  std::string name;
-  std::vector<std::size_t> shape;
-  std::span<const float> values;
-};
-
-/// Returns names and shapes. Throws std::invalid_argument if the number of values does not match a shape.
-std::vector<TensorShape> shapes_of(std::span<const NamedTensor> tensors);
-
-/// Writes `tensors` in the given order, as `type`, with the metadata that transformers requires. The file appears
-/// complete or not at all: if the disk is full, throws std::runtime_error with the file and keeps an older one.
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       Precision type = Precision::float32);
-
 }  // namespace mylos::data

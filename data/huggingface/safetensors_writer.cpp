@@ -104,21 +104,4 @@ void SafetensorsWriter::commit() {
   file_.commit();
 }
 
-std::vector<TensorShape> shapes_of(std::span<const NamedTensor> tensors) {
-  std::vector<TensorShape> shapes;
-  for (const auto& tensor : tensors) {
-    const auto count = element_count(tensor.shape, tensor.name);
-    require(count == tensor.values.size(), fmt::format("tensor \"{}\" of shape {} has {} values, not {}", tensor.name,
-                                                       shape_text(tensor.shape), tensor.values.size(), count));
-    shapes.push_back({tensor.name, tensor.shape});
-  }
-  return shapes;
-}
-
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors, Precision type) {
-  SafetensorsWriter writer(path, shapes_of(tensors), type);
-  for (const auto& tensor : tensors) writer.write(tensor.values);
-  writer.commit();
-}
-
 }  // namespace mylos::data

@@ -1,5 +1,6 @@
 #include "data/huggingface/safetensors.hpp"
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/written_models.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

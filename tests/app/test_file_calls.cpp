@@ -1,6 +1,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
+#include "tests/support/written_models.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

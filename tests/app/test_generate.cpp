@@ -7,6 +7,7 @@
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/waiting.hpp"
+#include "tests/support/written_models.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

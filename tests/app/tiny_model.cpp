@@ -1,4 +1,5 @@
 #include "tests/app/tiny_model.hpp"
+#include "tests/support/written_models.hpp"
 
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"

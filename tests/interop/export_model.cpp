@@ -10,6 +10,7 @@
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
 #include "data/huggingface/wordpiece_files.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace {
 

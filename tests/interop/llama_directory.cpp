@@ -12,6 +12,7 @@
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tests/support/arrays.hpp"
+#include "tests/support/written_models.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/model_export.hpp"
 

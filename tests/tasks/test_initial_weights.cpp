@@ -12,6 +12,7 @@
 #include "tests/support/launch.hpp"
 #include "tests/support/read_counter.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 #include "train/engine/initial_parameters.hpp"
 
 #include <fmt/format.h>

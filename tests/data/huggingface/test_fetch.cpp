@@ -16,6 +16,7 @@
 #include "tests/data/huggingface/fetch_sites.hpp"
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

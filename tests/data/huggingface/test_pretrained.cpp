@@ -15,6 +15,7 @@
 #include "data/huggingface/wordpiece_files.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

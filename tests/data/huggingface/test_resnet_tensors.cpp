@@ -7,6 +7,7 @@
 
 #include "data/huggingface/pretrained.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

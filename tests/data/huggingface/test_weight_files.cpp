@@ -10,6 +10,7 @@
 #include "core/base/file_copies.hpp"
 #include "data/huggingface/bert_tensors.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

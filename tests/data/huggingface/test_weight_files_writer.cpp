@@ -12,6 +12,7 @@
 #include "data/huggingface/pretrained.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 
 namespace mylos::data {
 namespace {

@@ -6,6 +6,7 @@
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
 #include "train/engine/evaluator.hpp"
 #include "train/engine/trainer.hpp"
 
