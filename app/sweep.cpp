@@ -108,8 +108,9 @@ double rank_of(const SweepLine& line, const std::vector<train::MetricKind>& kind
   return kind.larger_is_better ? -value_of(line, kind) : value_of(line, kind);
 }
 
-/// Returns the names of the options that vary.
-std::vector<std::string> varied_names(const std::vector<SweepLine>& lines) {
+/// Returns the names of the options that vary, in the order of the points.
+std::vector<std::string> varied_names(std::vector<SweepLine> lines) {
+  std::ranges::sort(lines, {}, &SweepLine::name);
   std::vector<std::string> names;
   for (const SweepLine& line : lines) {
     for (const auto& [name, value] : line.varied.items()) {
