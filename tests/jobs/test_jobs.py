@@ -409,20 +409,20 @@ def test_sweep(site):
 def check_table(log, modes, ranks):
     rows = [line.split() for line in log.splitlines()]
     found = [tuple(row[:3]) for row in rows if len(row) > 5 and row[0] in modes and row[1].isdigit()]
-    expect(found == [(mode, "1", number) for number in ranks for mode in modes], f"{found} in {log}")
+    expect(found == [(mode, *number) for number in ranks for mode in modes], f"{found} in {log}")
     expect("speedup" in log and "efficiency" in log, log)
 
 
 def test_compare(site):
-    """The comparison prints its table, with the limits of the script and a tiny model."""
+    """The comparison prints its table, with the limits of the script and a tiny model. Ranks without nodes are on one of the job's two."""
     variables = site.variables("runs", "--max-length 60 --doc-stride 20 --epochs 1", DEV=str(site.home / "train.json"),
-                               REPEATS="1", RANKS="1,2", MODES="replicated,sharded")
-    job = site.submit("compare.sbatch", "--ntasks-per-node=2", "--cpus-per-task=1", NO_GPUS,
+                               REPEATS="1", RANKS="2,2x1", MODES="replicated,sharded")
+    job = site.submit("compare.sbatch", "--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=1", NO_GPUS,
                       **{**variables, "OPTIONS": "--max-length 60 --doc-stride 20 --epochs 1 --gemm kokkos-kernels"})
     site.expect_success(job)
     log = site.log(job, "mylos-compare")
-    check_table(log, ["replicated", "sharded"], ["1", "2"])
-    facts = json.loads((site.home / "runs" / "sharded-2-1" / "run.json").read_text())
+    check_table(log, ["replicated", "sharded"], [("1", "2"), ("2", "2")])
+    facts = json.loads((site.home / "runs" / "sharded-2x1-1" / "run.json").read_text())
     expect([facts[name] for name in ("recipe", "train-limit", "schedule", "weight-decay", "decay-all", "clip", "batch")] ==
            ["lightning-ddp-squad", 10000, "constant", 0.01, True, 0.0, 8], f"{facts}")
 
@@ -519,7 +519,7 @@ def test_pbs_compare(site):
     job = submit_pbs(site, script, **variables)
     facts = site.cluster.wait_for_end(job)
     expect(facts["JobState"] == "COMPLETED", f"{facts}\n{pbs_log(site, job, script)}")
-    check_table(pbs_log(site, job, script), ["replicated"], ["1", "2"])
+    check_table(pbs_log(site, job, script), ["replicated"], [("1", "1"), ("1", "2")])
 
 
 def run_test(name, cluster, *arguments):
