@@ -184,7 +184,7 @@ std::optional<double> scontrol_watts(const std::string& output) {
   return watts && *watts > 0.0 ? watts : std::nullopt;
 }
 
-NodeMeter::NodeMeter(fs::path root, RunProgram scontrol) : root_(std::move(root)) {
+NodeMeter::NodeMeter(fs::path root, const RunProgram& scontrol) : root_(std::move(root)) {
   NodeReading reading;
   read_cpu(Seconds(0.0));
   read_memory(reading);

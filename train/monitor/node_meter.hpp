@@ -23,7 +23,7 @@ class NodeMeter {
   /// Finds the sources. `root` is the directory of proc/ and sys/. The power is that of the first source that can be
   /// read: Cray's counters, RAPL, power meters of hwmon, and Slurm, which `scontrol` asks. Without `scontrol` Slurm is
   /// not asked.
-  explicit NodeMeter(std::filesystem::path root = "/", RunProgram scontrol = {});
+  explicit NodeMeter(std::filesystem::path root = "/", const RunProgram& scontrol = {});
 
   /// Reads the node at time `now` of a steady clock. CPU and RAPL's power are means since the last reading at least 0.1
   /// s ago; without one, they are left out.
