@@ -163,7 +163,7 @@ TEST_F(Sweep, OfPbsIsSubmittedWithItsRange) {
   const std::string script = read_file(sweep_ / "sweep.pbs");
   EXPECT_THAT(script, HasSubstr("SCRIPT=${SCRIPT:-" + (sweep_ / "sweep.pbs").string() + "}\n"));
   EXPECT_THAT(script, HasSubstr("#PBS -l walltime=01:30:00\n"));
-  EXPECT_THAT(script, Not(HasSubstr("-J"))) << "a task that submits the script again is not an array";
+  EXPECT_THAT(script, Not(HasSubstr("#PBS -J"))) << "a task that submits the script again is not an array";
 }
 
 TEST_F(Sweep, BadSettingsAreNamed) {
