@@ -2,6 +2,7 @@
 
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
+#include "families/model_families.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,7 @@
 namespace mylos::app {
 
 int run_fetch(const Arguments& arguments) {
-  print(fmt::format("{}\n", data::fetch(arguments.positional.front(), log_line).string()));
+  print(fmt::format("{}\n", data::fetch(arguments.positional.front(), log_line, data::find_model_family).string()));
   return 0;
 }
 

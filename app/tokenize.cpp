@@ -5,9 +5,9 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/unicode.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/model_names.hpp"
 #include "data/tokenizer/vocabulary.hpp"
 #include "data/tokenizer/wordpiece.hpp"
+#include "families/model_directory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -19,6 +19,7 @@
 #include "core/base/walltime.hpp"
 #include "core/trace.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launch_remarks.hpp"

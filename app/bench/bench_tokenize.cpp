@@ -5,8 +5,8 @@
 #include "core/base/printable.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/model_names.hpp"
 #include "data/tokenizer/plain_wordpiece.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/question_answering/question_texts.hpp"
 
 #include <fmt/format.h>

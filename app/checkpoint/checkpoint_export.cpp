@@ -3,7 +3,7 @@
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/task_kinds.hpp"
 #include "train/engine/model_export.hpp"

@@ -4,6 +4,7 @@
 #include "app/doctor/doctor_gpus.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/task_kinds.hpp"
 #include "train/engine/memory.hpp"
 

@@ -6,8 +6,8 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
-#include "data/huggingface/model_families.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 
 #include <filesystem>
 #include <stdexcept>

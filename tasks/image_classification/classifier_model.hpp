@@ -3,7 +3,7 @@
 #include "core/base/notice.hpp"
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "data/huggingface/resnet_config.hpp"
+#include "families/resnet/resnet_config.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "train/engine/task.hpp"
 

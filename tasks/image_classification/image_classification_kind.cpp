@@ -2,9 +2,9 @@
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/resnet_shapes.hpp"
 #include "data/images/image_file.hpp"
 #include "data/images/synthetic_images.hpp"
+#include "families/resnet/resnet_shapes.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
 #include "tasks/image_classification/image_options.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "data/huggingface/resnet_config.hpp"
 #include "data/images/image_set.hpp"
 #include "data/images/image_transform.hpp"
+#include "families/resnet/resnet_config.hpp"
 #include "tasks/interface/run_config.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_export.hpp"
 
-#include "data/huggingface/resnet_tensors.hpp"
+#include "families/resnet/resnet_tensors.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 namespace mylos::tasks {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/parameters.hpp"
-#include "data/huggingface/resnet_config.hpp"
+#include "families/resnet/resnet_config.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "train/engine/model_exporter.hpp"
 

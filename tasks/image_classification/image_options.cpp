@@ -2,7 +2,7 @@
 
 #include "core/base/option_kinds.hpp"
 #include "data/huggingface/image_processor.hpp"
-#include "data/huggingface/resnet_config.hpp"
+#include "families/resnet/resnet_config.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
 #include <fmt/format.h>

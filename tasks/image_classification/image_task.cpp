@@ -6,7 +6,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "nn/resnet/resnet.hpp"
+#include "families/resnet/resnet.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_labels.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"

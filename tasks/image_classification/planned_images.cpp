@@ -1,9 +1,9 @@
 #include "tasks/image_classification/planned_images.hpp"
 
 #include "core/base/quantities.hpp"
-#include "data/huggingface/model_names.hpp"
-#include "data/huggingface/resnet_shapes.hpp"
-#include "nn/resnet/resnet.hpp"
+#include "families/model_directory.hpp"
+#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_shapes.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"
 

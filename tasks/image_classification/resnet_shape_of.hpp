@@ -1,7 +1,7 @@
 #pragma once
 
-#include "data/huggingface/resnet_config.hpp"
-#include "nn/resnet/resnet_shape.hpp"
+#include "families/resnet/resnet_config.hpp"
+#include "families/resnet/resnet_shape.hpp"
 #include "tasks/image_classification/image_input.hpp"
 
 /// Converts config.json to the model's shape; the two may not depend on each other.

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/llama_shapes.hpp"
+#include "families/llama/llama_shapes.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"

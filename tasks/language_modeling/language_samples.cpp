@@ -2,9 +2,9 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "data/huggingface/sentencepiece_files.hpp"
 #include "data/text/sample_file.hpp"
-#include "nn/llama/llama.hpp"
+#include "families/llama/llama.hpp"
+#include "families/llama/sentencepiece_files.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 
 #include "core/base/notice.hpp"
 #include "core/batch.hpp"
-#include "data/huggingface/llama_config.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/text/samples.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
-#include "data/huggingface/llama_tensors.hpp"
+#include "families/llama/llama_tensors.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/language_modeling/llama_export.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "data/huggingface/llama_config.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
-#include "nn/llama/llama.hpp"
+#include "families/llama/llama.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/language_modeling/language_evaluation.hpp"
 #include "tasks/language_modeling/language_samples.hpp"

@@ -1,6 +1,6 @@
 #include "tasks/language_modeling/llama_export.hpp"
 
-#include "data/huggingface/sentencepiece_files.hpp"
+#include "families/llama/sentencepiece_files.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 namespace mylos::tasks {

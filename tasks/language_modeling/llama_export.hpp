@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/parameters.hpp"
-#include "data/huggingface/llama_config.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "train/engine/model_exporter.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/kernels/attention_candidates.hpp"
-#include "data/huggingface/llama_config.hpp"
-#include "nn/llama/llama_shape.hpp"
+#include "families/llama/llama_config.hpp"
+#include "families/llama/llama_shape.hpp"
 #include "train/engine/train_config.hpp"
 
 /// Converts config.json to the model's shape; the two may not depend on each other.

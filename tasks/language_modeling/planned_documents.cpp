@@ -2,8 +2,8 @@
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/llama_shapes.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/llama/llama_shapes.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
 #include "tasks/language_modeling/language_task.hpp"

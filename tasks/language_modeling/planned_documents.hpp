@@ -2,7 +2,7 @@
 
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
-#include "data/huggingface/llama_config.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>

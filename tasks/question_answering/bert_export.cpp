@@ -1,6 +1,6 @@
 #include "tasks/question_answering/bert_export.hpp"
 
-#include "data/huggingface/wordpiece_files.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 namespace mylos::tasks {

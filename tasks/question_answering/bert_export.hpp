@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/parameters.hpp"
-#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "families/bert/bert_config.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "train/engine/model_exporter.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/kernels/attention_candidates.hpp"
-#include "data/huggingface/bert_config.hpp"
-#include "nn/bert/bert_layer.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/bert_layer.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <optional>

@@ -2,8 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
-#include "data/huggingface/model_names.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
 #include "tasks/question_answering/bert_shape.hpp"

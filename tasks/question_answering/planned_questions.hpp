@@ -2,7 +2,7 @@
 
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
-#include "data/huggingface/bert_shapes.hpp"
+#include "families/bert/bert_shapes.hpp"
 #include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>

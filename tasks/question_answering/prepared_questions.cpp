@@ -1,9 +1,9 @@
 #include "tasks/question_answering/prepared_questions.hpp"
 
 #include "core/base/files.hpp"
-#include "data/huggingface/bert_config.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/feature_file.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 
 #include <fmt/format.h>

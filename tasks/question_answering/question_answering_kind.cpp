@@ -2,10 +2,10 @@
 
 #include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/bert_shapes.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad_files.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_shapes.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"

@@ -1,9 +1,9 @@
 #include "tasks/question_answering/question_texts.hpp"
 
 #include "core/base/python_text.hpp"
-#include "data/huggingface/bert_config.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/wordpiece_files.hpp"
 
 namespace mylos::tasks {
 

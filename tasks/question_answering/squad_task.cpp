@@ -2,10 +2,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
-#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_tensors.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/question_answering/bert_export.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
-#include "nn/bert/bert_layer.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/bert_layer.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"

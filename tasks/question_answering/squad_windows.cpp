@@ -4,7 +4,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tasks/question_answering/bert_shape.hpp"

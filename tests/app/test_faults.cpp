@@ -1,6 +1,6 @@
 #include "core/base/files.hpp"
 #include "core/kernels/gemm_providers.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"

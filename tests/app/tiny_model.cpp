@@ -1,9 +1,9 @@
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/written_models.hpp"
 
-#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/wordpiece_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

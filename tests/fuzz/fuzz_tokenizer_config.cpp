@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "data/huggingface/wordpiece_files.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

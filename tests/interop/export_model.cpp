@@ -5,11 +5,11 @@
 #include <iostream>
 #include <vector>
 
-#include "data/huggingface/bert_config.hpp"
-#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/bert_tensors.hpp"
+#include "families/bert/wordpiece_files.hpp"
 #include "tests/support/written_models.hpp"
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/arena.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/huggingface/llama_config.hpp"
-#include "nn/llama/llama.hpp"
+#include "families/llama/llama.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_task.hpp"

@@ -1,7 +1,7 @@
 #include "tests/small_models/span_task.hpp"
 
 #include "core/random.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/bert/bert_layer.hpp"
+#include "families/bert/bert_layer.hpp"
 #include "tests/small_models/generated_task.hpp"
 
 #include <vector>

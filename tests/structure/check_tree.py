@@ -20,9 +20,6 @@ ARROWS = {
     "core/kernels/cuda": "core/kernels core core/base",
     "nn": "core core/base core/kernels",
     "nn/layers": "nn core core/base core/kernels",
-    "nn/bert": "nn/layers nn core core/base core/kernels",
-    "nn/llama": "nn/layers nn core core/base core/kernels",
-    "nn/resnet": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
     "parallel/launch": "parallel/communicator core core/base core/kernels",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
@@ -32,28 +29,32 @@ ARROWS = {
     "data/images": "core/base core/random.hpp",
     "data/squad": "data/huggingface data/tokenizer core/base",
     "data/text": "data/tokenizer core/base",
+    "families/bert": "data/huggingface data/tokenizer nn/* core core/base core/kernels",
+    "families/llama": "data/huggingface data/tokenizer nn/* core core/base core/kernels",
+    "families/resnet": "data/huggingface nn/* core core/base core/kernels",
+    "families": "families/* data/huggingface core/base",
     "train/engine": "nn parallel/* core core/base core/kernels",
     "train/planning": "train/engine parallel/* core core/base",
     "train/monitor": "train/engine parallel/* core core/base",
-    "tasks/interface": "data/huggingface train/* nn core core/base core/kernels",
-    "tasks/question_answering": "tasks/interface train/* data/* nn/* core core/base core/kernels",
-    "tasks/language_modeling": "tasks/interface train/* data/* nn/* core core/base core/kernels",
-    "tasks/image_classification": "tasks/interface train/* data/* nn/* core core/base core/kernels",
-    "tasks": "tasks/* data/huggingface core/base",
-    "app/options": "tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/program": "app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/bench": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/doctor": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/checkpoint": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/plan": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/batch": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/report": "app/batch app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/sweep": "app/plan app/report app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/runs": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app": "app/* tasks/* train/* data/* nn/* parallel/* core/*",
+    "tasks/interface": "families data/huggingface train/* nn core core/base core/kernels",
+    "tasks/question_answering": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
+    "tasks/language_modeling": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
+    "tasks/image_classification": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
+    "tasks": "tasks/* families data/huggingface core/base",
+    "app/options": "tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/program": "app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/bench": "app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/doctor": "app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/checkpoint": "app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/plan": "app/bench app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/batch": "app/plan app/bench app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/report": "app/batch app/bench app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/sweep": "app/plan app/report app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app/runs": "app/plan app/bench app/program app/options tasks/* families/* train/* data/* nn/* parallel/* core/*",
+    "app": "app/* tasks/* families/* train/* data/* nn/* parallel/* core/*",
 }
 # Folders with C++ files.
-TOPS = ["core", "data", "nn", "parallel", "train", "tasks", "app", "bench", "tests"]
+TOPS = ["core", "data", "nn", "parallel", "train", "families", "tasks", "app", "bench", "tests"]
 UNCHECKED = {"bench", "tests"}
 
 # words -> the files that may contain them
@@ -82,14 +83,14 @@ VENDORS = {
 
 # words that name a model family or its data set, and the folders whose files may contain them: engine and commands know no model
 FAMILIES = {
-    r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*",
-    r"(?i)llama": r"(nn/llama|data|tasks|bench|tests)/.*",
-    r"(?i)resnet": r"(nn/resnet|data|tasks|bench|tests)/.*",
+    r"(?i)squad|bert": r"(families/bert/|families/\w+\.|data/|tasks/|bench/|tests/).*",
+    r"(?i)llama": r"(families/llama/|families/\w+\.|data/|tasks/|bench/|tests/).*",
+    r"(?i)resnet": r"(families/resnet/|families/\w+\.|data/|tasks/|bench/|tests/).*",
 }
 
 # The engine names settings, and app spells them as options. Texts of the engine may contain "--" only in options of other programs,
 # and in words that are no options.
-ENGINE = {"core", "data", "nn", "parallel", "train"}
+ENGINE = {"core", "data", "nn", "parallel", "train", "families"}
 OTHER_PROGRAMS = {
     "core/base/download.cpp": r"proto(-default|-redir)?|max-filesize|fail|silent|show-error|location|connect-timeout|speed-(limit|time)"
     r"|retry|write-out|dump-header|output|header",  # curl
@@ -98,7 +99,7 @@ OTHER_PROGRAMS = {
     "core/kernels/cuda/device_obstacle.cpp": r"gpus-per-task",  # srun
     "data/huggingface/fetch.cpp": r"hash|only-binary|require-hashes|no-deps|quiet|disable-pip-version-check|retries|timeout|dest|requirement"  # pip
     r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose file arguments follow "--"
-    "data/huggingface/model_names.cpp": r"",  # replaces a slash in names of directories
+    "families/model_directory.cpp": r"",  # replaces a slash in names of directories
     "data/text/pgn_documents.cpp": r"",  # a null move of chess
     "parallel/launch/launch.cpp": r"ntasks-per-node|gpus-per-node",  # srun
     "parallel/launch/launch_remarks.cpp": r"ntasks-per-node|ppn|map-by",  # srun, mpiexec, mpirun

@@ -41,12 +41,12 @@ class CheckTree(unittest.TestCase):
                     self.assertEqual(len(breaches), 1)
                     self.assertTrue(breaches[0].startswith(f"{path}:1: names "), breaches[0])
                     (self.root / path).unlink()
-        for path in ["nn/bert/bert_layer.cpp", "data/squad/squad.cpp", "tasks/question_answering/squad_task.cpp", "tests/app/test_runs.cpp"]:
+        for path in ["families/bert/bert_layer.cpp", "data/squad/squad.cpp", "tasks/question_answering/squad_task.cpp", "tests/app/test_runs.cpp"]:
             self.write(path, "// BERT on SQuAD\n")
-        for path in ["nn/llama/llama.cpp", "data/huggingface/llama_config.cpp", "tasks/language_modeling/text_task.cpp"]:
+        for path in ["families/llama/llama.cpp", "families/llama/llama_config.cpp", "tasks/language_modeling/text_task.cpp"]:
             self.write(path, "// Llama\n")
         self.assertEqual(list(check_tree.check_families(self.root)), [])
-        for path, line in [("nn/llama/llama.cpp", "// as BERT"), ("nn/bert/bert_layer.cpp", "// as Llama")]:
+        for path, line in [("families/llama/llama.cpp", "// as BERT"), ("families/bert/bert_layer.cpp", "// as Llama")]:
             self.write(path, line + "\n")
         self.assertEqual(len(list(check_tree.check_families(self.root))), 2)
 
@@ -98,7 +98,7 @@ class CheckTree(unittest.TestCase):
         for path, target in [
             ("core/base/files.cpp", "core/numeric.hpp"),
             ("data/huggingface/fetch.cpp", "core/device.hpp"),
-            ("nn/optimizer.cpp", "nn/bert/bert_layer.hpp"),
+            ("nn/optimizer.cpp", "families/bert/bert_layer.hpp"),
             ("parallel/sharding/mode_kind.cpp", "parallel/checkpoint/checkpoint.hpp"),
             ("train/engine/trainer.cpp", "data/squad/squad.hpp"),
             ("train/planning/machine.cpp", "tasks/question_answering/squad_task.hpp"),
@@ -115,7 +115,7 @@ class CheckTree(unittest.TestCase):
             ("data/squad/squad.cpp", "data/squad/answers.hpp"),
             ("data/huggingface/safetensors.cpp", "core/numeric.hpp"),
             ("train/engine/trainer.cpp", "parallel/checkpoint/checkpoint.hpp"),
-            ("tasks/question_answering/squad_task.cpp", "nn/bert/bert_layer.hpp"),
+            ("tasks/question_answering/squad_task.cpp", "families/bert/bert_layer.hpp"),
             ("app/train.cpp", "app/runs/resumption.hpp"),
             ("tests/core/test_arena.cpp", "train/engine/trainer.hpp"),
         ]:

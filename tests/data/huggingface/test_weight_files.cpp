@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/file_copies.hpp"
-#include "data/huggingface/bert_tensors.hpp"
+#include "families/bert/bert_tensors.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
 

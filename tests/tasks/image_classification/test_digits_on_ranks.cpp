@@ -2,7 +2,7 @@
 
 #include "tasks/image_classification/image_config.hpp"
 #include "tasks/interface/task.hpp"
-#include "tests/nn/resnet/resnet_engine.hpp"
+#include "tests/families/resnet/resnet_engine.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/tasks/recorded_runs.hpp"

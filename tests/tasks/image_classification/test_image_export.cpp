@@ -1,7 +1,7 @@
 #include "tasks/image_classification/image_export.hpp"
 
-#include "data/huggingface/resnet_tensors.hpp"
-#include "nn/resnet/resnet.hpp"
+#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_tensors.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"

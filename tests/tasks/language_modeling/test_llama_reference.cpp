@@ -1,8 +1,8 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
-#include "data/huggingface/llama_config.hpp"
-#include "nn/llama/llama.hpp"
+#include "families/llama/llama.hpp"
+#include "families/llama/llama_config.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/worst.hpp"

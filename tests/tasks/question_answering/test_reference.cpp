@@ -1,8 +1,8 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder.
 
-#include "data/huggingface/bert_config.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"

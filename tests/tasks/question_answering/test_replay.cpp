@@ -4,7 +4,7 @@
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
 #include "core/kernels/gemm_providers.hpp"
-#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

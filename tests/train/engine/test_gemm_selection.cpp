@@ -1,7 +1,7 @@
 #include "train/engine/gemm_selection.hpp"
 
 #include "core/device.hpp"
-#include "nn/bert/bert_question_answering.hpp"
+#include "families/bert/bert_question_answering.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
 

@@ -1,0 +1,115 @@
+#include "families/bert/wordpiece_files.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/python_json.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// Tables padded to a multiple of 8, 64 or 128 rows for tensor cores have fewer unused rows than this.
+constexpr std::size_t largest_padding = 128;
+constexpr std::size_t padding_multiple = 8;
+
+/// Reads the option `key` of tokenizer_config.json. nullopt if it is absent or null.
+std::optional<bool> read_switch(const Json& json, const char* key, const std::string& file) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  if (!found->is_boolean()) fail(fmt::format("{}: {} = {} is not true or false", file, key, printable(found->dump())));
+  return found->get<bool>();
+}
+
+/// Throws unless the tokenizer class splits text exactly as BERT's does, with the same vocab.txt.
+void check_tokenizer_class(const Json& json, const std::string& file) {
+  const auto found = json.find("tokenizer_class");
+  if (found == json.end() || found->is_null()) return;
+  auto name = plain_text(*found);
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  for (const auto* known : {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}) {
+    if (name == known) return;
+  }
+  fail(fmt::format("{}: tokenizer_class {} is not supported; only BertTokenizer is", file, printable(name)));
+}
+
+OrderedJson special_token_names() {
+  return {{"unk_token", "[UNK]"},
+          {"sep_token", "[SEP]"},
+          {"pad_token", "[PAD]"},
+          {"cls_token", "[CLS]"},
+          {"mask_token", "[MASK]"}};
+}
+
+OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
+  auto json = special_token_names();
+  json["do_lower_case"] = options.do_lower_case;
+  json["strip_accents"] = options.strip_accents ? OrderedJson(*options.strip_accents) : OrderedJson(nullptr);
+  json["tokenize_chinese_chars"] = options.tokenize_chinese_chars;
+  json["model_max_length"] = longest_input;
+  json["tokenizer_class"] = "BertTokenizer";
+  return json;
+}
+
+}  // namespace
+
+TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) {
+  const auto path = directory / "tokenizer_config.json";
+  TokenizerOptions options;
+  if (!is_present(path)) return options;  // the original releases have none, and are uncased
+  const auto file = path.string();
+  const auto json = read_json(path);
+  ensure(json.is_object(), fmt::format("{}: not a JSON object", file));
+  check_tokenizer_class(json, file);
+  ensure(read_switch(json, "do_basic_tokenize", file).value_or(true),
+         fmt::format("{}: do_basic_tokenize = false is not supported; only true is", file));
+  options.do_lower_case = read_switch(json, "do_lower_case", file).value_or(true);
+  options.strip_accents = read_switch(json, "strip_accents", file);
+  options.tokenize_chinese_chars = read_switch(json, "tokenize_chinese_chars", file).value_or(true);
+  return options;
+}
+
+std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
+  auto path = directory / "vocab.txt";
+  ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
+  return path;
+}
+
+WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory) {
+  WordPieceFiles files{.vocabulary = {}, .tokenizer_json = {}, .options = read_tokenizer_options(directory)};
+  files.vocabulary = read_text(vocabulary_path(directory));
+  const auto json = directory / "tokenizer.json";
+  if (is_present(json)) files.tokenizer_json = read_text(json);
+  return files;
+}
+
+std::vector<ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input) {
+  std::vector<ModelFile> written = {
+      {"vocab.txt", files.vocabulary},
+      {"special_tokens_map.json", model_json_text(special_token_names())},
+      {"tokenizer_config.json", model_json_text(tokenizer_config(files.options, longest_input))}};
+  if (!files.tokenizer_json.empty()) written.push_back({"tokenizer.json", files.tokenizer_json});
+  return written;
+}
+
+void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std::filesystem::path& file) {
+  const bool is_padded = vocab_size % padding_multiple == 0 && tokens + largest_padding > vocab_size;
+  if (tokens == vocab_size || (tokens < vocab_size && is_padded)) return;
+  fail(fmt::format(
+      "{} has {} tokens, config.json says vocab_size = {}: it is the vocabulary of another model, or incomplete",
+      file.string(), tokens, vocab_size));
+}
+
+Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size) {
+  const auto path = vocabulary_path(directory);
+  Vocabulary vocabulary = Vocabulary::load(path);
+  check_vocabulary_size(vocab_size, vocabulary.size(), path);
+  return vocabulary;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,108 @@
+#include "families/resnet/resnet_block.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::nn {
+namespace {
+
+/// The gradient of a convolution's input, as a matrix in `memory`, which must be large enough.
+template <class T>
+Matrix<T> input_gradient(const ImagesPass& images, const ConvolutionNorm& layer, T* memory) {
+  return Matrix<T>(memory, images.images() * layer.shape().pixels(), layer.shape().in);
+}
+
+}  // namespace
+
+template <class T>
+void ResnetBlock<T>::add_rows(ParameterTable::Builder& builder, const std::string& name,
+                              const ResnetBlockShape& shape) {
+  if (shape.shortcut) add_convolution_norm_rows(builder, name + ".shortcut", *shape.shortcut);
+  for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {
+    add_convolution_norm_rows(builder, fmt::format("{}.layer.{}", name, layer), shape.layers[layer]);
+  }
+}
+
+template <class T>
+ResnetBlock<T>::ResnetBlock(const ParameterTable& table, const std::string& name, const ResnetBlockShape& shape) {
+  for (std::size_t layer = 0; layer < shape.layers.size(); ++layer) {
+    layers_.push_back(find_convolution_norm(table, fmt::format("{}.layer.{}", name, layer), shape.layers[layer]));
+  }
+  if (shape.shortcut) shortcut_ = find_convolution_norm(table, name + ".shortcut", *shape.shortcut);
+  unit_ = table.tensor(layers_.front().convolution.weight).unit;
+}
+
+template <class T>
+void ResnetBlock<T>::forward(const ImagesPass& images, const ConstMatrix<T>& x,
+                             const ResnetBlockMemory<T>& memory) const {
+  const ExecutionSpace& space = images.pass.space;
+  ConstMatrix<T> input = x;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    convolution_norm_forward<T>(images, layers_[i], input, memory.layers[i]);
+    if (i + 1 == layers_.size()) break;
+    batch_norm_relu<T>(space, images.groups(layers_[i]), normalization_of(images, layers_[i], memory.layers[i]),
+                       memory.inner[i]);
+    input = memory.inner[i];
+  }
+  const ConvolutionNorm& last = layers_.back();
+  const BatchNormInput<T> result = normalization_of(images, last, memory.layers.back());
+  if (!shortcut_) return batch_norm_residual_relu<T>(space, images.groups(last), result, x, memory.y);
+  convolution_norm_forward<T>(images, *shortcut_, x, memory.shortcut);
+  batch_norm_shortcut_relu<T>(space, images.groups(last), result, normalization_of(images, *shortcut_, memory.shortcut),
+                              memory.y);
+}
+
+template <class T>
+void ResnetBlock<T>::restore(const ImagesPass& images, const ConstMatrix<T>& x,
+                             const ResnetBlockMemory<T>& memory) const {
+  ConstMatrix<T> input = x;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    convolution_forward<T>(images.pass, layers_[i].convolution, input, memory.layers[i].result);
+    if (i + 1 == layers_.size()) break;
+    batch_norm_relu<T>(images.pass.space, images.groups(layers_[i]),
+                       normalization_of(images, layers_[i], memory.layers[i]), memory.inner[i]);
+    input = memory.inner[i];
+  }
+  if (shortcut_) convolution_forward<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
+}
+
+template <class T>
+GradientSum<T> ResnetBlock<T>::backward(const ImagesPass& images, const ConstMatrix<T>& x,
+                                        const ResnetBlockMemory<T>& memory, const GradientSum<T>& gradient,
+                                        const GradientTargets<T>& to) const {
+  const ExecutionSpace& space = images.pass.space;
+  const Vector<float>& workspace = images.norm_workspace;
+  const std::vector<ConvolutionNormSaved<T>>& saved = memory.layers;
+  // This overwrites gradient.dy with the gradient of the sum before the ReLU. Each result is then overwritten with its
+  // gradient.
+  batch_norm_sum_relu_backward<T>(
+      space, images.groups(layers_.back()), normalization_of(images, layers_.back(), saved.back()), memory.y,
+      gradient.dy, gradient.also, saved.back().result, norm_gradients(images, layers_.back()), workspace);
+  if (shortcut_) {
+    batch_norm_backward<T>(space, images.groups(*shortcut_), normalization_of(images, *shortcut_, memory.shortcut),
+                           gradient.dy, memory.shortcut.result, norm_gradients(images, *shortcut_), workspace);
+  }
+  for (std::size_t i = layers_.size(); i-- > 1;) {
+    const ConvolutionNorm& before = layers_[i - 1];
+    const BatchNormInput<T> normal = normalization_of(images, before, saved[i - 1]);
+    const Matrix<T> inner = input_gradient(images, layers_[i], to.inner);
+    batch_norm_relu<T>(space, images.groups(before), normal, inner);
+    convolution_weight_gradient<T>(images.pass, layers_[i].convolution, inner, saved[i].result);
+    convolution_input_gradient<T>(images.pass, layers_[i].convolution, saved[i].result, inner);
+    batch_norm_relu_backward<T>(space, images.groups(before), normal, inner, {}, saved[i - 1].result,
+                                norm_gradients(images, before), workspace);
+  }
+  GradientSum<T> sum{input_gradient(images, layers_.front(), to.dy), gradient.dy};
+  convolution_weight_gradient<T>(images.pass, layers_.front().convolution, x, saved.front().result);
+  convolution_input_gradient<T>(images.pass, layers_.front().convolution, saved.front().result, sum.dy);
+  if (!shortcut_) return sum;
+  sum.also = input_gradient(images, *shortcut_, to.also);
+  convolution_weight_gradient<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
+  convolution_input_gradient<T>(images.pass, shortcut_->convolution, memory.shortcut.result, sum.also);
+  return sum;
+}
+
+template class ResnetBlock<float>;
+template class ResnetBlock<bfloat16>;
+template class ResnetBlock<half>;
+
+}  // namespace mylos::nn

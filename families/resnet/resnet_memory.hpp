@@ -1,0 +1,49 @@
+#pragma once
+
+#include "families/resnet/resnet_shape.hpp"
+#include "nn/recompute.hpp"
+
+#include <vector>
+
+/// Memory layout of a pass: slots within one allocation, in elements per image. A batch of T images needs T times as
+/// much of each slot, so a smaller batch never needs more memory than a larger one.
+///
+/// In training, the results of convolutions and blocks are kept. The backward pass of a stage uses memory of the stages
+/// after it, which is free by then. The forward pass uses the same memory before those stages run.
+namespace mylos::nn {
+
+struct ArenaSlot {
+  std::size_t offset = 0, size = 0;
+
+  std::size_t end() const { return offset + size; }
+};
+
+struct ResnetBlockSlots {
+  std::vector<ArenaSlot> layers;  ///< results of the convolutions
+  ArenaSlot shortcut;
+  std::vector<ArenaSlot> inner;  ///< arrays between two convolutions in the forward pass
+  ArenaSlot y;
+};
+
+/// The gradient of a block's result, in two parts.
+struct GradientSlots {
+  ArenaSlot first, second;
+};
+
+struct ResnetSlots {
+  ArenaSlot pixels, stem;
+  ArenaSlot stem_inner;  ///< ImageNet stem only: the input of the pooling, and its gradient
+  ArenaSlot stem_y;
+  std::vector<ResnetBlockSlots> blocks;
+  std::vector<GradientSlots> stages;  ///< one per stage; training only
+  std::size_t size = 0;               ///< total elements per image
+};
+
+ResnetSlots training_slots(const ResnetShape& shape, Recompute recompute);
+/// Returns the slots for prediction: results are normalised in place, and all blocks reuse the same four slots.
+ResnetSlots prediction_slots(const ResnetShape& shape);
+
+/// Returns the pixels per image after the stem.
+std::size_t stem_pixels(const ResnetShape& shape);
+
+}  // namespace mylos::nn

@@ -1,0 +1,247 @@
+// Compares the whole model, at odd sizes, with the double-precision reference: grouped queries, head sizes other than
+// hidden / heads, tied and untied heads, and every scaling of rotary embeddings.
+
+#include "families/llama/llama.hpp"
+
+#include "core/kernels/layer_norm.hpp"
+#include "tests/families/llama/llama_twin.hpp"
+#include "tests/nn/model_setting.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+/// 4 query heads of size 6 use 2 key and value heads; their 24 columns differ from the model's 20.
+LlamaShape grouped_llama(std::size_t layers = 2) {
+  return {.vocabulary = 37,
+          .hidden = 20,
+          .layers = layers,
+          .heads = 4,
+          .key_value_heads = 2,
+          .head_size = 6,
+          .feed_forward = 28,
+          .positions = 19,
+          .rope_theta = 50.0,
+          .rms_norm_epsilon = 1e-5f,
+          .initializer_range = 0.2f};
+}
+
+/// A tied head, one key/value head for all, and wavelengths of 6 to 290 tokens: short, intermediate and long.
+LlamaShape tied_llama() {
+  LlamaShape shape = grouped_llama();
+  shape.key_value_heads = 1;
+  shape.head_size = 12;
+  shape.tied = true;
+  shape.rope_theta = 100.0;
+  shape.rope_scaling = {RotaryScaling::Kind::llama3, 8.0, 1.0, 4.0, 40};
+  return shape;
+}
+
+LlamaShape linear_llama() {
+  LlamaShape shape = grouped_llama(1);
+  shape.key_value_heads = 4;
+  shape.head_size = 2;
+  shape.rope_scaling = {.kind = RotaryScaling::Kind::linear, .factor = 2.5};
+  return shape;
+}
+
+struct NamedLlama {
+  std::string name;
+  LlamaShape shape;
+};
+std::vector<NamedLlama> llamas() {
+  return {{"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}};
+}
+
+const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
+constexpr std::array llama_recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
+
+struct LlamaSetting : ModelSetting<LlamaModel, LlamaTwinBatch> {
+  explicit LlamaSetting(const LlamaShape& of, const std::string& provider = gemm_providers().front(),
+                        Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
+      : ModelSetting(make_llama(of, precision), LlamaTwinBatch(of, some_lengths), provider, recomputed, precision),
+        shape(of) {}
+  Values logits() {
+    Batch batch;
+    data.fill(0, data.lengths.size(), batch);
+    Values all;
+    model->logits(engine->pass(), batch, [&](std::size_t first, const ConstMatrix<float>& chunk) {
+      EXPECT_EQ(first * shape.vocabulary, all.size());
+      const Values values = host_values(chunk);
+      all.insert(all.end(), values.begin(), values.end());
+    });
+    return all;
+  }
+
+  LlamaShape shape;
+};
+
+TEST(LlamaModel, LossesAndEveryGradientMatchTheTwin) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const std::string& provider : exact_gemm_providers()) {
+      SCOPED_TRACE(llama + " " + provider);
+      LlamaSetting s(shape, provider);
+      LlamaTwin twin(shape, *s.engine, s.data);
+      expect_losses_and_gradients(s, twin, 4e-6);
+    }
+  }
+}
+
+TEST(LlamaModel, PredictionGivesTheLikeliestTokensAndLosses) {
+  for (const auto& [llama, shape] : llamas()) {
+    SCOPED_TRACE(llama);
+    LlamaSetting s(shape, gemm_providers().back());
+    const LlamaTwin twin(shape, *s.engine, s.data);
+    const Values logits = twin.logits();
+    expect_near(s.logits(), logits, 2e-5, "logits");
+    Batch batch;
+    s.data.fill(0, s.data.lengths.size(), batch);
+    const Vector<float> losses("test::losses", s.data.lengths.size());
+    const Matrix<float> outputs = s.model->predict(s.engine->pass(), batch, losses);
+    EXPECT_EQ(outputs.extent(1), 1u);
+    const Values likeliest = host_values(outputs);
+    for (std::size_t row = 0; row < s.data.rows(); ++row) {
+      const auto first = logits.begin() + static_cast<std::ptrdiff_t>(row * shape.vocabulary);
+      const auto largest = std::max_element(first, first + static_cast<std::ptrdiff_t>(shape.vocabulary)) - first;
+      EXPECT_EQ(likeliest[row], static_cast<double>(largest)) << "row " << row;
+    }
+    expect_near(host_values(losses), twin.losses(), 2e-5, "losses");
+    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), likeliest, 0.0, "without losses");
+  }
+}
+
+TEST(LlamaModel, MicroBatchesGiveTheSameLossesAndGradients) {
+  expect_same_in_micro_batches([] { return LlamaSetting(tied_llama()); }, {1, 3});
+}
+
+TEST(LlamaModel, TheGradientOfATiedHeadIsAddedToThatOfTheEmbeddings) {
+  LlamaSetting s(tied_llama());
+  EXPECT_EQ(s.model->table().units().back().borrowed, std::vector<std::size_t>{0});
+  s.train(4, 1.0f);
+  // Tokens that do not occur get a gradient only from the head, and the others from both.
+  const Values gradient = s.engine->gradient(s.model->table().find("model.embed_tokens.weight"));
+  for (std::size_t token = 0; token < s.shape.vocabulary; ++token) {
+    const auto first = gradient.begin() + static_cast<std::ptrdiff_t>(token * s.shape.hidden);
+    EXPECT_GT(largest_of(Values(first, first + static_cast<std::ptrdiff_t>(s.shape.hidden))), 0.0) << token;
+  }
+}
+
+TEST(LlamaModel, ThePaddingTokensEmbeddingGetsNoGradient) {
+  LlamaShape shape = grouped_llama();
+  LlamaSetting all(shape);
+  shape.padding_token = all.data.tokens[3];
+  LlamaSetting padded(shape);
+  all.train(4, 1.0f), padded.train(4, 1.0f);
+  const Values expected = all.engine->gradient(0), actual = padded.engine->gradient(0);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const bool is_padding = static_cast<std::int32_t>(i / shape.hidden) == shape.padding_token;
+    ASSERT_EQ(actual[i], is_padding ? 0.0 : expected[i]) << "element " << i;
+    if (is_padding) {
+      EXPECT_NE(expected[i], 0.0);
+    }
+  }
+}
+
+TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const Recompute recompute : llama_recomputations) {
+      SCOPED_TRACE(llama + " " + std::string(to_string(recompute)));
+      LlamaSetting s(shape, gemm_providers().front(), recompute);
+      expect_schedule(s, shape.layers + 2);
+    }
+  }
+}
+
+TEST(LlamaModel, TakesWhatWasPlanned) {
+  for (const Recompute recompute : llama_recomputations) {
+    LlamaSetting s(grouped_llama(3), gemm_providers().front(), recompute);
+    expect_planned_memory(s);
+  }
+}
+
+TEST(LlamaModel, RecomputationChangesNoBit) {
+  expect_recomputation_changes_no_bit([](const std::string& provider, Recompute recompute, Precision precision) {
+    return LlamaSetting(grouped_llama(3), provider, recompute, precision);
+  });
+}
+
+/// `tolerance` applies to losses and to the norms of gradients, and `angle` to 1 - their cosines.
+void expect_llama_near_float(Precision precision, double tolerance, double angle) {
+  for (const std::string& provider : exact_gemm_providers()) {
+    SCOPED_TRACE(provider);
+    LlamaSetting s(grouped_llama(), provider, Recompute::none, precision), exact(grouped_llama(), provider);
+    for (std::size_t row = 0; row < s.parameters(); ++row) exact.engine->write(row, s.engine->values(row));
+    expect_near(s.train(4, 0.5f), exact.train(4, 0.5f), tolerance, "losses");
+    for (std::size_t row = 0; row < s.parameters(); ++row) {
+      expect_same_gradient(s.engine->gradient(row), exact.engine->gradient(row), angle, tolerance, s.name(row));
+    }
+  }
+}
+
+TEST(LlamaModel, Bfloat16StaysNearFloat) { expect_llama_near_float(Precision::bfloat16, 4e-2, 2e-3); }
+TEST(LlamaModel, HalfStaysNearFloat) { expect_llama_near_float(Precision::float16, 5e-3, 3e-5); }
+
+/// Returns the documented bytes per token that a layer saves, without terms independent of tokens.
+std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, Recompute recompute) {
+  const std::size_t everything =
+      (2 * shape.hidden + shape.qkv_columns() + shape.query_columns() + 2 * shape.feed_forward) * element +
+      (shape.heads + 2) * 4;
+  return recompute == Recompute::none        ? everything
+         : recompute == Recompute::attention ? everything - shape.qkv_columns() * element
+                                             : shape.hidden * element;
+}
+
+TEST(LlamaModel, ALayerKeepsTheDocumentedBytesAToken) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    for (const Recompute recompute : llama_recomputations) {
+      constexpr std::size_t rows = 64000;  // arrays then end at multiples of the arena's alignment
+      Arena few, many;
+      make_llama(grouped_llama(3), precision)->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+      make_llama(grouped_llama(5), precision)->plan(many, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+      EXPECT_EQ(many.peak() - few.peak(), 2 * rows * kept_llama_bytes(grouped_llama(), bytes_of(precision), recompute))
+          << to_string(precision) << " " << to_string(recompute);
+    }
+  }
+}
+
+TEST(LlamaShape, FrequenciesOfLlama3AreShortBetweenAndLong) {
+  const RotaryFrequencies scaled = rotary_frequencies(tied_llama());
+  LlamaShape plain_shape = tied_llama();
+  plain_shape.rope_scaling = {};
+  const RotaryFrequencies plain = rotary_frequencies(plain_shape);
+  ASSERT_EQ(scaled.pairs, 6u);
+  EXPECT_EQ(scaled.radians[0], plain.radians[0]);
+  for (const std::size_t between : {1u, 2u}) {
+    EXPECT_LT(scaled.radians[between], plain.radians[between]);
+    EXPECT_GT(scaled.radians[between], plain.radians[between] / 8.0f);
+  }
+  for (const std::size_t lengthened : {3u, 4u, 5u}) {
+    EXPECT_EQ(scaled.radians[lengthened], plain.radians[lengthened] / 8.0f);
+  }
+}
+
+TEST(LlamaShape, RefusesWhatDoesNotFit) {
+  const auto message = [](const auto& change) {
+    LlamaShape shape = grouped_llama();
+    change(shape);
+    return error_of([&] { make_llama(shape, Precision::float32); });
+  };
+  EXPECT_THAT(message([](LlamaShape& s) { s.key_value_heads = 3; }),
+              HasSubstr("Llama: 4 heads are not a multiple of 3 key/value heads"));
+  EXPECT_THAT(message([](LlamaShape& s) { s.head_size = 5; }),
+              HasSubstr("Llama: head size 5 is not an even number from 2 to 256"));
+  EXPECT_THAT(message([](LlamaShape& s) { s.layers = 0; }), HasSubstr("Llama: 0 layers, hidden size 20"));
+}
+
+}  // namespace
+}  // namespace mylos::nn

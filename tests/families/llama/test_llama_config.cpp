@@ -1,0 +1,211 @@
+#include "families/llama/llama_config.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/json.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::HasSubstr;
+using tests::error_of;
+
+Json small_llama() {
+  return {{"model_type", "llama"},        {"vocab_size", 97},       {"hidden_size", 32},
+          {"intermediate_size", 56},      {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+          {"max_position_embeddings", 64}};
+}
+
+/// Parses `json` as if read from a file F.
+LlamaConfig parse_llama(const Json& json) { return parse_llama_config(parse_json(json.dump(), "F"), "F"); }
+
+LlamaConfig llama_with(const char* key, const Json& value) {
+  Json json = small_llama();
+  json[key] = value;
+  return parse_llama(json);
+}
+
+std::string llama_message(const char* key, const Json& value) {
+  return error_of([&] { llama_with(key, value); });
+}
+
+const Json llama3_scaling = {{"rope_type", "llama3"},
+                             {"factor", 8.0},
+                             {"low_freq_factor", 1.0},
+                             {"high_freq_factor", 4.0},
+                             {"original_max_position_embeddings", 8192}};
+
+TEST(LlamaConfig, AbsentKeysTakeHuggingFacesDefaults) {
+  const LlamaConfig config = parse_llama(small_llama());
+  EXPECT_EQ(config.vocab_size, 97u);
+  EXPECT_EQ(config.hidden_size, 32u);
+  EXPECT_EQ(config.intermediate_size, 56u);
+  EXPECT_EQ(config.num_hidden_layers, 2u);
+  EXPECT_EQ(config.num_attention_heads, 4u);
+  EXPECT_EQ(config.num_key_value_heads, 4u);
+  EXPECT_EQ(config.head_dim, 8u);
+  EXPECT_EQ(config.rope_theta, 10000.0);
+  EXPECT_EQ(config.rope_scaling, RopeScaling());
+  EXPECT_EQ(config.rms_norm_eps, 1e-6);
+  EXPECT_EQ(config.initializer_range, 0.02);
+  EXPECT_FALSE(config.tie_word_embeddings);
+  EXPECT_EQ(config.bos_token_id, 1u);
+  EXPECT_EQ(config.eos_token_ids, std::vector<std::size_t>{2});
+  EXPECT_EQ(config.pad_token_id, std::nullopt);
+}
+
+TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
+  LlamaConfig config{.vocab_size = 11,
+                     .hidden_size = 60,
+                     .intermediate_size = 7,
+                     .num_hidden_layers = 1,
+                     .num_attention_heads = 6,
+                     .max_position_embeddings = 5,
+                     .num_key_value_heads = 3,
+                     .head_dim = 16,
+                     .rope_theta = 5e5,
+                     .rope_scaling = {RopeScaling::Type::llama3, 8.0, 1.5, 4.5, 77},
+                     .rms_norm_eps = 1e-5,
+                     .initializer_range = 0.5,
+                     .tie_word_embeddings = true,
+                     .bos_token_id = 3,
+                     .eos_token_ids = {4, 5},
+                     .pad_token_id = 6};
+  const auto again = [&] { return parse_llama_config(Json(llama_config_json(config)), "F"); };
+  EXPECT_EQ(again(), config);
+  config.rope_scaling = {.type = RopeScaling::Type::linear, .factor = 2.0};
+  config.bos_token_id.reset(), config.pad_token_id.reset();
+  config.eos_token_ids.clear();
+  EXPECT_EQ(again(), config);
+  config.rope_scaling = {};
+  config.eos_token_ids = {2};
+  EXPECT_EQ(again(), config);
+  EXPECT_EQ(llama_config_json(config)["architectures"], OrderedJson({"LlamaForCausalLM"}));
+  EXPECT_EQ(llama_config_json(config, "bfloat16")["torch_dtype"], "bfloat16");
+}
+
+TEST(LlamaConfig, ReadsTheReferences) {
+  const auto folder = tests::golden_data() / "reference/llama";
+  const LlamaConfig grouped = read_llama_config(folder / "grouped/config.json");
+  EXPECT_EQ(grouped.num_key_value_heads, 2u);
+  EXPECT_EQ(grouped.rope_theta, 1e6) << "at the top level";
+  EXPECT_FALSE(grouped.tie_word_embeddings);
+  const LlamaConfig tied = read_llama_config(folder / "tied/config.json");
+  EXPECT_EQ(tied.head_dim, 10u);
+  EXPECT_EQ(tied.rope_scaling, (RopeScaling{RopeScaling::Type::llama3, 4.0, 1.0, 4.0, 32}));
+  EXPECT_TRUE(tied.tie_word_embeddings);
+}
+
+TEST(LlamaConfig, ReadsTheReferenceOfTransformers5) {
+  const auto folder = tests::shared_reference() / "llama/stories260K";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
+  const LlamaConfig stories = read_llama_config(PretrainedModel(folder));
+  EXPECT_EQ(stories.rope_theta, 10000.0) << "under rope_parameters";
+  EXPECT_TRUE(stories.tie_word_embeddings);
+  EXPECT_EQ(stories.pad_token_id, std::nullopt);
+}
+
+TEST(LlamaConfig, RotaryEmbeddingsAreReadAtBothPlaces) {
+  const RopeScaling expected{RopeScaling::Type::llama3, 8.0, 1.0, 4.0, 8192};
+  EXPECT_EQ(llama_with("rope_scaling", llama3_scaling).rope_scaling, expected);
+  Json parameters = llama3_scaling;
+  parameters["rope_theta"] = 5e5;
+  EXPECT_EQ(llama_with("rope_parameters", parameters).rope_scaling, expected);
+  EXPECT_EQ(llama_with("rope_parameters", parameters).rope_theta, 5e5);
+  const RopeScaling linear{.type = RopeScaling::Type::linear, .factor = 4.0};
+  EXPECT_EQ(llama_with("rope_scaling", {{"type", "linear"}, {"factor", 4.0}}).rope_scaling, linear);
+  EXPECT_EQ(llama_with("rope_scaling", {{"rope_type", "default"}}).rope_scaling, RopeScaling());
+  EXPECT_EQ(llama_with("rope_scaling", nullptr).rope_scaling, RopeScaling());
+
+  Json both = small_llama();
+  both["rope_theta"] = 5e5;
+  both["rope_parameters"] = parameters;
+  both["rope_scaling"] = llama3_scaling;
+  EXPECT_EQ(parse_llama(both).rope_scaling, expected);
+  both["rope_scaling"]["factor"] = 4.0;
+  EXPECT_EQ(error_of([&] { parse_llama(both); }),
+            "F: rope_scaling and rope_parameters contradict each other; remove one");
+  both["rope_theta"] = 1e4;
+  EXPECT_EQ(error_of([&] { parse_llama(both); }), "F: rope_theta = 10000, but 500000 in rope_parameters");
+}
+
+TEST(LlamaConfig, OtherRotaryEmbeddingsAreNamed) {
+  for (const char* type : {"dynamic", "yarn", "longrope"}) {
+    EXPECT_EQ(llama_message("rope_scaling", {{"rope_type", type}, {"factor", 2.0}}),
+              fmt::format("F: rope_scaling: rope_type = \"{}\" is not supported; only \"default\", \"linear\" and "
+                          "\"llama3\" are",
+                          type));
+  }
+  EXPECT_THAT(llama_message("rope_scaling", {{"type", "dynamic"}}),
+              HasSubstr("F: rope_scaling: type = \"dynamic\" is not supported"));
+  EXPECT_EQ(llama_message("rope_scaling", {{"type", "linear"}}),
+            "F: rope_scaling: no \"factor\"; rotary embeddings of type \"linear\" need it");
+  Json scaling = llama3_scaling;
+  scaling.erase("original_max_position_embeddings");
+  EXPECT_EQ(
+      llama_message("rope_parameters", scaling),
+      "F: rope_parameters: no \"original_max_position_embeddings\"; rotary embeddings of type \"llama3\" need it");
+  scaling = llama3_scaling;
+  scaling["low_freq_factor"] = 4.0;
+  EXPECT_EQ(llama_message("rope_scaling", scaling),
+            "F: rope_scaling: low_freq_factor = 4 is not below high_freq_factor = 4");
+  EXPECT_EQ(llama_message("rope_scaling", 3), "F: rope_scaling: not a JSON object");
+  EXPECT_EQ(llama_message("rope_theta", -1.0), "F: rope_theta = -1.0 is not a number above 0 and below 1000000000000");
+  EXPECT_EQ(llama_message("rope_parameters", {{"partial_rotary_factor", 0.5}}),
+            "F: rope_parameters: partial_rotary_factor = 0.5 is not supported; only 1 is");
+  EXPECT_EQ(llama_message("partial_rotary_factor", 0.5), "F: partial_rotary_factor = 0.5 is not supported; only 1 is");
+}
+
+TEST(LlamaConfig, OtherModelsAreNamed) {
+  EXPECT_THAT(llama_message("model_type", "mistral"), ::testing::StartsWith("F: model_type is \"mistral\""));
+  EXPECT_EQ(llama_message("model_type", nullptr),
+            "F: no \"model_type\"; add \"model_type\": \"llama\" if it is a Llama");
+  EXPECT_EQ(llama_message("hidden_act", "gelu"), "F: hidden_act = \"gelu\" is not supported; only \"silu\" is");
+  EXPECT_EQ(llama_message("hidden_act", "swish"), "(nothing was thrown)");
+  EXPECT_EQ(llama_message("attention_bias", true),
+            "F: attention_bias = true is not supported; only false is (no biases)");
+  EXPECT_EQ(llama_message("mlp_bias", true), "F: mlp_bias = true is not supported; only false is (no biases)");
+  EXPECT_EQ(llama_message("attention_dropout", 0.1), "F: attention_dropout = 0.1 is not supported; only 0 is");
+  EXPECT_EQ(llama_message("tie_word_embeddings", 1), "F: tie_word_embeddings = 1 is neither true nor false");
+}
+
+TEST(LlamaConfig, ImpossibleSizesAreNamed) {
+  for (const std::string key : {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                                "num_attention_heads", "max_position_embeddings"}) {
+    EXPECT_EQ(llama_message(key.c_str(), nullptr), "F: no \"" + key + "\"; a Llama needs it");
+    EXPECT_THAT(llama_message(key.c_str(), 0), HasSubstr("F: " + key + " = 0 is not a whole number from 1 to "));
+  }
+  EXPECT_EQ(llama_message("num_key_value_heads", 3),
+            "F: num_attention_heads = 4 is not a multiple of num_key_value_heads = 3");
+  EXPECT_EQ(llama_message("hidden_size", 34),
+            "F: hidden_size = 34 is not a multiple of num_attention_heads = 4; head_dim must then be given");
+  EXPECT_EQ(llama_message("head_dim", 7), "F: heads of 7 elements; rotary embeddings take an even number up to 256");
+  EXPECT_EQ(llama_message("hidden_size", 4 * 258),
+            "F: heads of 258 elements; rotary embeddings take an even number up to 256");
+  EXPECT_EQ(llama_with("head_dim", 18).head_dim, 18u);
+}
+
+TEST(LlamaConfig, TokensAreOfTheVocabulary) {
+  EXPECT_EQ(llama_with("bos_token_id", nullptr).bos_token_id, std::nullopt);
+  EXPECT_EQ(llama_with("eos_token_id", nullptr).eos_token_ids, std::vector<std::size_t>());
+  EXPECT_EQ(llama_with("eos_token_id", {96, 5}).eos_token_ids, (std::vector<std::size_t>{96, 5}));
+  EXPECT_EQ(llama_with("pad_token_id", 0).pad_token_id, 0u);
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    EXPECT_EQ(llama_message(key, 97), fmt::format("F: {} = 97 is not a whole number from 0 to 96", key));
+  }
+  EXPECT_EQ(llama_message("eos_token_id", {2, 97}), "F: eos_token_id = [2,97]: expected whole numbers from 0 to 96");
+}
+
+TEST(LlamaConfig, NumbersAreInTheirRange) {
+  EXPECT_EQ(llama_message("rms_norm_eps", 0), "F: rms_norm_eps = 0 is not a number above 0 and below 0.1");
+}
+
+}  // namespace
+}  // namespace mylos::data

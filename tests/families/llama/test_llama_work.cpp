@@ -1,0 +1,80 @@
+// Compares the products and operations that Llama reports with those recorded during a pass.
+
+#include "families/llama/llama.hpp"
+#include "tests/families/llama/llama_twin.hpp"
+#include "tests/nn/profiled_pass.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+
+/// Sizes for which no two products have the same weights. A chunk of logits has 128 rows.
+LlamaShape llama_sizes() {
+  return {.vocabulary = 262144,
+          .hidden = 6,
+          .layers = 3,
+          .heads = 3,
+          .key_value_heads = 1,
+          .head_size = 4,
+          .feed_forward = 10,
+          .positions = 50};
+}
+
+/// Returns the operations of a training pass over sequences of 44 tokens: a full chunk of logits and one of 4 rows.
+ProfiledPass profile_llama(const Model& model, Precision precision, Recompute recompute) {
+  return profile_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute,
+                      gemm_providers().back());
+}
+
+TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
+  const double scores = 4.0 * 12 * pairs;  // for a layer's forward pass: two products of heads
+  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
+    const ProfiledPass profiled = profile_llama(*model, Precision::float32, recompute);
+    const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
+    EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops + passes * scores)
+        << to_string(recompute);
+  }
+}
+
+TEST(LlamaWork, OperationsAreGivenByUnit) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};
+  const double qkv = 6.0 * 20, down = 6.0 * 10, forward = qkv + 6.0 * 12 + 3 * down + 12.0 * 45, rows = 2.0 * 132;
+  const double layer = rows * 3.0 * forward, head = rows * 3.0 * 262144 * 6;
+  EXPECT_EQ(model->unit_flops(shape, Recompute::none), (std::vector<double>{0.0, layer, layer, layer, head}));
+  EXPECT_EQ(model->unit_flops(shape, Recompute::attention),
+            (std::vector<double>{0.0, layer + rows * qkv, layer + rows * qkv, layer, head}));
+  const double again = rows * (forward - down);
+  EXPECT_EQ(model->unit_flops(shape, Recompute::layer),
+            (std::vector<double>{0.0, layer + again, layer + again, layer, head}));
+}
+
+TEST(LlamaWork, ListsTheProductsOfAPass) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const auto model = make_llama(llama_sizes(), precision);
+    const auto names = expect_listed_products(*model, profile_llama(*model, precision, Recompute::none));
+    EXPECT_EQ(names.size(), 18u);
+    EXPECT_TRUE(names.contains("gate-up/forward") && names.contains("head/forward") &&
+                names.contains("head-rest/weight-gradient"));
+  }
+}
+
+TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const ProfiledPass profiled = profile_llama(*model, Precision::float32, Recompute::none);
+  const double tokens = 132.0 * 6;  // elements of an array (T, H); sums are over all calls of the pass
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::backward").flops, 7 * 13.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::rotary::rotate").flops, 6 * 3.0 * 132 * 16);
+  EXPECT_EQ(profiled.kernels.at("mylos::rotary::table").flops, 41.0 * 132 * 2);
+  EXPECT_EQ(profiled.kernels.at("mylos::embedding::lookup").flops, 0.0);
+}
+
+}  // namespace
+}  // namespace mylos::nn

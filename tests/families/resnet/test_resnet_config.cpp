@@ -1,0 +1,125 @@
+#include "families/resnet/resnet_config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/json.hpp"
+#include "data/huggingface/model_type.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "families/resnet/resnet_shapes.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+using tests::error_of;
+
+ResnetConfig parse_resnet(const Json& json) { return parse_resnet_config(parse_json(json.dump(), "F"), "F"); }
+
+std::string resnet_message(const char* key, const Json& value) {
+  Json json = {{"model_type", "resnet"}};
+  json[key] = value;
+  return error_of([&] { parse_resnet(json); });
+}
+
+TEST(ResnetConfig, AbsentKeysTakeHuggingFacesDefaults) {
+  const ResnetConfig config = parse_resnet({{"model_type", "resnet"}});
+  EXPECT_EQ(config, ResnetConfig());
+  EXPECT_TRUE(config.bottleneck);
+  EXPECT_THAT(config.depths, ElementsAre(3, 4, 6, 3));
+  EXPECT_THAT(config.labels, ElementsAre("LABEL_0", "LABEL_1"));
+}
+
+TEST(ResnetConfig, LabelsAreThoseOfId2labelByTheirNumbers) {
+  Json names;
+  for (int i = 0; i < 12; ++i) names[std::to_string(i)] = "kind " + std::to_string(i);
+  const ResnetConfig config = parse_resnet({{"model_type", "resnet"}, {"id2label", names}});
+  ASSERT_EQ(config.labels.size(), 12u);
+  EXPECT_EQ(config.labels[10], "kind 10") << "10 stands before 2 in the file";
+  EXPECT_THAT(parse_resnet({{"model_type", "resnet"}, {"num_labels", 3}}).labels,
+              ElementsAre("LABEL_0", "LABEL_1", "LABEL_2"));
+}
+
+TEST(ResnetConfig, WhatIsWrittenIsReadAgain) {
+  ResnetConfig config;
+  config.num_channels = 1;
+  config.hidden_sizes = {8, 16};
+  config.depths = {2, 1};
+  config.bottleneck = false;
+  config.downsample_in_first_stage = config.downsample_in_bottleneck = true;
+  config.labels = {"b", "a", "c"};
+  for (const ResnetStem stem : {ResnetStem::imagenet, ResnetStem::cifar}) {
+    config.stem = stem;
+    const OrderedJson json = resnet_config_json(config);
+    EXPECT_EQ(parse_resnet(Json(json)), config);
+    EXPECT_EQ(json.contains(resnet_stem_key), stem == ResnetStem::cifar);
+    EXPECT_EQ(json["label2id"]["a"], 1);
+    EXPECT_EQ(json["layer_type"], "basic");
+  }
+}
+
+TEST(ResnetConfig, KnownModelsAreTorchvisions) {
+  EXPECT_THAT(find_resnet_shape("resnet18")->config.hidden_sizes, ElementsAre(64, 128, 256, 512));
+  EXPECT_FALSE(find_resnet_shape("resnet34")->config.bottleneck);
+  EXPECT_THAT(find_resnet_shape("resnet101")->config.depths, ElementsAre(3, 4, 23, 3));
+  EXPECT_THAT(find_resnet_shape("resnet152")->config.depths, ElementsAre(3, 8, 36, 3));
+  const ResnetConfig& fifty = find_resnet_shape("resnet50")->config;
+  EXPECT_TRUE(fifty.bottleneck);
+  EXPECT_FALSE(fifty.downsample_in_bottleneck);
+  EXPECT_EQ(fifty.labels.size(), 1000u);
+  EXPECT_EQ(find_resnet_shape("microsoft/resnet-50"), nullptr) << "is fetched with its weights";
+  EXPECT_EQ(find_resnet_sizes("microsoft/resnet-50"), find_resnet_shape("resnet50"));
+  EXPECT_EQ(find_resnet_sizes("resnet20"), nullptr);
+}
+
+TEST(ResnetConfig, TimmNamesAnArchitecture) {
+  const Json timm = {{"architecture", "resnet34"}, {"num_classes", 7}};
+  EXPECT_EQ(model_type_of(timm, "F"), "resnet");
+  const ResnetConfig config = parse_resnet(timm);
+  EXPECT_EQ(config.depths, find_resnet_shape("resnet34")->config.depths);
+  EXPECT_EQ(config.labels.size(), 7u);
+  EXPECT_EQ(error_of([] {
+              parse_resnet({{"architecture", "resnet50d"}});
+            }),
+            "F: architecture = \"resnet50d\" is not supported; only resnet18, resnet34, resnet50, resnet101 and "
+            "resnet152 are");
+}
+
+TEST(ResnetConfig, ErrorsNameTheKeyAndItsValue) {
+  EXPECT_THAT(resnet_message("model_type", "vit"), ::testing::StartsWith("F: model_type is \"vit\""));
+  EXPECT_EQ(error_of([] { parse_resnet(Json::object()); }),
+            "F: no \"model_type\"; add \"model_type\": \"resnet\" if it is a ResNet");
+  EXPECT_EQ(resnet_message("layer_type", "wide"),
+            "F: layer_type = \"wide\" is not supported; only \"basic\" and \"bottleneck\" are");
+  EXPECT_EQ(resnet_message("hidden_act", "gelu"), "F: hidden_act = \"gelu\" is not supported; only \"relu\" is");
+  EXPECT_EQ(resnet_message("num_channels", 4), "F: num_channels = 4 is not a whole number from 1 to 3");
+  EXPECT_EQ(resnet_message("depths", {3, 0}), "F: depths = [3,0] is not a list of whole numbers from 1 to 1024");
+  EXPECT_EQ(resnet_message("depths", {3}), "F: 4 hidden_sizes and 1 depths; each stage has one of both");
+  EXPECT_EQ(resnet_message("hidden_sizes", {256, 512, 1024, 6}),
+            "F: hidden_sizes has 6; with layer_type \"bottleneck\" each is a multiple of 4");
+  EXPECT_EQ(resnet_message("id2label", {{"1", "a"}}),
+            "F: id2label: \"1\": \"a\" is not the name of one of its labels 0 to 0");
+  EXPECT_EQ(resnet_message("id2label", 3), "F: id2label is not an object of label names");
+  EXPECT_EQ(resnet_message(resnet_stem_key, "deep"),
+            "F: mylos_stem = \"deep\" is not supported; only \"imagenet\" and \"cifar\" are");
+  EXPECT_EQ(error_of([] {
+              parse_resnet({{"model_type", "resnet"}, {"num_labels", 2}, {"id2label", {{"0", "a"}}}});
+            }),
+            "F: num_labels = 2, but id2label has 1");
+}
+
+TEST(ResnetConfig, TheRecordedDirectoriesAreRead) {
+  const std::filesystem::path tiny = tests::shared_reference() / "resnet" / "basic-tiny";
+  if (!std::filesystem::exists(tiny)) GTEST_SKIP() << tiny << " is not there";
+  const ResnetConfig config = read_resnet_config(tiny / "config.json");
+  EXPECT_THAT(config.hidden_sizes, ElementsAre(8, 16));
+  EXPECT_EQ(config.labels.size(), 5u);
+  EXPECT_EQ(read_resnet_config(PretrainedModel(tiny)), config);
+}
+
+}  // namespace
+}  // namespace mylos::data
