@@ -10,7 +10,7 @@
 namespace mylos::app {
 
 int run_fetch(const Arguments& arguments) {
-  print(fmt::format("{}\n", data::fetch(arguments.positional.front(), log_line, data::find_model_family).string()));
+  print(fmt::format("{}\n", data::fetch(arguments.positional.front(), log_line, families::find_model_family).string()));
   return 0;
 }
 

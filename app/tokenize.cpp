@@ -101,7 +101,7 @@ int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
     tokenize_by_vocabulary(arguments.tokenize);
   } else {
-    tokenize_for(*arguments.task->tokenizer(data::resolve_model(arguments.model)), arguments.tokenize.decode);
+    tokenize_for(*arguments.task->tokenizer(families::resolve_model(arguments.model)), arguments.tokenize.decode);
   }
   return 0;
 }

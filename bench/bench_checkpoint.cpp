@@ -22,13 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr nn::BertShape bert_base = {.vocabulary = 30522,
-                                     .hidden = 768,
-                                     .layers = 12,
-                                     .heads = 12,
-                                     .feed_forward = 3072,
-                                     .positions = 512,
-                                     .token_types = 2};
+constexpr families::BertShape bert_base = {.vocabulary = 30522,
+                                           .hidden = 768,
+                                           .layers = 12,
+                                           .heads = 12,
+                                           .feed_forward = 3072,
+                                           .positions = 512,
+                                           .token_types = 2};
 
 /// This rank's part of the arrays, whose values are a function of group, unit and element.
 class Arrays {
@@ -105,7 +105,7 @@ OrderedJson tensors_of(const ParameterTable& table) {
 
 void run(parallel::Communicator& world, const fs::path& directory) {
   using Clock = std::chrono::steady_clock;
-  const auto model = nn::make_bert_question_answering(bert_base, Precision::float32);
+  const auto model = families::make_bert_question_answering(bert_base, Precision::float32);
   Arrays arrays(model->table(), world.rank(), world.size());
   arrays.fill();
   parallel::prepare_checkpoints(world, directory, parallel::checkpoint_bytes(arrays.get()), 1);

@@ -33,13 +33,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t checked_tokens = 4;
 
-nn::LlamaShape shape_of(const Options& options) {
-  nn::LlamaShape shape{.vocabulary = options.count("vocabulary", 32'000),
-                       .hidden = options.count("hidden", 768),
-                       .layers = options.count("layers", 12),
-                       .heads = options.count("heads", 12),
-                       .key_value_heads = options.count("key-value-heads", 4),
-                       .feed_forward = options.count("feed-forward", 2048)};
+families::LlamaShape shape_of(const Options& options) {
+  families::LlamaShape shape{.vocabulary = options.count("vocabulary", 32'000),
+                             .hidden = options.count("hidden", 768),
+                             .layers = options.count("layers", 12),
+                             .heads = options.count("heads", 12),
+                             .key_value_heads = options.count("key-value-heads", 4),
+                             .feed_forward = options.count("feed-forward", 2048)};
   shape.head_size = shape.hidden / shape.heads;
   return shape;
 }
@@ -47,12 +47,12 @@ nn::LlamaShape shape_of(const Options& options) {
 /// A model with random weights.
 class Model {
  public:
-  Model(const nn::LlamaShape& shape, Precision precision)
+  Model(const families::LlamaShape& shape, Precision precision)
       : shape_(shape),
-        network_(nn::make_llama(shape, precision)),
+        network_(families::make_llama(shape, precision)),
         store_(network_->table(), precision, ParameterStore::Purpose::inference),
         mode_(parallel::make_single_process_mode(store_)),
-        decoder_(nn::make_llama_decoder(shape, precision, network_->table())) {
+        decoder_(families::make_llama_decoder(shape, precision, network_->table())) {
     constexpr std::size_t period = 65521;  // a prime; drawing each weight would take longer than the timed steps
     std::vector<float> drawn(period);
     for (std::size_t i = 0; i < period; ++i) drawn[i] = 0.05f * static_cast<float>(normal(7, 1, i));
@@ -75,7 +75,7 @@ class Model {
     return static_cast<double>(elements * bytes_of(store_.precision()));
   }
 
-  void begin(const nn::DecoderShape& sizes) {
+  void begin(const families::DecoderShape& sizes) {
     Arena planned;
     decoder_->plan(planned, sizes);
     network_->plan(planned, {1, sizes.positions, sizes.positions}, ParameterStore::Purpose::inference,
@@ -100,7 +100,7 @@ class Model {
     const std::size_t lengths[] = {tokens.size()};
     const std::uint32_t ids[] = {0};
     batch.reset(lengths, ids);
-    batch.set_indices(nn::language_modeling::tokens, tokens);
+    batch.set_indices(families::language_modeling::tokens, tokens);
     std::vector<float> last;
     network_->logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& logits) {
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
@@ -123,18 +123,18 @@ class Model {
     return tokens;
   }
 
-  nn::LlamaShape shape_;
+  families::LlamaShape shape_;
   ExecutionSpace space_;
   Gemm gemm_{default_gemm_provider()};
-  std::unique_ptr<nn::LlamaModel> network_;
+  std::unique_ptr<families::LlamaModel> network_;
   ParameterStore store_;
   std::unique_ptr<parallel::ShardingStrategy> mode_;
-  std::unique_ptr<nn::LlamaDecoder> decoder_;
+  std::unique_ptr<families::LlamaDecoder> decoder_;
   Arena arena_;
   tasks::Sampler sampler_{{}, 0};
 };
 
-std::vector<std::vector<std::int32_t>> random_prompts(const nn::LlamaShape& shape, std::size_t rows,
+std::vector<std::vector<std::int32_t>> random_prompts(const families::LlamaShape& shape, std::size_t rows,
                                                       std::size_t length) {
   std::vector<std::vector<std::int32_t>> prompts(rows);
   for (std::size_t i = 0; i < rows * length; ++i) {
@@ -151,7 +151,7 @@ std::vector<std::size_t> all_slots(std::size_t rows) {
 
 /// Checks that the first generated tokens of each sequence are the likeliest ones according to full passes. In 16 bits,
 /// passes round differently from steps, so nearly the likeliest tokens are accepted.
-void check(Model& model, const nn::DecoderShape& sizes, Precision precision,
+void check(Model& model, const families::DecoderShape& sizes, Precision precision,
            std::span<const std::vector<std::int32_t>> prompts) {
   model.begin(sizes);
   std::vector<std::vector<std::int32_t>> texts(prompts.begin(), prompts.end());
@@ -174,13 +174,13 @@ void check(Model& model, const nn::DecoderShape& sizes, Precision precision,
 }
 
 struct Setting {
-  nn::LlamaShape shape;
+  families::LlamaShape shape;
   std::size_t prompt, tokens, rounds;
 };
 
 OrderedJson measure(Model& model, app::MemoryBandwidth& memory, const Setting& of, Precision precision,
                     std::size_t rows) {
-  const nn::DecoderShape sizes{rows, of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2, of.prompt};
+  const families::DecoderShape sizes{rows, of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2, of.prompt};
   const auto prompts = random_prompts(of.shape, rows, of.prompt);
   check(model, sizes, precision, prompts);
   model.begin(sizes);
@@ -227,7 +227,7 @@ void run(int argc, char** argv) {
   const std::vector<Precision> precisions = options.precisions({Precision::float32});
   const std::vector<std::size_t> counts = options.counts("rows", {1});
   of.shape.positions = of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2;
-  nn::check_shape(of.shape);
+  families::check_shape(of.shape);
   const app::ComputeScope compute;
   app::MemoryBandwidth memory;
   std::vector<OrderedJson> rows;

@@ -20,7 +20,7 @@
 #include "data/huggingface/weight_files.hpp"
 #include "families/llama/llama_shapes.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using std::filesystem::path;
@@ -41,12 +41,14 @@ path hub_snapshot(const path& repository) {
 
 /// Returns the hub's directories for `name`. The original BERTs moved to google-bert, so both names are tried.
 std::vector<path> hub_repositories(std::string_view name) {
-  const std::string_view bare = name.starts_with(original_bert_owner) ? name.substr(original_bert_owner.size()) : name;
+  const std::string_view bare =
+      name.starts_with(data::original_bert_owner) ? name.substr(data::original_bert_owner.size()) : name;
   std::string folder = "models--";
   for (const char character : name) folder += character == '/' ? std::string("--") : std::string(1, character);
-  std::vector<path> repositories{hub_directory() / folder};
-  if (bare != name) repositories.push_back(hub_directory() / fmt::format("models--{}", bare));
-  if (name.starts_with("bert-")) repositories.push_back(hub_directory() / fmt::format("models--google-bert--{}", name));
+  std::vector<path> repositories{data::hub_directory() / folder};
+  if (bare != name) repositories.push_back(data::hub_directory() / fmt::format("models--{}", bare));
+  if (name.starts_with("bert-"))
+    repositories.push_back(data::hub_directory() / fmt::format("models--google-bert--{}", name));
   return repositories;
 }
 
@@ -63,7 +65,7 @@ path resolve_directory(const path& directory) {
 
 /// Returns what to do about a name that is nowhere.
 std::string remedy_for(const std::string& name) {
-  const std::string obstacle = architecture_obstacle(name);
+  const std::string obstacle = data::architecture_obstacle(name);
   if (!obstacle.empty()) return obstacle;
   const NamedLlama* shape = find_llama_shape(name);
   if (shape == nullptr || shape->fetched == name) return "get it with: mylos fetch " + name;
@@ -74,10 +76,10 @@ std::string remedy_for(const std::string& name) {
 
 path resolve_name(const std::string& name, bool checks_sums) {
   std::vector<std::string> looked{fmt::format("{} (no such directory)", name)};
-  if (!cache_folder("models").empty()) {
-    const auto cached = cached_model_directory(name);
+  if (!data::cache_folder("models").empty()) {
+    const auto cached = data::cached_model_directory(name);
     if (holds_model(cached)) {
-      if (checks_sums) check_fetch_record(cached);
+      if (checks_sums) data::check_fetch_record(cached);
       return cached;
     }
     looked.push_back(cached.string());
@@ -105,13 +107,13 @@ path resolve_model(const std::string& model, bool checks_sums) {
     fail(fmt::format("model {}: {}; give a directory or a model's name", printable(model), code.message()));
   }
   if (std::filesystem::is_directory(status)) return resolve_directory(model);
-  if (std::filesystem::exists(status) && is_pickle(model)) {
+  if (std::filesystem::exists(status) && data::is_pickle(model)) {
     fail(fmt::format("{} is a Python pickle, not a model directory; convert it once, in its directory: {}", model,
-                     convert_command(model)));
+                     data::convert_command(model)));
   }
   if (std::filesystem::exists(status)) fail(fmt::format("{} is a file, not a model directory", model));
-  if (!is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
+  if (!data::is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
   return resolve_name(model, checks_sums);
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -4,7 +4,7 @@
 #include <string>
 
 /// Resolves the argument of --model to a model directory, without network access.
-namespace mylos::data {
+namespace mylos::families {
 
 /// Resolves `model` to a model directory. It is a directory with config.json, the output directory of a run (its best/
 /// is used), or the name of a model in our cache or in Hugging Face's. With `checks_sums` a model in our cache is read
@@ -12,4 +12,4 @@ namespace mylos::data {
 /// Throws std::runtime_error with the locations searched and how to get the model.
 std::filesystem::path resolve_model(const std::string& model, bool checks_sums = true);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

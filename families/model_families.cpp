@@ -22,17 +22,17 @@
 #include "families/resnet/resnet_config.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using std::filesystem::path;
 
 constexpr std::array<std::string_view, 1> bert_needs{"vocab.txt"};
 constexpr std::array<std::string_view, 1> bert_may_have{"tokenizer_config.json"};
-constexpr std::array<std::string_view, 1> resnet_may_have{image_processor_file};
+constexpr std::array<std::string_view, 1> resnet_may_have{data::image_processor_file};
 
-void check_weights(const path& directory, const TensorNaming& naming) {
-  WeightFiles(directory, naming.canonical).check_unnamed(naming);
+void check_weights(const path& directory, const data::TensorNaming& naming) {
+  data::WeightFiles(directory, naming.canonical).check_unnamed(naming);
 }
 
 void check_bert(const path& directory) {
@@ -50,34 +50,34 @@ void check_llama(const path& directory) {
 
 void check_resnet(const path& directory) {
   read_resnet_config(directory / "config.json");
-  read_image_processor(directory);
+  data::read_image_processor(directory);
   check_weights(directory, resnet_tensor_naming(true));
 }
 
 constexpr std::array families{
-    ModelFamily{"bert", "a BERT model", bert_needs, bert_may_have, [](const path& file) { read_bert_config(file); },
-                check_bert},
-    ModelFamily{
+    data::ModelFamily{"bert", "a BERT model", bert_needs, bert_may_have,
+                      [](const path& file) { read_bert_config(file); }, check_bert},
+    data::ModelFamily{
         "llama", "a Llama", {}, sentencepiece_files, [](const path& file) { read_llama_config(file); }, check_llama},
-    ModelFamily{
+    data::ModelFamily{
         "resnet", "a ResNet", {}, resnet_may_have, [](const path& file) { read_resnet_config(file); }, check_resnet}};
 
 [[noreturn]] void fail_unsupported(const Json& config, const std::string& file, std::string_view type) {
   std::vector<std::string_view> types;
-  for (const ModelFamily& family : families) types.push_back(family.model_type);
+  for (const data::ModelFamily& family : families) types.push_back(family.model_type);
   fail(fmt::format("{}: model_type is \"{}\"{}; the supported model types are {}", file, printable(type),
-                   architecture_text(config), fmt::join(types, ", ")));
+                   data::architecture_text(config), fmt::join(types, ", ")));
 }
 
 }  // namespace
 
-const ModelFamily& find_model_family(const path& directory) {
+const data::ModelFamily& find_model_family(const path& directory) {
   const path file = directory / "config.json";
   const Json config = read_json(file);
-  const std::string type = model_type_of(config, file.string());
-  const auto* const found = std::ranges::find(families, type, &ModelFamily::model_type);
+  const std::string type = data::model_type_of(config, file.string());
+  const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   if (found != families.end()) return *found;
   fail_unsupported(config, file.string(), type);
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

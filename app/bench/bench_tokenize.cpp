@@ -29,7 +29,7 @@ tasks::WordPieceSource find_source(const Arguments& arguments) {
   if (arguments.model.empty()) {
     return {arguments.tokenize.vocabulary, {.do_lower_case = !arguments.tokenize.cased, .strip_accents = {}}};
   }
-  return tasks::wordpiece_source(data::resolve_model(arguments.model));
+  return tasks::wordpiece_source(families::resolve_model(arguments.model));
 }
 
 void validate(const std::vector<std::string>& texts, const data::WordPieceTokenizer& tokenizer,

@@ -63,7 +63,7 @@ const tasks::TaskKind* kind_by_name(const fs::path& model) {
 /// the model that it started from, which may be a name.
 fs::path model_directory(const Arguments& arguments, const fs::path& file, const parallel::CheckpointRecord& record) {
   if (!arguments.model.empty() && kind_by_name(arguments.model) != nullptr) return arguments.model;
-  if (!arguments.model.empty()) return data::resolve_model(arguments.model);
+  if (!arguments.model.empty()) return families::resolve_model(arguments.model);
   const fs::path run = fs::absolute(file).parent_path().parent_path();
   for (const char* name : {"last", "best"}) {
     if (is_model_directory(run / name)) return run / name;

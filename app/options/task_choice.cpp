@@ -47,7 +47,7 @@ const tasks::TaskKind* kind_of_named_model(const std::string& model) {
   const tasks::TaskKind* known = is_directory ? nullptr : tasks::kind_of_known_model(model);
   if (known != nullptr) return known;
   try {
-    return tasks::kind_of_model(data::resolve_model(model, false));
+    return tasks::kind_of_model(families::resolve_model(model, false));
   } catch (const std::runtime_error&) {
     return nullptr;
   }
@@ -75,7 +75,7 @@ void check_named_model(std::span<const std::string> words) {
   const std::string model = typed_value_of(words, "model");
   std::error_code unreadable;
   if (!std::filesystem::is_directory(model, unreadable) || kind_of_named_model(model) != nullptr) return;
-  data::find_model_family(data::resolve_model(model, false));
+  families::find_model_family(families::resolve_model(model, false));
 }
 
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words) {

@@ -93,7 +93,7 @@ void resolve_model_argument(Arguments& arguments) {
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   arguments.run.task.model =
-      is_trained_by_name(arguments) ? fs::path(arguments.model) : data::resolve_model(arguments.model, is_first);
+      is_trained_by_name(arguments) ? fs::path(arguments.model) : families::resolve_model(arguments.model, is_first);
   check_task(arguments);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }

@@ -9,7 +9,7 @@
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/pretrained.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 /// Upper limits, far above any BERT. A file beyond them is damaged and would request more memory than any machine has.
@@ -30,7 +30,7 @@ void check_together(const BertConfig& config, const std::string& file) {
 }  // namespace
 
 BertConfig parse_bert_config(const Json& json, const std::string& file) {
-  const ConfigReader reader(json, file, "a BERT model");
+  const data::ConfigReader reader(json, file, "a BERT model");
   reader.check_model_type("bert");
   BertConfig config;
   reader.read_size("vocab_size", 1, most_tokens, config.vocab_size, true);
@@ -58,7 +58,7 @@ BertConfig read_bert_config(const std::filesystem::path& path) {
   return parse_bert_config(read_json(path), path.string());
 }
 
-BertConfig read_bert_config(const PretrainedModel& model) {
+BertConfig read_bert_config(const data::PretrainedModel& model) {
   return parse_bert_config(Json(model.config()), model.config_path().string());
 }
 
@@ -84,4 +84,4 @@ OrderedJson bert_config_json(const BertConfig& config) {
   return json;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -8,10 +8,12 @@
 #include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
 
-/// The configuration of a BERT model in Hugging Face's config.json.
 namespace mylos::data {
-
 class PretrainedModel;
+}
+
+/// The configuration of a BERT model in Hugging Face's config.json.
+namespace mylos::families {
 
 /// Names and defaults match Hugging Face's BertConfig. The six sizes without a default are required in the file.
 struct BertConfig {
@@ -38,9 +40,9 @@ BertConfig parse_bert_config(const Json& json, const std::string& file);
 
 /// Reads config.json. Errors as for parse_bert_config.
 BertConfig read_bert_config(const std::filesystem::path& path);
-BertConfig read_bert_config(const PretrainedModel& model);
+BertConfig read_bert_config(const data::PretrainedModel& model);
 
 /// Returns the config.json of a BertForQuestionAnswering that transformers can load.
 OrderedJson bert_config_json(const BertConfig& config);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

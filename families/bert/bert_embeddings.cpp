@@ -3,7 +3,7 @@
 #include "core/kernels/embedding.hpp"
 #include "families/bert/bert_question_answering.hpp"
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 constexpr const char* prefix = "bert.embeddings.";
@@ -38,7 +38,8 @@ typename BertEmbeddings<T>::Activations BertEmbeddings<T>::take_activations(Aren
 }
 
 template <class T>
-void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const {
+void BertEmbeddings<T>::forward(const nn::Pass& pass, const Batch& batch, float dropout,
+                                const Activations& saved) const {
   namespace names = question_answering;
   const auto& parameters = pass.parameters;
   const auto add_table = [&](const ConstVector<std::int32_t>& indices, std::size_t distinct, std::size_t table,
@@ -54,7 +55,7 @@ void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float drop
 }
 
 template <class T>
-void BertEmbeddings<T>::backward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved,
+void BertEmbeddings<T>::backward(const nn::Pass& pass, const Batch& batch, float dropout, const Activations& saved,
                                  const Matrix<T>& doutput, const Vector<float>& column_sums) const {
   namespace names = question_answering;
   const auto& parameters = pass.parameters;
@@ -72,4 +73,4 @@ template class BertEmbeddings<float>;
 template class BertEmbeddings<bfloat16>;
 template class BertEmbeddings<half>;
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -3,7 +3,7 @@
 #include "families/bert/bert_layer.hpp"
 
 /// The sum of word, position and token-type embeddings, followed by LayerNorm and dropout.
-namespace mylos::nn {
+namespace mylos::families {
 
 template <class T>
 class BertEmbeddings {
@@ -20,10 +20,10 @@ class BertEmbeddings {
   static Activations take_activations(Arena& arena, const BertShape& shape, std::size_t rows);
 
   /// Computes saved.output (T, H) from the batch's tokens, segments and positions.
-  void forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const;
+  void forward(const nn::Pass& pass, const Batch& batch, float dropout, const Activations& saved) const;
   /// Adds the gradients of the tables, given doutput (T, H), which is overwritten.
-  void backward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved, const Matrix<T>& doutput,
-                const Vector<float>& column_sums) const;
+  void backward(const nn::Pass& pass, const Batch& batch, float dropout, const Activations& saved,
+                const Matrix<T>& doutput, const Vector<float>& column_sums) const;
 
   std::size_t unit() const { return unit_; }
 
@@ -33,4 +33,4 @@ class BertEmbeddings {
   LayerNormTensors norm_;
 };
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

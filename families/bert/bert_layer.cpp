@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 /// Dropout sites: site 0 is for the embeddings, followed by three sites per layer.
@@ -54,13 +54,13 @@ void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& s
   const std::size_t hidden = shape.hidden;
   builder.unit(fmt::format("layer.{}", index));
   for (const char* projection : {"query", "key", "value"}) {
-    add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
-                       shape.initializer_range);
+    nn::add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
+                           shape.initializer_range);
   }
-  add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
+  nn::add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
   add_layer_norm_rows(builder, name + ".attention.output.LayerNorm", hidden);
-  add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
-  add_linear_tensors(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
+  nn::add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
+  nn::add_linear_tensors(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
   add_layer_norm_rows(builder, name + ".output.LayerNorm", hidden);
 }
 
@@ -68,22 +68,22 @@ template <class T>
 BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index)
     : shape_(shape), index_(index) {
   const std::string name = fmt::format("bert.encoder.layer.{}", index);
-  query_key_value_ = find_linear(table, name + ".attention.self.query", 3);
-  attention_dense_ = find_linear(table, name + ".attention.output.dense");
+  query_key_value_ = nn::find_linear(table, name + ".attention.self.query", 3);
+  attention_dense_ = nn::find_linear(table, name + ".attention.output.dense");
   attention_norm_ = find_layer_norm(table, name + ".attention.output.LayerNorm");
-  intermediate_ = find_linear(table, name + ".intermediate.dense");
-  output_ = find_linear(table, name + ".output.dense");
+  intermediate_ = nn::find_linear(table, name + ".intermediate.dense");
+  output_ = nn::find_linear(table, name + ".output.dense");
   output_norm_ = find_layer_norm(table, name + ".output.LayerNorm");
   unit_ = table.tensor(output_.weight).unit;
 }
 
 template <class T>
 BertLayerActivations<T> BertLayer<T>::take_activations(Arena& arena, const BertShape& shape, std::size_t rows,
-                                                       Recompute recompute, const BertLayerActivations<T>* before) {
+                                                       nn::Recompute recompute, const BertLayerActivations<T>* before) {
   const std::size_t hidden = shape.hidden;
   BertLayerActivations<T> taken = before == nullptr ? BertLayerActivations<T>{} : *before;
-  if (before == nullptr || recompute == Recompute::none) taken.qkv = arena.matrix<T>(rows, 3 * hidden);
-  if (before == nullptr || recompute != Recompute::layer) {
+  if (before == nullptr || recompute == nn::Recompute::none) taken.qkv = arena.matrix<T>(rows, 3 * hidden);
+  if (before == nullptr || recompute != nn::Recompute::layer) {
     taken.context = arena.matrix<T>(rows, hidden);
     taken.log_sum_exp = arena.matrix<float>(shape.heads, rows);
     taken.attention_norm = take_layer_norm_saved<T>(arena, rows, hidden);
@@ -132,55 +132,56 @@ template <class T>
 std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::size_t rows,
                                                 ParameterStore::Purpose purpose) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
-  LinearProducts qkv{
+  nn::LinearProducts qkv{
       .name = "qkv", .in = hidden, .out = 3 * hidden, .forward = EpilogueKind::bias, .adds_input_gradient = true};
-  LinearProducts attention{.name = "attention-output", .in = hidden, .out = hidden};
-  LinearProducts intermediate{.name = "intermediate",
-                              .in = hidden,
-                              .out = feed_forward,
-                              .forward = EpilogueKind::bias_gelu,
-                              .adds_input_gradient = true};
-  LinearProducts output{.name = "output", .in = feed_forward, .out = hidden};
+  nn::LinearProducts attention{.name = "attention-output", .in = hidden, .out = hidden};
+  nn::LinearProducts intermediate{.name = "intermediate",
+                                  .in = hidden,
+                                  .out = feed_forward,
+                                  .forward = EpilogueKind::bias_gelu,
+                                  .adds_input_gradient = true};
+  nn::LinearProducts output{.name = "output", .in = feed_forward, .out = hidden};
   std::vector<GemmProduct> all;
-  for (LinearProducts* linear : {&qkv, &attention, &intermediate, &output}) {
+  for (nn::LinearProducts* linear : {&qkv, &attention, &intermediate, &output}) {
     linear->precision = precision_of<T>;
     linear->count = shape.layers;
-    for (const GemmProduct& product : linear_products(*linear, rows, purpose)) all.push_back(product);
+    for (const GemmProduct& product : nn::linear_products(*linear, rows, purpose)) all.push_back(product);
   }
   return all;
 }
 
 template <class T>
-double BertLayer<T>::training_flops(const BertShape& shape, const BatchShape& batch, Recompute recompute) {
+double BertLayer<T>::training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute) {
   const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
   const double qkv = 3.0 * hidden * hidden, scores = 2.0 * hidden * length;
   const double forward = 4.0 * hidden * hidden + 2.0 * hidden * feed_forward + scores;
-  const double again = recompute == Recompute::layer ? forward : recompute == Recompute::attention ? qkv : 0.0;
+  const double again = recompute == nn::Recompute::layer ? forward : recompute == nn::Recompute::attention ? qkv : 0.0;
   return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
 }
 
 template <class T>
-DropoutKey BertLayer<T>::key(const Pass& pass, std::uint32_t site, float probability) const {
+DropoutKey BertLayer<T>::key(const nn::Pass& pass, std::uint32_t site, float probability) const {
   return {pass.seed, pass.step, static_cast<std::uint32_t>(index_) * sites_per_layer + site, probability};
 }
 
 template <class T>
-void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
-                           const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const {
+void BertLayer<T>::forward(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates,
+                           const ConstMatrix<T>& input, const BertLayerActivations<T>& saved,
+                           const BertLayerScratch<T>& scratch) const {
   const float epsilon = shape_.layer_norm_epsilon;
   const auto& parameters = pass.parameters;
-  linear_forward<T>(pass, query_key_value_, input, saved.qkv);
+  nn::linear_forward<T>(pass, query_key_value_, input, saved.qkv);
   attention_forward<T>(pass.space, attention_shape(shape_), sequences(batch),
                        key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
                        saved.log_sum_exp);
-  linear_without_bias<T>(pass, attention_dense_, saved.context, saved.attention_norm.input);
+  nn::linear_without_bias<T>(pass, attention_dense_, saved.context, saved.attention_norm.input);
   bias_dropout_residual_layer_norm<T>(pass.space, key(pass, attention_result, rates.hidden), dropout_rows(batch),
                                       saved.attention_norm.input, parameters.values<T>(attention_dense_.bias), input,
                                       layer_norm_parameters<T>(parameters, attention_norm_, epsilon),
                                       saved.attention_norm, scratch.attention_output);
-  linear_gelu_forward<T>(pass, intermediate_, scratch.attention_output, saved.pre_activation, scratch.activation);
-  linear_without_bias<T>(pass, output_, scratch.activation, saved.output_norm.input);
+  nn::linear_gelu_forward<T>(pass, intermediate_, scratch.attention_output, saved.pre_activation, scratch.activation);
+  nn::linear_without_bias<T>(pass, output_, scratch.activation, saved.output_norm.input);
   bias_dropout_residual_layer_norm<T>(
       pass.space, key(pass, feed_forward_result, rates.hidden), dropout_rows(batch), saved.output_norm.input,
       parameters.values<T>(output_.bias), scratch.attention_output,
@@ -188,15 +189,16 @@ void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRa
 }
 
 template <class T>
-void BertLayer<T>::restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
-                           const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const {
+void BertLayer<T>::restore(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates,
+                           const ConstMatrix<T>& input, const BertLayerActivations<T>& saved,
+                           const BertLayerScratch<T>& scratch) const {
   // Under Recompute::attention the context is kept: recomputing it costs more than a matrix product of its size.
-  if (pass.recompute == Recompute::attention) linear_forward<T>(pass, query_key_value_, input, saved.qkv);
-  if (pass.recompute == Recompute::layer) forward(pass, batch, rates, input, saved, scratch);
+  if (pass.recompute == nn::Recompute::attention) nn::linear_forward<T>(pass, query_key_value_, input, saved.qkv);
+  if (pass.recompute == nn::Recompute::layer) forward(pass, batch, rates, input, saved, scratch);
 }
 
 template <class T>
-void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutRates& rates,
+void BertLayer<T>::backward(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates,
                             const ConstMatrix<T>& input, const BertLayerActivations<T>& saved,
                             const ConstMatrix<T>& doutput, const BertLayerWorkspace<T>& work,
                             const Matrix<T>& dinput) const {
@@ -207,28 +209,28 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
       layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, work.dresidual, work.dsublayer,
       parameters.gradient(output_norm_.weight), parameters.gradient(output_norm_.bias),
       parameters.gradient(output_.bias), work.column_sums);
-  linear_input_gradient<T>(pass, output_, work.dsublayer, 0.0f, work.dfeed_forward);
+  nn::linear_input_gradient<T>(pass, output_, work.dsublayer, 0.0f, work.dfeed_forward);
   gelu_backward<T>(pass.space, saved.pre_activation, work.dfeed_forward, parameters.gradient(intermediate_.bias),
                    work.column_sums);
   const Matrix<T>& activation = saved.pre_activation;  // since gelu_backward
-  linear_weight_gradient<T>(pass, output_, activation, work.dsublayer);
+  nn::linear_weight_gradient<T>(pass, output_, activation, work.dsublayer);
   layer_norm_again<T>(pass.space, layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm,
                       work.dcontext);
-  linear_weight_gradient<T>(pass, intermediate_, work.dcontext, work.dfeed_forward);
-  linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
+  nn::linear_weight_gradient<T>(pass, intermediate_, work.dcontext, work.dfeed_forward);
+  nn::linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
 
   bias_dropout_residual_layer_norm_backward<T>(
       pass.space, key(pass, attention_result, rates.hidden), dropout_rows(batch), work.dresidual,
       layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm, dinput, work.dsublayer,
       parameters.gradient(attention_norm_.weight), parameters.gradient(attention_norm_.bias),
       parameters.gradient(attention_dense_.bias), work.column_sums);
-  linear_weight_gradient<T>(pass, attention_dense_, saved.context, work.dsublayer);
-  linear_input_gradient<T>(pass, attention_dense_, work.dsublayer, 0.0f, work.dcontext);
+  nn::linear_weight_gradient<T>(pass, attention_dense_, saved.context, work.dsublayer);
+  nn::linear_input_gradient<T>(pass, attention_dense_, work.dsublayer, 0.0f, work.dcontext);
   attention_backward<T>(pass.space, attention_shape(shape_), sequences(batch),
                         key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
                         saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums);
-  linear_gradients<T>(pass, query_key_value_, input, work.dqkv, work.column_sums);
-  linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
+  nn::linear_gradients<T>(pass, query_key_value_, input, work.dqkv, work.column_sums);
+  nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                       \
@@ -240,4 +242,4 @@ MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -10,7 +10,7 @@
 
 /// One layer of BERT's encoder (Devlin et al. 2019): attention and feed-forward, each followed by dropout + residual +
 /// LayerNorm.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// The sizes and constants of a BERT encoder.
 struct BertShape {
@@ -99,7 +99,7 @@ class BertLayer {
   /// Allocates a layer's activations. If `before` (the previous layer's activations) is given, only the arrays that
   /// `recompute` keeps are allocated; the others alias those of `before`.
   static BertLayerActivations<T> take_activations(Arena& arena, const BertShape& shape, std::size_t rows,
-                                                  Recompute recompute = Recompute::none,
+                                                  nn::Recompute recompute = nn::Recompute::none,
                                                   const BertLayerActivations<T>* before = nullptr);
   static BertLayerScratch<T> take_scratch(Arena& arena, const BertShape& shape, std::size_t rows);
   static BertLayerWorkspace<T> take_workspace(Arena& arena, const BertShape& shape, std::size_t rows);
@@ -109,21 +109,21 @@ class BertLayer {
 
   /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
   /// `recompute` asks for it, and backward, which has two products for each forward product.
-  static double training_flops(const BertShape& shape, const BatchShape& batch, Recompute recompute);
+  static double training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute);
 
   /// Returns the bytes of kernel scratch that a layer needs in addition to the arena.
   static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose,
                                    const TeamProcessor& processor);
 
   /// Computes saved.output (T, H) from input (T, H), and fills `saved`.
-  void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+  void forward(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
   /// Recomputes the parts of `saved` that pass.recompute did not keep, bit for bit.
-  void restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+  void restore(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
   /// Computes dinput (T, H) from doutput (T, H), and adds the parameter gradients. dinput may alias doutput. Overwrites
   /// saved.pre_activation with its GELU.
-  void backward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+  void backward(const nn::Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                 const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,
                 const BertLayerWorkspace<T>& workspace, const Matrix<T>& dinput) const;
 
@@ -131,12 +131,12 @@ class BertLayer {
   std::size_t unit() const { return unit_; }
 
  private:
-  DropoutKey key(const Pass& pass, std::uint32_t site, float probability) const;
+  DropoutKey key(const nn::Pass& pass, std::uint32_t site, float probability) const;
 
   BertShape shape_;
   std::size_t unit_, index_;
-  Linear query_key_value_, attention_dense_, intermediate_, output_;
+  nn::Linear query_key_value_, attention_dense_, intermediate_, output_;
   LayerNormTensors attention_norm_, output_norm_;
 };
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 ParameterTable make_table(const BertShape& shape) {
@@ -21,22 +21,25 @@ ParameterTable make_table(const BertShape& shape) {
   BertEmbeddings<float>::add_rows(builder, shape);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) BertLayer<float>::add_rows(builder, shape, layer);
   builder.unit("head");
-  add_linear_tensors(builder, "qa_outputs", shape.hidden, 2, shape.initializer_range);
+  nn::add_linear_tensors(builder, "qa_outputs", shape.hidden, 2, shape.initializer_range);
   return builder.build();
 }
 
 template <class T>
-class BertQuestionAnswering final : public Model {
+class BertQuestionAnswering final : public nn::Model {
  public:
   explicit BertQuestionAnswering(const BertShape& shape)
-      : shape_(shape), table_(make_table(shape)), embeddings_(table_, shape), head_(find_linear(table_, "qa_outputs")) {
+      : shape_(shape),
+        table_(make_table(shape)),
+        embeddings_(table_, shape),
+        head_(nn::find_linear(table_, "qa_outputs")) {
     for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table_, shape, layer);
   }
 
   const ParameterTable& table() const override { return table_; }
 
   void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
-            Recompute recompute) const override {
+            nn::Recompute recompute) const override {
     if (purpose == ParameterStore::Purpose::training) {
       take_training(arena, shape.rows, recompute);
     } else {
@@ -44,17 +47,17 @@ class BertQuestionAnswering final : public Model {
     }
   }
 
-  bool can_recompute(Recompute) const override { return true; }
+  bool can_recompute(nn::Recompute) const override { return true; }
 
   std::vector<GemmProduct> products(const BatchShape& shape, ParameterStore::Purpose purpose) const override {
     std::vector<GemmProduct> all = BertLayer<T>::products(shape_, shape.rows, purpose);
-    const LinearProducts head{.name = "head",
-                              .in = shape_.hidden,
-                              .out = 2,
-                              .precision = precision_of<T>,
-                              .forward = EpilogueKind::bias,
-                              .has_float_result = true};
-    for (const GemmProduct& product : linear_products(head, shape.rows, purpose)) all.push_back(product);
+    const nn::LinearProducts head{.name = "head",
+                                  .in = shape_.hidden,
+                                  .out = 2,
+                                  .precision = precision_of<T>,
+                                  .forward = EpilogueKind::bias,
+                                  .has_float_result = true};
+    for (const GemmProduct& product : nn::linear_products(head, shape.rows, purpose)) all.push_back(product);
     return all;
   }
 
@@ -68,9 +71,9 @@ class BertQuestionAnswering final : public Model {
     prepare_attention<T>(space, attention_shape(shape_), batches, purpose == ParameterStore::Purpose::training);
   }
 
-  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
-  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
-  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
+  void train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
+  Matrix<float> predict(const nn::Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
+  std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute recompute) const override;
 
  private:
   struct HeadActivations {
@@ -96,14 +99,14 @@ class BertQuestionAnswering final : public Model {
   HeadActivations take_head(Arena& arena, std::size_t rows) const {
     return {arena.vector<float>(2), arena.matrix<float>(rows, 2)};
   }
-  Training take_training(Arena& arena, std::size_t rows, Recompute recompute) const;
+  Training take_training(Arena& arena, std::size_t rows, nn::Recompute recompute) const;
   Prediction take_prediction(Arena& arena, std::size_t rows) const;
 
-  void head_forward(const Pass& pass, const ConstMatrix<T>& x, const HeadActivations& saved) const;
-  void span_loss(const Pass& pass, const Batch& batch, float scale, const Matrix<float>& logits,
+  void head_forward(const nn::Pass& pass, const ConstMatrix<T>& x, const HeadActivations& saved) const;
+  void span_loss(const nn::Pass& pass, const Batch& batch, float scale, const Matrix<float>& logits,
                  const Vector<float>& losses, const Matrix<T>& dlogits) const;
-  void forward(const Pass& pass, const Batch& batch, const Training& memory) const;
-  void backward(const Pass& pass, const Batch& batch, const Training& memory) const;
+  void forward(const nn::Pass& pass, const Batch& batch, const Training& memory) const;
+  void backward(const nn::Pass& pass, const Batch& batch, const Training& memory) const;
 
   std::size_t head_unit() const { return table_.tensor(head_.weight).unit; }
   DropoutRates rates() const { return {shape_.hidden_dropout, shape_.attention_dropout}; }
@@ -112,12 +115,12 @@ class BertQuestionAnswering final : public Model {
   ParameterTable table_;
   BertEmbeddings<T> embeddings_;
   std::vector<BertLayer<T>> layers_;
-  Linear head_;
+  nn::Linear head_;
 };
 
 template <class T>
 typename BertQuestionAnswering<T>::Training BertQuestionAnswering<T>::take_training(Arena& arena, std::size_t rows,
-                                                                                    Recompute recompute) const {
+                                                                                    nn::Recompute recompute) const {
   Training memory{.embeddings = BertEmbeddings<T>::take_activations(arena, shape_, rows),
                   .layers = {},
                   .head = {},
@@ -147,7 +150,7 @@ typename BertQuestionAnswering<T>::Prediction BertQuestionAnswering<T>::take_pre
 }
 
 template <class T>
-void BertQuestionAnswering<T>::head_forward(const Pass& pass, const ConstMatrix<T>& x,
+void BertQuestionAnswering<T>::head_forward(const nn::Pass& pass, const ConstMatrix<T>& x,
                                             const HeadActivations& saved) const {
   convert<T, float>(pass.space, pass.parameters.values<T>(head_.bias), saved.bias);
   const Epilogue<float> add_bias{EpilogueKind::bias, saved.bias, {}};
@@ -156,15 +159,16 @@ void BertQuestionAnswering<T>::head_forward(const Pass& pass, const ConstMatrix<
 }
 
 template <class T>
-void BertQuestionAnswering<T>::span_loss(const Pass& pass, const Batch& batch, float scale, const Matrix<float>& logits,
-                                         const Vector<float>& losses, const Matrix<T>& dlogits) const {
+void BertQuestionAnswering<T>::span_loss(const nn::Pass& pass, const Batch& batch, float scale,
+                                         const Matrix<float>& logits, const Vector<float>& losses,
+                                         const Matrix<T>& dlogits) const {
   namespace names = question_answering;
   span_cross_entropy<T>(pass.space, batch.sample_starts(), logits, batch.integers(names::start_labels),
                         batch.integers(names::end_labels), scale, losses, dlogits, pass.loss_scale, pass.hits);
 }
 
 template <class T>
-void BertQuestionAnswering<T>::train(const Pass& pass, const Batch& batch, float scale,
+void BertQuestionAnswering<T>::train(const nn::Pass& pass, const Batch& batch, float scale,
                                      const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Training memory = take_training(pass.arena, batch.shape().rows, pass.recompute);
@@ -174,7 +178,7 @@ void BertQuestionAnswering<T>::train(const Pass& pass, const Batch& batch, float
 }
 
 template <class T>
-void BertQuestionAnswering<T>::forward(const Pass& pass, const Batch& batch, const Training& memory) const {
+void BertQuestionAnswering<T>::forward(const nn::Pass& pass, const Batch& batch, const Training& memory) const {
   pass.hooks.acquire(embeddings_.unit());
   embeddings_.forward(pass, batch, shape_.hidden_dropout, memory.embeddings);
   pass.hooks.release(embeddings_.unit());
@@ -190,13 +194,13 @@ void BertQuestionAnswering<T>::forward(const Pass& pass, const Batch& batch, con
 }
 
 template <class T>
-void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, const Training& memory) const {
+void BertQuestionAnswering<T>::backward(const nn::Pass& pass, const Batch& batch, const Training& memory) const {
   const auto input_of = [&](std::size_t layer) -> ConstMatrix<T> {
     return layer == 0 ? memory.embeddings.output : memory.layers[layer - 1].output;
   };
   const Vector<float>& column_sums = memory.workspace.column_sums;
-  linear_gradients<T>(pass, head_, input_of(layers_.size()), memory.dlogits, column_sums);
-  linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.doutput);
+  nn::linear_gradients<T>(pass, head_, input_of(layers_.size()), memory.dlogits, column_sums);
+  nn::linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.doutput);
   pass.hooks.release(head_unit());
   pass.hooks.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
@@ -217,7 +221,7 @@ void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, co
 }
 
 template <class T>
-Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& batch,
+Matrix<float> BertQuestionAnswering<T>::predict(const nn::Pass& pass, const Batch& batch,
                                                 const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
@@ -237,12 +241,12 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
 }
 
 template <class T>
-std::vector<double> BertQuestionAnswering<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
+std::vector<double> BertQuestionAnswering<T>::unit_flops(const BatchShape& shape, nn::Recompute recompute) const {
   std::vector<double> flops(table_.units().size());  // embedding lookups need no products
   for (const BertLayer<T>& layer : layers_) {
     // The last layer is not recomputed: its activations are still in memory when its backward pass begins.
     const bool is_last = &layer == &layers_.back();
-    flops[layer.unit()] = BertLayer<T>::training_flops(shape_, shape, is_last ? Recompute::none : recompute);
+    flops[layer.unit()] = BertLayer<T>::training_flops(shape_, shape, is_last ? nn::Recompute::none : recompute);
   }
   flops[head_unit()] = 6.0 * static_cast<double>(shape.rows) * 2.0 * static_cast<double>(shape_.hidden);
   return flops;
@@ -250,10 +254,10 @@ std::vector<double> BertQuestionAnswering<T>::unit_flops(const BatchShape& shape
 
 }  // namespace
 
-std::unique_ptr<Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
-  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<Model> {
+std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
+  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<nn::Model> {
     return std::make_unique<BertQuestionAnswering<T>>(shape);
   });
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -6,7 +6,7 @@
 #include <memory>
 
 /// BERT with a span head: a start and an end logit for each token.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Names of the batch arrays that the model reads besides the positions. The first two must have been passed to
 /// Batch::set_indices, and Batch::group_positions called for training.
@@ -19,6 +19,6 @@ inline constexpr const char* end_labels = "end_labels";      ///< (S)
 
 /// Returns the model in `precision`; `predict` returns (T, 2) logits. Tensors have Hugging Face's names.
 /// Errors: std::invalid_argument if the sizes in `shape` do not fit together.
-std::unique_ptr<Model> make_bert_question_answering(const BertShape& shape, Precision precision);
+std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

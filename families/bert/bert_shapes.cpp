@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 BertConfig encoder(std::size_t layers, std::size_t hidden, std::size_t heads) {
@@ -33,4 +33,4 @@ const NamedBert* find_bert_shape(std::string_view name) {
   return found == bert_shapes().end() ? nullptr : &*found;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// BERT models known by their sizes alone, for commands that need no weights.
-namespace mylos::data {
+namespace mylos::families {
 
 struct NamedBert {
   std::string name;
@@ -21,4 +21,4 @@ std::span<const NamedBert> bert_shapes();
 /// Returns the shape called `name`, also under names such as bert-base-uncased for bert-base. Null if there is none.
 const NamedBert* find_bert_shape(std::string_view name);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -1,6 +1,6 @@
 #include "families/bert/bert_tensors.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 void replace_suffix(std::string& name, std::string_view suffix, std::string_view replacement) {
@@ -28,8 +28,8 @@ std::string canonical_bert_name(std::string_view name) {
   return result;
 }
 
-TensorNaming bert_tensor_naming() {
+data::TensorNaming bert_tensor_naming() {
   return {.model = "a BERT", .canonical = canonical_bert_name, .is_ignored = is_ignored_by_bert};
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

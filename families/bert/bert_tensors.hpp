@@ -6,7 +6,7 @@
 #include "data/huggingface/weight_files.hpp"
 
 /// Names of the tensors of a BERT question-answering model in weight files.
-namespace mylos::data {
+namespace mylos::families {
 
 /// Returns the name of tensor `name` in current transformers: LayerNorm.gamma becomes .weight, .beta becomes .bias, and
 /// the "embeddings." and "encoder." of a bare encoder get the prefix "bert.".
@@ -17,6 +17,6 @@ bool is_other_bert_head(std::string_view name);
 
 /// Returns the naming based on canonical_bert_name. It ignores the pooler, heads for other tasks, and buffers that hold
 /// no weights.
-TensorNaming bert_tensor_naming();
+data::TensorNaming bert_tensor_naming();
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -11,7 +11,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/python_json.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 /// Tables padded to a multiple of 8, 64 or 128 rows for tensor cores have fewer unused rows than this.
@@ -46,7 +46,7 @@ OrderedJson special_token_names() {
           {"mask_token", "[MASK]"}};
 }
 
-OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
+OrderedJson tokenizer_config(const data::TokenizerOptions& options, std::size_t longest_input) {
   auto json = special_token_names();
   json["do_lower_case"] = options.do_lower_case;
   json["strip_accents"] = options.strip_accents ? OrderedJson(*options.strip_accents) : OrderedJson(nullptr);
@@ -58,9 +58,9 @@ OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longes
 
 }  // namespace
 
-TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) {
+data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer_config.json";
-  TokenizerOptions options;
+  data::TokenizerOptions options;
   if (!is_present(path)) return options;  // the original releases have none, and are uncased
   const auto file = path.string();
   const auto json = read_json(path);
@@ -88,11 +88,11 @@ WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory) {
   return files;
 }
 
-std::vector<ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input) {
-  std::vector<ModelFile> written = {
+std::vector<data::ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input) {
+  std::vector<data::ModelFile> written = {
       {"vocab.txt", files.vocabulary},
-      {"special_tokens_map.json", model_json_text(special_token_names())},
-      {"tokenizer_config.json", model_json_text(tokenizer_config(files.options, longest_input))}};
+      {"special_tokens_map.json", data::model_json_text(special_token_names())},
+      {"tokenizer_config.json", data::model_json_text(tokenizer_config(files.options, longest_input))}};
   if (!files.tokenizer_json.empty()) written.push_back({"tokenizer.json", files.tokenizer_json});
   return written;
 }
@@ -105,11 +105,11 @@ void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std
       file.string(), tokens, vocab_size));
 }
 
-Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size) {
+data::Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size) {
   const auto path = vocabulary_path(directory);
-  Vocabulary vocabulary = Vocabulary::load(path);
+  data::Vocabulary vocabulary = data::Vocabulary::load(path);
   check_vocabulary_size(vocab_size, vocabulary.size(), path);
   return vocabulary;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -10,18 +10,18 @@
 
 /// The WordPiece files of a model directory: vocab.txt, tokenizer_config.json and tokenizer.json. Errors are
 /// std::runtime_error with the file and the key.
-namespace mylos::data {
+namespace mylos::families {
 
 /// The tokenizer files to copy into a written model, so that it tokenizes like its source. Kept in memory because the
 /// source may be replaced in the meantime.
 struct WordPieceFiles {
   std::string vocabulary;      ///< the bytes of vocab.txt
   std::string tokenizer_json;  ///< the bytes of tokenizer.json; empty if there was none
-  TokenizerOptions options;
+  data::TokenizerOptions options;
 };
 
 /// Reads the options in tokenizer_config.json of `directory`. Returns the defaults if there is no such file.
-TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory);
+data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory);
 
 /// Returns the path of vocab.txt in `directory`. Throws if there is none.
 std::filesystem::path vocabulary_path(const std::filesystem::path& directory);
@@ -30,13 +30,13 @@ WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory);
 
 /// Returns the tokenizer files of a model directory, including those that transformers requires. `longest_input` is the
 /// maximum number of tokens per input.
-std::vector<ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input);
+std::vector<data::ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input);
 
 /// Throws unless a vocabulary of `tokens` entries from `file` matches `vocab_size` embedding rows. Rows without a token
 /// are accepted if they only pad the table to a multiple of 8, as in NVIDIA's checkpoints.
 void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std::filesystem::path& file);
 
 /// Reads the vocabulary in `directory`. Throws if it does not match the model's `vocab_size` embedding rows.
-Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size);
+data::Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

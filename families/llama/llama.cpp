@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using Purpose = ParameterStore::Purpose;
@@ -40,13 +40,13 @@ class Llama final : public LlamaModel {
         table_(make_llama_table(shape)),
         embeddings_(table_.find(embedding_row)),
         norm_(table_.find("model.norm.weight")),
-        head_(find_vocabulary_head(table_, shape.tied ? embedding_row : head_row)) {
+        head_(nn::find_vocabulary_head(table_, shape.tied ? embedding_row : head_row)) {
     for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table_, shape, layer);
   }
 
   const ParameterTable& table() const override { return table_; }
 
-  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
+  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, nn::Recompute recompute) const override {
     if (purpose == Purpose::training) {
       take_training(arena, shape, recompute);
     } else {
@@ -54,7 +54,7 @@ class Llama final : public LlamaModel {
     }
   }
 
-  bool can_recompute(Recompute) const override { return true; }
+  bool can_recompute(nn::Recompute) const override { return true; }
 
   std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const override;
 
@@ -69,17 +69,17 @@ class Llama final : public LlamaModel {
     prepare_attention<T>(space, attention_shape(shape_), batches, purpose == Purpose::training);
   }
 
-  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
-  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
-  void logits(const Pass& pass, const Batch& batch, const LogitsAction& action) const override;
-  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
+  void train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
+  Matrix<float> predict(const nn::Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
+  void logits(const nn::Pass& pass, const Batch& batch, const nn::LogitsAction& action) const override;
+  std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute recompute) const override;
 
  private:
   struct Forward {
     Matrix<float> rotary;  ///< (T, D)
     std::vector<LlamaLayerActivations<T>> layers;
     RmsNormSaved<T> norm;  ///< for the head
-    VocabularyWorkspace<T> vocabulary;
+    nn::VocabularyWorkspace<T> vocabulary;
     LlamaLayerScratch<T> scratch;  ///< after the forward pass, `normal` holds the head's input
   };
   struct Training {
@@ -92,14 +92,14 @@ class Llama final : public LlamaModel {
     Vector<float> likeliest;  ///< (T)
   };
 
-  Training take_training(Arena& arena, const BatchShape& batch, Recompute recompute) const;
+  Training take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute) const;
   Prediction take_prediction(Arena& arena, std::size_t rows) const;
 
   /// Runs all layers up to the head's input, which is stored in memory.scratch.normal. The head's unit stays acquired.
-  void forward(const Pass& pass, const Batch& batch, const Forward& memory) const;
-  void backward(const Pass& pass, const Batch& batch, const Training& memory) const;
+  void forward(const nn::Pass& pass, const Batch& batch, const Forward& memory) const;
+  void backward(const nn::Pass& pass, const Batch& batch, const Training& memory) const;
 
-  RmsNormParameters<T> norm(const Pass& pass) const {
+  RmsNormParameters<T> norm(const nn::Pass& pass) const {
     return {pass.parameters.values<T>(norm_), shape_.rms_norm_epsilon};
   }
   std::size_t embeddings_unit() const { return table_.tensor(embeddings_).unit; }
@@ -109,12 +109,13 @@ class Llama final : public LlamaModel {
   RotaryFrequencies frequencies_;
   ParameterTable table_;
   std::size_t embeddings_, norm_;
-  VocabularyHead head_;
+  nn::VocabularyHead head_;
   std::vector<LlamaLayer<T>> layers_;
 };
 
 template <class T>
-typename Llama<T>::Training Llama<T>::take_training(Arena& arena, const BatchShape& batch, Recompute recompute) const {
+typename Llama<T>::Training Llama<T>::take_training(Arena& arena, const BatchShape& batch,
+                                                    nn::Recompute recompute) const {
   const std::size_t rows = batch.rows;
   Training memory{};
   Forward& forward = memory.forward;
@@ -124,7 +125,7 @@ typename Llama<T>::Training Llama<T>::take_training(Arena& arena, const BatchSha
     forward.layers.push_back(LlamaLayer<T>::take_activations(arena, shape_, rows, recompute, before));
   }
   forward.norm = {arena.matrix<T>(rows, shape_.hidden), arena.vector<float>(rows)};
-  forward.vocabulary = take_vocabulary_workspace<T>(arena, head_, rows, Purpose::training);
+  forward.vocabulary = nn::take_vocabulary_workspace<T>(arena, head_, rows, Purpose::training);
   memory.dx = arena.matrix<T>(rows, shape_.hidden);
   memory.workspace = LlamaLayer<T>::take_workspace(arena, shape_, batch);
   forward.scratch = memory.workspace.forward();
@@ -139,14 +140,14 @@ typename Llama<T>::Prediction Llama<T>::take_prediction(Arena& arena, std::size_
   forward.rotary = arena.matrix<float>(rows, shape_.head_size);
   forward.layers.assign(layers_.size(), LlamaLayer<T>::take_activations(arena, shape_, rows));
   forward.norm = forward.layers.front().attention_norm;
-  forward.vocabulary = take_vocabulary_workspace<T>(arena, head_, rows, Purpose::inference);
+  forward.vocabulary = nn::take_vocabulary_workspace<T>(arena, head_, rows, Purpose::inference);
   forward.scratch = LlamaLayer<T>::take_scratch(arena, shape_, rows);
   memory.likeliest = arena.vector<float>(rows);
   return memory;
 }
 
 template <class T>
-void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memory) const {
+void Llama<T>::forward(const nn::Pass& pass, const Batch& batch, const Forward& memory) const {
   namespace names = language_modeling;
   rotary_table(pass.space, batch.positions(), frequencies_, memory.rotary);
   const LlamaTokens tokens{batch, memory.rotary};
@@ -169,18 +170,18 @@ void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memo
 }
 
 template <class T>
-void Llama<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
+void Llama<T>::train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Training memory = take_training(pass.arena, batch.shape(), pass.recompute);
   forward(pass, batch, memory.forward);
   const Matrix<T>& normal = memory.workspace.normal;  // overwritten with its gradient
-  vocabulary_loss<T>(pass, head_, batch, normal, batch.integers(language_modeling::labels), scale,
-                     memory.forward.vocabulary, losses, normal);
+  nn::vocabulary_loss<T>(pass, head_, batch, normal, batch.integers(language_modeling::labels), scale,
+                         memory.forward.vocabulary, losses, normal);
   backward(pass, batch, memory);
 }
 
 template <class T>
-void Llama<T>::backward(const Pass& pass, const Batch& batch, const Training& memory) const {
+void Llama<T>::backward(const nn::Pass& pass, const Batch& batch, const Training& memory) const {
   const LlamaTokens tokens{batch, memory.forward.rotary};
   const LlamaLayerWorkspace<T>& workspace = memory.workspace;
   Kokkos::deep_copy(pass.space, memory.dx, T(0.0f));
@@ -205,28 +206,28 @@ void Llama<T>::backward(const Pass& pass, const Batch& batch, const Training& me
 }
 
 template <class T>
-Matrix<float> Llama<T>::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
+Matrix<float> Llama<T>::predict(const nn::Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
-  const VocabularyWorkspace<T>& vocabulary = memory.forward.vocabulary;
+  const nn::VocabularyWorkspace<T>& vocabulary = memory.forward.vocabulary;
   forward(pass, batch, memory.forward);
-  for_each_logits_chunk<T>(
+  nn::for_each_logits_chunk<T>(
       pass, head_, memory.forward.scratch.normal, vocabulary, [&](std::size_t first, const ConstMatrix<float>& logits) {
         largest_column(pass.space, logits, slice(memory.likeliest, first, first + logits.extent(0)));
         if (losses.extent(0) == 0) return;
-        chunk_losses<T>(pass, batch.integers(language_modeling::labels), first, logits, vocabulary);
+        nn::chunk_losses<T>(pass, batch.integers(language_modeling::labels), first, logits, vocabulary);
       });
   pass.hooks.release(head_unit());
-  if (losses.extent(0) > 0) sum_sample_losses(pass.space, batch.sample_starts(), vocabulary.row_losses, losses);
+  if (losses.extent(0) > 0) nn::sum_sample_losses(pass.space, batch.sample_starts(), vocabulary.row_losses, losses);
   return Matrix<float>(memory.likeliest.data(), batch.shape().rows, 1);
 }
 
 template <class T>
-void Llama<T>::logits(const Pass& pass, const Batch& batch, const LogitsAction& action) const {
+void Llama<T>::logits(const nn::Pass& pass, const Batch& batch, const nn::LogitsAction& action) const {
   pass.arena.rewind(0);
   const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
   forward(pass, batch, memory.forward);
-  for_each_logits_chunk<T>(pass, head_, memory.forward.scratch.normal, memory.forward.vocabulary, action);
+  nn::for_each_logits_chunk<T>(pass, head_, memory.forward.scratch.normal, memory.forward.vocabulary, action);
   pass.hooks.release(head_unit());
 }
 
@@ -235,14 +236,14 @@ template <class T>
 std::vector<GemmProduct> Llama<T>::products(const BatchShape& shape, Purpose purpose) const {
   std::vector<GemmProduct> all = LlamaLayer<T>::products(shape_, shape.rows, purpose);
   const std::size_t pieces = shape.rows / head_.chunk, rest = shape.rows % head_.chunk;
-  LinearProducts head{.name = "head",
-                      .in = shape_.hidden,
-                      .out = shape_.vocabulary,
-                      .precision = precision_of<T>,
-                      .has_float_result = true,
-                      .count = pieces};
+  nn::LinearProducts head{.name = "head",
+                          .in = shape_.hidden,
+                          .out = shape_.vocabulary,
+                          .precision = precision_of<T>,
+                          .has_float_result = true,
+                          .count = pieces};
   const auto add = [&](std::size_t rows) {
-    for (const GemmProduct& product : linear_products(head, rows, purpose)) all.push_back(product);
+    for (const GemmProduct& product : nn::linear_products(head, rows, purpose)) all.push_back(product);
   };
   if (pieces > 0) add(head_.chunk);
   if (pieces > 0) head.name = "head-rest";
@@ -252,12 +253,12 @@ std::vector<GemmProduct> Llama<T>::products(const BatchShape& shape, Purpose pur
 }
 
 template <class T>
-std::vector<double> Llama<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
+std::vector<double> Llama<T>::unit_flops(const BatchShape& shape, nn::Recompute recompute) const {
   std::vector<double> flops(table_.units().size());  // embedding lookups need no products
   for (const LlamaLayer<T>& layer : layers_) {
     // The last layer is not recomputed: its activations are still in memory when its backward pass begins.
     const bool is_last = &layer == &layers_.back();
-    flops[layer.unit()] = LlamaLayer<T>::training_flops(shape_, shape, is_last ? Recompute::none : recompute);
+    flops[layer.unit()] = LlamaLayer<T>::training_flops(shape_, shape, is_last ? nn::Recompute::none : recompute);
   }
   flops[head_unit()] = 6.0 * static_cast<double>(shape.rows) * static_cast<double>(shape_.vocabulary) *
                        static_cast<double>(shape_.hidden);
@@ -271,4 +272,4 @@ std::unique_ptr<LlamaModel> make_llama(const LlamaShape& shape, Precision precis
                    [&]<class T>(T) -> std::unique_ptr<LlamaModel> { return std::make_unique<Llama<T>>(shape); });
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

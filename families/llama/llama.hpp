@@ -7,7 +7,7 @@
 #include <memory>
 
 /// Llama with a head that predicts the next token.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Names of the batch arrays that the model reads besides the positions; the first must have been passed to
 /// Batch::set_indices.
@@ -18,11 +18,11 @@ inline constexpr const char* labels = "labels";  ///< (T), the next token; negat
 
 /// A Llama model. A sample's loss is the sum over its predicted tokens. `predict` returns (T, 1): the most likely next
 /// token of each row.
-class LlamaModel : public Model {
+class LlamaModel : public nn::Model {
  public:
   /// Runs forward only and calls `action` with one chunk of logits (R, V) after the other. Needs the memory of
   /// `predict`.
-  virtual void logits(const Pass& pass, const Batch& batch, const LogitsAction& action) const = 0;
+  virtual void logits(const nn::Pass& pass, const Batch& batch, const nn::LogitsAction& action) const = 0;
 };
 
 /// Returns the model in `precision`. Tensors have Hugging Face's names. The units are "embeddings", "layer.0", ... and
@@ -30,4 +30,4 @@ class LlamaModel : public Model {
 /// Errors: std::invalid_argument if the sizes in `shape` do not fit together.
 std::unique_ptr<LlamaModel> make_llama(const LlamaShape& shape, Precision precision);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -6,7 +6,7 @@
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/pretrained.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 // Upper limits, above any Llama. A file beyond them is damaged and would request more memory than any machine has.
@@ -20,7 +20,7 @@ constexpr double largest_theta = 1e12, largest_factor = 1e6;
 
 constexpr const char* model_title = "a Llama";
 
-RopeScaling::Type read_rope_type(const ConfigReader& rope) {
+RopeScaling::Type read_rope_type(const data::ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
   const char* const key = type == nullptr ? "type" : "rope_type";  // its former name
   if (type == nullptr) type = rope.find(key);
@@ -28,16 +28,16 @@ RopeScaling::Type read_rope_type(const ConfigReader& rope) {
   if (*type == "linear") return RopeScaling::Type::linear;
   if (*type == "llama3") return RopeScaling::Type::llama3;
   fail(fmt::format("{}: {} = {} is not supported; only \"default\", \"linear\" and \"llama3\" are", rope.file(), key,
-                   json_value_text(*type)));
+                   data::json_value_text(*type)));
 }
 
-void require_key(const ConfigReader& rope, const char* key, const char* type) {
+void require_key(const data::ConfigReader& rope, const char* key, const char* type) {
   if (rope.find(key) != nullptr) return;
   fail(fmt::format("{}: no \"{}\"; rotary embeddings of type \"{}\" need it", rope.file(), key, type));
 }
 
 /// Reads rope_scaling or rope_parameters.
-RopeScaling read_scaling(const ConfigReader& rope) {
+RopeScaling read_scaling(const data::ConfigReader& rope) {
   RopeScaling scaling{.type = read_rope_type(rope)};
   double turned = 1.0;
   rope.read_number("partial_rotary_factor", true, 2.0, turned);
@@ -60,13 +60,13 @@ RopeScaling read_scaling(const ConfigReader& rope) {
 }
 
 /// Reads rope_theta and the scaling, both at the top level and in rope_parameters, as transformers 5 writes them.
-void read_rope(const ConfigReader& reader, LlamaConfig& config) {
+void read_rope(const data::ConfigReader& reader, LlamaConfig& config) {
   reader.read_number("rope_theta", true, largest_theta, config.rope_theta);
   const auto* old = reader.find("rope_scaling");
   if (old != nullptr) config.rope_scaling = read_scaling({*old, reader.file() + ": rope_scaling", model_title});
   const auto* parameters = reader.find("rope_parameters");
   if (parameters == nullptr) return;
-  const ConfigReader rope(*parameters, reader.file() + ": rope_parameters", model_title);
+  const data::ConfigReader rope(*parameters, reader.file() + ": rope_parameters", model_title);
   double theta = config.rope_theta;
   rope.read_number("rope_theta", true, largest_theta, theta);
   ensure(reader.find("rope_theta") == nullptr || theta == config.rope_theta,
@@ -78,7 +78,7 @@ void read_rope(const ConfigReader& reader, LlamaConfig& config) {
   config.rope_scaling = scaling;
 }
 
-void read_tokens(const ConfigReader& reader, LlamaConfig& config) {
+void read_tokens(const data::ConfigReader& reader, LlamaConfig& config) {
   const std::size_t last = config.vocab_size - 1;
   const auto read = [&](const char* key, std::optional<std::size_t>& id) {
     if (reader.is_null(key)) id.reset();
@@ -99,13 +99,13 @@ void read_tokens(const ConfigReader& reader, LlamaConfig& config) {
   for (const Json& one : *ends) {
     if (!one.is_number_unsigned() || one.get<std::size_t>() > last) {
       fail(fmt::format("{}: eos_token_id = {}: expected whole numbers from 0 to {}", reader.file(),
-                       json_value_text(*ends), last));
+                       data::json_value_text(*ends), last));
     }
     config.eos_token_ids.push_back(one.get<std::size_t>());
   }
 }
 
-void read_heads(const ConfigReader& reader, LlamaConfig& config) {
+void read_heads(const data::ConfigReader& reader, LlamaConfig& config) {
   config.num_key_value_heads = config.num_attention_heads;
   reader.read_size("num_key_value_heads", 1, widest_llama, config.num_key_value_heads, false);
   ensure(config.num_attention_heads % config.num_key_value_heads == 0,
@@ -125,7 +125,7 @@ void read_heads(const ConfigReader& reader, LlamaConfig& config) {
 }
 
 /// Rejects options that would change the results and are not implemented.
-void refuse_others(const ConfigReader& reader) {
+void refuse_others(const data::ConfigReader& reader) {
   reader.read_choice("hidden_act", "silu", "swish");
   reader.refuse_true("attention_bias", " (no biases)");
   reader.refuse_true("mlp_bias", " (no biases)");
@@ -154,7 +154,7 @@ OrderedJson token_json(const std::optional<std::size_t>& id) { return id ? Order
 }  // namespace
 
 LlamaConfig parse_llama_config(const Json& json, const std::string& file) {
-  const ConfigReader reader(json, file, model_title);
+  const data::ConfigReader reader(json, file, model_title);
   reader.check_model_type("llama");
   LlamaConfig config;
   reader.read_size("vocab_size", 1, most_llama_tokens, config.vocab_size, true);
@@ -177,7 +177,7 @@ LlamaConfig read_llama_config(const std::filesystem::path& path) {
   return parse_llama_config(read_json(path), path.string());
 }
 
-LlamaConfig read_llama_config(const PretrainedModel& model) {
+LlamaConfig read_llama_config(const data::PretrainedModel& model) {
   return parse_llama_config(Json(model.config()), model.config_path().string());
 }
 
@@ -212,4 +212,4 @@ OrderedJson llama_config_json(const LlamaConfig& config, std::string_view dtype)
   return json;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

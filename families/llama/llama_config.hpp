@@ -10,10 +10,12 @@
 #include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
 
-/// The configuration of a Llama in Hugging Face's config.json.
 namespace mylos::data {
-
 class PretrainedModel;
+}
+
+/// The configuration of a Llama in Hugging Face's config.json.
+namespace mylos::families {
 
 /// The content of rope_scaling, or of its equivalent in rope_parameters.
 struct RopeScaling {
@@ -56,10 +58,10 @@ LlamaConfig parse_llama_config(const Json& json, const std::string& file);
 
 /// Reads config.json. Errors as for parse_llama_config.
 LlamaConfig read_llama_config(const std::filesystem::path& path);
-LlamaConfig read_llama_config(const PretrainedModel& model);
+LlamaConfig read_llama_config(const data::PretrainedModel& model);
 
 /// Returns the config.json of a LlamaForCausalLM that transformers can load. `dtype` is the type of its weights, such
 /// as "float32".
 OrderedJson llama_config_json(const LlamaConfig& config, std::string_view dtype = "float32");
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 namespace names = language_modeling;
@@ -60,9 +60,9 @@ class Decoder final : public LlamaDecoder {
   std::size_t scratch_bytes(const DecoderShape& shape, const TeamProcessor& processor) const override {
     return attention_forward_scratch<T>(attention_shape(shape_), 1, shape.longest_prompt, processor);
   }
-  void begin(const Pass& pass, const DecoderShape& shape) override;
-  ConstMatrix<float> prefill(const Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) override;
-  ConstMatrix<float> step(const Pass& pass, std::span<const std::size_t> slots,
+  void begin(const nn::Pass& pass, const DecoderShape& shape) override;
+  ConstMatrix<float> prefill(const nn::Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) override;
+  ConstMatrix<float> step(const nn::Pass& pass, std::span<const std::size_t> slots,
                           std::span<const std::int32_t> tokens) override;
 
  private:
@@ -75,19 +75,19 @@ class Decoder final : public LlamaDecoder {
   /// Builds the batch from the tokens of the samples in sample_lengths_. Sample i belongs to slot slots_[i], and begins
   /// at position first_positions_[i].
   CachedRows assemble(std::span<const std::int32_t> tokens);
-  void embed(const Pass& pass, const Matrix<T>& x) const;
-  void decode_layer(const Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
+  void embed(const nn::Pass& pass, const Matrix<T>& x) const;
+  void decode_layer(const nn::Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
                     const StepMemory<T>& memory) const;
   /// y = x W^T for a small number of rows.
-  void multiply(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) const {
+  void multiply(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) const {
     few_rows_product<T, T>(pass.space, x, pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), y);
   }
   /// logits = x W^T for the head's weight. Releases the head's unit.
-  void multiply_head(const Pass& pass, const ConstMatrix<T>& x, const Matrix<float>& logits) const {
+  void multiply_head(const nn::Pass& pass, const ConstMatrix<T>& x, const Matrix<float>& logits) const {
     few_rows_product<T, float>(pass.space, x, pass.parameters.matrix<T>(head_), logits);
     pass.hooks.release(head_unit_);
   }
-  RmsNormParameters<T> norm(const Pass& pass, std::size_t row) const {
+  RmsNormParameters<T> norm(const nn::Pass& pass, std::size_t row) const {
     return {pass.parameters.values<T>(row), shape_.rms_norm_epsilon};
   }
 
@@ -153,7 +153,7 @@ void Decoder<T>::plan(Arena& arena, const DecoderShape& shape) const {
 }
 
 template <class T>
-void Decoder<T>::begin(const Pass& pass, const DecoderShape& shape) {
+void Decoder<T>::begin(const nn::Pass& pass, const DecoderShape& shape) {
   require(shape.positions <= shape_.positions && shape.longest_prompt <= shape.positions,
           fmt::format("decoder: prompts of {} tokens and {} positions, and the model has {}", shape.longest_prompt,
                       shape.positions, shape_.positions));
@@ -179,14 +179,14 @@ CachedRows Decoder<T>::assemble(std::span<const std::int32_t> tokens) {
 }
 
 template <class T>
-void Decoder<T>::embed(const Pass& pass, const Matrix<T>& x) const {
+void Decoder<T>::embed(const nn::Pass& pass, const Matrix<T>& x) const {
   pass.hooks.acquire(embeddings_unit_);
   embedding_lookup<T>(pass.space, batch_.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false, x);
   pass.hooks.release(embeddings_unit_);
 }
 
 template <class T>
-ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) {
+ConstMatrix<float> Decoder<T>::prefill(const nn::Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) {
   require(
       slot < lengths_.size() && !prompt.empty() && prompt.size() <= sizes_.longest_prompt,
       fmt::format("decoder: a prompt of {} tokens for slot {}, and it was begun for {} slots and prompts of 1 to {}",
@@ -219,7 +219,7 @@ ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::
 }
 
 template <class T>
-void Decoder<T>::decode_layer(const Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
+void Decoder<T>::decode_layer(const nn::Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
                               const StepMemory<T>& memory) const {
   const LlamaLayerTensors own = layers_[layer].rows();
   const AttentionShape attention = attention_shape(shape_);
@@ -239,7 +239,7 @@ void Decoder<T>::decode_layer(const Pass& pass, std::size_t layer, const CachedR
 }
 
 template <class T>
-ConstMatrix<float> Decoder<T>::step(const Pass& pass, std::span<const std::size_t> slots,
+ConstMatrix<float> Decoder<T>::step(const nn::Pass& pass, std::span<const std::size_t> slots,
                                     std::span<const std::int32_t> tokens) {
   require(!slots.empty() && slots.size() == tokens.size() && slots.size() <= lengths_.size(),
           fmt::format("decoder: {} tokens for {} of {} slots", tokens.size(), slots.size(), lengths_.size()));
@@ -276,4 +276,4 @@ std::unique_ptr<LlamaDecoder> make_llama_decoder(const LlamaShape& shape, Precis
   });
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -9,7 +9,7 @@
 
 /// Token-by-token generation with a key-value cache. Each step reads the weights once, for the next token of all
 /// sequences.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Sizes that determine a decoder's memory.
 struct DecoderShape {
@@ -32,14 +32,14 @@ class LlamaDecoder {
 
   /// Allocates the cache from pass.arena, which must have been planned for `shape` and belongs to the decoder from now
   /// on. All slots are empty. Errors: std::invalid_argument if shape.positions exceeds the model's.
-  virtual void begin(const Pass& pass, const DecoderShape& shape) = 0;
+  virtual void begin(const nn::Pass& pass, const DecoderShape& shape) = 0;
   /// Processes a prompt of at least one token and stores it in a slot, replacing the previous contents. Returns the
   /// logits (1, V) of its last token, which are valid until the next call. Token ids are not checked. Errors:
   /// std::invalid_argument if the prompt is empty or longer than planned.
-  virtual ConstMatrix<float> prefill(const Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) = 0;
+  virtual ConstMatrix<float> prefill(const nn::Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) = 0;
   /// Appends tokens[b] to slot slots[b]. The B slots must be distinct, and each must hold a prompt. Returns the logits
   /// (B, V) of these tokens, which are valid until the next call. Errors: std::invalid_argument if a slot is full.
-  virtual ConstMatrix<float> step(const Pass& pass, std::span<const std::size_t> slots,
+  virtual ConstMatrix<float> step(const nn::Pass& pass, std::span<const std::size_t> slots,
                                   std::span<const std::int32_t> tokens) = 0;
 };
 
@@ -47,4 +47,4 @@ class LlamaDecoder {
 std::unique_ptr<LlamaDecoder> make_llama_decoder(const LlamaShape& shape, Precision precision,
                                                  const ParameterTable& table);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 PackedSequences packed_sequences(const Batch& batch) {
@@ -17,7 +17,7 @@ PackedSequences packed_sequences(const Batch& batch) {
 std::string layer_name(std::size_t index) { return fmt::format("model.layers.{}.", index); }
 
 /// Looks up a linear layer without a bias. `stacked` layers that read the same input are treated as one.
-Linear find_projection(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
+nn::Linear find_projection(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
   return {.weight = table.find(name + ".weight"), .stacked = stacked};
 }
 
@@ -72,11 +72,12 @@ LlamaLayer<T>::LlamaLayer(const ParameterTable& table, const LlamaShape& shape, 
 
 template <class T>
 LlamaLayerActivations<T> LlamaLayer<T>::take_activations(Arena& arena, const LlamaShape& shape, std::size_t rows,
-                                                         Recompute recompute, const LlamaLayerActivations<T>* before) {
+                                                         nn::Recompute recompute,
+                                                         const LlamaLayerActivations<T>* before) {
   LlamaLayerActivations<T> taken = before == nullptr ? LlamaLayerActivations<T>{} : *before;
   taken.attention_norm.input = arena.matrix<T>(rows, shape.hidden);
-  if (before == nullptr || recompute == Recompute::none) taken.qkv = arena.matrix<T>(rows, shape.qkv_columns());
-  if (before == nullptr || recompute != Recompute::layer) {
+  if (before == nullptr || recompute == nn::Recompute::none) taken.qkv = arena.matrix<T>(rows, shape.qkv_columns());
+  if (before == nullptr || recompute != nn::Recompute::layer) {
     taken.attention_norm.inverse = arena.vector<float>(rows);
     taken.context = arena.matrix<T>(rows, shape.query_columns());
     taken.log_sum_exp = arena.matrix<float>(shape.heads, rows);
@@ -111,19 +112,20 @@ std::vector<GemmProduct> LlamaLayer<T>::products(const LlamaShape& shape, std::s
                                                  ParameterStore::Purpose purpose) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
   std::vector<GemmProduct> all;
-  for (LinearProducts linear : {LinearProducts{.name = "qkv", .in = hidden, .out = shape.qkv_columns()},
-                                LinearProducts{.name = "attention-output", .in = shape.query_columns(), .out = hidden},
-                                LinearProducts{.name = "gate-up", .in = hidden, .out = 2 * feed_forward},
-                                LinearProducts{.name = "down", .in = feed_forward, .out = hidden}}) {
+  for (nn::LinearProducts linear :
+       {nn::LinearProducts{.name = "qkv", .in = hidden, .out = shape.qkv_columns()},
+        nn::LinearProducts{.name = "attention-output", .in = shape.query_columns(), .out = hidden},
+        nn::LinearProducts{.name = "gate-up", .in = hidden, .out = 2 * feed_forward},
+        nn::LinearProducts{.name = "down", .in = feed_forward, .out = hidden}}) {
     linear.precision = precision_of<T>;
     linear.count = shape.layers;
-    for (const GemmProduct& product : linear_products(linear, rows, purpose)) all.push_back(product);
+    for (const GemmProduct& product : nn::linear_products(linear, rows, purpose)) all.push_back(product);
   }
   return all;
 }
 
 template <class T>
-double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& batch, Recompute recompute) {
+double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute) {
   const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
   const auto queries = static_cast<double>(shape.query_columns());
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
@@ -132,80 +134,82 @@ double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& 
   const double scores = queries * (length + 1.0);
   const double forward = qkv + hidden * queries + 3.0 * down + scores;
   // The product with `down` is skipped: it gives only the next layer's input, which is kept.
-  const double again = recompute == Recompute::layer ? forward - down : recompute == Recompute::attention ? qkv : 0.0;
+  const double again = recompute == nn::Recompute::layer       ? forward - down
+                       : recompute == nn::Recompute::attention ? qkv
+                                                               : 0.0;
   return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
 }
 
 template <class T>
-void LlamaLayer<T>::project(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+void LlamaLayer<T>::project(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                             const Matrix<T>& normal) const {
-  linear_without_bias<T>(pass, query_key_value_, normal, saved.qkv);
+  nn::linear_without_bias<T>(pass, query_key_value_, normal, saved.qkv);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::forward, saved.qkv);
 }
 
 template <class T>
-void LlamaLayer<T>::forward_to_gate(const Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
+void LlamaLayer<T>::forward_to_gate(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
                                     const LlamaLayerActivations<T>& saved, const Matrix<T>& normal) const {
   residual_rms_norm<T>(pass.space, residual, norm(pass, attention_norm_), saved.attention_norm, normal);
   project(pass, tokens, saved, normal);
   attention_forward<T>(pass.space, attention_shape(shape_), packed_sequences(tokens.batch), {}, saved.qkv,
                        saved.context, saved.log_sum_exp);
-  linear_without_bias<T>(pass, attention_output_, saved.context, saved.mlp_norm.input);
+  nn::linear_without_bias<T>(pass, attention_output_, saved.context, saved.mlp_norm.input);
   residual_rms_norm<T>(pass.space, saved.attention_norm.input, norm(pass, mlp_norm_), saved.mlp_norm, normal);
-  linear_without_bias<T>(pass, gate_up_, normal, saved.gate_up);
+  nn::linear_without_bias<T>(pass, gate_up_, normal, saved.gate_up);
 }
 
 template <class T>
-void LlamaLayer<T>::forward(const Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
+void LlamaLayer<T>::forward(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
                             const LlamaLayerActivations<T>& saved, const LlamaLayerScratch<T>& scratch,
                             const Matrix<T>& output) const {
   forward_to_gate(pass, tokens, residual, saved, scratch.normal);
   swiglu<T>(pass.space, saved.gate_up, scratch.activation);
-  linear_without_bias<T>(pass, down_, scratch.activation, output);
+  nn::linear_without_bias<T>(pass, down_, scratch.activation, output);
 }
 
 template <class T>
-void LlamaLayer<T>::restore(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+void LlamaLayer<T>::restore(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                             const LlamaLayerScratch<T>& scratch) const {
-  if (pass.recompute == Recompute::layer) forward_to_gate(pass, tokens, {}, saved, scratch.normal);
-  if (pass.recompute == Recompute::attention) {
+  if (pass.recompute == nn::Recompute::layer) forward_to_gate(pass, tokens, {}, saved, scratch.normal);
+  if (pass.recompute == nn::Recompute::attention) {
     rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, scratch.normal);
     project(pass, tokens, saved, scratch.normal);
   }
 }
 
 template <class T>
-void LlamaLayer<T>::backward(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+void LlamaLayer<T>::backward(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                              const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const {
   mlp_backward(pass, saved, workspace, dx);
   attention_part_backward(pass, tokens, saved, workspace, dx);
 }
 
 template <class T>
-void LlamaLayer<T>::mlp_backward(const Pass& pass, const LlamaLayerActivations<T>& saved,
+void LlamaLayer<T>::mlp_backward(const nn::Pass& pass, const LlamaLayerActivations<T>& saved,
                                  const LlamaLayerWorkspace<T>& work, const Matrix<T>& dx) const {
-  linear_input_gradient<T>(pass, down_, dx, 0.0f, work.dactivation);
+  nn::linear_input_gradient<T>(pass, down_, dx, 0.0f, work.dactivation);
   swiglu_backward<T>(pass.space, saved.gate_up, work.dactivation);  // overwrites dactivation with the activation
-  linear_weight_gradient<T>(pass, down_, work.dactivation, dx);
+  nn::linear_weight_gradient<T>(pass, down_, work.dactivation, dx);
   rms_norm_again<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal);
-  linear_weight_gradient<T>(pass, gate_up_, work.normal, saved.gate_up);
-  linear_input_gradient<T>(pass, gate_up_, saved.gate_up, 0.0f, work.normal);
+  nn::linear_weight_gradient<T>(pass, gate_up_, work.normal, saved.gate_up);
+  nn::linear_input_gradient<T>(pass, gate_up_, saved.gate_up, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal, dx,
                        pass.parameters.gradient(mlp_norm_), work.column_sums);
 }
 
 template <class T>
-void LlamaLayer<T>::attention_part_backward(const Pass& pass, const LlamaTokens& tokens,
+void LlamaLayer<T>::attention_part_backward(const nn::Pass& pass, const LlamaTokens& tokens,
                                             const LlamaLayerActivations<T>& saved, const LlamaLayerWorkspace<T>& work,
                                             const Matrix<T>& dx) const {
-  linear_weight_gradient<T>(pass, attention_output_, saved.context, dx);
-  linear_input_gradient<T>(pass, attention_output_, dx, 0.0f, work.dcontext);
+  nn::linear_weight_gradient<T>(pass, attention_output_, saved.context, dx);
+  nn::linear_input_gradient<T>(pass, attention_output_, dx, 0.0f, work.dcontext);
   attention_backward<T>(pass.space, attention_shape(shape_), packed_sequences(tokens.batch), {}, saved.qkv,
                         saved.context, saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums, work.partial_dqkv);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::backward, work.dqkv);
   rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
-  linear_weight_gradient<T>(pass, query_key_value_, work.normal, work.dqkv);
-  linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 0.0f, work.normal);
+  nn::linear_weight_gradient<T>(pass, query_key_value_, work.normal, work.dqkv);
+  nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal, dx,
                        pass.parameters.gradient(attention_norm_), work.column_sums);
 }
@@ -214,4 +218,4 @@ template class LlamaLayer<float>;
 template class LlamaLayer<bfloat16>;
 template class LlamaLayer<half>;
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

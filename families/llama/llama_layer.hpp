@@ -9,7 +9,7 @@
 ///
 /// The residual sum x += y is fused with the next RMSNorm, which reads x. A layer therefore takes its input as two
 /// arrays to be summed, and returns its result in the same form.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Inputs that all layers of a pass share.
 struct LlamaTokens {
@@ -54,7 +54,7 @@ struct LlamaLayerWorkspace {
 /// Indices of a layer's tensors in the parameter table, for other passes over the same parameters, such as decoding.
 struct LlamaLayerTensors {
   std::size_t unit, attention_norm, mlp_norm;
-  Linear query_key_value, attention_output, gate_up, down;
+  nn::Linear query_key_value, attention_output, gate_up, down;
 };
 
 /// Adds the tensor `name`.weight (size) of an RMSNorm, without weight decay.
@@ -71,7 +71,7 @@ class LlamaLayer {
   /// Allocates a layer's activations. If `before` (the previous layer's activations) is given, only the arrays that
   /// `recompute` keeps are allocated; the others alias those of `before`.
   static LlamaLayerActivations<T> take_activations(Arena& arena, const LlamaShape& shape, std::size_t rows,
-                                                   Recompute recompute = Recompute::none,
+                                                   nn::Recompute recompute = nn::Recompute::none,
                                                    const LlamaLayerActivations<T>* before = nullptr);
   static LlamaLayerScratch<T> take_scratch(Arena& arena, const LlamaShape& shape, std::size_t rows);
   static LlamaLayerWorkspace<T> take_workspace(Arena& arena, const LlamaShape& shape, const BatchShape& batch);
@@ -82,20 +82,20 @@ class LlamaLayer {
   /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
   /// `recompute` asks for it, and backward, which has two products for each forward product. All samples are assumed to
   /// be equally long.
-  static double training_flops(const LlamaShape& shape, const BatchShape& batch, Recompute recompute);
+  static double training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute);
 
   /// Applies the layer to x = saved.attention_norm.input + residual (T, H), and stores x in saved.attention_norm.input.
   /// With an empty residual that array already holds x. The result is saved.mlp_norm.input + output (T, H). `output`
   /// may alias the layer's input.
-  void forward(const Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
+  void forward(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
                const LlamaLayerActivations<T>& saved, const LlamaLayerScratch<T>& scratch,
                const Matrix<T>& output) const;
   /// Recomputes the parts of `saved` that pass.recompute did not keep, bit for bit.
-  void restore(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+  void restore(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                const LlamaLayerScratch<T>& scratch) const;
   /// Overwrites dx (T, H), the gradient of the result, with the gradient of the input, and adds the parameter
   /// gradients.
-  void backward(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+  void backward(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                 const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const;
 
   /// The unit of the layer's tensors.
@@ -105,21 +105,21 @@ class LlamaLayer {
   }
 
  private:
-  void project(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+  void project(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                const Matrix<T>& normal) const;
-  void forward_to_gate(const Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
+  void forward_to_gate(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
                        const LlamaLayerActivations<T>& saved, const Matrix<T>& normal) const;
-  void mlp_backward(const Pass& pass, const LlamaLayerActivations<T>& saved, const LlamaLayerWorkspace<T>& workspace,
-                    const Matrix<T>& dx) const;
-  void attention_part_backward(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+  void mlp_backward(const nn::Pass& pass, const LlamaLayerActivations<T>& saved,
+                    const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const;
+  void attention_part_backward(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                                const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const;
-  RmsNormParameters<T> norm(const Pass& pass, std::size_t row) const {
+  RmsNormParameters<T> norm(const nn::Pass& pass, std::size_t row) const {
     return {pass.parameters.values<T>(row), shape_.rms_norm_epsilon};
   }
 
   LlamaShape shape_;
   std::size_t unit_, attention_norm_, mlp_norm_;
-  Linear query_key_value_, attention_output_, gate_up_, down_;
+  nn::Linear query_key_value_, attention_output_, gate_up_, down_;
 };
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

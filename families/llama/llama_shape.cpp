@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 /// Scales a frequency like _compute_llama3_parameters of transformers.
@@ -65,4 +65,4 @@ RotaryFrequencies rotary_frequencies(const LlamaShape& shape) {
   return frequencies;
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -5,7 +5,7 @@
 #include "core/kernels/rotary.hpp"
 
 /// The sizes and constants of a Llama (Touvron et al. 2023).
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Scaling of the rotary frequencies for contexts longer than in pretraining.
 struct RotaryScaling {
@@ -54,4 +54,4 @@ AttentionShape attention_shape(const LlamaShape& shape);
 /// 100,000 an error of one unit in the last place of a frequency changes the angle by 0.01.
 RotaryFrequencies rotary_frequencies(const LlamaShape& shape);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

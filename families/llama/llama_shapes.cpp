@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 struct Sizes {
@@ -45,4 +45,4 @@ const NamedLlama* find_llama_shape(std::string_view name) {
   return found == llama_shapes().end() ? nullptr : &*found;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// Llama models known by their sizes alone, for commands that need no weights.
-namespace mylos::data {
+namespace mylos::families {
 
 struct NamedLlama {
   std::string name;
@@ -22,4 +22,4 @@ std::span<const NamedLlama> llama_shapes();
 /// Returns the shape called `name`, or fetched by that name. Null if there is none.
 const NamedLlama* find_llama_shape(std::string_view name);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

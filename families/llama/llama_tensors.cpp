@@ -1,6 +1,6 @@
 #include "families/llama/llama_tensors.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 bool is_rotary_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
@@ -16,10 +16,10 @@ std::string canonical_llama_name(std::string_view name) {
   return std::string(name);
 }
 
-TensorNaming llama_tensor_naming(bool tied) {
+data::TensorNaming llama_tensor_naming(bool tied) {
   return {.model = "a Llama",
           .canonical = canonical_llama_name,
           .is_ignored = tied ? is_ignored_by_tied_llama : is_rotary_buffer};
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -9,7 +9,7 @@
 #include "data/tokenizer/sentencepiece.hpp"
 
 /// The files of a SentencePiece tokenizer in a model directory.
-namespace mylos::data {
+namespace mylos::families {
 
 inline constexpr std::string_view sentencepiece_file = "tokenizer.model";
 /// The file of transformers' fast tokenizers, and the only tokenizer file of newer Llamas. It is copied but not read.
@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
 
 /// Reads tokenizer.model of `directory`. Returns nullopt if there is none. Throws std::runtime_error with the file if
 /// it cannot be read or has more pieces than the model's `vocabulary`; the model may have extra rows as padding.
-std::optional<SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
-                                                         std::size_t vocabulary);
+std::optional<data::SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
+                                                               std::size_t vocabulary);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -1,6 +1,6 @@
 #include "families/resnet/convolution_norm.hpp"
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 std::size_t observed_column(const ParameterTable& table, std::size_t state) {
@@ -13,7 +13,7 @@ std::size_t observed_column(const ParameterTable& table, std::size_t state) {
 void add_convolution_norm_rows(ParameterTable::Builder& builder, const std::string& name,
                                const ConvolutionShape& shape) {
   const std::string norm = name + ".normalization";
-  add_convolution_tensors(builder, name + ".convolution", shape);
+  nn::add_convolution_tensors(builder, name + ".convolution", shape);
   builder.tensor(norm + ".weight", {shape.out}, {Initializer::Kind::ones}, {.decay = false});
   builder.tensor(norm + ".bias", {shape.out}, {Initializer::Kind::zeros}, {.decay = false});
   builder.state(norm + ".running_mean", {shape.out}, {Initializer::Kind::zeros});
@@ -24,7 +24,7 @@ void add_convolution_norm_rows(ParameterTable::Builder& builder, const std::stri
 ConvolutionNorm find_convolution_norm(const ParameterTable& table, const std::string& name,
                                       const ConvolutionShape& shape) {
   const std::string norm = name + ".normalization";
-  ConvolutionNorm layer{.convolution = find_convolution(table, name + ".convolution", shape),
+  ConvolutionNorm layer{.convolution = nn::find_convolution(table, name + ".convolution", shape),
                         .norm_weight = table.find(norm + ".weight"),
                         .norm_bias = table.find(norm + ".bias"),
                         .running_mean = table.find_state(norm + ".running_mean"),
@@ -37,8 +37,8 @@ ConvolutionNorm find_convolution_norm(const ParameterTable& table, const std::st
 template <class T>
 void convolution_norm_forward(const ImagesPass& images, const ConvolutionNorm& layer, const ConstMatrix<T>& x,
                               const ConvolutionNormSaved<T>& saved) {
-  const Pass& pass = images.pass;
-  convolution_forward<T>(pass, layer.convolution, x, saved.result);
+  const nn::Pass& pass = images.pass;
+  nn::convolution_forward<T>(pass, layer.convolution, x, saved.result);
   if (images.purpose == ParameterStore::Purpose::inference) {
     return running_batch_norm_statistics(pass.space, pass.parameters.state(layer.running_mean),
                                          pass.parameters.state(layer.running_variance), batch_norm_epsilon,
@@ -76,4 +76,4 @@ MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -7,12 +7,12 @@
 
 /// A convolution without bias, followed by BatchNorm. The convolution's result is stored; normalisation is fused with
 /// the operation that follows.
-namespace mylos::nn {
+namespace mylos::families {
 
 inline constexpr float batch_norm_epsilon = 1e-5f;
 
 struct ConvolutionNorm {
-  ConvolutionLayer convolution;
+  nn::ConvolutionLayer convolution;
   std::size_t norm_weight = 0, norm_bias = 0;            ///< indices of the parameter tensors
   std::size_t running_mean = 0, running_variance = 0;    ///< indices of the state tensors
   std::size_t observed_mean = 0, observed_variance = 0;  ///< columns of Pass::observed
@@ -29,7 +29,7 @@ ConvolutionNorm find_convolution_norm(const ParameterTable& table, const std::st
 
 /// Inputs that all layers of a pass over images share.
 struct ImagesPass {
-  const Pass& pass;
+  const nn::Pass& pass;
   ConstVector<std::size_t> starts;       ///< (S+1), first image of each group
   ConstVector<std::uint32_t> of_images;  ///< (T), group of each image
   ParameterStore::Purpose purpose;
@@ -60,4 +60,4 @@ BatchNormGradients norm_gradients(const ImagesPass& images, const ConvolutionNor
 /// Returns the floating-point operations of one pass (forward, weight gradient or input gradient) over one image.
 double convolution_flops(const ConvolutionShape& shape);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using Purpose = ParameterStore::Purpose;
@@ -49,13 +49,13 @@ ParameterTable make_resnet_table(const ResnetShape& shape) {
 }
 
 template <class T>
-class Resnet final : public Model {
+class Resnet final : public nn::Model {
  public:
   explicit Resnet(const ResnetShape& shape)
       : shape_(shape),
         table_(make_resnet_table(shape)),
         stem_(find_convolution_norm(table_, stem_name, stem_convolution(shape))),
-        head_(find_linear(table_, head_name)) {
+        head_(nn::find_linear(table_, head_name)) {
     const auto stages = resnet_stages(shape);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       for (std::size_t block = 0; block < stages[stage].size(); ++block) {
@@ -66,14 +66,14 @@ class Resnet final : public Model {
   }
 
   const ParameterTable& table() const override { return table_; }
-  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
+  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, nn::Recompute recompute) const override {
     take_memory(arena, shape, purpose, recompute);
   }
-  bool can_recompute(Recompute recompute) const override { return recompute != Recompute::attention; }
+  bool can_recompute(nn::Recompute recompute) const override { return recompute != nn::Recompute::attention; }
   std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const override;
-  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
-  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
-  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
+  void train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
+  Matrix<float> predict(const nn::Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
+  std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute recompute) const override;
 
  private:
   /// Memory for the two parts of the gradients of a stage.
@@ -95,19 +95,19 @@ class Resnet final : public Model {
     Vector<float> column_sums, norm_workspace;
   };
 
-  Memory take_memory(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const;
+  Memory take_memory(Arena& arena, const BatchShape& shape, Purpose purpose, nn::Recompute recompute) const;
   void take_head(Arena& arena, std::size_t images, Purpose purpose, Memory& memory) const;
   std::size_t norm_workspace(const BatchShape& shape) const;
 
-  ImagesPass images_of(const Pass& pass, const Batch& batch, Purpose purpose, const Memory& memory) const;
-  void load_pixels(const Pass& pass, const Batch& batch, const Memory& memory) const;
+  ImagesPass images_of(const nn::Pass& pass, const Batch& batch, Purpose purpose, const Memory& memory) const;
+  void load_pixels(const nn::Pass& pass, const Batch& batch, const Memory& memory) const;
   void stem_forward(const ImagesPass& images, const Memory& memory) const;
   void stem_backward(const ImagesPass& images, const Memory& memory, const GradientSum<T>& gradient) const;
   /// Runs the forward pass. The head's unit stays acquired.
   void forward(const ImagesPass& images, const Batch& batch, const Memory& memory) const;
   void backward(const ImagesPass& images, const Memory& memory) const;
   GradientSum<T> head_backward(const ImagesPass& images, const Memory& memory) const;
-  void loss(const Pass& pass, const Batch& batch, float scale, const Memory& memory, const Vector<float>& losses,
+  void loss(const nn::Pass& pass, const Batch& batch, float scale, const Memory& memory, const Vector<float>& losses,
             const Matrix<T>& dlogits) const;
 
   const Matrix<T>& input_of(std::size_t block, const Memory& memory) const {
@@ -123,7 +123,7 @@ class Resnet final : public Model {
   ConvolutionNorm stem_;
   std::vector<ResnetBlock<T>> blocks_;
   std::vector<std::size_t> stages_;  ///< stage of each block
-  Linear head_;
+  nn::Linear head_;
 };
 
 /// Creates the arrays of a pass from slots.
@@ -157,7 +157,7 @@ struct SlotArrays {
 
 template <class T>
 typename Resnet<T>::Memory Resnet<T>::take_memory(Arena& arena, const BatchShape& shape, Purpose purpose,
-                                                  Recompute recompute) const {
+                                                  nn::Recompute recompute) const {
   const bool trains = purpose == Purpose::training;
   const ResnetSlots slots = trains ? training_slots(shape_, recompute) : prediction_slots(shape_);
   const std::size_t images = shape.rows, stem_rows = images * stem_pixels(shape_);
@@ -209,12 +209,12 @@ std::size_t Resnet<T>::norm_workspace(const BatchShape& shape) const {
 }
 
 template <class T>
-ImagesPass Resnet<T>::images_of(const Pass& pass, const Batch& batch, Purpose purpose, const Memory& memory) const {
+ImagesPass Resnet<T>::images_of(const nn::Pass& pass, const Batch& batch, Purpose purpose, const Memory& memory) const {
   return {pass, batch.sample_starts(), batch.samples_of_rows(), purpose, memory.norm_workspace};
 }
 
 template <class T>
-void Resnet<T>::load_pixels(const Pass& pass, const Batch& batch, const Memory& memory) const {
+void Resnet<T>::load_pixels(const nn::Pass& pass, const Batch& batch, const Memory& memory) const {
   const auto check = [&](const char* name, std::size_t size) {
     require(size == memory.pixels.size(),
             fmt::format("ResNet: {} has {} values for {} images of {} x {} x {}", name, size, batch.shape().rows,
@@ -242,8 +242,8 @@ void Resnet<T>::stem_forward(const ImagesPass& images, const Memory& memory) con
 template <class T>
 void Resnet<T>::stem_backward(const ImagesPass& images, const Memory& memory, const GradientSum<T>& gradient) const {
   const ExecutionSpace& space = images.pass.space;
-  if (images.pass.recompute == Recompute::layer) {
-    convolution_forward<T>(images.pass, stem_.convolution, memory.pixels, memory.stem.result);
+  if (images.pass.recompute == nn::Recompute::layer) {
+    nn::convolution_forward<T>(images.pass, stem_.convolution, memory.pixels, memory.stem.result);
   }
   GradientSum<T> of_stem = gradient;
   if (pools()) {
@@ -252,12 +252,12 @@ void Resnet<T>::stem_backward(const ImagesPass& images, const Memory& memory, co
   }
   batch_norm_relu_backward<T>(space, images.groups(stem_), normalization_of(images, stem_, memory.stem), of_stem.dy,
                               of_stem.also, memory.stem.result, norm_gradients(images, stem_), images.norm_workspace);
-  convolution_weight_gradient<T>(images.pass, stem_.convolution, memory.pixels, memory.stem.result);
+  nn::convolution_weight_gradient<T>(images.pass, stem_.convolution, memory.pixels, memory.stem.result);
 }
 
 template <class T>
 void Resnet<T>::forward(const ImagesPass& images, const Batch& batch, const Memory& memory) const {
-  const Pass& pass = images.pass;
+  const nn::Pass& pass = images.pass;
   pass.hooks.acquire(stem_unit());
   load_pixels(pass, batch, memory);
   stem_forward(images, memory);
@@ -276,18 +276,18 @@ void Resnet<T>::forward(const ImagesPass& images, const Batch& batch, const Memo
 }
 
 template <class T>
-void Resnet<T>::loss(const Pass& pass, const Batch& batch, float scale, const Memory& memory,
+void Resnet<T>::loss(const nn::Pass& pass, const Batch& batch, float scale, const Memory& memory,
                      const Vector<float>& losses, const Matrix<T>& dlogits) const {
   cross_entropy<T>(pass.space, memory.logits, batch.integers(images::labels), scale, memory.image_losses, dlogits,
                    shape_.label_smoothing, pass.loss_scale, memory.image_hits);
-  sum_sample_losses(pass.space, batch.sample_starts(), memory.image_losses, losses, memory.image_hits, pass.hits);
+  nn::sum_sample_losses(pass.space, batch.sample_starts(), memory.image_losses, losses, memory.image_hits, pass.hits);
 }
 
 template <class T>
 GradientSum<T> Resnet<T>::head_backward(const ImagesPass& images, const Memory& memory) const {
-  const Pass& pass = images.pass;
-  linear_gradients<T>(pass, head_, memory.mean, memory.dlogits, memory.column_sums);
-  linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.dmean);
+  const nn::Pass& pass = images.pass;
+  nn::linear_gradients<T>(pass, head_, memory.mean, memory.dlogits, memory.column_sums);
+  nn::linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.dmean);
   const Matrix<T>& y = memory.blocks.back().y;
   const Matrix<T> dy(memory.stages.back().first, y.extent(0), y.extent(1));
   average_pool_backward<T>(pass.space, memory.dmean, dy);
@@ -298,13 +298,13 @@ GradientSum<T> Resnet<T>::head_backward(const ImagesPass& images, const Memory& 
 
 template <class T>
 void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
-  const Pass& pass = images.pass;
+  const nn::Pass& pass = images.pass;
   GradientSum<T> gradient = head_backward(images, memory);
   for (std::size_t block = blocks_.size(); block-- > 0;) {
     const ResnetBlock<T>& unit = blocks_[block];
     pass.hooks.acquire(unit.unit());
     // The shared buffers still hold the last block's results, so only the other blocks need recomputation.
-    if (pass.recompute == Recompute::layer && block + 1 < blocks_.size()) {
+    if (pass.recompute == nn::Recompute::layer && block + 1 < blocks_.size()) {
       unit.restore(images, input_of(block, memory), memory.blocks[block]);
     }
     const GradientMemory& own = memory.stages[stages_[block]];
@@ -326,7 +326,7 @@ void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
 }
 
 template <class T>
-void Resnet<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
+void Resnet<T>::train(const nn::Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Memory memory = take_memory(pass.arena, batch.shape(), Purpose::training, pass.recompute);
   const ImagesPass images = images_of(pass, batch, Purpose::training, memory);
@@ -336,9 +336,9 @@ void Resnet<T>::train(const Pass& pass, const Batch& batch, float scale, const V
 }
 
 template <class T>
-Matrix<float> Resnet<T>::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
+Matrix<float> Resnet<T>::predict(const nn::Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Memory memory = take_memory(pass.arena, batch.shape(), Purpose::inference, Recompute::none);
+  const Memory memory = take_memory(pass.arena, batch.shape(), Purpose::inference, nn::Recompute::none);
   forward(images_of(pass, batch, Purpose::inference, memory), batch, memory);
   pass.hooks.release(head_unit());
   if (losses.extent(0) > 0) loss(pass, batch, 0.0f, memory, losses, {});
@@ -363,9 +363,9 @@ std::vector<GemmProduct> Resnet<T>::products(const BatchShape& shape, Purpose pu
   std::vector<GemmProduct> all;
   const auto add = [&](const ConvolutionNorm& layer, const std::string& name) {
     const bool is_first = layer.convolution.weight == stem_.convolution.weight;
-    const ConvolutionProducts products{
+    const nn::ConvolutionProducts products{
         .name = name, .shape = layer.shape(), .precision = precision_of<T>, .needs_input_gradient = !is_first};
-    add_products(all, convolution_products(products, shape.rows, purpose));
+    add_products(all, nn::convolution_products(products, shape.rows, purpose));
   };
   add(stem_, "stem");
   for (const ResnetBlock<T>& block : blocks_) {
@@ -373,20 +373,20 @@ std::vector<GemmProduct> Resnet<T>::products(const BatchShape& shape, Purpose pu
     for (std::size_t i = 0; i < block.layers().size(); ++i) add(block.layers()[i], fmt::format("{}.layer.{}", name, i));
     if (block.shortcut()) add(*block.shortcut(), name + ".shortcut");
   }
-  const LinearProducts head{.name = "head",
-                            .in = shape_.hidden.back(),
-                            .out = shape_.labels,
-                            .precision = precision_of<T>,
-                            .forward = EpilogueKind::bias,
-                            .has_float_result = true};
-  add_products(all, linear_products(head, shape.rows, purpose));
+  const nn::LinearProducts head{.name = "head",
+                                .in = shape_.hidden.back(),
+                                .out = shape_.labels,
+                                .precision = precision_of<T>,
+                                .forward = EpilogueKind::bias,
+                                .has_float_result = true};
+  add_products(all, nn::linear_products(head, shape.rows, purpose));
   return all;
 }
 
 template <class T>
-std::vector<double> Resnet<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
+std::vector<double> Resnet<T>::unit_flops(const BatchShape& shape, nn::Recompute recompute) const {
   const auto images = static_cast<double>(shape.rows);
-  const double again = recompute == Recompute::layer ? 1.0 : 0.0;
+  const double again = recompute == nn::Recompute::layer ? 1.0 : 0.0;
   std::vector<double> flops(table_.units().size());
   flops[stem_unit()] = images * (2.0 + again) * convolution_flops(stem_.shape());
   for (const ResnetBlock<T>& block : blocks_) {
@@ -401,8 +401,9 @@ std::vector<double> Resnet<T>::unit_flops(const BatchShape& shape, Recompute rec
 
 }  // namespace
 
-std::unique_ptr<Model> make_resnet(const ResnetShape& shape, Precision precision) {
-  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<Model> { return std::make_unique<Resnet<T>>(shape); });
+std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, Precision precision) {
+  return with_type(precision,
+                   [&]<class T>(T) -> std::unique_ptr<nn::Model> { return std::make_unique<Resnet<T>>(shape); });
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

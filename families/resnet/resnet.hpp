@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Names of the batch arrays that the model reads. A row of the batch is an image, and a sample is a group of images
 /// over which BatchNorm normalises in training. All images have the model's size, in NHWC.
@@ -21,6 +21,6 @@ inline constexpr const char* labels = "labels";  ///< (T) in [0, labels)
 ///
 /// Tensors have Hugging Face's names. Convolution weights are (out, kh, kw, in); in files they are (out, in, kh, kw).
 /// The units are "stem", each block ("stages.0.layers.1") and "head". One-dimensional tensors have no weight decay.
-std::unique_ptr<Model> make_resnet(const ResnetShape& shape, Precision precision);
+std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, Precision precision);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

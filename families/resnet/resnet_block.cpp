@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 /// The gradient of a convolution's input, as a matrix in `memory`, which must be large enough.
@@ -56,13 +56,13 @@ void ResnetBlock<T>::restore(const ImagesPass& images, const ConstMatrix<T>& x,
                              const ResnetBlockMemory<T>& memory) const {
   ConstMatrix<T> input = x;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    convolution_forward<T>(images.pass, layers_[i].convolution, input, memory.layers[i].result);
+    nn::convolution_forward<T>(images.pass, layers_[i].convolution, input, memory.layers[i].result);
     if (i + 1 == layers_.size()) break;
     batch_norm_relu<T>(images.pass.space, images.groups(layers_[i]),
                        normalization_of(images, layers_[i], memory.layers[i]), memory.inner[i]);
     input = memory.inner[i];
   }
-  if (shortcut_) convolution_forward<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
+  if (shortcut_) nn::convolution_forward<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
 }
 
 template <class T>
@@ -86,18 +86,18 @@ GradientSum<T> ResnetBlock<T>::backward(const ImagesPass& images, const ConstMat
     const BatchNormInput<T> normal = normalization_of(images, before, saved[i - 1]);
     const Matrix<T> inner = input_gradient(images, layers_[i], to.inner);
     batch_norm_relu<T>(space, images.groups(before), normal, inner);
-    convolution_weight_gradient<T>(images.pass, layers_[i].convolution, inner, saved[i].result);
-    convolution_input_gradient<T>(images.pass, layers_[i].convolution, saved[i].result, inner);
+    nn::convolution_weight_gradient<T>(images.pass, layers_[i].convolution, inner, saved[i].result);
+    nn::convolution_input_gradient<T>(images.pass, layers_[i].convolution, saved[i].result, inner);
     batch_norm_relu_backward<T>(space, images.groups(before), normal, inner, {}, saved[i - 1].result,
                                 norm_gradients(images, before), workspace);
   }
   GradientSum<T> sum{input_gradient(images, layers_.front(), to.dy), gradient.dy};
-  convolution_weight_gradient<T>(images.pass, layers_.front().convolution, x, saved.front().result);
-  convolution_input_gradient<T>(images.pass, layers_.front().convolution, saved.front().result, sum.dy);
+  nn::convolution_weight_gradient<T>(images.pass, layers_.front().convolution, x, saved.front().result);
+  nn::convolution_input_gradient<T>(images.pass, layers_.front().convolution, saved.front().result, sum.dy);
   if (!shortcut_) return sum;
   sum.also = input_gradient(images, *shortcut_, to.also);
-  convolution_weight_gradient<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
-  convolution_input_gradient<T>(images.pass, shortcut_->convolution, memory.shortcut.result, sum.also);
+  nn::convolution_weight_gradient<T>(images.pass, shortcut_->convolution, x, memory.shortcut.result);
+  nn::convolution_input_gradient<T>(images.pass, shortcut_->convolution, memory.shortcut.result, sum.also);
   return sum;
 }
 
@@ -105,4 +105,4 @@ template class ResnetBlock<float>;
 template class ResnetBlock<bfloat16>;
 template class ResnetBlock<half>;
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -10,7 +10,7 @@
 /// A residual block: y = relu(F(x) + shortcut(x)), where F is two or three convolutions, each with BatchNorm, with ReLU
 /// in between. A block is one unit of the model. It keeps the convolutions' results and y; the arrays between two
 /// convolutions are recomputed in the backward pass.
-namespace mylos::nn {
+namespace mylos::families {
 
 /// Arrays of a block. The backward pass overwrites results with their gradients.
 template <class T>
@@ -64,4 +64,4 @@ class ResnetBlock {
   std::size_t unit_;
 };
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

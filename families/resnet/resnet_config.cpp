@@ -11,7 +11,7 @@
 #include "data/huggingface/pretrained.hpp"
 #include "families/resnet/resnet_shapes.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 // Upper limits, above any ResNet. A file beyond them is damaged.
@@ -23,7 +23,7 @@ constexpr std::size_t bottleneck_factor = 4;
 
 constexpr const char* resnet_title = "a ResNet";
 
-void read_sizes(const ConfigReader& reader, const char* key, std::size_t most, std::vector<std::size_t>& sizes) {
+void read_sizes(const data::ConfigReader& reader, const char* key, std::size_t most, std::vector<std::size_t>& sizes) {
   const Json* list = reader.find(key);
   if (list == nullptr) return;
   const auto is_size = [&](const Json& each) {
@@ -31,13 +31,13 @@ void read_sizes(const ConfigReader& reader, const char* key, std::size_t most, s
   };
   if (!list->is_array() || list->empty() || list->size() > most_stages || !std::ranges::all_of(*list, is_size)) {
     fail(fmt::format("{}: {} = {} is not a list of whole numbers from 1 to {}", reader.file(), key,
-                     json_value_text(*list), most));
+                     data::json_value_text(*list), most));
   }
   sizes = list->get<std::vector<std::size_t>>();
 }
 
 /// Reads the names in id2label, whose keys are the strings "0", "1", ...
-std::vector<std::string> named_labels(const ConfigReader& reader, const Json& names) {
+std::vector<std::string> named_labels(const data::ConfigReader& reader, const Json& names) {
   if (!names.is_object() || names.empty()) {
     fail(fmt::format("{}: id2label is not an object of label names", reader.file()));
   }
@@ -49,7 +49,7 @@ std::vector<std::string> named_labels(const ConfigReader& reader, const Json& na
     const bool is_id = error == std::errc() && end == key.data() + key.size() && id < labels.size() && !is_there[id];
     if (!is_id || !name.is_string()) {
       fail(fmt::format("{}: id2label: \"{}\": {} is not the name of one of its labels 0 to {}", reader.file(),
-                       printable(key), json_value_text(name), labels.size() - 1));
+                       printable(key), data::json_value_text(name), labels.size() - 1));
     }
     labels[id] = name.get<std::string>();
     is_there[id] = true;
@@ -57,7 +57,7 @@ std::vector<std::string> named_labels(const ConfigReader& reader, const Json& na
   return labels;
 }
 
-void read_labels(const ConfigReader& reader, ResnetConfig& config) {
+void read_labels(const data::ConfigReader& reader, ResnetConfig& config) {
   std::size_t count = config.labels.size();
   reader.read_size("num_labels", 1, most_resnet_labels, count, false);
   const Json* names = reader.find("id2label");
@@ -70,27 +70,27 @@ void read_labels(const ConfigReader& reader, ResnetConfig& config) {
   fail(fmt::format("{}: num_labels = {}, but id2label has {}", reader.file(), count, config.labels.size()));
 }
 
-void read_layer_type(const ConfigReader& reader, ResnetConfig& config) {
+void read_layer_type(const data::ConfigReader& reader, ResnetConfig& config) {
   const Json* type = reader.find("layer_type");
   if (type == nullptr) return;
   if (*type != "basic" && *type != "bottleneck") {
     fail(fmt::format("{}: layer_type = {} is not supported; only \"basic\" and \"bottleneck\" are", reader.file(),
-                     json_value_text(*type)));
+                     data::json_value_text(*type)));
   }
   config.bottleneck = *type == "bottleneck";
 }
 
-void read_stem(const ConfigReader& reader, ResnetConfig& config) {
+void read_stem(const data::ConfigReader& reader, ResnetConfig& config) {
   const Json* stem = reader.find(resnet_stem_key);
   if (stem == nullptr) return;
   if (*stem != to_string(ResnetStem::imagenet) && *stem != to_string(ResnetStem::cifar)) {
     fail(fmt::format("{}: {} = {} is not supported; only \"imagenet\" and \"cifar\" are", reader.file(),
-                     resnet_stem_key, json_value_text(*stem)));
+                     resnet_stem_key, data::json_value_text(*stem)));
   }
   config.stem = *stem == to_string(ResnetStem::cifar) ? ResnetStem::cifar : ResnetStem::imagenet;
 }
 
-void check_sizes(const ConfigReader& reader, const ResnetConfig& config) {
+void check_sizes(const data::ConfigReader& reader, const ResnetConfig& config) {
   if (config.hidden_sizes.size() != config.depths.size()) {
     fail(fmt::format("{}: {} hidden_sizes and {} depths; each stage has one of both", reader.file(),
                      config.hidden_sizes.size(), config.depths.size()));
@@ -103,14 +103,14 @@ void check_sizes(const ConfigReader& reader, const ResnetConfig& config) {
 }
 
 /// Parses timm's config.json: the name of an architecture and the number of labels.
-ResnetConfig parse_timm_config(const ConfigReader& reader) {
+ResnetConfig parse_timm_config(const data::ConfigReader& reader) {
   const Json& name = *reader.find("architecture");
   const NamedResnet* known = name.is_string() ? find_resnet_shape(name.get<std::string>()) : nullptr;
   if (known == nullptr) {
     fail(
         fmt::format("{}: architecture = {} is not supported; only resnet18, resnet34, resnet50, resnet101 and "
                     "resnet152 are",
-                    reader.file(), json_value_text(name)));
+                    reader.file(), data::json_value_text(name)));
   }
   ResnetConfig config = known->config;
   std::size_t labels = config.labels.size();
@@ -130,7 +130,7 @@ std::vector<std::string> unnamed_labels(std::size_t count) {
 }
 
 ResnetConfig parse_resnet_config(const Json& json, const std::string& file) {
-  const ConfigReader reader(json, file, resnet_title);
+  const data::ConfigReader reader(json, file, resnet_title);
   if (reader.find("model_type") == nullptr && reader.find("architecture") != nullptr) return parse_timm_config(reader);
   reader.check_model_type("resnet");
   ResnetConfig config;
@@ -152,7 +152,7 @@ ResnetConfig read_resnet_config(const std::filesystem::path& path) {
   return parse_resnet_config(read_json(path), path.string());
 }
 
-ResnetConfig read_resnet_config(const PretrainedModel& model) {
+ResnetConfig read_resnet_config(const data::PretrainedModel& model) {
   return parse_resnet_config(Json(model.config()), model.config_path().string());
 }
 
@@ -180,4 +180,4 @@ OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtyp
   return json;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

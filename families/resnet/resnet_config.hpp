@@ -9,10 +9,12 @@
 #include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
 
-/// The configuration of a ResNet in Hugging Face's config.json.
 namespace mylos::data {
-
 class PretrainedModel;
+}
+
+/// The configuration of a ResNet in Hugging Face's config.json.
+namespace mylos::families {
 
 inline constexpr std::size_t most_resnet_labels = 1'000'000;
 
@@ -53,9 +55,9 @@ ResnetConfig parse_resnet_config(const Json& json, const std::string& file);
 
 /// Reads config.json. Errors as for parse_resnet_config.
 ResnetConfig read_resnet_config(const std::filesystem::path& path);
-ResnetConfig read_resnet_config(const PretrainedModel& model);
+ResnetConfig read_resnet_config(const data::PretrainedModel& model);
 
 /// Returns the config.json of a ResNetForImageClassification. transformers can load it if the stem is imagenet.
 OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtype = "float32");
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 /// Alignment of slots, in elements.
@@ -148,8 +148,8 @@ ResnetSlots keep_inputs(const ResnetShape& shape) {
 
 }  // namespace
 
-ResnetSlots training_slots(const ResnetShape& shape, Recompute recompute) {
-  return recompute == Recompute::layer ? keep_inputs(shape) : keep_everything(shape);
+ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute) {
+  return recompute == nn::Recompute::layer ? keep_inputs(shape) : keep_everything(shape);
 }
 
 ResnetSlots prediction_slots(const ResnetShape& shape) {
@@ -191,4 +191,4 @@ std::size_t stem_pixels(const ResnetShape& shape) {
   return pooling.out_height() * pooling.out_width();
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -10,7 +10,7 @@
 ///
 /// In training, the results of convolutions and blocks are kept. The backward pass of a stage uses memory of the stages
 /// after it, which is free by then. The forward pass uses the same memory before those stages run.
-namespace mylos::nn {
+namespace mylos::families {
 
 struct ArenaSlot {
   std::size_t offset = 0, size = 0;
@@ -39,11 +39,11 @@ struct ResnetSlots {
   std::size_t size = 0;               ///< total elements per image
 };
 
-ResnetSlots training_slots(const ResnetShape& shape, Recompute recompute);
+ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute);
 /// Returns the slots for prediction: results are normalised in place, and all blocks reuse the same four slots.
 ResnetSlots prediction_slots(const ResnetShape& shape);
 
 /// Returns the pixels per image after the stem.
 std::size_t stem_pixels(const ResnetShape& shape);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

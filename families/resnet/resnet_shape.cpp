@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 /// Channels of a bottleneck's result per inner channel.
@@ -127,4 +127,4 @@ PixelNormalization pixel_normalization(const ResnetShape& shape) {
   return normalization;
 }
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -9,7 +9,7 @@
 #include <vector>
 
 /// The sizes of a ResNet (He et al. 2015), including torchvision's and Hugging Face's variants.
-namespace mylos::nn {
+namespace mylos::families {
 
 struct ResnetShape {
   enum class Stem {
@@ -59,4 +59,4 @@ std::vector<std::vector<ResnetBlockShape>> resnet_stages(const ResnetShape& shap
 
 PixelNormalization pixel_normalization(const ResnetShape& shape);
 
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 constexpr std::size_t imagenet_labels = 1000;
@@ -39,4 +39,4 @@ const NamedResnet* find_resnet_sizes(std::string_view name) {
   return found == resnet_shapes().end() ? nullptr : &*found;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// ResNets known by their sizes alone, for planning and for training from random initial weights.
-namespace mylos::data {
+namespace mylos::families {
 
 struct NamedResnet {
   std::string name;
@@ -24,4 +24,4 @@ const NamedResnet* find_resnet_shape(std::string_view name);
 /// Returns the shape called `name`, or fetched by that name. Null if there is none.
 const NamedResnet* find_resnet_sizes(std::string_view name);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 /// Removes `prefix` from the front of `text`. Returns false if `text` does not begin with it.
@@ -74,7 +74,7 @@ bool is_resnet_classifier(std::string_view name) { return name.starts_with("clas
 bool is_batch_count(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
 void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config) {
-  const WeightFiles files(directory, canonical_resnet_name);
+  const data::WeightFiles files(directory, canonical_resnet_name);
   const auto shape_of = [&](const char* name) {
     const auto found = files.entries().find(name);
     return found == files.entries().end() ? std::vector<std::size_t>() : found->second.tensor->shape;
@@ -84,10 +84,10 @@ void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& co
   if (first.size() == 4) config.stem = first.back() == 3 ? ResnetStem::cifar : ResnetStem::imagenet;
 }
 
-TensorNaming resnet_tensor_naming(bool with_classifier) {
+data::TensorNaming resnet_tensor_naming(bool with_classifier) {
   return {.model = "a ResNet",
           .canonical = canonical_resnet_name,
           .is_ignored = with_classifier ? nullptr : is_resnet_classifier};
 }
 
-}  // namespace mylos::data
+}  // namespace mylos::families

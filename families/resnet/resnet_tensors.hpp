@@ -7,7 +7,7 @@
 #include "families/resnet/resnet_config.hpp"
 
 /// Names of a ResNet's tensors in weight files.
-namespace mylos::data {
+namespace mylos::families {
 
 /// Returns the name of tensor `name` in transformers' ResNetForImageClassification. Accepts the names of torchvision
 /// and timm (conv1, layer1.0.bn2, fc), those of a bare ResNetModel, and those with the prefix "module." that PyTorch's
@@ -24,6 +24,6 @@ bool is_batch_count(std::string_view name);
 void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config);
 
 /// Returns the naming based on canonical_resnet_name. Without `with_classifier` the file's classifier is ignored.
-TensorNaming resnet_tensor_naming(bool with_classifier);
+data::TensorNaming resnet_tensor_naming(bool with_classifier);
 
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -34,14 +34,14 @@ WantedTensor parameter_tensor(const ParameterTensor& row, bool is_optional) {
 
 /// Old files lack the count of batches.
 WantedTensor state_row(const ParameterTensor& row) {
-  if (data::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
+  if (families::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
   return {{row.name, row.shape}, {}};
 }
 
 std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
   std::vector<WantedTensor> wanted;
   for (const ParameterTensor& row : table.tensors()) {
-    const bool is_head = data::is_resnet_classifier(row.name);
+    const bool is_head = families::is_resnet_classifier(row.name);
     if (!is_head || !model.new_classifier) wanted.push_back(parameter_tensor(row, is_head && trains));
   }
   for (const ParameterTensor& row : table.state_tensors()) wanted.push_back(state_row(row));
@@ -53,7 +53,7 @@ std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const Parame
 ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights) {
   std::error_code unreadable;  // counts as a name
   ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
-  const data::NamedResnet* known = data::find_resnet_shape(read.name);
+  const families::NamedResnet* known = families::find_resnet_shape(read.name);
   if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {
     read.config = known->config;
     if (weights.empty()) return read;
@@ -62,20 +62,20 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
                                                   weights.string(), data::convert_command(weights)));
     ensure(std::filesystem::is_directory(weights, unreadable),
            fmt::format("--weights {}: there is no such directory", weights.string()));
-    data::take_weights_shape(weights, read.config);
-    read.pretrained.emplace(weights, data::resnet_config_json(read.config));
+    families::take_weights_shape(weights, read.config);
+    read.pretrained.emplace(weights, families::resnet_config_json(read.config));
     return read;
   }
   ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
                                       "out, or give the model by name: resnet50",
                                       weights.string(), read.name));
   read.pretrained.emplace(model);
-  read.config = data::read_resnet_config(*read.pretrained);
+  read.config = families::read_resnet_config(*read.pretrained);
   read.processor = data::read_image_processor(model);
   return read;
 }
 
-void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem) {
+void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem) {
   if (!stem || *stem == model.config.stem) return;
   ensure(!model.has_weights(),
          fmt::format("--stem {}: the weights in {} have the stem {}; leave it out", to_string(*stem),
@@ -94,15 +94,16 @@ void read_classifier_weights(const ClassifierModel& model, const ParameterTable&
   std::vector<data::TensorSpec> specs;
   for (const WantedTensor& row : wanted) specs.push_back(row.spec);
   const data::WeightReport report = model.pretrained->read_weights(
-      specs, data::resnet_tensor_naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
+      specs, families::resnet_tensor_naming(!model.new_classifier),
+      [&](std::size_t row, const data::TensorReader& read) {
         const auto& convolution = wanted[row].convolution;
         write(specs[row].name, convolution ? data::read_channels_last(read, *convolution) : read);
       });
   bool lacks_classifier = false;
   for (const std::string& name : report.missing) {
     constexpr std::array zero{0.0f};
-    if (data::is_batch_count(name)) write(name, zero);
-    lacks_classifier = lacks_classifier || data::is_resnet_classifier(name);
+    if (families::is_batch_count(name)) write(name, zero);
+    lacks_classifier = lacks_classifier || families::is_resnet_classifier(name);
   }
   if (model.new_classifier) {
     notice(fmt::format("{}: its last layer has other labels, and is initialised anew with --seed", model.name));

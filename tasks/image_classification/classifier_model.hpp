@@ -16,7 +16,7 @@ namespace mylos::tasks {
 
 struct ClassifierModel {
   std::string name;                                 ///< name of the directory, or "resnet50"
-  data::ResnetConfig config;                        ///< with the labels of the run
+  families::ResnetConfig config;                    ///< with the labels of the run
   std::optional<data::PretrainedModel> pretrained;  ///< nullopt: the model starts from the initialiser
   std::optional<data::ImageProcessor> processor;    ///< preprocessing from the directory
   bool new_classifier = false;                      ///< the directory's last layer has other labels and is not used
@@ -29,7 +29,7 @@ struct ClassifierModel {
 ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights = {});
 
 /// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
-void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem);
+void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem);
 
 /// Returns the type in which a run that started from `model` writes its weights; see export_precision().
 Precision classifier_precision(const RunConfig& run, const ClassifierModel& model);

@@ -84,11 +84,11 @@ class ImageClassificationKind final : public TaskKind {
   std::span<const std::string_view> model_types() const override { return types; }
   std::vector<std::string> known_models() const override {
     std::vector<std::string> names;
-    for (const data::NamedResnet& shape : data::resnet_shapes()) names.push_back(shape.name);
+    for (const families::NamedResnet& shape : families::resnet_shapes()) names.push_back(shape.name);
     return names;
   }
-  bool knows_model(std::string_view name) const override { return data::find_resnet_sizes(name) != nullptr; }
-  bool trains_by_name(std::string_view name) const override { return data::find_resnet_shape(name) != nullptr; }
+  bool knows_model(std::string_view name) const override { return families::find_resnet_sizes(name) != nullptr; }
+  bool trains_by_name(std::string_view name) const override { return families::find_resnet_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view) const override {
     run.settings = ImageConfig();

@@ -20,7 +20,7 @@ std::vector<data::ModelFile> processor_file(const ImageInput& input) {
 std::vector<data::TensorShape> parameters_and_state(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors = weight_tensors(table);
   for (const ParameterTensor& tensor : table.state_tensors()) {
-    const bool is_count = data::is_batch_count(tensor.name);
+    const bool is_count = families::is_batch_count(tensor.name);
     tensors.push_back({tensor.name, is_count ? std::vector<std::size_t>() : tensor.shape, is_count});
   }
   return tensors;
@@ -28,9 +28,9 @@ std::vector<data::TensorShape> parameters_and_state(const ParameterTable& table)
 
 }  // namespace
 
-std::unique_ptr<train::ModelExporter> image_exporter(const data::ResnetConfig& config, const ImageInput& input,
+std::unique_ptr<train::ModelExporter> image_exporter(const families::ResnetConfig& config, const ImageInput& input,
                                                      const ParameterTable& table, Precision precision) {
-  return std::make_unique<PretrainedExporter>(data::resnet_config_json(config, torch_dtype(precision)),
+  return std::make_unique<PretrainedExporter>(families::resnet_config_json(config, torch_dtype(precision)),
                                               processor_file(input), parameters_and_state(table),
                                               data::WeightFormat{.precision = precision});
 }

@@ -11,7 +11,7 @@ namespace mylos::tasks {
 
 /// Returns the exporter of an image classifier: weights in PyTorch's layout and of type `precision`, BatchNorm's
 /// running statistics and counts, and preprocessor_config.json.
-std::unique_ptr<train::ModelExporter> image_exporter(const data::ResnetConfig& config, const ImageInput& input,
+std::unique_ptr<train::ModelExporter> image_exporter(const families::ResnetConfig& config, const ImageInput& input,
                                                      const ParameterTable& table, Precision precision);
 
 }  // namespace mylos::tasks

@@ -40,7 +40,7 @@ ImageInput resolve_input(const ImageConfig& config, const std::optional<data::Im
                          const data::ImageSet* set, std::size_t channels, PreferredSize preferred);
 
 /// Errors: std::runtime_error if images of `size` pixels are smaller than the stem's first convolution.
-void check_size_for_stem(std::size_t size, data::ResnetStem stem);
+void check_size_for_stem(std::size_t size, families::ResnetStem stem);
 
 /// Converts interleaved `pixels` from `from` channels to `to`: grey is repeated; colours become grey as in Pillow's
 /// convert("L").

@@ -75,7 +75,7 @@ OwnOption stem_option() {
   option.choices = {"imagenet", "cifar"};
   option.parse = [](ImageConfig& config, std::string_view text) {
     if (text != "imagenet" && text != "cifar") return false;
-    config.stem = text == "cifar" ? data::ResnetStem::cifar : data::ResnetStem::imagenet;
+    config.stem = text == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
     return true;
   };
   option.print = [](const ImageConfig& config) -> nlohmann::ordered_json {
@@ -112,7 +112,7 @@ std::vector<OwnOption> data_options() {
               "number of labels of the model; if a model directory has another number, the last layer is initialised "
               "anew; default: the model's, else the data's, 1000 for synthetic data",
               {.lays_out = true}),
-          {1, data::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
+          {1, families::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
       stem_option(),
       path_option(
           own("weights", {}, "DIR", files, "train",

@@ -100,8 +100,8 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.num_channels,
                          train_ ? PreferredSize::data : PreferredSize::model);
   check_size_for_stem(input_.size, classifier_.config.stem);
-  network_ = nn::make_resnet(resnet_shape_of(classifier_.config, input_, train_ ? config_.label_smoothing : 0.0),
-                             run.engine.precision);
+  network_ = families::make_resnet(resnet_shape_of(classifier_.config, input_, train_ ? config_.label_smoothing : 0.0),
+                                   run.engine.precision);
   if (train_) make_stream(run);
   if (dev_) {
     evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.config.labels, dev_labels_, input_,
@@ -160,10 +160,10 @@ void ImageTask::resolve_labels() {
     for (const std::string& name : each->label_names())
       ensure_utf8(name, fmt::format("{}: the name of label {}", data, printable(name)));
   }
-  const bool has_names = labels != data::unnamed_labels(labels.size());
+  const bool has_names = labels != families::unnamed_labels(labels.size());
   if (!classifier_.pretrained || (train_ && !classifier_.has_weights() && !has_names)) {
     if (set != nullptr) labels = name_labels(config_.labels, set->label_names(), data);
-    if (set == nullptr && config_.labels > 0) labels = data::unnamed_labels(config_.labels);
+    if (set == nullptr && config_.labels > 0) labels = families::unnamed_labels(config_.labels);
   } else if (config_.labels > 0 &&
              (config_.labels != labels.size() || (train_ && has_names && has_other_names(*set, labels)))) {
     ensure(train_ != nullptr, fmt::format("--labels {}: {} was made for {}; leave it out", config_.labels,
@@ -215,14 +215,14 @@ void ImageTask::make_stream(const RunConfig& run) {
       .transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads, .substitute = {}};
   if (config_.skips_damaged) options.substitute = next_images(*stream_);
   batches_ = std::make_unique<ImageBatches>(*train_, train_labels_, input_, options);
-  if (classifier_.config.stem == data::ResnetStem::cifar) {
+  if (classifier_.config.stem == families::ResnetStem::cifar) {
     notice_("--stem cifar: only mylos reads the models that it writes; transformers does not have this stem");
   }
 }
 
 /// Errors: std::runtime_error if BatchNorm would see a single value per channel, whose gradient is zero.
 void ImageTask::check_groups() const {
-  const auto last = nn::resnet_stages(resnet_shape_of(classifier_.config, input_, 0.0)).back().back().last();
+  const auto last = families::resnet_stages(resnet_shape_of(classifier_.config, input_, 0.0)).back().back().last();
   if (last.out_pixels() > 1) return;
   for (std::size_t step = 0; step < stream_->steps_per_epoch(); ++step) {
     for (const std::size_t sample : stream_->global_batch(step)) {
@@ -300,7 +300,7 @@ nlohmann::ordered_json ImageTask::resolved() const {
 }
 
 std::string ImageTask::model_text() const {
-  const data::ResnetConfig& config = classifier_.config;
+  const families::ResnetConfig& config = classifier_.config;
   std::size_t blocks = 0;
   for (const std::size_t depth : config.depths) blocks += depth;
   return fmt::format("{} {}, {}, {} stem, {}", count_text(blocks), config.bottleneck ? "bottlenecks" : "basic blocks",

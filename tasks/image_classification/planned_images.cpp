@@ -22,9 +22,9 @@ constexpr std::size_t imagenet_images = 1'281'167;
 /// fetched by.
 std::filesystem::path find_model(const std::string& name) {
   std::error_code unreadable;  // reported when it is read
-  const data::NamedResnet* known = data::find_resnet_sizes(name);
+  const families::NamedResnet* known = families::find_resnet_sizes(name);
   if (known != nullptr && !std::filesystem::is_directory(name, unreadable)) return known->name;
-  return data::resolve_model(name);
+  return families::resolve_model(name);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::filesystem::path find_model(const std::string& name) {
 std::unique_ptr<nn::Model> make_image_network(const std::string& name, Precision precision) {
   const ClassifierModel model = read_classifier(find_model(name));
   const ImageInput input = resolve_input({}, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
-  return nn::make_resnet(resnet_shape_of(model.config, input), precision);
+  return families::make_resnet(resnet_shape_of(model.config, input), precision);
 }
 
 PlannedRun plan_images(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
@@ -44,18 +44,19 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     config.task.train = data;
     const ImageTask task(config, notice);
     planned.samples = std::make_shared<GroupStream>(*task.stream());
-    planned.network = nn::make_resnet(resnet_shape_of(task.classifier().config, task.input()), run.engine.precision);
+    planned.network =
+        families::make_resnet(resnet_shape_of(task.classifier().config, task.input()), run.engine.precision);
     planned.data = fmt::format("{}: {}", data.string(), task.train_text());
   } else {
     ImageConfig& images = image_config(config);
     ClassifierModel model = read_classifier(config.task.model);
     choose_stem(model, images.stem);
-    if (images.labels > 0) model.config.labels = data::unnamed_labels(images.labels);
+    if (images.labels > 0) model.config.labels = families::unnamed_labels(images.labels);
     const ImageInput input =
         resolve_input(images, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
     const std::size_t group = group_size(images, run.task.batch);
     planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
-    planned.network = nn::make_resnet(resnet_shape_of(model.config, input), run.engine.precision);
+    planned.network = families::make_resnet(resnet_shape_of(model.config, input), run.engine.precision);
     planned.data = fmt::format("{}, as ImageNet has, of {} x {} pixels; --data DATA plans for these data",
                                count_of(imagenet_images, "image"), input.size, input.size);
     planned.data_options = "--train DATA";

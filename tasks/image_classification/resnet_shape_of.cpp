@@ -2,8 +2,9 @@
 
 namespace mylos::tasks {
 
-nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInput& input, double label_smoothing) {
-  nn::ResnetShape shape;
+families::ResnetShape resnet_shape_of(const families::ResnetConfig& config, const ImageInput& input,
+                                      double label_smoothing) {
+  families::ResnetShape shape;
   shape.bottleneck = config.bottleneck;
   shape.embedding = config.embedding_size;
   shape.channels = config.num_channels;
@@ -13,7 +14,8 @@ nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInp
   shape.depths = config.depths;
   shape.downsample_in_first_stage = config.downsample_in_first_stage;
   shape.downsample_in_bottleneck = config.downsample_in_bottleneck;
-  shape.stem = config.stem == data::ResnetStem::cifar ? nn::ResnetShape::Stem::cifar : nn::ResnetShape::Stem::imagenet;
+  shape.stem = config.stem == families::ResnetStem::cifar ? families::ResnetShape::Stem::cifar
+                                                          : families::ResnetShape::Stem::imagenet;
   shape.mean = input.mean;
   shape.deviation = input.deviation;
   shape.label_smoothing = static_cast<float>(label_smoothing);

@@ -7,7 +7,7 @@
 /// Converts config.json to the model's shape; the two may not depend on each other.
 namespace mylos::tasks {
 
-nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInput& input,
-                                double label_smoothing = 0.0);
+families::ResnetShape resnet_shape_of(const families::ResnetConfig& config, const ImageInput& input,
+                                      double label_smoothing = 0.0);
 
 }  // namespace mylos::tasks

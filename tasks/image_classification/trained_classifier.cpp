@@ -40,9 +40,9 @@ struct TrainedClassifier {
 void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
   run.member("labels", [&](const Json& value, const JsonLocation& location) {
     const std::size_t count = as_count(value, location);
-    constexpr std::size_t most = data::most_resnet_labels;
+    constexpr std::size_t most = families::most_resnet_labels;
     if (count == 0 || count > most) location.fail(fmt::format("is not 1 to {}", most));
-    if (count != labels.size()) labels = data::unnamed_labels(count);
+    if (count != labels.size()) labels = families::unnamed_labels(count);
   });
   run.member("label-names", [&](const Json& value, const JsonLocation& location) {
     if (as_list(value, location).size() != labels.size()) location.fail("has another number than labels");
@@ -61,7 +61,7 @@ void read_channels(const Json& value, const JsonLocation& location, std::size_t 
 
 TrainedClassifier read_trained(const TrainedModel& trained) {
   TrainedClassifier read{.model = read_classifier(trained.model), .input = {}};
-  data::ResnetConfig& config = read.model.config;
+  families::ResnetConfig& config = read.model.config;
   const ResolvedRun run(trained.resolved);
   read_labels(run, config.labels);
   run.member("channels", [&](const Json& value, const JsonLocation& location) {
@@ -71,7 +71,7 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
   run.member("stem", [&](const Json& value, const JsonLocation& location) {
     const std::string& stem = as_string(value, location);
     if (stem != "imagenet" && stem != "cifar") location.fail("is neither imagenet nor cifar");
-    config.stem = stem == "cifar" ? data::ResnetStem::cifar : data::ResnetStem::imagenet;
+    config.stem = stem == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
   });
   read.input = resolve_input({}, read.model.processor, nullptr, config.num_channels, PreferredSize::model);
   run.member("image-size", [&](const Json& value, const JsonLocation& location) {
@@ -107,7 +107,7 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
 
 std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained) {
   const TrainedClassifier read = read_trained(trained);
-  return nn::make_resnet(resnet_shape_of(read.model.config, read.input), Precision::float32);
+  return families::make_resnet(resnet_shape_of(read.model.config, read.input), Precision::float32);
 }
 
 std::unique_ptr<train::ModelExporter> make_trained_exporter(const TrainedModel& trained, const ParameterTable& table) {

@@ -27,7 +27,7 @@ void fit_max_length(std::size_t& length, std::size_t positions, const std::strin
 std::filesystem::path find_known_directory(const std::string& name, const std::string& fetched,
                                            const std::filesystem::path& file) {
   try {
-    return data::resolve_model(fetched);
+    return families::resolve_model(fetched);
   } catch (const std::runtime_error&) {
     std::error_code unreadable;                                                             // counts as missing
     if (std::filesystem::exists(data::cached_model_directory(fetched), unreadable)) throw;  // present, but damaged

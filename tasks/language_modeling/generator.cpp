@@ -58,11 +58,12 @@ Generator::Generator(const RunConfig& run, const Notice& notice)
       tokenizer_(require_tokenizer(task_.directory(), task_.config())),
       gemm_(train::select_gemm(space_, without_data(run).engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
-      decoder_(nn::make_llama_decoder(llama_shape_of(task_.config()), run.engine.precision, task_.model().table())),
+      decoder_(
+          families::make_llama_decoder(llama_shape_of(task_.config()), run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {}
 
 Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
-  const data::LlamaConfig& config = task_.config();
+  const families::LlamaConfig& config = task_.config();
   Prompt prompt;
   prompt.number = number;
   if (config.bos_token_id && !config_.no_bos) prompt.ids.push_back(static_cast<data::TokenId>(*config.bos_token_id));
@@ -83,7 +84,7 @@ std::size_t Generator::most_tokens(const Prompt& prompt) const {
 }
 
 void Generator::reserve(std::span<const Prompt> prompts) {
-  nn::DecoderShape shape{.slots = prompts.size()};
+  families::DecoderShape shape{.slots = prompts.size()};
   for (const Prompt& prompt : prompts) {
     shape.longest_prompt = std::max(shape.longest_prompt, prompt.ids.size());
     shape.positions = std::max(shape.positions, prompt.ids.size() + most_tokens(prompt));

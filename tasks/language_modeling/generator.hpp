@@ -64,7 +64,7 @@ class Generator {
   ExecutionSpace space_;
   Gemm gemm_;
   train::LoadedParameters parameters_;
-  std::unique_ptr<nn::LlamaDecoder> decoder_;
+  std::unique_ptr<families::LlamaDecoder> decoder_;
   Arena arena_;
   Sampler sampler_;
 };

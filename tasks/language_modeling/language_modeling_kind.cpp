@@ -56,10 +56,10 @@ class LanguageModelingKind final : public TaskKind {
   std::span<const std::string_view> model_types() const override { return types; }
   std::vector<std::string> known_models() const override {
     std::vector<std::string> names;
-    for (const data::NamedLlama& shape : data::llama_shapes()) names.push_back(shape.name);
+    for (const families::NamedLlama& shape : families::llama_shapes()) names.push_back(shape.name);
     return names;
   }
-  bool knows_model(std::string_view name) const override { return data::find_llama_shape(name) != nullptr; }
+  bool knows_model(std::string_view name) const override { return families::find_llama_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     run.settings = LanguageConfig();
@@ -86,12 +86,12 @@ class LanguageModelingKind final : public TaskKind {
     return std::make_unique<LanguageTask>(run, notice, LanguageTask::Reads::model);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return nn::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
+    return families::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {
     const data::PretrainedModel model(trained.model);
-    return llama_exporter(trained.run, model, data::read_llama_config(model), table);
+    return llama_exporter(trained.run, model, families::read_llama_config(model), table);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
@@ -106,7 +106,7 @@ class LanguageModelingKind final : public TaskKind {
 
   std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
     return std::make_unique<PieceTokenizer>(
-        require_tokenizer(directory, data::read_llama_config(directory / "config.json")));
+        require_tokenizer(directory, families::read_llama_config(directory / "config.json")));
   }
 };
 

@@ -13,7 +13,7 @@
 
 namespace mylos::tasks {
 
-namespace names = nn::language_modeling;
+namespace names = families::language_modeling;
 
 namespace {
 
@@ -27,26 +27,27 @@ std::optional<data::TokenId> token_of(bool is_left_out, std::optional<std::size_
 }  // namespace
 
 std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const data::LlamaConfig& model, const Notice& notice) {
-  std::optional<data::SentencePieceTokenizer> tokenizer = data::load_sentencepiece(directory, model.vocab_size);
+                                                           const families::LlamaConfig& model, const Notice& notice) {
+  std::optional<data::SentencePieceTokenizer> tokenizer = families::load_sentencepiece(directory, model.vocab_size);
   if (tokenizer || !notice) return tokenizer;
   std::error_code unreadable;  // its contents are not read here
-  const bool has_other = std::filesystem::exists(directory / data::fast_tokenizer_file, unreadable);
+  const bool has_other = std::filesystem::exists(directory / families::fast_tokenizer_file, unreadable);
   notice(fmt::format("{} has no {}{}: documents must contain ids, as input_ids in JSON lines", directory.string(),
-                     data::sentencepiece_file,
-                     has_other ? fmt::format(", and its {} is not read", data::fast_tokenizer_file) : ""));
+                     families::sentencepiece_file,
+                     has_other ? fmt::format(", and its {} is not read", families::fast_tokenizer_file) : ""));
   return std::nullopt;
 }
 
-data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model) {
+data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory,
+                                               const families::LlamaConfig& model) {
   std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(directory, model);
   ensure(tokenizer.has_value(),
          fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
-                     data::sentencepiece_file));
+                     families::sentencepiece_file));
   return std::move(*tokenizer);
 }
 
-data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model) {
+data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaConfig& model) {
   const auto end = model.eos_token_ids.empty() ? std::nullopt : std::optional(model.eos_token_ids.front());
   return {.max_length = config.max_length,
           .long_documents = config.long_documents,
@@ -56,7 +57,7 @@ data::SampleOptions sample_options(const LanguageConfig& config, const data::Lla
 }
 
 data::SampleSet load_samples(const std::filesystem::path& path, const data::SentencePieceTokenizer* tokenizer,
-                             const data::LlamaConfig& model, const LanguageConfig& config,
+                             const families::LlamaConfig& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice) {
   const data::SampleOptions options = sample_options(config, model);
   const data::ReadOptions reading{.text_field = config.text_field, .limit = limit, .strict = config.strict};

@@ -19,19 +19,21 @@ namespace mylos::tasks {
 /// Returns the tokenizer in a model's directory; nullopt if it has none, which is reported to `notice` if that is set.
 /// Errors: std::runtime_error naming the file if it cannot be read or has more pieces than the model's vocabulary.
 std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const data::LlamaConfig& model, const Notice& notice = {});
+                                                           const families::LlamaConfig& model,
+                                                           const Notice& notice = {});
 
 /// Returns the same; a missing tokenizer is an error, too: std::runtime_error naming the missing file.
-data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model);
+data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory,
+                                               const families::LlamaConfig& model);
 
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
-data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model);
+data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaConfig& model);
 
 /// Reads the documents of a file and cuts them into samples, or reads a sample file of `mylos prepare`. `tokenizer` is
 /// null if the model's directory has none; the documents must then contain ids. `notice` gets a line for each item
 /// skipped. Errors: std::runtime_error naming the file.
 data::SampleSet load_samples(const std::filesystem::path& path, const data::SentencePieceTokenizer* tokenizer,
-                             const data::LlamaConfig& model, const LanguageConfig& config,
+                             const families::LlamaConfig& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice);
 
 /// Returns a checksum over tokens and starts of all samples: equal if the same data is trained on or evaluated.

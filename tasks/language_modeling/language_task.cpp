@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the model's shape with the attention kernel that it is made with.
-nn::LlamaShape shape_of(const RunConfig& run, const data::LlamaConfig& config) {
-  nn::LlamaShape shape = llama_shape_of(config);
+families::LlamaShape shape_of(const RunConfig& run, const families::LlamaConfig& config) {
+  families::LlamaShape shape = llama_shape_of(config);
   shape.attention = attention_kernel(run.task, llama_attention(shape, run.engine));
   return shape;
 }
@@ -48,11 +48,11 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       config_(language_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
-      llama_(data::read_llama_config(pretrained_)),
+      llama_(families::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
       shape_(shape_of(run, llama_)),
       attention_(llama_attention(shape_, run.engine)),
-      model_(nn::make_llama(shape_, run.engine.precision)) {
+      model_(families::make_llama(shape_, run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
@@ -113,7 +113,7 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : model_->table().tensors()) wanted.push_back({row.name, row.shape});
   const data::WeightReport report =
-      pretrained_.read_weights(wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
+      pretrained_.read_weights(wanted, families::llama_tensor_naming(llama_.tie_word_embeddings),
                                [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
@@ -156,7 +156,7 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
 
 void LanguageTask::set_attention(AttentionKernel kernel) {
   shape_.attention = attention_.shape.kernel = kernel;
-  model_ = nn::make_llama(shape_, attention_.precision);
+  model_ = families::make_llama(shape_, attention_.precision);
 }
 
 std::string LanguageTask::model_text() const {

@@ -65,7 +65,7 @@ class LanguageTask final : public Task {
   const data::SampleSet* train_samples() const { return train_.get(); }
 
   const std::filesystem::path& directory() const { return pretrained_.directory(); }
-  const data::LlamaConfig& config() const { return llama_; }
+  const families::LlamaConfig& config() const { return llama_; }
 
  private:
   data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
@@ -78,11 +78,11 @@ class LanguageTask final : public Task {
   LanguageConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
-  data::LlamaConfig llama_;
+  families::LlamaConfig llama_;
   std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
-  nn::LlamaShape shape_;
+  families::LlamaShape shape_;
   AttentionUse attention_;
-  std::unique_ptr<nn::LlamaModel> model_;
+  std::unique_ptr<families::LlamaModel> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;

@@ -6,9 +6,9 @@
 namespace mylos::tasks {
 
 std::unique_ptr<train::ModelExporter> llama_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                     const data::LlamaConfig& config, const ParameterTable& table) {
-  return std::make_unique<PretrainedExporter>(data::llama_config_json(config),
-                                              model.read_files(data::sentencepiece_files), weight_tensors(table),
+                                                     const families::LlamaConfig& config, const ParameterTable& table) {
+  return std::make_unique<PretrainedExporter>(families::llama_config_json(config),
+                                              model.read_files(families::sentencepiece_files), weight_tensors(table),
                                               data::WeightFormat{.precision = export_precision(run, model)});
 }
 

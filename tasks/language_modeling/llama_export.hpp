@@ -14,6 +14,6 @@ namespace mylos::tasks {
 /// the tokenizer of `model`, and the tensors of `table` in the type of export_precision(). Errors: std::runtime_error
 /// naming a file of `model`.
 std::unique_ptr<train::ModelExporter> llama_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                     const data::LlamaConfig& config, const ParameterTable& table);
+                                                     const families::LlamaConfig& config, const ParameterTable& table);
 
 }  // namespace mylos::tasks

@@ -3,9 +3,9 @@
 namespace mylos::tasks {
 namespace {
 
-nn::RotaryScaling scaling_of(const data::RopeScaling& scaling) {
-  using Kind = nn::RotaryScaling::Kind;
-  using Type = data::RopeScaling::Type;
+families::RotaryScaling scaling_of(const families::RopeScaling& scaling) {
+  using Kind = families::RotaryScaling::Kind;
+  using Type = families::RopeScaling::Type;
   const Kind kind = scaling.type == Type::none     ? Kind::none
                     : scaling.type == Type::linear ? Kind::linear
                                                    : Kind::llama3;
@@ -18,7 +18,7 @@ nn::RotaryScaling scaling_of(const data::RopeScaling& scaling) {
 
 }  // namespace
 
-nn::LlamaShape llama_shape_of(const data::LlamaConfig& config) {
+families::LlamaShape llama_shape_of(const families::LlamaConfig& config) {
   return {.vocabulary = config.vocab_size,
           .hidden = config.hidden_size,
           .layers = config.num_hidden_layers,
@@ -35,8 +35,8 @@ nn::LlamaShape llama_shape_of(const data::LlamaConfig& config) {
           .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
-AttentionUse llama_attention(const nn::LlamaShape& shape, const train::TrainConfig& engine) {
-  return {.shape = nn::attention_shape(shape),
+AttentionUse llama_attention(const families::LlamaShape& shape, const train::TrainConfig& engine) {
+  return {.shape = families::attention_shape(shape),
           .precision = engine.precision,
           .deterministic = engine.parallel.deterministic};
 }

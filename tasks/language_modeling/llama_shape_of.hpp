@@ -8,9 +8,9 @@
 /// Converts config.json to the model's shape; the two may not depend on each other.
 namespace mylos::tasks {
 
-nn::LlamaShape llama_shape_of(const data::LlamaConfig& config);
+families::LlamaShape llama_shape_of(const families::LlamaConfig& config);
 
 /// Returns the model's attention, and the requirements of a run on it.
-AttentionUse llama_attention(const nn::LlamaShape& shape, const train::TrainConfig& engine);
+AttentionUse llama_attention(const families::LlamaShape& shape, const train::TrainConfig& engine);
 
 }  // namespace mylos::tasks

@@ -27,8 +27,8 @@ bool is_directory(const std::string& name) {
 }
 
 /// Returns null if `name` is a directory or unknown.
-const data::NamedLlama* find_known(const std::string& name) {
-  return is_directory(name) ? nullptr : data::find_llama_shape(name);
+const families::NamedLlama* find_known(const std::string& name) {
+  return is_directory(name) ? nullptr : families::find_llama_shape(name);
 }
 
 /// Sets full samples of --max-length tokens.
@@ -40,35 +40,35 @@ void take_full_samples(PlannedRun& planned) {
 }
 
 /// Returns a network with the attention kernel of the planned GPU.
-std::unique_ptr<nn::Model> planned_network(const data::LlamaConfig& sizes, const RunConfig& run) {
-  nn::LlamaShape shape = llama_shape_of(sizes);
+std::unique_ptr<nn::Model> planned_network(const families::LlamaConfig& sizes, const RunConfig& run) {
+  families::LlamaShape shape = llama_shape_of(sizes);
   shape.attention = planned_attention(run.task, llama_attention(shape, run.engine));
-  return nn::make_llama(shape, run.engine.precision);
+  return families::make_llama(shape, run.engine.precision);
 }
 
 }  // namespace
 
-data::LlamaConfig find_llama_sizes(const std::string& name) {
-  if (const data::NamedLlama* known = find_known(name)) return known->config;
-  return data::read_llama_config(data::resolve_model(name) / "config.json");
+families::LlamaConfig find_llama_sizes(const std::string& name) {
+  if (const families::NamedLlama* known = find_known(name)) return known->config;
+  return families::read_llama_config(families::resolve_model(name) / "config.json");
 }
 
 void fit_samples(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = data::read_llama_config(run.task.model / "config.json").max_position_embeddings;
+  const std::size_t positions = families::read_llama_config(run.task.model / "config.json").max_position_embeddings;
   fit_max_length(language_config(run).max_length, positions, name, sources, notice);
 }
 
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
-  const data::NamedLlama* const known = find_known(name);
+  const families::NamedLlama* const known = find_known(name);
   RunConfig fitted = run;
   if (known == nullptr) {
-    fitted.task.model = data::resolve_model(name);
+    fitted.task.model = families::resolve_model(name);
   } else if (!file.empty()) {
     fitted.task.model = find_known_directory(known->name, known->fetched, file);
   }
-  const data::LlamaConfig sizes =
-      known == nullptr ? data::read_llama_config(fitted.task.model / "config.json") : known->config;
+  const families::LlamaConfig sizes =
+      known == nullptr ? families::read_llama_config(fitted.task.model / "config.json") : known->config;
   fit_max_length(language_config(fitted).max_length, sizes.max_position_embeddings, name, sources, notice);
   PlannedRun planned{.config = std::move(fitted),
                      .name = known == nullptr ? name : known->name,

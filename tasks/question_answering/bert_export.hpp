@@ -14,6 +14,6 @@ namespace mylos::tasks {
 /// the vocabulary of `model`, and the tensors of `table` in the type of export_precision(). Errors: std::runtime_error
 /// naming a file of `model`.
 std::unique_ptr<train::ModelExporter> bert_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                    const data::BertConfig& config, const ParameterTable& table);
+                                                    const families::BertConfig& config, const ParameterTable& table);
 
 }  // namespace mylos::tasks

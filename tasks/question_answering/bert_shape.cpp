@@ -2,7 +2,7 @@
 
 namespace mylos::tasks {
 
-nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout) {
+families::BertShape bert_shape(const families::BertConfig& config, std::optional<double> dropout) {
   return {.vocabulary = config.vocab_size,
           .hidden = config.hidden_size,
           .layers = config.num_hidden_layers,
@@ -17,8 +17,8 @@ nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> d
           .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
-AttentionUse bert_attention(const nn::BertShape& shape, const train::TrainConfig& engine, bool trains) {
-  return {.shape = nn::attention_shape(shape),
+AttentionUse bert_attention(const families::BertShape& shape, const train::TrainConfig& engine, bool trains) {
+  return {.shape = families::attention_shape(shape),
           .precision = engine.precision,
           .dropout = trains ? static_cast<double>(shape.attention_dropout) : 0.0,
           .deterministic = engine.parallel.deterministic};

@@ -11,9 +11,9 @@
 namespace mylos::tasks {
 
 /// Returns the model's sizes from its configuration. `dropout`, if given, replaces both of its probabilities.
-nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout = {});
+families::BertShape bert_shape(const families::BertConfig& config, std::optional<double> dropout = {});
 
 /// Returns the model's attention, and the requirements of a run on it. `trains` says whether there is dropout.
-AttentionUse bert_attention(const nn::BertShape& shape, const train::TrainConfig& engine, bool trains);
+AttentionUse bert_attention(const families::BertShape& shape, const train::TrainConfig& engine, bool trains);
 
 }  // namespace mylos::tasks

@@ -22,60 +22,60 @@ namespace {
 /// uncased vocabulary at 384 tokens with 128 shared.
 constexpr std::size_t squad_windows = 88'524;
 
-void check_length(const RunConfig& run, const data::NamedBert& known) {
+void check_length(const RunConfig& run, const families::NamedBert& known) {
   const std::size_t length = squad_config(run).max_length, positions = known.config.max_position_embeddings;
   ensure(length <= positions, fmt::format("--max-length {}: {} has {} positions", length, known.name, positions));
 }
 
 /// Returns null if `name` is a directory or unknown.
-const data::NamedBert* find_known(const std::string& name) {
+const families::NamedBert* find_known(const std::string& name) {
   std::error_code unreadable;  // reported when it is read
-  return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_bert_shape(name);
+  return std::filesystem::is_directory(name, unreadable) ? nullptr : families::find_bert_shape(name);
 }
 
 /// Returns the sizes of the model in a directory that the user called `name`.
-data::NamedBert read_sizes(const std::string& name, const std::filesystem::path& directory) {
-  return {name, data::read_bert_config(directory / "config.json"), name};
+families::NamedBert read_sizes(const std::string& name, const std::filesystem::path& directory) {
+  return {name, families::read_bert_config(directory / "config.json"), name};
 }
 
 /// Returns the sizes of the planned model. If there is a directory, sets it in the run and adapts the windows to it.
-data::NamedBert find_planned_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
-                                   const OptionSources& sources, const Notice& notice) {
-  const data::NamedBert* const known = find_known(name);
+families::NamedBert find_planned_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
+                                       const OptionSources& sources, const Notice& notice) {
+  const families::NamedBert* const known = find_known(name);
   if (known != nullptr && file.empty()) {
     check_length(run, *known);
     return *known;
   }
   run.task.model =
-      known == nullptr ? data::resolve_model(name) : find_known_directory(known->name, known->fetched, file);
-  const data::NamedBert sizes = known == nullptr ? read_sizes(name, run.task.model) : *known;
+      known == nullptr ? families::resolve_model(name) : find_known_directory(known->name, known->fetched, file);
+  const families::NamedBert sizes = known == nullptr ? read_sizes(name, run.task.model) : *known;
   fit_max_length(squad_config(run).max_length, sizes.config.max_position_embeddings, sizes.fetched, sources, notice);
   return sizes;
 }
 
 /// Returns a network with the attention kernel of the planned GPU.
-std::unique_ptr<nn::Model> planned_network(const data::BertConfig& sizes, const RunConfig& run) {
-  nn::BertShape shape = bert_shape(sizes, run.task.dropout);
+std::unique_ptr<nn::Model> planned_network(const families::BertConfig& sizes, const RunConfig& run) {
+  families::BertShape shape = bert_shape(sizes, run.task.dropout);
   shape.attention = planned_attention(run.task, bert_attention(shape, run.engine, true));
-  return nn::make_bert_question_answering(shape, run.engine.precision);
+  return families::make_bert_question_answering(shape, run.engine.precision);
 }
 
 }  // namespace
 
-data::NamedBert find_bert_sizes(const std::string& name) {
-  if (const data::NamedBert* known = find_known(name)) return *known;
-  return read_sizes(name, data::resolve_model(name));
+families::NamedBert find_bert_sizes(const std::string& name) {
+  if (const families::NamedBert* known = find_known(name)) return *known;
+  return read_sizes(name, families::resolve_model(name));
 }
 
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = data::read_bert_config(run.task.model / "config.json").max_position_embeddings;
+  const std::size_t positions = families::read_bert_config(run.task.model / "config.json").max_position_embeddings;
   fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
 }
 
 PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
   RunConfig fitted = run;
-  const data::NamedBert sizes = find_planned_sizes(name, file, fitted, sources, notice);
+  const families::NamedBert sizes = find_planned_sizes(name, file, fitted, sources, notice);
   PlannedRun planned{.config = std::move(fitted),
                      .name = sizes.name,
                      .model = sizes.fetched,

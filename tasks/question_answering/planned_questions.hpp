@@ -16,7 +16,7 @@ void fit_windows(RunConfig& run, const std::string& name, const OptionSources& s
 
 /// Returns the sizes of the model called `name`: built-in sizes, or a directory or name that train accepts. Errors:
 /// std::runtime_error if there is no such model.
-data::NamedBert find_bert_sizes(const std::string& name);
+families::NamedBert find_bert_sizes(const std::string& name);
 
 /// Plans a run of the model called `name` on the questions in `file` or, if that is empty, on as many full windows as
 /// SQuAD v1.1 has. Built-in sizes need a directory only for the vocabulary that cuts questions. Errors:

@@ -24,9 +24,9 @@ data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::pat
 
 data::PreparedFeatures prepare(const RunConfig& run, const std::filesystem::path& file, const Notice& notice) {
   const std::filesystem::path& model = run.task.model;
-  const std::size_t vocab_size = data::read_bert_config(model / "config.json").vocab_size;
-  const data::TokenizerOptions options = data::read_tokenizer_options(model);
-  const data::WordPieceTokenizer tokenizer(data::load_vocabulary(model, vocab_size), options);
+  const std::size_t vocab_size = families::read_bert_config(model / "config.json").vocab_size;
+  const data::TokenizerOptions options = families::read_tokenizer_options(model);
+  const data::WordPieceTokenizer tokenizer(families::load_vocabulary(model, vocab_size), options);
   return data::prepare_features(read_dataset(run, file, notice), tokenizer, options,
                                 feature_options(squad_config(run), false));
 }

@@ -65,8 +65,9 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
 class WordTokenizer final : public TextTokenizer {
  public:
   explicit WordTokenizer(const std::filesystem::path& directory)
-      : tokenizer_(data::load_vocabulary(directory, data::read_bert_config(directory / "config.json").vocab_size),
-                   data::read_tokenizer_options(directory)) {}
+      : tokenizer_(
+            families::load_vocabulary(directory, families::read_bert_config(directory / "config.json").vocab_size),
+            families::read_tokenizer_options(directory)) {}
 
   std::vector<std::int32_t> encode(std::string_view text) const override { return tokenizer_.tokenize(text).ids; }
 
@@ -84,10 +85,10 @@ class QuestionAnsweringKind final : public TaskKind {
   std::span<const std::string_view> model_types() const override { return types; }
   std::vector<std::string> known_models() const override {
     std::vector<std::string> names;
-    for (const data::NamedBert& shape : data::bert_shapes()) names.push_back(shape.name);
+    for (const families::NamedBert& shape : families::bert_shapes()) names.push_back(shape.name);
     return names;
   }
-  bool knows_model(std::string_view name) const override { return data::find_bert_shape(name) != nullptr; }
+  bool knows_model(std::string_view name) const override { return families::find_bert_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     SquadConfig config;
@@ -123,12 +124,12 @@ class QuestionAnsweringKind final : public TaskKind {
     return std::make_unique<SquadTask>(run, notice, SquadTask::Reads::model);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return nn::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
+    return families::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {
     const data::PretrainedModel model(trained.model);
-    return bert_exporter(trained.run, model, data::read_bert_config(model), table);
+    return bert_exporter(trained.run, model, families::read_bert_config(model), table);
   }
   std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
     return std::make_unique<WordTokenizer>(directory);

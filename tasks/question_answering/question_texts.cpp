@@ -17,8 +17,8 @@ std::vector<std::string> tokenized_texts(const std::filesystem::path& file) {
 }
 
 WordPieceSource wordpiece_source(const std::filesystem::path& directory) {
-  data::read_bert_config(directory / "config.json");  // checks the family: only BERT models use WordPiece
-  return {data::vocabulary_path(directory), data::read_tokenizer_options(directory)};
+  families::read_bert_config(directory / "config.json");  // checks the family: only BERT models use WordPiece
+  return {families::vocabulary_path(directory), families::read_tokenizer_options(directory)};
 }
 
 }  // namespace mylos::tasks

@@ -23,18 +23,18 @@ namespace {
 constexpr const char* head_prefix = "qa_outputs.";
 
 /// A window must not be longer than the model's positions, whatever the data.
-void check_length(const SquadConfig& config, const data::BertConfig& bert) {
+void check_length(const SquadConfig& config, const families::BertConfig& bert) {
   require(config.max_length <= bert.max_position_embeddings,
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-AttentionUse attention_of(const RunConfig& run, const nn::BertShape& shape) {
+AttentionUse attention_of(const RunConfig& run, const families::BertShape& shape) {
   return bert_attention(shape, run.engine, !run.task.train.empty());
 }
 
 /// Returns the model's shape with the attention kernel that it is made with.
-nn::BertShape shape_of(const RunConfig& run, const data::BertConfig& bert) {
-  nn::BertShape shape = bert_shape(bert, run.task.dropout);
+families::BertShape shape_of(const RunConfig& run, const families::BertConfig& bert) {
+  families::BertShape shape = bert_shape(bert, run.task.dropout);
   shape.attention = attention_kernel(run.task, attention_of(run, shape));
   return shape;
 }
@@ -55,12 +55,12 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       config_(squad_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
-      bert_(data::read_bert_config(pretrained_)),
-      switches_(data::read_tokenizer_options(configured_.model)),
-      tokenizer_(data::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
+      bert_(families::read_bert_config(pretrained_)),
+      switches_(families::read_tokenizer_options(configured_.model)),
+      tokenizer_(families::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
       shape_(shape_of(run, bert_)),
       attention_(attention_of(run, shape_)),
-      model_(nn::make_bert_question_answering(shape_, run.engine.precision)) {
+      model_(families::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, bert_);
   if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
   if (reads == Reads::model_and_data) read_data();
@@ -128,7 +128,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report = pretrained_.read_weights(wanted, data::bert_tensor_naming(),
+  const data::WeightReport report = pretrained_.read_weights(wanted, families::bert_tensor_naming(),
                                                              [&](std::size_t row, const data::TensorReader& read) {
                                                                if (!other_head || !wanted[row].optional)
                                                                  write(wanted[row].name, read);
@@ -146,7 +146,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
 
 void SquadTask::fail_without_head(const data::WeightReport& report) const {
   std::vector<std::string> others = report.ignored;
-  std::erase_if(others, [](const std::string& name) { return !data::is_other_bert_head(name); });
+  std::erase_if(others, [](const std::string& name) { return !families::is_other_bert_head(name); });
   fail(fmt::format("{} has no {}{}: it was not fine-tuned for this task; train it first", configured_.model.string(),
                    report.missing.front(),
                    others.empty() ? "" : fmt::format(", but the head of another task ({})", data::listed(others))));
@@ -201,7 +201,7 @@ nlohmann::ordered_json SquadTask::resolved() const {
 
 void SquadTask::set_attention(AttentionKernel kernel) {
   shape_.attention = attention_.shape.kernel = kernel;
-  model_ = nn::make_bert_question_answering(shape_, attention_.precision);
+  model_ = families::make_bert_question_answering(shape_, attention_.precision);
 }
 
 std::string SquadTask::model_text() const {

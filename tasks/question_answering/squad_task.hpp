@@ -78,10 +78,10 @@ class SquadTask final : public Task {
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
-  data::BertConfig bert_;
+  families::BertConfig bert_;
   data::TokenizerOptions switches_;
   data::WordPieceTokenizer tokenizer_;
-  nn::BertShape shape_;
+  families::BertShape shape_;
   AttentionUse attention_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data

@@ -12,7 +12,7 @@
 
 namespace mylos::tasks {
 
-namespace names = nn::question_answering;
+namespace names = families::question_answering;
 
 void repair_answers(data::SquadDataset& dataset, const std::string& file, bool prepared, const Notice& notice) {
   const std::size_t count = data::repair_offsets(dataset);

@@ -40,16 +40,16 @@ std::vector<json> objects(const std::string& lines) {
 /// Writes a Llama with random weights and a tokenizer for the letters a and b. Rows 5 to 7 only pad its vocabulary.
 /// `weight` is the weight of its final norm.
 void write_letters_llama(const fs::path& directory, std::size_t positions = 24, float weight = 1.0f) {
-  const nn::LlamaShape shape{.vocabulary = 8,
-                             .hidden = 8,
-                             .layers = 1,
-                             .heads = 2,
-                             .key_value_heads = 1,
-                             .head_size = 4,
-                             .feed_forward = 8,
-                             .positions = positions,
-                             .initializer_range = 0.5f};
-  const auto model = nn::make_llama(shape, Precision::float32);
+  const families::LlamaShape shape{.vocabulary = 8,
+                                   .hidden = 8,
+                                   .layers = 1,
+                                   .heads = 2,
+                                   .key_value_heads = 1,
+                                   .head_size = 4,
+                                   .feed_forward = 8,
+                                   .positions = positions,
+                                   .initializer_range = 0.5f};
+  const auto model = families::make_llama(shape, Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
   for (const ParameterTensor& row : model->table().tensors()) {

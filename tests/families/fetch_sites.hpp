@@ -26,7 +26,7 @@ class FetchSites : public ::testing::Test {
   data::FetchLog log_ = [this](const std::string& line) { lines_.push_back(line); };
 
   std::string fetch_error(const std::string& name) {
-    return error_of([&] { data::fetch(name, log_, data::find_model_family); });
+    return error_of([&] { data::fetch(name, log_, families::find_model_family); });
   }
 
   std::filesystem::path hub_files(const std::string& name) { return root_ / ("hub/" + name + "/resolve/main"); }

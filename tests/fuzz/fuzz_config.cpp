@@ -8,8 +8,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   try {
     const auto config =
-        mylos::data::parse_bert_config(mylos::parse_json(mylos::tests::as_text(bytes, size), "input"), "input");
-    const auto again = mylos::data::parse_bert_config(mylos::Json(mylos::data::bert_config_json(config)), "written");
+        families::parse_bert_config(mylos::parse_json(mylos::tests::as_text(bytes, size), "input"), "input");
+    const auto again = families::parse_bert_config(mylos::Json(families::bert_config_json(config)), "written");
     mylos::tests::expect(again == config, "a configuration survives writing and reading");
   } catch (const std::runtime_error&) {  // how bad input is rejected
   }

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace mylos::data;
+using namespace mylos::families;
 
 /// Returns every tensor of the source that belongs to a BERT for question answering, under its current name.
 std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {

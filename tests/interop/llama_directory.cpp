@@ -37,15 +37,15 @@ tasks::RunConfig run_on(const std::string& model, const std::string& document) {
 struct LoadedLlama {
   LoadedLlama(const std::string& directory, const std::string& document)
       : task(run_on(directory, document), [](const std::string&) {}),
-        model(nn::make_llama(tasks::llama_shape_of(data::read_llama_config(data::PretrainedModel(directory))),
-                             Precision::float32)),
+        model(families::make_llama(tasks::llama_shape_of(families::read_llama_config(data::PretrainedModel(directory))),
+                                   Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)) {
     train::load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
 
   tasks::LanguageTask task;
-  std::unique_ptr<nn::LlamaModel> model;
+  std::unique_ptr<families::LlamaModel> model;
   ExecutionSpace space;
   ParameterStore store;
   std::unique_ptr<parallel::ShardingStrategy> mode;
@@ -78,7 +78,7 @@ Precision type_called(const std::string& name) {
 
 void write_copy(LoadedLlama& loaded, const std::string& source, const std::string& target,
                 const data::WeightFormat& format) {
-  const OrderedJson config = data::llama_config_json(data::read_llama_config(data::PretrainedModel(source)));
+  const OrderedJson config = families::llama_config_json(families::read_llama_config(data::PretrainedModel(source)));
   const tasks::PretrainedExporter exporter(config, {}, tasks::weight_tensors(loaded.model->table()), format);
   const auto alone = parallel::make_self_communicator();
   const std::vector<train::WrittenTensors> all = train::divide_export(exporter.files(), std::vector<std::size_t>{0});

@@ -47,7 +47,7 @@ void draw(const SpanTaskConfig& config, std::span<const std::size_t> samples, Sp
 }
 
 void fill(const Spans& spans, std::span<const std::uint32_t> ids, Batch& batch) {
-  namespace names = nn::question_answering;
+  namespace names = families::question_answering;
   batch.reset(spans.lengths, ids);
   batch.set_indices(names::tokens, spans.tokens);
   batch.set_indices(names::segments, spans.segments);
@@ -131,8 +131,8 @@ SpanTaskConfig uneven_spans(Precision precision) {
 }
 
 SpanTask::SpanTask(const SpanTaskConfig& config)
-    : GeneratedTask(nn::make_bert_question_answering(config.shape, config.precision), config.sequences, config.batch,
-                    config.seed, {}),
+    : GeneratedTask(families::make_bert_question_answering(config.shape, config.precision), config.sequences,
+                    config.batch, config.seed, {}),
       config_(config) {
   if (config.evaluation_sequences > 0) evaluation_ = std::make_unique<SpanEvaluation>(config);
 }

@@ -9,7 +9,7 @@
 namespace mylos::small_models {
 
 struct SpanTaskConfig {
-  nn::BertShape shape = {};
+  families::BertShape shape = {};
   Precision precision = Precision::float32;
   std::size_t sequences = 64;
   std::size_t shortest = 3;              ///< tokens; the longest sequence has shape.positions tokens

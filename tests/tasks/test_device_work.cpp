@@ -42,16 +42,16 @@ std::vector<std::int32_t> some_indices(std::size_t count, std::size_t bound) {
 
 /// The layers of BERT-base. Widths do not change the counts.
 ShapedModel bert_base() {
-  const nn::BertShape shape{.vocabulary = 40,
-                            .hidden = 24,
-                            .layers = 12,
-                            .heads = 12,
-                            .feed_forward = 32,
-                            .positions = rows,
-                            .token_types = 2};
-  return {"BERT-base", [=] { return nn::make_bert_question_answering(shape, Precision::float32); },
+  const families::BertShape shape{.vocabulary = 40,
+                                  .hidden = 24,
+                                  .layers = 12,
+                                  .heads = 12,
+                                  .feed_forward = 32,
+                                  .positions = rows,
+                                  .token_types = 2};
+  return {"BERT-base", [=] { return families::make_bert_question_answering(shape, Precision::float32); },
           [](Batch& batch) {
-            namespace names = nn::question_answering;
+            namespace names = families::question_answering;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set_indices(names::segments, some_indices(samples * rows, 2));
             batch.group_positions();
@@ -62,17 +62,17 @@ ShapedModel bert_base() {
 
 /// The layers of the Llama of 125 million parameters in docs/performance.md, with a head of its own.
 ShapedModel llama() {
-  const nn::LlamaShape shape{.vocabulary = 40,
-                             .hidden = 24,
-                             .layers = 12,
-                             .heads = 12,
-                             .key_value_heads = 4,
-                             .head_size = 2,
-                             .feed_forward = 32,
-                             .positions = rows};
-  return {"Llama, 12 layers", [=] { return nn::make_llama(shape, Precision::float32); },
+  const families::LlamaShape shape{.vocabulary = 40,
+                                   .hidden = 24,
+                                   .layers = 12,
+                                   .heads = 12,
+                                   .key_value_heads = 4,
+                                   .head_size = 2,
+                                   .feed_forward = 32,
+                                   .positions = rows};
+  return {"Llama, 12 layers", [=] { return families::make_llama(shape, Precision::float32); },
           [](Batch& batch) {
-            namespace names = nn::language_modeling;
+            namespace names = families::language_modeling;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set(names::labels, some_indices(samples * rows, 40));
           }};
@@ -80,15 +80,15 @@ ShapedModel llama() {
 
 /// The layers of ResNet-50, trained with SGD.
 ShapedModel resnet_50() {
-  nn::ResnetShape shape = *nn::known_resnet("resnet50");
+  families::ResnetShape shape = *families::known_resnet("resnet50");
   shape.height = shape.width = 32;
   shape.embedding = 8;
   shape.hidden = {8, 8, 16, 16};
   shape.labels = 10;
-  return {"ResNet-50", [=] { return nn::make_resnet(shape, Precision::float32); },
+  return {"ResNet-50", [=] { return families::make_resnet(shape, Precision::float32); },
           [bytes = shape.pixels() * shape.channels](Batch& batch) {
-            batch.set(nn::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
-            batch.set(nn::images::labels, some_indices(samples * rows, 10));
+            batch.set(families::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
+            batch.set(families::images::labels, some_indices(samples * rows, 10));
           },
           train::OptimizerKind::sgd};
 }

@@ -39,8 +39,8 @@ void write_language_model(const fs::path& directory, Precision precision) {
       "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
       "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2})";
   tests::write_file(directory / "train.jsonl", "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [7, 8]}\n");
-  const data::LlamaConfig parsed = data::parse_llama_config(parse_json(config, "config"), "config");
-  const auto model = nn::make_llama(llama_shape_of(parsed), Precision::float32);
+  const families::LlamaConfig parsed = families::parse_llama_config(parse_json(config, "config"), "config");
+  const auto model = families::make_llama(llama_shape_of(parsed), Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
   for (const ParameterTensor& row : model->table().tensors()) {
@@ -50,7 +50,8 @@ void write_language_model(const fs::path& directory, Precision precision) {
   for (std::size_t row = 0; row < values.size(); ++row) {
     tensors.push_back({model->table().tensor(row).name, model->table().tensor(row).shape, values[row]});
   }
-  data::write_pretrained(directory / "model", data::llama_config_json(parsed), {}, tensors, {.precision = precision});
+  data::write_pretrained(directory / "model", families::llama_config_json(parsed), {}, tensors,
+                         {.precision = precision});
 }
 
 std::unique_ptr<Task> language_task(const fs::path& directory) {

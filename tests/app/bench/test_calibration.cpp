@@ -20,7 +20,7 @@ using testing::Not;
 
 /// Returns the model that tests::TinyRun trains.
 std::unique_ptr<nn::Model> tiny_network() {
-  return nn::make_bert_question_answering(
+  return families::make_bert_question_answering(
       {.vocabulary = 81, .hidden = 16, .layers = 2, .heads = 2, .feed_forward = 32, .positions = 64, .token_types = 2},
       Precision::float32);
 }

@@ -11,7 +11,7 @@ namespace mylos::app {
 namespace {
 
 std::unique_ptr<nn::Model> small_bert(Precision precision) {
-  return nn::make_bert_question_answering(
+  return families::make_bert_question_answering(
       {.vocabulary = 9, .hidden = 4, .layers = 3, .heads = 1, .feed_forward = 16, .positions = 9, .token_types = 2},
       precision);
 }

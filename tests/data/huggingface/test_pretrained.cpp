@@ -73,10 +73,10 @@ struct Loaded {
     write_file(directory / "config.json", tiny_config);
     tensors.write(directory / "model.safetensors", type);
     message = error_of([&] {
-      report = PretrainedModel(directory.path())
-                   .read_weights(wanted, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
-                     values[row] = whole(read, wanted[row]);
-                   });
+      report =
+          PretrainedModel(directory.path())
+              .read_weights(wanted, families::bert_tensor_naming(),
+                            [&](std::size_t row, const TensorReader& read) { values[row] = whole(read, wanted[row]); });
     });
   }
   TemporaryDirectory directory;
@@ -122,7 +122,8 @@ TEST(Pretrained, WeightsThatAreNoFloatingPointNumbersAreNamedBeforeAnyIsRead) {
   EXPECT_THAT(
       error_of([&] {
         PretrainedModel(directory.path())
-            .read_weights(wanted, bert_tensor_naming(), [&](std::size_t, const TensorReader&) { was_read = true; });
+            .read_weights(wanted, families::bert_tensor_naming(),
+                          [&](std::size_t, const TensorReader&) { was_read = true; });
       }),
       EndsWith("model.safetensors: tensor \"bert.encoder.layer.0.output.dense.weight\" has type I8; weights are "
                "F32, BF16, F16 or F64"));
@@ -184,30 +185,30 @@ TEST(Pretrained, AbsentFilesAreNamed) {
 
 TEST(Pretrained, WhatIsWrittenReadsBack) {
   const TemporaryDirectory directory;
-  const WordPieceFiles tokenizer{
+  const families::WordPieceFiles tokenizer{
       "[PAD]\n[UNK]\n", "{}", {.do_lower_case = false, .strip_accents = false, .tokenize_chinese_chars = true}};
-  const auto config = parse_bert_config(parse_json(tiny_config, "config"), "config");
-  const auto files = wordpiece_model_files(tokenizer, config.max_position_embeddings);
+  const auto config = families::parse_bert_config(parse_json(tiny_config, "config"), "config");
+  const auto files = families::wordpiece_model_files(tokenizer, config.max_position_embeddings);
   const std::vector<float> values{1, 2, 3, 4};
   const std::vector<NamedTensor> weights{{wanted[0].name, {2}, std::span(values).first(2)},
                                          {wanted[1].name, {2, 2}, values},
                                          {wanted[2].name, {2}, std::span(values).last(2)}};
   write_file(directory / "best/stale.txt", "of the model before");
   write_file(directory / "best.partial-deadbeef/half", "of a killed run");
-  write_pretrained(directory / "best", bert_config_json(config), files, weights);
+  write_pretrained(directory / "best", families::bert_config_json(config), files, weights);
   EXPECT_FALSE(std::filesystem::exists(directory / "best/stale.txt"));
   EXPECT_FALSE(std::filesystem::exists(directory / "best.partial-deadbeef"));
   const PretrainedModel model(directory / "best");
-  EXPECT_EQ(read_bert_config(model), config);
-  const WordPieceFiles read = read_wordpiece_files(model.directory());
+  EXPECT_EQ(families::read_bert_config(model), config);
+  const families::WordPieceFiles read = families::read_wordpiece_files(model.directory());
   EXPECT_FALSE(read.options.do_lower_case);
   EXPECT_EQ(read.options.strip_accents, false);
   EXPECT_EQ(read.vocabulary, tokenizer.vocabulary);
   EXPECT_EQ(read.tokenizer_json, "{}");
   std::map<std::size_t, std::vector<float>> back;
-  const auto report = model.read_weights(wanted, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
-    back[row] = whole(read, wanted[row]);
-  });
+  const auto report =
+      model.read_weights(wanted, families::bert_tensor_naming(),
+                         [&](std::size_t row, const TensorReader& read) { back[row] = whole(read, wanted[row]); });
   EXPECT_TRUE(report.missing.empty());
   EXPECT_THAT(back.at(1), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(back.at(2), ElementsAre(3, 4));

@@ -38,7 +38,7 @@ TEST(WeightFiles, ReadsShardsByTheirIndex) {
       directory / "model.safetensors.index.json",
       R"({"weight_map":{"embeddings.LayerNorm.gamma":"model-1.safetensors","qa_outputs.bias":"model-2.safetensors"}})");
   ASSERT_TRUE(WeightFiles(directory.path()).entries().contains("embeddings.LayerNorm.gamma")) << "as it is named";
-  const WeightFiles files(directory.path(), canonical_bert_name);
+  const WeightFiles files(directory.path(), families::canonical_bert_name);
   ASSERT_EQ(files.entries().size(), 2u);
   const auto& entry = files.entries().at("bert.embeddings.LayerNorm.weight");
   EXPECT_EQ(entry.tensor->name, "embeddings.LayerNorm.gamma");
@@ -103,7 +103,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
       directory / "model.safetensors.index.json",
       R"({"weight_map":{"embeddings.LayerNorm.gamma":"s.safetensors","embeddings.LayerNorm.weight":"t.safetensors"}})");
   EXPECT_THAT(
-      error_of([&] { WeightFiles files(directory.path(), canonical_bert_name); }),
+      error_of([&] { WeightFiles files(directory.path(), families::canonical_bert_name); }),
       EndsWith(
           "t.safetensors: tensor \"embeddings.LayerNorm.weight\" is also stored as \"embeddings.LayerNorm.gamma\" in "
           "s.safetensors"));

@@ -22,7 +22,7 @@ double gelu_twin(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)
 
 }  // namespace
 
-TwinBatch::TwinBatch(const nn::BertShape& shape, std::vector<std::size_t> sequence_lengths)
+TwinBatch::TwinBatch(const families::BertShape& shape, std::vector<std::size_t> sequence_lengths)
     : lengths(std::move(sequence_lengths)) {
   const auto draw = [](std::size_t bound, std::size_t stream, std::size_t i) {
     return static_cast<std::int32_t>(uniform_below(bound, 21, stream, i));
@@ -42,7 +42,7 @@ TwinBatch::TwinBatch(const nn::BertShape& shape, std::vector<std::size_t> sequen
 BatchShape TwinBatch::shape() const { return {lengths.size(), rows(), *std::ranges::max_element(lengths)}; }
 
 void TwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
-  namespace names = nn::question_answering;
+  namespace names = families::question_answering;
   const auto first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(begin), 0ul);
   const auto part = std::span(lengths).subspan(begin, end - begin);
   const std::size_t count = std::accumulate(part.begin(), part.end(), std::size_t{0});
@@ -54,7 +54,7 @@ void TwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
   batch.set(names::end_labels, std::span(ends).subspan(begin, end - begin));
 }
 
-BertTwin::BertTwin(const nn::BertShape& shape, const Engine& engine, const TwinBatch& batch, bool dropout)
+BertTwin::BertTwin(const families::BertShape& shape, const Engine& engine, const TwinBatch& batch, bool dropout)
     : shape_(shape),
       table_(engine.store.table()),
       batch_(batch),

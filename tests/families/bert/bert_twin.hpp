@@ -18,7 +18,7 @@ struct TwinBatch {
   std::vector<std::int32_t> tokens, segments, positions, starts, ends;
 
   /// Creates sequences of these lengths with pseudo-random tokens, answers and ids. Every fourth answer lies outside.
-  TwinBatch(const nn::BertShape& shape, std::vector<std::size_t> sequence_lengths);
+  TwinBatch(const families::BertShape& shape, std::vector<std::size_t> sequence_lengths);
 
   std::size_t rows() const { return tokens.size(); }
   /// Packs sequences [begin, end) into a batch.
@@ -29,7 +29,7 @@ struct TwinBatch {
 class BertTwin {
  public:
   /// Copies the engine's values, seed and step.
-  BertTwin(const nn::BertShape& shape, const Engine& engine, const TwinBatch& batch, bool dropout);
+  BertTwin(const families::BertShape& shape, const Engine& engine, const TwinBatch& batch, bool dropout);
 
   /// Returns tensor `row` of the table, to be perturbed.
   Values& parameter(std::size_t row) { return parameters_[row]; }
@@ -49,7 +49,7 @@ class BertTwin {
   Values norm(const std::string& name, const Values& z) const;
   Values attention(std::size_t index, const Values& x) const;
 
-  nn::BertShape shape_;
+  families::BertShape shape_;
   const ParameterTable& table_;
   const TwinBatch& batch_;
   std::uint64_t seed_, step_;

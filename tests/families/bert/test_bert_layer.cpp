@@ -16,7 +16,7 @@
 #include <array>
 #include <numeric>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using namespace tests;
@@ -162,9 +162,10 @@ BertShape without_dropout(BertShape shape) {
 }
 
 /// The whole model, and sequences in one batch.
-struct BertSetting : ModelSetting<Model, TwinBatch> {
+struct BertSetting : ModelSetting<nn::Model, TwinBatch> {
   BertSetting(const std::vector<std::size_t>& lengths, bool dropout, const std::string& provider,
-              Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
+              nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32,
+              std::size_t layers = 2)
       : ModelSetting(make_bert_question_answering(dropout ? small_shape(layers) : without_dropout(small_shape(layers)),
                                                   precision),
                      TwinBatch(small_shape(layers), lengths), provider, recomputed, precision) {}
@@ -200,10 +201,10 @@ TEST(BertModel, MicroBatchesGiveTheSameLossesAndGradientsWithDropout) {
                                {1, 3, 64});
 }
 
-constexpr std::array recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
+constexpr std::array recomputations = {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer};
 
 TEST(BertModel, TellsTheScheduleEachUnitAndTakesWhatWasPlanned) {
-  for (const Recompute recompute : recomputations) {
+  for (const nn::Recompute recompute : recomputations) {
     BertSetting s({3, 5}, true, gemm_providers().front(), recompute),
         longer({1, 19, 2, 7}, true, gemm_providers().front(), recompute);
     expect_schedule(s, 4);
@@ -212,18 +213,18 @@ TEST(BertModel, TellsTheScheduleEachUnitAndTakesWhatWasPlanned) {
 }
 
 TEST(BertModel, RecomputationChangesNoBit) {
-  expect_recomputation_changes_no_bit([](const std::string& provider, Recompute recompute, Precision precision) {
+  expect_recomputation_changes_no_bit([](const std::string& provider, nn::Recompute recompute, Precision precision) {
     return BertSetting({1, 19, 2, 7}, true, provider, recompute, precision, 3);
   });
 }
 
 /// Returns the bytes per token for training according to docs/memory.md, without terms independent of tokens.
-std::size_t documented_bytes(const BertShape& shape, std::size_t element, Recompute recompute) {
+std::size_t documented_bytes(const BertShape& shape, std::size_t element, nn::Recompute recompute) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward, heads = shape.heads;
   const std::size_t everything = (7 * hidden + feed_forward) * element + (heads + 4) * 4;
-  const std::size_t kept = recompute == Recompute::none        ? everything
-                           : recompute == Recompute::attention ? everything - 3 * hidden * element
-                                                               : hidden * element;
+  const std::size_t kept = recompute == nn::Recompute::none        ? everything
+                           : recompute == nn::Recompute::attention ? everything - 3 * hidden * element
+                                                                   : hidden * element;
   const std::size_t embeddings = 2 * hidden * element + 2 * 4, head = 2 * 4 + 2 * element;
   const std::size_t work = (4 * hidden + std::max(feed_forward, 3 * hidden)) * element + heads * 4;
   return embeddings + (everything - kept) + shape.layers * kept + head + work;
@@ -235,7 +236,7 @@ TEST(BertModel, TakesTheDocumentedBytesAToken) {
   shape.feed_forward = 768;
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     const auto model = make_bert_question_answering(shape, precision);
-    for (const Recompute recompute : recomputations) {
+    for (const nn::Recompute recompute : recomputations) {
       // 64,000 more rows, so that arrays end at multiples of the arena's alignment, 256.
       const std::size_t rows = 64000, more = 64;
       Arena few, many;
@@ -257,4 +258,4 @@ TEST(BertModel, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

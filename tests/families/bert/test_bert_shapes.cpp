@@ -4,7 +4,7 @@
 
 #include "data/huggingface/model_names.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 TEST(BertShapes, SizesAreThoseOfTheReleases) {
@@ -23,7 +23,7 @@ TEST(BertShapes, SizesAreThoseOfTheReleases) {
 TEST(BertShapes, EveryShapeIsAConfigurationAndCanBeFetchedByName) {
   for (const NamedBert& shape : bert_shapes()) {
     EXPECT_EQ(shape.config.hidden_size % shape.config.num_attention_heads, 0u) << shape.name;
-    EXPECT_TRUE(is_model_name(shape.fetched)) << shape.name;
+    EXPECT_TRUE(data::is_model_name(shape.fetched)) << shape.name;
     EXPECT_EQ(find_bert_shape(shape.fetched), &shape) << "fetched under a name of the same shape";
   }
 }
@@ -35,4 +35,4 @@ TEST(BertShapes, UnknownNamesHaveNone) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 TEST(BertTensors, NamesAreTodays) {
@@ -15,7 +15,7 @@ TEST(BertTensors, NamesAreTodays) {
 }
 
 TEST(BertTensors, OtherHeadsAndBuffersAreIgnored) {
-  const TensorNaming naming = bert_tensor_naming();
+  const data::TensorNaming naming = bert_tensor_naming();
   for (const auto* name : {"cls.predictions.bias", "bert.pooler.dense.bias", "bert.embeddings.position_ids",
                            "classifier.weight", "score.weight"}) {
     EXPECT_TRUE(naming.is_ignored(name)) << name;
@@ -26,4 +26,4 @@ TEST(BertTensors, OtherHeadsAndBuffersAreIgnored) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

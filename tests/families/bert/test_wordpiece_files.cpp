@@ -5,7 +5,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(WordPieceFiles, WrittenFilesAreThoseOfTransformers) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

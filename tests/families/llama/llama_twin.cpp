@@ -10,7 +10,7 @@
 
 namespace mylos::tests {
 
-LlamaTwinBatch::LlamaTwinBatch(const nn::LlamaShape& shape, std::vector<std::size_t> sequence_lengths)
+LlamaTwinBatch::LlamaTwinBatch(const families::LlamaShape& shape, std::vector<std::size_t> sequence_lengths)
     : lengths(std::move(sequence_lengths)) {
   for (const std::size_t length : lengths) {
     for (std::size_t i = 0; i < length; ++i) {
@@ -27,7 +27,7 @@ LlamaTwinBatch::LlamaTwinBatch(const nn::LlamaShape& shape, std::vector<std::siz
 BatchShape LlamaTwinBatch::shape() const { return {lengths.size(), rows(), *std::ranges::max_element(lengths)}; }
 
 void LlamaTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
-  namespace names = nn::language_modeling;
+  namespace names = families::language_modeling;
   const auto first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(begin), 0ul);
   const auto part = std::span(lengths).subspan(begin, end - begin);
   const std::size_t count = std::accumulate(part.begin(), part.end(), std::size_t{0});
@@ -38,7 +38,7 @@ void LlamaTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) cons
   batch.set(names::labels, std::span(labels).subspan(first, count));
 }
 
-LlamaTwin::LlamaTwin(const nn::LlamaShape& shape, const Engine& engine, const LlamaTwinBatch& batch)
+LlamaTwin::LlamaTwin(const families::LlamaShape& shape, const Engine& engine, const LlamaTwinBatch& batch)
     : shape_(shape), table_(engine.store.table()), batch_(batch) {
   for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
 }
@@ -68,10 +68,10 @@ Values LlamaTwin::norm(const std::string& name, const Values& x) const {
 }
 
 double LlamaTwin::frequency(std::size_t pair) const {
-  const nn::RotaryScaling& scaling = shape_.rope_scaling;
+  const families::RotaryScaling& scaling = shape_.rope_scaling;
   const double plain = std::pow(shape_.rope_theta, -2.0 * static_cast<double>(pair) / double(shape_.head_size));
-  if (scaling.kind == nn::RotaryScaling::Kind::none) return plain;
-  if (scaling.kind == nn::RotaryScaling::Kind::linear) return plain / scaling.factor;
+  if (scaling.kind == families::RotaryScaling::Kind::none) return plain;
+  if (scaling.kind == families::RotaryScaling::Kind::linear) return plain / scaling.factor;
   // Number of waves in the original context length: below `low` the wave is long, above `high` it is short.
   const double waves = static_cast<double>(scaling.original_positions) * plain / (2.0 * std::numbers::pi);
   const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;

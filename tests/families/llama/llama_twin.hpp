@@ -16,7 +16,7 @@ struct LlamaTwinBatch {
   std::vector<std::int32_t> tokens, positions, labels;
 
   /// Creates sequences of these lengths with pseudo-random tokens. A label is the next token; the last token has none.
-  LlamaTwinBatch(const nn::LlamaShape& shape, std::vector<std::size_t> sequence_lengths);
+  LlamaTwinBatch(const families::LlamaShape& shape, std::vector<std::size_t> sequence_lengths);
 
   std::size_t rows() const { return tokens.size(); }
   /// Packs sequences [begin, end) into a batch.
@@ -27,7 +27,7 @@ struct LlamaTwinBatch {
 class LlamaTwin {
  public:
   /// Copies the engine's values.
-  LlamaTwin(const nn::LlamaShape& shape, const Engine& engine, const LlamaTwinBatch& batch);
+  LlamaTwin(const families::LlamaShape& shape, const Engine& engine, const LlamaTwinBatch& batch);
 
   /// Returns tensor `row` of the table, to be perturbed.
   Values& parameter(std::size_t row) { return parameters_[row]; }
@@ -45,7 +45,7 @@ class LlamaTwin {
   Values feed_forward(const std::string& name, const Values& x) const;
   double frequency(std::size_t pair) const;
 
-  nn::LlamaShape shape_;
+  families::LlamaShape shape_;
   const ParameterTable& table_;
   const LlamaTwinBatch& batch_;
   std::vector<Values> parameters_;

@@ -15,7 +15,7 @@
 #include <array>
 #include <numeric>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using namespace tests;
@@ -55,20 +55,20 @@ LlamaShape linear_llama() {
   return shape;
 }
 
-struct NamedLlama {
+struct LlamaCase {
   std::string name;
   LlamaShape shape;
 };
-std::vector<NamedLlama> llamas() {
+std::vector<LlamaCase> llamas() {
   return {{"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}};
 }
 
 const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
-constexpr std::array llama_recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
+constexpr std::array llama_recomputations = {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer};
 
 struct LlamaSetting : ModelSetting<LlamaModel, LlamaTwinBatch> {
   explicit LlamaSetting(const LlamaShape& of, const std::string& provider = gemm_providers().front(),
-                        Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
+                        nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
       : ModelSetting(make_llama(of, precision), LlamaTwinBatch(of, some_lengths), provider, recomputed, precision),
         shape(of) {}
   Values logits() {
@@ -154,7 +154,7 @@ TEST(LlamaModel, ThePaddingTokensEmbeddingGetsNoGradient) {
 
 TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
   for (const auto& [llama, shape] : llamas()) {
-    for (const Recompute recompute : llama_recomputations) {
+    for (const nn::Recompute recompute : llama_recomputations) {
       SCOPED_TRACE(llama + " " + std::string(to_string(recompute)));
       LlamaSetting s(shape, gemm_providers().front(), recompute);
       expect_schedule(s, shape.layers + 2);
@@ -163,14 +163,14 @@ TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
 }
 
 TEST(LlamaModel, TakesWhatWasPlanned) {
-  for (const Recompute recompute : llama_recomputations) {
+  for (const nn::Recompute recompute : llama_recomputations) {
     LlamaSetting s(grouped_llama(3), gemm_providers().front(), recompute);
     expect_planned_memory(s);
   }
 }
 
 TEST(LlamaModel, RecomputationChangesNoBit) {
-  expect_recomputation_changes_no_bit([](const std::string& provider, Recompute recompute, Precision precision) {
+  expect_recomputation_changes_no_bit([](const std::string& provider, nn::Recompute recompute, Precision precision) {
     return LlamaSetting(grouped_llama(3), provider, recompute, precision);
   });
 }
@@ -179,7 +179,7 @@ TEST(LlamaModel, RecomputationChangesNoBit) {
 void expect_llama_near_float(Precision precision, double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
     SCOPED_TRACE(provider);
-    LlamaSetting s(grouped_llama(), provider, Recompute::none, precision), exact(grouped_llama(), provider);
+    LlamaSetting s(grouped_llama(), provider, nn::Recompute::none, precision), exact(grouped_llama(), provider);
     for (std::size_t row = 0; row < s.parameters(); ++row) exact.engine->write(row, s.engine->values(row));
     expect_near(s.train(4, 0.5f), exact.train(4, 0.5f), tolerance, "losses");
     for (std::size_t row = 0; row < s.parameters(); ++row) {
@@ -192,18 +192,18 @@ TEST(LlamaModel, Bfloat16StaysNearFloat) { expect_llama_near_float(Precision::bf
 TEST(LlamaModel, HalfStaysNearFloat) { expect_llama_near_float(Precision::float16, 5e-3, 3e-5); }
 
 /// Returns the documented bytes per token that a layer saves, without terms independent of tokens.
-std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, Recompute recompute) {
+std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, nn::Recompute recompute) {
   const std::size_t everything =
       (2 * shape.hidden + shape.qkv_columns() + shape.query_columns() + 2 * shape.feed_forward) * element +
       (shape.heads + 2) * 4;
-  return recompute == Recompute::none        ? everything
-         : recompute == Recompute::attention ? everything - shape.qkv_columns() * element
-                                             : shape.hidden * element;
+  return recompute == nn::Recompute::none        ? everything
+         : recompute == nn::Recompute::attention ? everything - shape.qkv_columns() * element
+                                                 : shape.hidden * element;
 }
 
 TEST(LlamaModel, ALayerKeepsTheDocumentedBytesAToken) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
-    for (const Recompute recompute : llama_recomputations) {
+    for (const nn::Recompute recompute : llama_recomputations) {
       constexpr std::size_t rows = 64000;  // arrays then end at multiples of the arena's alignment
       Arena few, many;
       make_llama(grouped_llama(3), precision)->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
@@ -244,4 +244,4 @@ TEST(LlamaShape, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

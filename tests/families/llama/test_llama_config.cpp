@@ -11,7 +11,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,7 +106,7 @@ TEST(LlamaConfig, ReadsTheReferences) {
 TEST(LlamaConfig, ReadsTheReferenceOfTransformers5) {
   const auto folder = tests::shared_reference() / "llama/stories260K";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
-  const LlamaConfig stories = read_llama_config(PretrainedModel(folder));
+  const LlamaConfig stories = read_llama_config(data::PretrainedModel(folder));
   EXPECT_EQ(stories.rope_theta, 10000.0) << "under rope_parameters";
   EXPECT_TRUE(stories.tie_word_embeddings);
   EXPECT_EQ(stories.pad_token_id, std::nullopt);
@@ -208,4 +208,4 @@ TEST(LlamaConfig, NumbersAreInTheirRange) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -12,7 +12,7 @@
 
 #include <array>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using namespace tests;
@@ -54,13 +54,13 @@ struct DecoderSetting {
     Arena planned;
     decoder->plan(planned, sizes);
     Arena whole;
-    model->plan(whole, {1, of.positions, of.positions}, ParameterStore::Purpose::inference, Recompute::none);
+    model->plan(whole, {1, of.positions, of.positions}, ParameterStore::Purpose::inference, nn::Recompute::none);
     engine = std::make_unique<Engine>(model->table(), precision, std::max(planned.peak(), whole.peak()),
                                       gemm_providers().front());
     arena = std::make_unique<Arena>("test::decoder", planned.peak());
     decoder->begin(pass(), sizes);
   }
-  Pass pass() { return {engine->space, engine->gemm, engine->store, engine->hooks, *arena}; }
+  nn::Pass pass() { return {engine->space, engine->gemm, engine->store, engine->hooks, *arena}; }
 
   Values prefill(std::size_t slot, std::span<const std::int32_t> prompt) {
     return host_values(decoder->prefill(pass(), slot, prompt));
@@ -173,4 +173,4 @@ TEST(LlamaDecoder, RefusesWhatItWasNotPlannedFor) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 /// Returns the number of parameters of a Llama with an untied head, by formula.
@@ -32,4 +32,4 @@ TEST(LlamaShapes, OtherNamesHaveNone) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 TEST(LlamaTensors, ABareModelsNamesStandBelowModel) {
@@ -17,7 +17,7 @@ TEST(LlamaTensors, ABareModelsNamesStandBelowModel) {
 TEST(LlamaTensors, BuffersAndATiedHeadAreIgnored) {
   const auto* const buffer = "model.layers.0.self_attn.rotary_emb.inv_freq";
   for (const bool tied : {false, true}) {
-    const TensorNaming naming = llama_tensor_naming(tied);
+    const data::TensorNaming naming = llama_tensor_naming(tied);
     EXPECT_TRUE(naming.is_ignored(buffer));
     EXPECT_EQ(naming.is_ignored("lm_head.weight"), tied);
     EXPECT_FALSE(naming.is_ignored("model.layers.0.self_attn.q_proj.bias"));
@@ -26,4 +26,4 @@ TEST(LlamaTensors, BuffersAndATiedHeadAreIgnored) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using namespace tests;
@@ -24,7 +24,7 @@ LlamaShape llama_sizes() {
 }
 
 /// Returns the operations of a training pass over sequences of 44 tokens: a full chunk of logits and one of 4 rows.
-ProfiledPass profile_llama(const Model& model, Precision precision, Recompute recompute) {
+ProfiledPass profile_llama(const nn::Model& model, Precision precision, nn::Recompute recompute) {
   return profile_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute,
                       gemm_providers().back());
 }
@@ -33,9 +33,9 @@ TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
   const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
   const double scores = 4.0 * 12 * pairs;  // for a layer's forward pass: two products of heads
-  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer}) {
     const ProfiledPass profiled = profile_llama(*model, Precision::float32, recompute);
-    const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
+    const double passes = layers * 3.0 + (recompute == nn::Recompute::layer ? layers - 1.0 : 0.0);
     EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops + passes * scores)
         << to_string(recompute);
   }
@@ -46,18 +46,18 @@ TEST(LlamaWork, OperationsAreGivenByUnit) {
   const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};
   const double qkv = 6.0 * 20, down = 6.0 * 10, forward = qkv + 6.0 * 12 + 3 * down + 12.0 * 45, rows = 2.0 * 132;
   const double layer = rows * 3.0 * forward, head = rows * 3.0 * 262144 * 6;
-  EXPECT_EQ(model->unit_flops(shape, Recompute::none), (std::vector<double>{0.0, layer, layer, layer, head}));
-  EXPECT_EQ(model->unit_flops(shape, Recompute::attention),
+  EXPECT_EQ(model->unit_flops(shape, nn::Recompute::none), (std::vector<double>{0.0, layer, layer, layer, head}));
+  EXPECT_EQ(model->unit_flops(shape, nn::Recompute::attention),
             (std::vector<double>{0.0, layer + rows * qkv, layer + rows * qkv, layer, head}));
   const double again = rows * (forward - down);
-  EXPECT_EQ(model->unit_flops(shape, Recompute::layer),
+  EXPECT_EQ(model->unit_flops(shape, nn::Recompute::layer),
             (std::vector<double>{0.0, layer + again, layer + again, layer, head}));
 }
 
 TEST(LlamaWork, ListsTheProductsOfAPass) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_llama(llama_sizes(), precision);
-    const auto names = expect_listed_products(*model, profile_llama(*model, precision, Recompute::none));
+    const auto names = expect_listed_products(*model, profile_llama(*model, precision, nn::Recompute::none));
     EXPECT_EQ(names.size(), 18u);
     EXPECT_TRUE(names.contains("gate-up/forward") && names.contains("head/forward") &&
                 names.contains("head-rest/weight-gradient"));
@@ -66,7 +66,7 @@ TEST(LlamaWork, ListsTheProductsOfAPass) {
 
 TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
-  const ProfiledPass profiled = profile_llama(*model, Precision::float32, Recompute::none);
+  const ProfiledPass profiled = profile_llama(*model, Precision::float32, nn::Recompute::none);
   const double tokens = 132.0 * 6;  // elements of an array (T, H); sums are over all calls of the pass
   EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
   EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
@@ -77,4 +77,4 @@ TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -52,9 +52,9 @@ void LabelledImages::fill(std::span<const std::vector<std::size_t>> groups, std:
     }
   }
   batch.reset(lengths, ids);
-  if (values.empty()) batch.set(nn::images::pixels, std::span<const std::uint8_t>(chosen.bytes));
-  if (!values.empty()) batch.set(nn::images::pixel_values, std::span<const float>(chosen.values));
-  batch.set(nn::images::labels, std::span<const std::int32_t>(chosen.labels));
+  if (values.empty()) batch.set(families::images::pixels, std::span<const std::uint8_t>(chosen.bytes));
+  if (!values.empty()) batch.set(families::images::pixel_values, std::span<const float>(chosen.values));
+  batch.set(families::images::labels, std::span<const std::int32_t>(chosen.labels));
 }
 
 LabelledImages read_recorded_images(const fs::path& batch_file) {
@@ -83,9 +83,9 @@ LabelledImages read_digits() {
   return images;
 }
 
-nn::ResnetShape read_resnet_shape(const fs::path& config, std::size_t height, std::size_t width) {
-  const data::ResnetConfig read = data::read_resnet_config(config);
-  nn::ResnetShape shape;
+families::ResnetShape read_resnet_shape(const fs::path& config, std::size_t height, std::size_t width) {
+  const families::ResnetConfig read = families::read_resnet_config(config);
+  families::ResnetShape shape;
   shape.height = height;
   shape.width = width;
   shape.channels = read.num_channels;
@@ -101,7 +101,7 @@ nn::ResnetShape read_resnet_shape(const fs::path& config, std::size_t height, st
   return shape;
 }
 
-nn::ResnetShape recorded_resnet_shape(const fs::path& folder) {
+families::ResnetShape recorded_resnet_shape(const fs::path& folder) {
   const data::SafetensorsFile file(folder / "batch.safetensors");
   const std::vector<std::size_t>& images = file.find("pixel_values")->shape;
   return read_resnet_shape(folder / "config.json", images[2], images[3]);
@@ -118,12 +118,12 @@ std::vector<float> read_resnet_tensor(const fs::path& path, const ParameterTenso
   return row.shape.size() == 4 ? channels_last(values, row.shape[3], row.shape[1] * row.shape[2]) : values;
 }
 
-RecordedResnetTask::RecordedResnetTask(const nn::ResnetShape& shape, Precision precision, fs::path weights,
+RecordedResnetTask::RecordedResnetTask(const families::ResnetShape& shape, Precision precision, fs::path weights,
                                        LabelledImages images, std::vector<Groups> steps)
     : weights_(std::move(weights)),
       images_(std::move(images)),
       steps_(std::move(steps)),
-      model_(nn::make_resnet(shape, precision)) {
+      model_(families::make_resnet(shape, precision)) {
   for (const Groups& step : steps_) groups_.insert(groups_.end(), step.begin(), step.end());
 }
 

@@ -16,7 +16,7 @@ void rectify(Values& values) {
 
 }  // namespace
 
-ResnetTwinBatch::ResnetTwinBatch(const nn::ResnetShape& shape, std::vector<std::size_t> group_sizes)
+ResnetTwinBatch::ResnetTwinBatch(const families::ResnetShape& shape, std::vector<std::size_t> group_sizes)
     : groups(std::move(group_sizes)), image_size(shape.pixels() * shape.channels) {
   const std::size_t images = std::accumulate(groups.begin(), groups.end(), std::size_t{0});
   pixels = random_values(images * image_size, 31, 1.5);
@@ -32,13 +32,14 @@ void ResnetTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) con
   std::vector<std::uint32_t> ids(end - begin);
   std::iota(ids.begin(), ids.end(), static_cast<std::uint32_t>(begin));
   batch.reset(std::span(groups).subspan(begin, end - begin), ids);
-  batch.set(nn::images::pixel_values, std::vector<float>(pixels.begin() + first * size, pixels.begin() + last * size));
-  batch.set(nn::images::labels, std::vector<std::int32_t>(labels.begin() + first, labels.begin() + last));
+  batch.set(families::images::pixel_values,
+            std::vector<float>(pixels.begin() + first * size, pixels.begin() + last * size));
+  batch.set(families::images::labels, std::vector<std::int32_t>(labels.begin() + first, labels.begin() + last));
 }
 
 BatchShape ResnetTwinBatch::shape() const { return {groups.size(), images(), *std::ranges::max_element(groups)}; }
 
-ResnetTwin::ResnetTwin(const nn::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch)
+ResnetTwin::ResnetTwin(const families::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch)
     : shape_(shape), table_(engine.store.table()), batch_(batch) {
   for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
   for (std::size_t row = 0; row < table_.state_tensors().size(); ++row) {
@@ -130,7 +131,7 @@ ResnetTwin::Maps ResnetTwin::block(const std::string& name, const Maps& x, std::
 }
 
 Values ResnetTwin::logits(bool running) const {
-  const bool pools = shape_.stem == nn::ResnetShape::Stem::imagenet;
+  const bool pools = shape_.stem == families::ResnetShape::Stem::imagenet;
   Maps x{shape_.height, shape_.width, shape_.channels, batch_.pixels};
   x = convolved("resnet.embedder.embedder", x, shape_.embedding, pools ? 7 : 3, pools ? 2 : 1, running);
   rectify(x.values);

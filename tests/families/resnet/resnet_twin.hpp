@@ -17,7 +17,7 @@ struct ResnetTwinBatch {
   Values pixels;           ///< NHWC
   std::vector<std::int32_t> labels;
 
-  ResnetTwinBatch(const nn::ResnetShape& shape, std::vector<std::size_t> group_sizes);
+  ResnetTwinBatch(const families::ResnetShape& shape, std::vector<std::size_t> group_sizes);
 
   std::size_t images() const { return labels.size(); }
   /// Creates the batch of groups [begin, end).
@@ -28,7 +28,7 @@ struct ResnetTwinBatch {
 class ResnetTwin {
  public:
   /// Copies the engine's parameters and state.
-  ResnetTwin(const nn::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch);
+  ResnetTwin(const families::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch);
 
   /// Returns tensor `row` of the table, to be perturbed.
   Values& parameter(std::size_t row) { return parameters_[row]; }
@@ -52,7 +52,7 @@ class ResnetTwin {
   Maps pooled(const Maps& x) const;
   Maps block(const std::string& name, const Maps& x, std::size_t out, std::size_t stride, bool running) const;
 
-  nn::ResnetShape shape_;
+  families::ResnetShape shape_;
   const ParameterTable& table_;
   const ResnetTwinBatch& batch_;
   std::vector<Values> parameters_, state_;

@@ -17,7 +17,7 @@
 #include <numeric>
 #include <set>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using namespace tests;
@@ -88,9 +88,9 @@ std::vector<NamedResnet> resnets() {
 }
 
 /// A model with parameters away from their initial values, and running statistics that differ from those of any group.
-struct ResnetSetting : ModelSetting<Model, ResnetTwinBatch> {
+struct ResnetSetting : ModelSetting<nn::Model, ResnetTwinBatch> {
   explicit ResnetSetting(const ResnetShape& of, const std::string& provider = gemm_providers().back(),
-                         Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
+                         nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
       : ModelSetting(make_resnet(of, precision), ResnetTwinBatch(of, {3, 2}), provider, recomputed, precision),
         shape(of) {
     const auto rows = model->table().state_tensors();
@@ -155,29 +155,29 @@ TEST(ResnetModel, RecomputationChangesNoBitAndTakesLessMemory) {
   for (const auto& [resnet, shape] : resnets()) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       SCOPED_TRACE(resnet);
-      ResnetSetting kept(shape, gemm_providers().back(), Recompute::none, precision);
-      ResnetSetting again(shape, gemm_providers().back(), Recompute::layer, precision);
+      ResnetSetting kept(shape, gemm_providers().back(), nn::Recompute::none, precision);
+      ResnetSetting again(shape, gemm_providers().back(), nn::Recompute::layer, precision);
       EXPECT_EQ(again.train(2, 0.5f), kept.train(2, 0.5f));
       EXPECT_EQ(again.observed, kept.observed);
       EXPECT_EQ(again.gradients(), kept.gradients());
     }
   }
-  EXPECT_TRUE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(Recompute::layer));
-  EXPECT_FALSE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(Recompute::attention));
+  EXPECT_TRUE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(nn::Recompute::layer));
+  EXPECT_FALSE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(nn::Recompute::attention));
 }
 
 /// For a known model, in floats per image: little memory is needed beyond the layers' results.
 TEST(ResnetModel, MemoryIsThatOfResultsAndLittleMore) {
   const auto model = make_resnet(known_resnet("resnet50").value(), Precision::float32);
-  const auto planned = [&](ParameterStore::Purpose purpose, Recompute recompute) {
+  const auto planned = [&](ParameterStore::Purpose purpose, nn::Recompute recompute) {
     Arena arena;
     model->plan(arena, {.samples = 1, .rows = 32, .longest = 32}, purpose, recompute);
     return static_cast<double>(arena.peak()) / (32 * sizeof(float));
   };
   // Convolutions produce 11.11 million values, blocks 5.52 million, and the stem and the pixels 0.35 million.
-  EXPECT_NEAR(planned(ParameterStore::Purpose::training, Recompute::none), 17.3e6, 0.4e6);
-  EXPECT_LT(planned(ParameterStore::Purpose::training, Recompute::layer), 11e6);
-  EXPECT_LT(planned(ParameterStore::Purpose::inference, Recompute::none), 3.6e6);
+  EXPECT_NEAR(planned(ParameterStore::Purpose::training, nn::Recompute::none), 17.3e6, 0.4e6);
+  EXPECT_LT(planned(ParameterStore::Purpose::training, nn::Recompute::layer), 11e6);
+  EXPECT_LT(planned(ParameterStore::Purpose::inference, nn::Recompute::none), 3.6e6);
 }
 
 TEST(ResnetModel, BytesAreNormalizedByTheModel) {
@@ -207,7 +207,7 @@ TEST(ResnetModel, SixteenBitsGoInTheSameDirection) {
     shape.height *= 2;
     shape.width *= 2;
     for (const Precision precision : {Precision::bfloat16, Precision::float16}) {
-      ResnetSetting exact(shape), rounded(shape, gemm_providers().back(), Recompute::none, precision);
+      ResnetSetting exact(shape), rounded(shape, gemm_providers().back(), nn::Recompute::none, precision);
       const bool is_half = precision == Precision::float16;
       expect_near(rounded.train(2, 1.0f), exact.train(2, 1.0f), is_half ? 0.02 : 0.1, resnet + " losses");
       Values all, all_exact;
@@ -220,7 +220,7 @@ TEST(ResnetModel, SixteenBitsGoInTheSameDirection) {
 }
 
 TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
-  for (const Recompute recompute : {Recompute::none, Recompute::layer}) {
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
     ResnetSetting s(bottleneck_resnet(), gemm_providers().back(), recompute);
     const std::size_t units = 8;
     ASSERT_EQ(s.model->table().units().size(), units);
@@ -271,7 +271,7 @@ TEST(ResnetModel, RefusesPixelsOfOtherSizes) {
 TEST(ResnetWork, OperationsAreThoseOfTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
     const auto model = make_resnet(shape, Precision::float32);
-    for (const Recompute recompute : {Recompute::none, Recompute::layer}) {
+    for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
       const ProfiledPass profiled = profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), Precision::float32,
                                                  recompute, gemm_providers().back());
       EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops) << resnet;
@@ -283,8 +283,8 @@ TEST(ResnetWork, ListsTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       const auto model = make_resnet(shape, precision);
-      const ProfiledPass profiled =
-          profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision, Recompute::none, gemm_providers().back());
+      const ProfiledPass profiled = profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision,
+                                                 nn::Recompute::none, gemm_providers().back());
       // For convolutions and for other products.
       std::map<std::optional<Convolution>, ProductCounts> computed, listed;
       for (const GemmLabel& one : profiled.products) count_product(computed[one.convolution], one, 1);
@@ -309,4 +309,4 @@ TEST(ResnetWork, ListsTheProductsOfAPass) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

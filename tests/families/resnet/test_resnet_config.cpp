@@ -12,7 +12,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,7 +78,7 @@ TEST(ResnetConfig, KnownModelsAreTorchvisions) {
 
 TEST(ResnetConfig, TimmNamesAnArchitecture) {
   const Json timm = {{"architecture", "resnet34"}, {"num_classes", 7}};
-  EXPECT_EQ(model_type_of(timm, "F"), "resnet");
+  EXPECT_EQ(data::model_type_of(timm, "F"), "resnet");
   const ResnetConfig config = parse_resnet(timm);
   EXPECT_EQ(config.depths, find_resnet_shape("resnet34")->config.depths);
   EXPECT_EQ(config.labels.size(), 7u);
@@ -118,8 +118,8 @@ TEST(ResnetConfig, TheRecordedDirectoriesAreRead) {
   const ResnetConfig config = read_resnet_config(tiny / "config.json");
   EXPECT_THAT(config.hidden_sizes, ElementsAre(8, 16));
   EXPECT_EQ(config.labels.size(), 5u);
-  EXPECT_EQ(read_resnet_config(PretrainedModel(tiny)), config);
+  EXPECT_EQ(read_resnet_config(data::PretrainedModel(tiny)), config);
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

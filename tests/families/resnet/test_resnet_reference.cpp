@@ -85,7 +85,7 @@ class ResnetReference : public testing::Test {
 
 /// Returns a task with the recorded batch as one group in every step.
 RecordedResnetTask recorded_task(const fs::path& folder, float label_smoothing = 0.0f) {
-  nn::ResnetShape shape = recorded_resnet_shape(folder);
+  families::ResnetShape shape = recorded_resnet_shape(folder);
   shape.label_smoothing = label_smoothing;
   LabelledImages images = read_recorded_images(folder / "batch.safetensors");
   std::vector<std::size_t> group(images.labels.size());
@@ -125,13 +125,13 @@ Predicted predict_resnet(ResnetEngine& engine) {
 }
 
 /// Sets the running statistics to the observed ones, with the biased variance used for normalisation.
-void normalize_as_observed(ResnetEngine& engine, const Values& observed, const nn::ResnetShape& shape) {
+void normalize_as_observed(ResnetEngine& engine, const Values& observed, const families::ResnetShape& shape) {
   const ParameterTable& table = engine.store.table();
   std::vector<double> counts;  // pixels per variance, in the order of the state tensors
   const auto images = static_cast<double>(engine.task.shape().rows);
-  counts.push_back(images * static_cast<double>(nn::stem_convolution(shape).out_pixels()));
-  for (const auto& stage : nn::resnet_stages(shape)) {
-    for (const nn::ResnetBlockShape& block : stage) {
+  counts.push_back(images * static_cast<double>(families::stem_convolution(shape).out_pixels()));
+  for (const auto& stage : families::resnet_stages(shape)) {
+    for (const families::ResnetBlockShape& block : stage) {
       if (block.shortcut) counts.push_back(images * static_cast<double>(block.shortcut->out_pixels()));
       for (const auto& layer : block.layers) counts.push_back(images * static_cast<double>(layer.out_pixels()));
     }

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mylos::nn {
+namespace mylos::families {
 namespace {
 
 using ::testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(ResnetShape, PixelsHaveItsMeansAndDeviations) {
 }
 
 }  // namespace
-}  // namespace mylos::nn
+}  // namespace mylos::families

@@ -9,7 +9,7 @@
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
 
-namespace mylos::data {
+namespace mylos::families {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,24 +49,24 @@ TEST(ResnetTensors, TheClassifierIsIgnoredWhereAnotherIsBegun) {
 TEST(ResnetTensors, CountsOfBatchesAreWholeNumbersInFiles) {
   const tests::TemporaryDirectory directory;
   tests::write_file(directory / "config.json", "{}");
-  const TensorShape weight{"bn1.weight", {2}}, count{"bn1.num_batches_tracked", {}, true}, bias{"bn1.bias", {1}};
+  const data::TensorShape weight{"bn1.weight", {2}}, count{"bn1.num_batches_tracked", {}, true}, bias{"bn1.bias", {1}};
   EXPECT_TRUE(is_batch_count(count.name));
   for (const Precision type : {Precision::float32, Precision::bfloat16}) {
-    SafetensorsWriter writer(directory / "model.safetensors", std::vector{weight, count, bias}, type);
+    data::SafetensorsWriter writer(directory / "model.safetensors", std::vector{weight, count, bias}, type);
     writer.write(std::vector{0.5f, 2.0f, 123456.0f});
     writer.write(std::vector{3.0f});
     writer.commit();
-    const SafetensorsFile file(directory / "model.safetensors");
+    const data::SafetensorsFile file(directory / "model.safetensors");
     EXPECT_EQ(file.find("bn1.num_batches_tracked")->type, "I64");
     EXPECT_EQ(file.read_integer("bn1.num_batches_tracked"), std::vector<std::int64_t>{123456});
-    const std::vector<TensorSpec> wanted{
+    const std::vector<data::TensorSpec> wanted{
         {"resnet.embedder.embedder.normalization.weight", {2}},
         {"resnet.embedder.embedder.normalization.bias", {1}},
         {"resnet.embedder.embedder.normalization.num_batches_tracked", {}, true, true}};
     std::vector<float> values;
-    PretrainedModel(directory.path())
-        .read_weights(wanted, resnet_tensor_naming(true), [&](std::size_t row, const TensorReader& read) {
-          std::vector<float> part(element_count(wanted[row].shape, "it"));
+    data::PretrainedModel(directory.path())
+        .read_weights(wanted, resnet_tensor_naming(true), [&](std::size_t row, const data::TensorReader& read) {
+          std::vector<float> part(data::element_count(wanted[row].shape, "it"));
           read(0, part);
           values.insert(values.end(), part.begin(), part.end());
         });
@@ -78,11 +78,14 @@ TEST(ResnetTensors, ACountOfAnotherTypeIsRefused) {
   const tests::TemporaryDirectory directory;
   tests::write_file(directory / "config.json", "{}");
   const std::vector<float> one{1.0f};
-  write_safetensors(directory / "model.safetensors", std::vector{NamedTensor{"bn1.num_batches_tracked", {}, one}});
-  const std::vector<TensorSpec> wanted{{"resnet.embedder.embedder.normalization.num_batches_tracked", {}, true, true}};
-  EXPECT_THAT(error_of([&] { PretrainedModel(directory.path()).read_weights(wanted, resnet_tensor_naming(true), {}); }),
-              HasSubstr("has type F32; counts are I64 or I32"));
+  data::write_safetensors(directory / "model.safetensors",
+                          std::vector{data::NamedTensor{"bn1.num_batches_tracked", {}, one}});
+  const std::vector<data::TensorSpec> wanted{
+      {"resnet.embedder.embedder.normalization.num_batches_tracked", {}, true, true}};
+  EXPECT_THAT(
+      error_of([&] { data::PretrainedModel(directory.path()).read_weights(wanted, resnet_tensor_naming(true), {}); }),
+      HasSubstr("has type F32; counts are I64 or I32"));
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos::families

@@ -42,8 +42,8 @@ class ImageDirectory : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_small_classifier(model_);
-    config_ = data::read_resnet_config(model_ / "config.json");
-    network_ = nn::make_resnet(resnet_shape_of(config_, input), Precision::float32);
+    config_ = families::read_resnet_config(model_ / "config.json");
+    network_ = families::make_resnet(resnet_shape_of(config_, input), Precision::float32);
     values_ = numbered_values(table());
     write(exported_, 5);
   }
@@ -103,7 +103,7 @@ class ImageDirectory : public testing::Test {
   tests::TemporaryDirectory directory_;
   std::filesystem::path model_ = directory_ / "model", exported_ = directory_ / "exported",
                         other_ = directory_ / "other";
-  data::ResnetConfig config_;
+  families::ResnetConfig config_;
   std::unique_ptr<nn::Model> network_;
   TensorValues values_;
   std::string notices_;
@@ -142,12 +142,12 @@ TEST_F(ImageDirectory, WhatIsWrittenIsReadAgain) {
 std::string torchvision_name(const std::string& name) {
   for (const char* other : {"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var",
                             "bn1.num_batches_tracked", "fc.weight", "fc.bias"}) {
-    if (data::canonical_resnet_name(other) == name) return other;
+    if (families::canonical_resnet_name(other) == name) return other;
   }
   for (const std::string block : {"layer1.0.", "layer2.0."}) {
     for (const std::string part : {"conv1.", "conv2.", "bn1.", "bn2.", "downsample.0.", "downsample.1."}) {
       for (const char* kind : {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}) {
-        if (data::canonical_resnet_name(block + part + kind) == name) return block + part + kind;
+        if (families::canonical_resnet_name(block + part + kind) == name) return block + part + kind;
       }
     }
   }
@@ -168,7 +168,7 @@ TEST_F(ImageDirectory, TorchvisionsNamesAreReadToo) {
 }
 
 TEST_F(ImageDirectory, OldFilesWithoutCountsBeginAtZero) {
-  copy_renamed(other_, [](const std::string& name) { return data::is_batch_count(name) ? "" : name; });
+  copy_renamed(other_, [](const std::string& name) { return families::is_batch_count(name) ? "" : name; });
   const TensorValues values = read(other_, false);
   EXPECT_EQ(values.size(), values_.size());
   EXPECT_EQ(values.at("resnet.embedder.embedder.normalization.num_batches_tracked"), std::vector{0.0f});
@@ -176,7 +176,7 @@ TEST_F(ImageDirectory, OldFilesWithoutCountsBeginAtZero) {
 
 TEST_F(ImageDirectory, AMissingClassifierBeginsAnewInTrainingAlone) {
   copy_renamed(other_, [](const std::string& name) {
-    return data::is_resnet_classifier(name) ? "" : name.substr(std::string("resnet.").size());
+    return families::is_resnet_classifier(name) ? "" : name.substr(std::string("resnet.").size());
   });
   EXPECT_EQ(read(other_).size(), values_.size() - 2);
   EXPECT_THAT(notices_, HasSubstr("has no last layer (classifier.1): it is initialised with --seed"));
@@ -197,10 +197,10 @@ TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
 
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   config_ = read_classifier("resnet18").config;
-  config_.labels = data::unnamed_labels(7);
-  config_.stem = data::ResnetStem::cifar;
+  config_.labels = families::unnamed_labels(7);
+  config_.stem = families::ResnetStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
-  network_ = nn::make_resnet(resnet_shape_of(config_, pictures), Precision::float32);
+  network_ = families::make_resnet(resnet_shape_of(config_, pictures), Precision::float32);
   values_ = numbered_values(table());
   write(other_, 1'000'000);
   std::filesystem::remove(other_ / "config.json");
@@ -224,11 +224,11 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
 
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {
   ClassifierModel bare = read_classifier(model_), whole = read_classifier(exported_);
-  choose_stem(bare, data::ResnetStem::cifar);
-  EXPECT_EQ(bare.config.stem, data::ResnetStem::cifar);
+  choose_stem(bare, families::ResnetStem::cifar);
+  EXPECT_EQ(bare.config.stem, families::ResnetStem::cifar);
   choose_stem(whole, std::nullopt);
-  choose_stem(whole, data::ResnetStem::imagenet);
-  EXPECT_THAT(error_of([&] { choose_stem(whole, data::ResnetStem::cifar); }),
+  choose_stem(whole, families::ResnetStem::imagenet);
+  EXPECT_THAT(error_of([&] { choose_stem(whole, families::ResnetStem::cifar); }),
               HasSubstr("have the stem imagenet; leave it out"));
 }
 

@@ -16,7 +16,7 @@ namespace mylos::tests {
 namespace {
 
 namespace fs = std::filesystem;
-namespace names = nn::language_modeling;
+namespace names = families::language_modeling;
 
 /// Samples packed without padding. A label is the next token; the last token of a sample has none.
 struct RecordedTexts {
@@ -60,13 +60,13 @@ RecordedTexts read_recorded_texts(const fs::path& batch_file) {
   return texts;
 }
 
-struct LlamaEngine : RecordedEngine<nn::LlamaModel> {
+struct LlamaEngine : RecordedEngine<families::LlamaModel> {
   LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
               nn::Recompute recompute = nn::Recompute::none)
-      : RecordedEngine(
-            folder, provider,
-            nn::make_llama(tasks::llama_shape_of(data::read_llama_config(folder / "config.json")), Precision::float32),
-            packed.samples(), recompute),
+      : RecordedEngine(folder, provider,
+                       families::make_llama(tasks::llama_shape_of(families::read_llama_config(folder / "config.json")),
+                                            Precision::float32),
+                       packed.samples(), recompute),
         texts(std::move(packed)) {}
   LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}

@@ -13,7 +13,7 @@ namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-namespace names = nn::question_answering;
+namespace names = families::question_answering;
 using Engine = tests::RecordedEngine<nn::Model>;
 
 std::vector<std::int32_t> integers_of(const data::SafetensorsFile& file, const char* name) {
@@ -54,8 +54,8 @@ tests::RecordedSamples read_batch(const fs::path& path) {
 template <class Check>
 void for_each_reference(const Check& check) {
   tests::for_each_recorded("", [&](const fs::path& folder, const std::string& provider) {
-    const nn::BertShape shape = bert_shape(data::read_bert_config(folder / "config.json"));
-    Engine engine(folder, provider, nn::make_bert_question_answering(shape, Precision::float32),
+    const families::BertShape shape = bert_shape(families::read_bert_config(folder / "config.json"));
+    Engine engine(folder, provider, families::make_bert_question_answering(shape, Precision::float32),
                   read_batch(folder / "batch.safetensors"));
     check(folder, engine);
   });
@@ -127,7 +127,7 @@ TEST(reference, AdamWSteps) {
     const data::SafetensorsFile expected(folder /
                                          fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
     const data::SafetensorsFile gradients(folder / "gradients.safetensors");
-    const auto layers = data::read_bert_config(folder / "config.json").num_hidden_layers;
+    const auto layers = families::read_bert_config(folder / "config.json").num_hidden_layers;
     const std::string last_layer = std::to_string(layers - 1);
     for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
       const std::string& name = engine.store.table().tensor(row).name;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /// Returns the directory of the model from `mylos fetch minilm`, or an empty path if it was not fetched.
 fs::path minilm() {
   try {
-    return data::resolve_model("minilm");
+    return families::resolve_model("minilm");
   } catch (const std::exception&) {
     return {};
   }

@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 using Purpose = ParameterStore::Purpose;
 using nlohmann::json;
 
-constexpr nn::BertShape small{
+constexpr families::BertShape small{
     .vocabulary = 50, .hidden = 24, .layers = 2, .heads = 3, .feed_forward = 96, .positions = 60, .token_types = 2};
 
 std::vector<GemmProduct> products(std::size_t rows) {
-  const auto model = nn::make_bert_question_answering(small, Precision::float32);
+  const auto model = families::make_bert_question_answering(small, Precision::float32);
   return model->products({.samples = 2, .rows = rows, .longest = rows}, Purpose::training);
 }
 
@@ -100,7 +100,7 @@ TEST(GemmSelection, WrongJsonIsNamed) {
 
 TEST(GemmSelection, BertListsWhatItMultiplies) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
-    const auto model = nn::make_bert_question_answering(small, precision);
+    const auto model = families::make_bert_question_answering(small, precision);
     const BatchShape shape{.samples = 2, .rows = 100, .longest = 60};
     double training = 0.0, inference = 0.0;
     for (const GemmProduct& product : model->products(shape, Purpose::training)) {
@@ -119,7 +119,7 @@ TEST(GemmSelection, BertListsWhatItMultiplies) {
 }
 
 TEST(GemmSelection, ARunsProductsAreThoseOfItsMicroBatchesAndItsEvaluation) {
-  const auto model = nn::make_bert_question_answering(small, Precision::float32);
+  const auto model = families::make_bert_question_answering(small, Precision::float32);
   const auto rows = [&](const BatchShape& training, const BatchShape& evaluation) {
     std::multiset<std::size_t> all;
     for (const GemmProduct& product : products_of_run(*model, training, evaluation)) {

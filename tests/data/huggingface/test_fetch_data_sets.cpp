@@ -71,7 +71,7 @@ TEST_F(FetchCifar10, IsUnpackedAndReadByImages) {
   EXPECT_EQ(test->label_names()[9], "truck");
   expect_nothing_partial();
   lines_.clear();
-  EXPECT_EQ(fetch("cifar10", log_, find_model_family), target_);
+  EXPECT_EQ(fetch("cifar10", log_, families::find_model_family), target_);
   EXPECT_THAT(lines_, ::testing::ElementsAre("already there: " + target_.string()));
   write_file(target_ / "test_batch.bin", std::string(3073, '\2'));
   EXPECT_THAT(fetch_error("cifar10"), HasSubstr("cifar-10-binary.tar.gz")) << "the archive is not the official one";
@@ -124,7 +124,7 @@ TEST_F(FetchDataSet, Cifar100IsReadByImages) {
               target, log_);
   EXPECT_EQ(open_images(target.string(), ImagePart::training)->size(), 3u);
   EXPECT_EQ(open_images(target.string(), ImagePart::test)->label_names()[99], "class99");
-  EXPECT_EQ(fetch("cifar100", log_, find_model_family), target);
+  EXPECT_EQ(fetch("cifar100", log_, families::find_model_family), target);
   expect_nothing_partial();
 }
 
@@ -164,7 +164,7 @@ TEST_F(FetchChess, BecomesJsonLinesThatAreDocuments) {
   const tests::HttpServer server(
       std::map<std::string, tests::HttpReply>{{file_, {200, "X-Repo-Commit: " + commit + "\r\n", games(2003)}}});
   const EnvironmentVariable hub("HF_ENDPOINT", server.url());
-  EXPECT_EQ(fetch("chess", log_, find_model_family), target_);
+  EXPECT_EQ(fetch("chess", log_, families::find_model_family), target_);
   EXPECT_THAT(lines_, ::testing::ElementsAre("fetching " + server.url() + file_));
   const auto texts = [&](const char* name) {
     std::vector<std::string> found;
@@ -176,7 +176,7 @@ TEST_F(FetchChess, BecomesJsonLinesThatAreDocuments) {
   EXPECT_THAT(texts("train.jsonl"), ::testing::ElementsAre("e2e4 game2000", "e2e4 game2001", "e2e4 game2002"));
   EXPECT_EQ(read_json(target_ / "fetched.json")["commit"], commit);
   EXPECT_FALSE(std::filesystem::exists(target_.string() + ".package")) << "the Parquet file is removed";
-  EXPECT_EQ(fetch("chess", log_, find_model_family), target_);
+  EXPECT_EQ(fetch("chess", log_, families::find_model_family), target_);
   EXPECT_EQ(lines_.back(), "already there: " + target_.string());
   expect_nothing_partial();
 }
