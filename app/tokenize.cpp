@@ -5,9 +5,9 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/unicode.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/tokenizer/vocabulary.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 #include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,10 +25,10 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson with_offsets(const data::Tokens& tokens, const data::Vocabulary& vocabulary) {
+OrderedJson with_offsets(const data::Tokens& tokens, const data::Tokenizer& tokenizer) {
   OrderedJson words = OrderedJson::array(), offsets = OrderedJson::array();
   for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
-    words.push_back(vocabulary.token(tokens.ids[i]));
+    words.push_back(tokenizer.token(tokens.ids[i]));
     offsets.push_back(OrderedJson::array({tokens.offsets[i].begin, tokens.offsets[i].end}));
   }
   return {{"tokens", words}, {"ids", tokens.ids}, {"offsets", offsets}};
@@ -68,7 +68,7 @@ std::vector<std::int32_t> ids_of(const std::string& line, const std::string& nam
   return ids;
 }
 
-void tokenize_for(const tasks::TextTokenizer& tokenizer, bool decodes) {
+void tokenize_for(const data::Tokenizer& tokenizer, bool decodes) {
   for_each_line([&](const std::string& line, const std::string& name) {
     if (!decodes) return print_json_text(OrderedJson(tokenizer.encode(line)).dump() + "\n");
     const std::vector<std::int32_t> ids = ids_of(line, name);
@@ -85,12 +85,10 @@ void tokenize_for(const tasks::TextTokenizer& tokenizer, bool decodes) {
 }
 
 void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
-  const data::TokenizerOptions options{.do_lower_case = !arguments.cased, .strip_accents = {}};
-  const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(arguments.vocabulary), options);
+  const auto tokenizer = families::read_vocabulary(arguments.vocabulary, !arguments.cased);
   for_each_line([&](const std::string& line, const std::string&) {
-    const data::Tokens tokens = tokenizer.tokenize(line);
-    const OrderedJson result =
-        arguments.offsets ? with_offsets(tokens, tokenizer.vocabulary()) : OrderedJson(tokens.ids);
+    const data::Tokens tokens = tokenizer->tokenize(line);
+    const OrderedJson result = arguments.offsets ? with_offsets(tokens, *tokenizer) : OrderedJson(tokens.ids);
     print_json_text(result.dump() + "\n");
   });
 }
@@ -101,7 +99,7 @@ int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
     tokenize_by_vocabulary(arguments.tokenize);
   } else {
-    tokenize_for(*arguments.task->tokenizer(families::resolve_model(arguments.model)), arguments.tokenize.decode);
+    tokenize_for(*families::read_tokenizer(families::resolve_model(arguments.model)), arguments.tokenize.decode);
   }
   return 0;
 }

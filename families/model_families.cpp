@@ -9,10 +9,13 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/model_type.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
@@ -27,7 +30,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::array<std::string_view, 1> bert_needs{"vocab.txt"};
+constexpr std::array<std::string_view, 1> bert_needs{vocabulary_file};
 constexpr std::array<std::string_view, 1> bert_may_have{"tokenizer_config.json"};
 constexpr std::array<std::string_view, 1> resnet_may_have{data::image_processor_file};
 
@@ -36,16 +39,13 @@ void check_weights(const path& directory, const data::TensorNaming& naming) {
 }
 
 void check_bert(const path& directory) {
-  const BertConfig config = read_bert_config(directory / "config.json");
-  read_tokenizer_options(directory);
-  load_vocabulary(directory, config.vocab_size);
+  load_wordpiece(directory);
   check_weights(directory, bert_tensor_naming());
 }
 
 void check_llama(const path& directory) {
-  const LlamaConfig config = read_llama_config(directory / "config.json");
-  load_sentencepiece(directory, config.vocab_size);
-  check_weights(directory, llama_tensor_naming(config.tie_word_embeddings));
+  load_sentencepiece(directory);
+  check_weights(directory, llama_tensor_naming(read_llama_config(directory / "config.json").tie_word_embeddings));
 }
 
 void check_resnet(const path& directory) {
@@ -55,12 +55,38 @@ void check_resnet(const path& directory) {
 }
 
 constexpr std::array families{
-    data::ModelFamily{"bert", "a BERT model", bert_needs, bert_may_have,
-                      [](const path& file) { read_bert_config(file); }, check_bert},
     data::ModelFamily{
-        "llama", "a Llama", {}, sentencepiece_files, [](const path& file) { read_llama_config(file); }, check_llama},
+        .model_type = "bert",
+        .model = "a BERT model",
+        .needed = bert_needs,
+        .optional = bert_may_have,
+        .check_config = [](const path& file) { read_bert_config(file); },
+        .check = check_bert,
+        .tokenizer = load_wordpiece,
+        .tokenizer_file = vocabulary_file,
+        .config_json = [](const data::PretrainedModel& model) { return bert_config_json(read_bert_config(model)); },
+        .tokenizer_files = wordpiece_model_files},
     data::ModelFamily{
-        "resnet", "a ResNet", {}, resnet_may_have, [](const path& file) { read_resnet_config(file); }, check_resnet}};
+        .model_type = "llama",
+        .model = "a Llama",
+        .needed = {},
+        .optional = sentencepiece_files,
+        .check_config = [](const path& file) { read_llama_config(file); },
+        .check = check_llama,
+        .tokenizer = load_sentencepiece,
+        .tokenizer_file = sentencepiece_file,
+        .config_json = [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
+        .tokenizer_files = [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }},
+    data::ModelFamily{.model_type = "resnet",
+                      .model = "a ResNet",
+                      .needed = {},
+                      .optional = resnet_may_have,
+                      .check_config = [](const path& file) { read_resnet_config(file); },
+                      .check = check_resnet,
+                      .tokenizer = nullptr,
+                      .tokenizer_file = {},
+                      .config_json = nullptr,
+                      .tokenizer_files = nullptr}};
 
 [[noreturn]] void fail_unsupported(const Json& config, const std::string& file, std::string_view type) {
   std::vector<std::string_view> types;
@@ -78,6 +104,26 @@ const data::ModelFamily& find_model_family(const path& directory) {
   const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   if (found != families.end()) return *found;
   fail_unsupported(config, file.string(), type);
+}
+
+std::unique_ptr<data::Tokenizer> read_tokenizer(const path& directory) {
+  const data::ModelFamily& family = find_model_family(directory);
+  if (family.tokenizer == nullptr) {
+    throw UsageError(fmt::format("{}: {} has no tokenizer", directory.string(), family.model));
+  }
+  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(directory);
+  if (tokenizer == nullptr) fail_without_tokenizer(directory);
+  return tokenizer;
+}
+
+void fail_without_tokenizer(const path& directory) {
+  fail(fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
+                   find_model_family(directory).tokenizer_file));
+}
+
+std::unique_ptr<data::Tokenizer> read_vocabulary(const path& file, bool lower_case) {
+  return std::make_unique<data::WordPieceTokenizer>(
+      data::Vocabulary::load(file), data::TokenizerOptions{.do_lower_case = lower_case, .strip_accents = {}});
 }
 
 }  // namespace mylos::families

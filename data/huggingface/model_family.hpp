@@ -1,11 +1,19 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "core/base/python_json.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// The files of a family of models in Hugging Face's directories.
 namespace mylos::data {
+
+class PretrainedModel;
+struct ModelFile;
 
 struct ModelFamily {
   std::string_view model_type;                 ///< in config.json
@@ -16,6 +24,14 @@ struct ModelFamily {
   void (*check_config)(const std::filesystem::path& file);
   /// Throws std::runtime_error if the directory is incomplete: configuration, tokenizer, or structure of the weights.
   void (*check)(const std::filesystem::path& directory);
+  /// Returns the tokenizer of a directory; null if it has none. Throws std::runtime_error with the file if it cannot be
+  /// read or does not fit the model. Null for a family without tokenizers.
+  std::unique_ptr<Tokenizer> (*tokenizer)(const std::filesystem::path& directory);
+  std::string_view tokenizer_file;  ///< that `tokenizer` reads
+  /// Return config.json and the tokenizer's files of a model that training has made of `model`. Null for families whose
+  /// tasks write them.
+  OrderedJson (*config_json)(const PretrainedModel& model);
+  std::vector<ModelFile> (*tokenizer_files)(const PretrainedModel& model);
 };
 
 /// Returns the family of the model in a directory. Throws std::runtime_error if there is none.

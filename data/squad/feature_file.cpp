@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
@@ -20,20 +19,16 @@ namespace {
 
 constexpr std::array<char, 8> hdf5_signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
-[[noreturn]] void fail_difference(const std::filesystem::path& path, std::string_view what, std::string_view prepared,
-                                  std::string_view now) {
+[[noreturn]] void fail_difference(const std::filesystem::path& path, std::string_view prepared, std::string_view now) {
   fail(fmt::format(
-      "{} was prepared with {} {}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
-      path.string(), what, prepared, now));
+      "{} was prepared with {}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
+      path.string(), prepared, now));
 }
 
 template <class Value>
 void check_same(const std::filesystem::path& path, std::string_view what, const Value& prepared, const Value& now) {
-  if (prepared != now) fail_difference(path, what, fmt::format("{}", prepared), fmt::format("{}", now));
+  if (prepared != now) fail_difference(path, fmt::format("{} {}", what, prepared), fmt::format("{}", now));
 }
-
-/// The default is do_lower_case.
-bool strips_accents(const TokenizerOptions& options) { return options.strip_accents.value_or(options.do_lower_case); }
 
 /// Returns whether training uses the question: an answer is usable, or the question is known to have none.
 bool is_usable(const SquadQuestion& question, const FeatureOptions& options) {
@@ -51,17 +46,10 @@ std::size_t count_sep_labels(const FeatureSet& set, bool exact_labels) {
 
 }  // namespace
 
-TokenizerIdentity identify_tokenizer(const Vocabulary& vocabulary, const TokenizerOptions& options) {
-  std::string tokens;
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) tokens += vocabulary.token(static_cast<TokenId>(id)) + '\n';
-  return {vocabulary.size(), crc32c(std::as_bytes(std::span(tokens))), options};
-}
-
-PreparedFeatures prepare_features(SquadDataset dataset, const WordPieceTokenizer& tokenizer,
-                                  const TokenizerOptions& switches, FeatureOptions options) {
+PreparedFeatures prepare_features(SquadDataset dataset, const Tokenizer& tokenizer, FeatureOptions options) {
   options.training = false;
   auto features = build_features(dataset, tokenizer, options);
-  return {std::move(dataset), std::move(features), options, identify_tokenizer(tokenizer.vocabulary(), switches)};
+  return {std::move(dataset), std::move(features), options, tokenizer.identity()};
 }
 
 bool is_hdf5_file(const std::filesystem::path& path) {
@@ -72,15 +60,9 @@ bool is_hdf5_file(const std::filesystem::path& path) {
 
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
                         const TokenizerIdentity& tokenizer, const FeatureOptions& options) {
-  const auto vocabulary = [](const TokenizerIdentity& identity) {
-    return fmt::format("of {} tokens (CRC32C {:08x})", identity.vocabulary_size, identity.vocabulary_checksum);
-  };
-  check_same(path, "a vocabulary", vocabulary(prepared.tokenizer), vocabulary(tokenizer));
-  const auto& before = prepared.tokenizer.options;
-  const auto& now = tokenizer.options;
-  check_same(path, "do_lower_case", before.do_lower_case, now.do_lower_case);
-  check_same(path, "strip_accents", strips_accents(before), strips_accents(now));
-  check_same(path, "tokenize_chinese_chars", before.tokenize_chinese_chars, now.tokenize_chinese_chars);
+  if (prepared.tokenizer != tokenizer) {
+    fail_difference(path, identity_text(prepared.tokenizer), identity_text(tokenizer));
+  }
   check_same(path, setting("max-length"), prepared.options.max_length, options.max_length);
   check_same(path, setting("doc-stride"), prepared.options.doc_stride, options.doc_stride);
   check_same(path, setting("long"), long_contexts(prepared.options.truncate), long_contexts(options.truncate));

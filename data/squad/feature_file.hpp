@@ -5,20 +5,11 @@
 
 #include "data/squad/features.hpp"
 #include "data/squad/squad.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// The feature file of `mylos prepare`: a data set with its tokens and windows in HDF5, with checksums. train and eval
 /// accept it instead of the JSON file, so that several runs tokenize the text once.
 namespace mylos::data {
-
-/// Identifies a vocabulary and tokenizer options. Tokenizers with different identities tokenize texts differently.
-struct TokenizerIdentity {
-  std::size_t vocabulary_size = 0;
-  std::uint32_t vocabulary_checksum = 0;  ///< CRC-32C of the tokens, each followed by a line feed
-  TokenizerOptions options;
-};
-
-TokenizerIdentity identify_tokenizer(const Vocabulary& vocabulary, const TokenizerOptions& options);
 
 /// The content of a feature file. It contains the windows of all questions, as for prediction, with labels if the file
 /// has answers; select_features derives the training windows from them.
@@ -30,8 +21,7 @@ struct PreparedFeatures {
 };
 
 /// Tokenizes `dataset` and divides it into windows. `options.training` is ignored. Errors as for build_features.
-PreparedFeatures prepare_features(SquadDataset dataset, const WordPieceTokenizer& tokenizer,
-                                  const TokenizerOptions& switches, FeatureOptions options);
+PreparedFeatures prepare_features(SquadDataset dataset, const Tokenizer& tokenizer, FeatureOptions options);
 
 /// Writes a feature file, which appears complete or not at all. Throws std::runtime_error with the file, for example if
 /// the disk is full.
@@ -47,8 +37,8 @@ bool is_hdf5_file(const std::filesystem::path& path);
 /// True if `path` was written by write_feature_file, complete or damaged.
 bool is_feature_file(const std::filesystem::path& path);
 
-/// Throws std::runtime_error with both values if the file was prepared with a vocabulary, tokenizer options, length,
-/// stride or labelling rule that differs from this run's.
+/// Throws std::runtime_error with both values if the file was prepared with a tokenizer, length, stride or
+/// labelling rule that differs from this run's.
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
                         const TokenizerIdentity& tokenizer, const FeatureOptions& options);
 

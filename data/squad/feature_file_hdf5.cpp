@@ -11,12 +11,13 @@
 #include "core/base/files.hpp"
 #include "core/base/hdf5_file.hpp"
 #include "data/squad/feature_file.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 
 namespace mylos::data {
 namespace {
 
 constexpr const char* format_name = "mylos features";
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;  // files of version 1 are read too
 
 enum QuestionFlag : std::uint8_t { has_answers_flag = 1, impossible_flag = 2 };
 
@@ -104,11 +105,8 @@ void write_attributes(Hdf5Writer& file, const PreparedFeatures& prepared) {
   file.set_attribute("sep_labels", static_cast<std::int64_t>(features.sep_labels));
   file.set_attribute("classify", features.classify);
   file.set_attribute("separator", features.separator);
-  file.set_attribute("vocabulary_size", static_cast<std::int64_t>(tokenizer.vocabulary_size));
-  file.set_attribute("vocabulary_crc32c", tokenizer.vocabulary_checksum);
-  file.set_attribute("do_lower_case", tokenizer.options.do_lower_case ? 1 : 0);
-  file.set_attribute("tokenize_chinese_chars", tokenizer.options.tokenize_chinese_chars ? 1 : 0);
-  if (tokenizer.options.strip_accents) file.set_attribute("strip_accents", *tokenizer.options.strip_accents ? 1 : 0);
+  file.set_attribute("tokenizer_size", static_cast<std::int64_t>(tokenizer.size));
+  file.set_attribute("tokenizer_crc32c", tokenizer.checksum);
 }
 
 /// Reads the arrays of one file and checks that they are consistent. A checksum does not show who wrote the file.
@@ -119,13 +117,14 @@ class FeatureReader {
   PreparedFeatures read() {
     check(file_.has_attribute("format") && file_.text("format") == format_name, "`mylos prepare` did not write it");
     const auto version = file_.integer("format_version");
-    ensure(version == format_version, fmt::format("{} has format version {}, this program reads {}; prepare it again",
-                                                  name_, version, format_version));
+    ensure(version == 1 || version == format_version,
+           fmt::format("{} has format version {}, this program reads {}; prepare it again", name_, version,
+                       format_version));
     PreparedFeatures prepared;
     read_attributes(prepared);
     read_dataset(prepared.dataset);
-    prepared.features.questions = read_tokens("/tokens/questions", prepared.tokenizer.vocabulary_size);
-    prepared.features.contexts = read_tokens("/tokens/contexts", prepared.tokenizer.vocabulary_size);
+    prepared.features.questions = read_tokens("/tokens/questions", prepared.tokenizer.size);
+    prepared.features.contexts = read_tokens("/tokens/contexts", prepared.tokenizer.size);
     check(prepared.features.questions.size() == prepared.dataset.questions.size(), "not every question has its tokens");
     check(prepared.features.contexts.size() == prepared.dataset.contexts.size(), "not every context has its tokens");
     for (const auto& question : prepared.dataset.questions) {
@@ -157,15 +156,21 @@ class FeatureReader {
                         .exact_labels = count("exact_labels") != 0,
                         .training = false,
                         .truncate = file_.has_attribute("truncate") && count("truncate") != 0};
-    auto& tokenizer = prepared.tokenizer;
-    tokenizer.vocabulary_size = count("vocabulary_size");
-    tokenizer.vocabulary_checksum = static_cast<std::uint32_t>(count("vocabulary_crc32c"));
-    tokenizer.options.do_lower_case = count("do_lower_case") != 0;
-    tokenizer.options.tokenize_chinese_chars = count("tokenize_chinese_chars") != 0;
-    if (file_.has_attribute("strip_accents")) tokenizer.options.strip_accents = count("strip_accents") != 0;
+    prepared.tokenizer = read_tokenizer();
     prepared.features.sep_labels = count("sep_labels");
-    prepared.features.classify = special_token("classify", tokenizer.vocabulary_size);
-    prepared.features.separator = special_token("separator", tokenizer.vocabulary_size);
+    prepared.features.classify = special_token("classify", prepared.tokenizer.size);
+    prepared.features.separator = special_token("separator", prepared.tokenizer.size);
+  }
+
+  TokenizerIdentity read_tokenizer() const {
+    const auto checksum = [&](const char* name) { return static_cast<std::uint32_t>(count(name)); };
+    if (file_.integer("format_version") != 1) return {count("tokenizer_size"), checksum("tokenizer_crc32c")};
+    // Version 1 has the checksum of the vocabulary, and each setting.
+    TokenizerOptions options{.do_lower_case = count("do_lower_case") != 0,
+                             .strip_accents = {},
+                             .tokenize_chinese_chars = count("tokenize_chinese_chars") != 0};
+    if (file_.has_attribute("strip_accents")) options.strip_accents = count("strip_accents") != 0;
+    return {count("vocabulary_size"), wordpiece_checksum(checksum("vocabulary_crc32c"), options)};
   }
 
   TokenId special_token(const char* attribute, std::size_t vocabulary_size) const {

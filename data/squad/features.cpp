@@ -16,10 +16,10 @@ constexpr std::size_t special_count = 3;  // [CLS], [SEP], [SEP]
 
 class FeatureBuilder {
  public:
-  FeatureBuilder(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer, const FeatureOptions& options)
+  FeatureBuilder(const SquadDataset& dataset, const Tokenizer& tokenizer, const FeatureOptions& options)
       : dataset_(dataset), tokenizer_(tokenizer), options_(options) {
-    set_.classify = tokenizer.vocabulary().classify();
-    set_.separator = tokenizer.vocabulary().separator();
+    set_.classify = require_special(tokenizer, SpecialToken::first);
+    set_.separator = require_special(tokenizer, SpecialToken::separator);
   }
 
   FeatureSet build() {
@@ -113,7 +113,7 @@ class FeatureBuilder {
   }
 
   const SquadDataset& dataset_;
-  const WordPieceTokenizer& tokenizer_;
+  const Tokenizer& tokenizer_;
   FeatureOptions options_;
   FeatureSet set_;
   Tokens text_;  ///< of the last text
@@ -136,8 +136,7 @@ std::span<const CodePointRange> FeatureSet::context_offsets(const Feature& featu
   return contexts.offsets(context_of_question[feature.question]).subspan(feature.context_begin, feature.context_count);
 }
 
-FeatureSet build_features(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer,
-                          const FeatureOptions& options) {
+FeatureSet build_features(const SquadDataset& dataset, const Tokenizer& tokenizer, const FeatureOptions& options) {
   return FeatureBuilder(dataset, tokenizer, options).build();
 }
 

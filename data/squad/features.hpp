@@ -9,7 +9,7 @@
 
 #include "core/base/shared_array.hpp"
 #include "data/squad/squad.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// Questions with their contexts divided into windows, [CLS] question [SEP] context part [SEP], labelled as in run_qa.
 namespace mylos::data {
@@ -95,7 +95,6 @@ inline auto members(FeatureSet& set) {
 
 /// Tokenizes `dataset` and divides it into windows. Throws with the question if it leaves no room for its context, or
 /// if it needs several windows and leaves room for fewer than doc_stride + 1 tokens.
-FeatureSet build_features(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer,
-                          const FeatureOptions& options);
+FeatureSet build_features(const SquadDataset& dataset, const Tokenizer& tokenizer, const FeatureOptions& options);
 
 }  // namespace mylos::data

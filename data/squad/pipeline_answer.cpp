@@ -14,7 +14,6 @@ namespace {
 
 /// Spans kept per window: the pipeline's top_k * 2 + 10 for one answer.
 constexpr std::size_t spans_kept = 12;
-constexpr std::string_view continuation = "##";
 
 struct WordSpan {
   float score;
@@ -74,9 +73,9 @@ std::vector<WordSpan> best_spans(const WindowLogits& window, std::size_t max_ans
 }
 
 /// Extends the span to whole words as far as the window contains them, and returns its code points.
-CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, const Vocabulary& vocabulary) {
+CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, const Tokenizer& tokenizer) {
   const auto continues = [&](std::size_t token) {
-    return token < window.ids.size() && vocabulary.token(window.ids[token]).starts_with(continuation);
+    return token < window.ids.size() && tokenizer.continues_word(window.ids[token]);
   };
   while (span.first > 0 && continues(span.first)) --span.first;
   while (continues(span.last + 1)) ++span.last;
@@ -86,13 +85,13 @@ CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, cons
 }  // namespace
 
 PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const PipelineWindow> windows,
-                                    const Vocabulary& vocabulary, std::size_t max_answer_length, bool may_be_none) {
+                                    const Tokenizer& tokenizer, std::size_t max_answer_length, bool may_be_none) {
   require(max_answer_length > 0, "an answer has at least one token");
   std::vector<PipelineAnswer> answers;
   std::vector<std::u32string> keys;  // lower-case texts, which the pipeline compares
   for (const auto& window : windows) {
     for (const auto& span : best_spans(window.logits, max_answer_length)) {
-      const auto range = extend_to_words(window, span, vocabulary);
+      const auto range = extend_to_words(window, span, tokenizer);
       const auto text = slice_code_points(context, range);
       auto key = python_lower(decode_utf8(text));
       const auto known = std::ranges::find(keys, key);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "data/squad/answers.hpp"
-#include "data/tokenizer/vocabulary.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// The answer of transformers' question-answering pipeline, which is computed differently from run_qa's (answers.hpp):
 /// scores are probabilities within a window, answers are whole words, and the scores of equal texts are added.
@@ -29,7 +29,7 @@ struct PipelineAnswer {
 /// (handle_impossible_answer true) the answer is empty, with its score, if the lowest [CLS] score over the windows
 /// exceeds the score of every answer.
 PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const PipelineWindow> windows,
-                                    const Vocabulary& vocabulary, std::size_t max_answer_length,
+                                    const Tokenizer& tokenizer, std::size_t max_answer_length,
                                     bool may_be_none = false);
 
 }  // namespace mylos::data

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t written_at_once = std::size_t{1} << 20;  // bytes
 
-std::string tokenizer_name(const SentencePieceIdentity& tokenizer) {
-  return fmt::format("of {} pieces with CRC-32C {:08x}", tokenizer.pieces, tokenizer.checksum);
-}
-
 std::string id_name(const std::optional<TokenId>& id) { return id ? fmt::format("{}", *id) : "none"; }
 
 const char* long_name(LongDocuments value) { return value == LongDocuments::split ? "split" : "truncate"; }
@@ -29,17 +25,17 @@ void compare(const std::filesystem::path& path, std::string_view what, const std
              const std::string& now) {
   if (prepared == now) return;
   fail(fmt::format(
-      "{} was prepared with {} {}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
-      path.string(), what, prepared, now));
+      "{} was prepared with {}{}{}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
+      path.string(), what, what.empty() ? "" : " ", prepared, now));
 }
 
 }  // namespace
 
 void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::path& path,
-                        const std::optional<SentencePieceIdentity>& tokenizer, const SampleOptions& options) {
+                        const std::optional<TokenizerIdentity>& tokenizer, const SampleOptions& options) {
   const SampleOptions& made = prepared.options;
   if (prepared.tokenizer && tokenizer) {
-    compare(path, "a tokenizer", tokenizer_name(*prepared.tokenizer), tokenizer_name(*tokenizer));
+    compare(path, "", identity_text(*prepared.tokenizer), identity_text(*tokenizer));
   }
   compare(path, setting("max-length"), fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
   compare(path, setting("long"), long_name(made.long_documents), long_name(options.long_documents));

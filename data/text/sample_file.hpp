@@ -13,7 +13,7 @@ namespace mylos::data {
 struct PreparedSamples {
   SampleSet set;
   SampleOptions options;
-  std::optional<SentencePieceIdentity> tokenizer;  ///< nullopt if the documents contained token ids
+  std::optional<TokenizerIdentity> tokenizer;  ///< nullopt if the documents contained token ids
 };
 
 /// Writes a sample file, which appears complete or not at all. Needs memory for a second copy of the content. Throws
@@ -31,7 +31,7 @@ bool is_sample_file(const std::filesystem::path& path);
 /// of long documents that differs from this run's, or for a vocabulary too large for this run. The tokenizers are not
 /// compared if the file or the run has none.
 void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::path& path,
-                        const std::optional<SentencePieceIdentity>& tokenizer, const SampleOptions& options);
+                        const std::optional<TokenizerIdentity>& tokenizer, const SampleOptions& options);
 
 /// Writes samples in readable form, as JSON lines {"line": n, "input_ids": [...]}; n is the line on which the document
 /// begins. Training on that file needs no additional BOS or EOS. Errors as for write_sample_file.

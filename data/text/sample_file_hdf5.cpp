@@ -35,7 +35,7 @@ void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
   file.set_attribute("end", options.end ? *options.end : no_id);
   file.set_attribute("vocabulary_size", static_cast<std::int64_t>(options.vocabulary_size));
   if (prepared.tokenizer) {
-    file.set_attribute("tokenizer_pieces", static_cast<std::int64_t>(prepared.tokenizer->pieces));
+    file.set_attribute("tokenizer_pieces", static_cast<std::int64_t>(prepared.tokenizer->size));
     file.set_attribute("tokenizer_crc32c", prepared.tokenizer->checksum);
   }
   for (const auto& [name, count] : count_attributes) {

@@ -148,14 +148,13 @@ std::pair<std::size_t, std::size_t> SampleSet::samples_of(std::uint64_t document
   return {static_cast<std::size_t>(first - documents.begin()), static_cast<std::size_t>(last - documents.begin())};
 }
 
-SampleSet read_samples(const std::filesystem::path& path, const SentencePieceTokenizer* tokenizer,
-                       const SampleOptions& options, const ReadOptions& reading) {
+SampleSet read_samples(const std::filesystem::path& path, const Tokenizer* tokenizer, const SampleOptions& options,
+                       const ReadOptions& reading) {
   return read_samples(path, document_format(path), tokenizer, options, reading);
 }
 
-SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
-                       const SentencePieceTokenizer* tokenizer, const SampleOptions& options,
-                       const ReadOptions& reading) {
+SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format, const Tokenizer* tokenizer,
+                       const SampleOptions& options, const ReadOptions& reading) {
   check_options(options);
   const auto reader = open_documents(path, format, reading.text_field);
   SampleBuilder builder(path, options, reading.strict);

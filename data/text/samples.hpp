@@ -11,7 +11,7 @@
 
 #include "core/base/shared_array.hpp"
 #include "data/text/documents.hpp"
-#include "data/tokenizer/sentencepiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// The samples of a language model: token sequences of documents, divided at the maximum length.
 namespace mylos::data {
@@ -77,12 +77,11 @@ struct ReadOptions {
 /// order does not depend on the threads. Without a tokenizer the documents must contain token ids. Throws
 /// std::runtime_error of one line: errors of open_documents, an id outside the vocabulary or, with `strict`, an empty
 /// document (with file and line), and a file without documents or samples (with the file).
-SampleSet read_samples(const std::filesystem::path& path, const SentencePieceTokenizer* tokenizer,
-                       const SampleOptions& options, const ReadOptions& reading);
-/// Does the same for a file whose name does not tell its format.
-SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format,
-                       const SentencePieceTokenizer* tokenizer, const SampleOptions& options,
+SampleSet read_samples(const std::filesystem::path& path, const Tokenizer* tokenizer, const SampleOptions& options,
                        const ReadOptions& reading);
+/// Does the same for a file whose name does not tell its format.
+SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format, const Tokenizer* tokenizer,
+                       const SampleOptions& options, const ReadOptions& reading);
 
 /// Keeps the samples of the first `count` documents.
 void limit_documents(SampleSet& set, std::uint64_t count);

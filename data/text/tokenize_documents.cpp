@@ -23,7 +23,7 @@ constexpr std::size_t documents_at_once = 16;  // taken by a thread
 /// Documents that several threads tokenize.
 class SharedDocuments {
  public:
-  SharedDocuments(std::span<Document> documents, const SentencePieceTokenizer& tokenizer)
+  SharedDocuments(std::span<Document> documents, const Tokenizer& tokenizer)
       : documents_(documents), tokenizer_(tokenizer) {}
 
   /// Tokenizes documents until none are left. Stores errors.
@@ -55,7 +55,7 @@ class SharedDocuments {
   }
 
   std::span<Document> documents_;
-  const SentencePieceTokenizer& tokenizer_;
+  const Tokenizer& tokenizer_;
   std::atomic<std::size_t> next_ = 0;
   std::mutex mutex_;
   std::optional<Failure> failure_;
@@ -72,8 +72,8 @@ std::size_t threads_for(std::size_t documents, std::size_t threads) {
 
 }  // namespace
 
-void tokenize_documents(std::span<Document> documents, const std::filesystem::path& path,
-                        const SentencePieceTokenizer* tokenizer, std::size_t threads) {
+void tokenize_documents(std::span<Document> documents, const std::filesystem::path& path, const Tokenizer* tokenizer,
+                        std::size_t threads) {
   if (tokenizer == nullptr) {
     const auto text = std::ranges::find(documents, false, &Document::has_ids);
     if (text == documents.end()) return;

@@ -95,11 +95,30 @@ SentencePieceTokenizer SentencePieceTokenizer::load(const std::filesystem::path&
   return {std::move(model), {static_cast<std::size_t>(pieces), crc32c(std::as_bytes(std::span(bytes)))}};
 }
 
-SentencePieceTokenizer::SentencePieceTokenizer(std::unique_ptr<Model> model, SentencePieceIdentity identity)
+SentencePieceTokenizer::SentencePieceTokenizer(std::unique_ptr<Model> model, TokenizerIdentity identity)
     : model_(std::move(model)), identity_(identity) {}
 SentencePieceTokenizer::SentencePieceTokenizer(SentencePieceTokenizer&&) noexcept = default;
 SentencePieceTokenizer& SentencePieceTokenizer::operator=(SentencePieceTokenizer&&) noexcept = default;
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
+
+void SentencePieceTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
+  ensure_utf8(text, "the text to tokenize");
+  sentencepiece::ImmutableSentencePieceText pieces;
+  const auto status = model_->processor.Encode(text, pieces.mutable_proto());
+  if (!status.ok()) fail(fmt::format("the text cannot be tokenized: {}", printable(status.message())));
+  // Pieces are in order and give bytes. Several bytes of one character have its range.
+  std::size_t byte = 0;
+  unsigned code_point = 0;
+  const auto code_points_before = [&](std::size_t end) {
+    for (; byte < end; ++byte) code_point += is_continuation(text[byte]) ? 0 : 1;
+    return code_point;
+  };
+  for (const auto& piece : pieces.pieces()) {
+    const unsigned begin = code_points_before(piece.begin());
+    tokens.ids.push_back(static_cast<TokenId>(piece.id()));
+    tokens.offsets.push_back({begin, code_points_before(piece.end())});
+  }
+}
 
 std::vector<TokenId> SentencePieceTokenizer::encode(std::string_view text) const {
   ensure_utf8(text, "the text to tokenize");
@@ -117,7 +136,12 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids) const {
   return text;
 }
 
-std::string SentencePieceTokenizer::piece(TokenId id) const {
+bool SentencePieceTokenizer::continues_word(TokenId id) const {
+  constexpr std::string_view begins_word = "\xE2\x96\x81";  // U+2581
+  return !token(id).starts_with(begins_word);
+}
+
+std::string SentencePieceTokenizer::token(TokenId id) const {
   check_id(id);
   return model_->processor.IdToPiece(id);
 }
@@ -129,9 +153,22 @@ std::optional<unsigned char> SentencePieceTokenizer::byte(TokenId id) const {
   return static_cast<unsigned char>(std::stoul(model_->processor.IdToPiece(id).substr(digits_begin, 2), nullptr, 16));
 }
 
-TokenId SentencePieceTokenizer::unknown() const { return model_->processor.unk_id(); }
-std::optional<TokenId> SentencePieceTokenizer::begin_of_text() const { return id_or_none(model_->processor.bos_id()); }
-std::optional<TokenId> SentencePieceTokenizer::end_of_text() const { return id_or_none(model_->processor.eos_id()); }
+std::optional<TokenId> SentencePieceTokenizer::special(SpecialToken role) const {
+  switch (role) {
+    case SpecialToken::first:
+      return id_or_none(model_->processor.bos_id());
+    case SpecialToken::end:
+      return id_or_none(model_->processor.eos_id());
+    case SpecialToken::padding:
+      return id_or_none(model_->processor.pad_id());
+    case SpecialToken::unknown:
+      return id_or_none(model_->processor.unk_id());
+    case SpecialToken::separator:
+    case SpecialToken::mask:
+      break;
+  }
+  return std::nullopt;
+}
 
 void SentencePieceTokenizer::check_id(TokenId id) const {
   if (id >= 0 && static_cast<std::size_t>(id) < size()) return;

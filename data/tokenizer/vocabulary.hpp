@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "data/tokenizer/token_trie.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 namespace mylos::data {
-
-using TokenId = std::int32_t;
 
 /// A BERT vocabulary. The id of a token is its line in vocab.txt, counted from 0. Immutable once constructed.
 class Vocabulary {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 #include <string>
 
+#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "data/tokenizer/bert_normalizer.hpp"
 #include "data/tokenizer/bert_unicode.hpp"
+#include "data/tokenizer/plain_wordpiece.hpp"
 
 namespace mylos::data {
 namespace {
@@ -38,9 +41,24 @@ constexpr AsciiTables make_ascii_tables() {
 
 constexpr AsciiTables ascii = make_ascii_tables();
 
+constexpr std::string_view continuation = "##";  // begins tokens within a word
+
+std::uint32_t checksum_of(const Vocabulary& vocabulary) {
+  std::string tokens;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) tokens += vocabulary.token(static_cast<TokenId>(id)) + '\n';
+  return crc32c(std::as_bytes(std::span(tokens)));
+}
+
 ByteKind kind_of(char byte) { return static_cast<ByteKind>(ascii.kind[static_cast<unsigned char>(byte)]); }
 
 }  // namespace
+
+std::uint32_t wordpiece_checksum(std::uint32_t vocabulary, const TokenizerOptions& options) {
+  const std::array<std::uint32_t, 4> values = {vocabulary, options.do_lower_case ? 1U : 0U,
+                                               options.strip_accents.value_or(options.do_lower_case) ? 1U : 0U,
+                                               options.tokenize_chinese_chars ? 1U : 0U};
+  return crc32c(std::as_bytes(std::span(values)));
+}
 
 /// One call of tokenize: its output and scratch space.
 class WordPieceTokenizer::Run {
@@ -181,10 +199,11 @@ class WordPieceTokenizer::Run {
 
 WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, TokenizerOptions options)
     : vocabulary_(std::move(vocabulary)),
+      identity_{vocabulary_.size(), wordpiece_checksum(checksum_of(vocabulary_), options)},
       lower_case_(options.do_lower_case),
       strip_accents_(options.strip_accents.value_or(options.do_lower_case)),
       split_chinese_(options.tokenize_chinese_chars),
-      continuation_(vocabulary_.trie().find_node("##")) {
+      continuation_(vocabulary_.trie().find_node(continuation)) {
   for (const std::string_view token : special_tokens) {
     if (const auto id = vocabulary_.find(token)) specials_.emplace_back(token, *id);
   }
@@ -197,15 +216,36 @@ const std::pair<std::string_view, TokenId>* WordPieceTokenizer::special_at(std::
   return nullptr;
 }
 
-Tokens WordPieceTokenizer::tokenize(std::string_view text) const {
-  Tokens tokens;
-  tokenize(text, tokens);
-  return tokens;
-}
-
 void WordPieceTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   ensure_utf8(text, "the text to tokenize");
   Run(*this, tokens).add_text(text);
+}
+
+std::optional<Tokens> WordPieceTokenizer::plain_tokens(std::string_view text) const {
+  const TokenizerOptions options{lower_case_, strip_accents_, split_chinese_};
+  return data::plain_tokens(text, vocabulary_, options);
+}
+
+std::string WordPieceTokenizer::token(TokenId id) const { return vocabulary_.token(id); }
+
+bool WordPieceTokenizer::continues_word(TokenId id) const { return vocabulary_.token(id).starts_with(continuation); }
+
+std::optional<TokenId> WordPieceTokenizer::special(SpecialToken role) const {
+  switch (role) {
+    case SpecialToken::first:
+      return vocabulary_.classify();
+    case SpecialToken::separator:
+      return vocabulary_.separator();
+    case SpecialToken::padding:
+      return vocabulary_.padding();
+    case SpecialToken::mask:
+      return vocabulary_.find("[MASK]");
+    case SpecialToken::unknown:
+      return vocabulary_.unknown();
+    case SpecialToken::end:
+      break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace mylos::data

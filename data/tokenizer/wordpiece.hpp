@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/base/unicode.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 #include "data/tokenizer/vocabulary.hpp"
 
 namespace mylos::data {
@@ -18,26 +20,26 @@ struct TokenizerOptions {
   bool tokenize_chinese_chars = true;
 };
 
-/// The tokens of one text. ids[i] covers the code points offsets[i] of the original text.
-struct Tokens {
-  std::vector<TokenId> ids;
-  std::vector<CodePointRange> offsets;
-};
+/// Returns the checksum of a tokenizer with these options and the vocabulary whose tokens, each followed by a line
+/// feed, have the CRC-32C `vocabulary`.
+std::uint32_t wordpiece_checksum(std::uint32_t vocabulary, const TokenizerOptions& options);
 
 /// BERT's tokenizer, with the same tokens and offsets as Hugging Face's BertTokenizerFast: finds special tokens in the
 /// raw text, cleans up, separates Chinese characters, handles accents and case, splits into words, and applies greedy
-/// WordPiece. Immutable, so threads can use the same object.
-class WordPieceTokenizer {
+/// WordPiece.
+class WordPieceTokenizer final : public Tokenizer {
  public:
   explicit WordPieceTokenizer(Vocabulary vocabulary, TokenizerOptions options = {});
 
-  const Vocabulary& vocabulary() const { return vocabulary_; }
+  TokenizerIdentity identity() const override { return identity_; }
 
-  /// Tokenizes `text`, without adding [CLS] and [SEP]. Throws with the byte position if `text` is not UTF-8.
-  Tokens tokenize(std::string_view text) const;
-
-  /// Does the same, and appends to `tokens`.
-  void tokenize(std::string_view text, Tokens& tokens) const;
+  using Tokenizer::tokenize;
+  /// Errors name the byte position.
+  void tokenize(std::string_view text, Tokens& tokens) const override;
+  std::optional<Tokens> plain_tokens(std::string_view text) const override;
+  std::string token(TokenId id) const override;
+  bool continues_word(TokenId id) const override;
+  std::optional<TokenId> special(SpecialToken role) const override;
 
  private:
   class Run;
@@ -46,6 +48,7 @@ class WordPieceTokenizer {
   const std::pair<std::string_view, TokenId>* special_at(std::string_view text) const;
 
   Vocabulary vocabulary_;
+  TokenizerIdentity identity_;
   bool lower_case_;
   bool strip_accents_;
   bool split_chinese_;

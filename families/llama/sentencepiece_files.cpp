@@ -4,17 +4,19 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "data/tokenizer/sentencepiece.hpp"
+#include "families/llama/llama_config.hpp"
 
 namespace mylos::families {
 
-std::optional<data::SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
-                                                               std::size_t vocabulary) {
+std::unique_ptr<data::Tokenizer> load_sentencepiece(const std::filesystem::path& directory) {
+  const std::size_t vocabulary = read_llama_config(directory / "config.json").vocab_size;
   const std::filesystem::path file = directory / sentencepiece_file;
-  if (!is_present(file)) return std::nullopt;
+  if (!is_present(file)) return nullptr;
   auto tokenizer = data::SentencePieceTokenizer::load(file);
   ensure(tokenizer.size() <= vocabulary, fmt::format("{}: has {} pieces, and the model's vocab_size is {}",
                                                      file.string(), tokenizer.size(), vocabulary));
-  return tokenizer;
+  return std::make_unique<data::SentencePieceTokenizer>(std::move(tokenizer));
 }
 
 }  // namespace mylos::families

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string_view>
 
-#include "data/tokenizer/sentencepiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 /// The files of a SentencePiece tokenizer in a model directory.
 namespace mylos::families {
@@ -20,9 +19,8 @@ inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
     sentencepiece_file, fast_tokenizer_file, "tokenizer_config.json", "special_tokens_map.json",
     "generation_config.json"};
 
-/// Reads tokenizer.model of `directory`. Returns nullopt if there is none. Throws std::runtime_error with the file if
-/// it cannot be read or has more pieces than the model's `vocabulary`; the model may have extra rows as padding.
-std::optional<data::SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
-                                                               std::size_t vocabulary);
+/// Reads tokenizer.model of a model directory. Returns null if there is none. Throws std::runtime_error with the file
+/// if it cannot be read or has more pieces than the model's vocabulary; the model may have extra rows as padding.
+std::unique_ptr<data::Tokenizer> load_sentencepiece(const std::filesystem::path& directory);
 
 }  // namespace mylos::families

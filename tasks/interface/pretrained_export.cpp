@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "data/huggingface/channels_last.hpp"
+#include "families/model_families.hpp"
 
 #include <optional>
 #include <span>
@@ -62,6 +63,14 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
     tensors.back().shape = {sizes.out, sizes.in, sizes.height, sizes.width};
   }
   return tensors;
+}
+
+std::unique_ptr<train::ModelExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
+                                                          const ParameterTable& table) {
+  const data::ModelFamily& family = families::find_model_family(model.directory());
+  return std::make_unique<PretrainedExporter>(family.config_json(model), family.tokenizer_files(model),
+                                              weight_tensors(table),
+                                              data::WeightFormat{.precision = export_precision(run, model)});
 }
 
 PretrainedExporter::PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files,

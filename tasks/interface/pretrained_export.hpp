@@ -23,6 +23,11 @@ std::string_view torch_dtype(Precision precision);
 /// Returns the parameter tensors of `table` as weight files have them: convolutions in PyTorch's layout.
 std::vector<data::TensorShape> weight_tensors(const ParameterTable& table);
 
+/// Returns the exporter of a run's model with the tensors of `table`, whose family writes config.json and the
+/// tokenizer's files (data::ModelFamily).
+std::unique_ptr<train::ModelExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
+                                                          const ParameterTable& table);
+
 /// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load.
 class PretrainedExporter final : public train::ModelExporter {
  public:

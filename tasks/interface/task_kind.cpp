@@ -9,10 +9,6 @@
 
 namespace mylos::tasks {
 
-std::string TextTokenizer::decode(std::span<const std::int32_t>) const {
-  throw UsageError("--decode: the tokenizer of this model does not turn ids into text; leave it out");
-}
-
 std::unique_ptr<Task> TaskKind::make_without_data(const RunConfig& run, const Notice& notice) const {
   return make(run, notice);
 }
@@ -27,8 +23,8 @@ void TaskKind::prepare(const RunConfig&, const std::filesystem::path&, const std
       fmt::format("prepare: {} has nothing to prepare; train and eval read its data as they are", title()));
 }
 
-std::unique_ptr<TextTokenizer> TaskKind::tokenizer(const std::filesystem::path& directory) const {
-  throw UsageError(fmt::format("{}: models for {} have no tokenizer", directory.string(), title()));
+std::vector<std::string> TaskKind::texts(const std::filesystem::path& data) const {
+  throw UsageError(fmt::format("--data {}: {} has no texts to tokenize", data.string(), title()));
 }
 
 std::vector<std::pair<std::string, std::string>> TaskKind::facts(const nlohmann::json&) const { return {}; }

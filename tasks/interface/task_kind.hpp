@@ -7,7 +7,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -62,18 +61,6 @@ struct DataTexts {
   std::string_view trained;  ///< files for training and evaluation: "questions.json or features.h5"
   std::string_view read;     ///< files that eval, prepare, bench and plan read
   std::string_view entries;  ///< unit of --train-limit: "questions"
-};
-
-/// The tokenizer of a model's directory, of any kind.
-class TextTokenizer {
- public:
-  virtual ~TextTokenizer() = default;
-
-  /// Returns the ids of a text without special tokens. Errors: std::runtime_error if the text is not UTF-8.
-  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
-  /// Returns the text of ids; special tokens produce no text. Errors: std::runtime_error if an id is out of range;
-  /// UsageError if this kind of tokenizer cannot decode.
-  virtual std::string decode(std::span<const std::int32_t> ids) const;
 };
 
 /// A kind of task: its options, the models that it serves, and its part in each command. tasks/task_kinds.hpp is the
@@ -152,9 +139,9 @@ class TaskKind {
   /// Returns whether `prepare` wrote this file.
   virtual bool is_prepared(const std::filesystem::path&) const { return false; }
 
-  /// Returns the tokenizer in a model's directory. Errors: std::runtime_error naming the missing file; UsageError if
-  /// models of this kind have no tokenizer.
-  virtual std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const;
+  /// Returns the texts in `data` that are tokenized. Errors: std::runtime_error naming the file; UsageError if the data
+  /// are not texts.
+  virtual std::vector<std::string> texts(const std::filesystem::path& data) const;
 
   /// Returns facts about the data for reports: {"rules", "SQuAD 2.0"}. `run` is a run.json.
   virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const;

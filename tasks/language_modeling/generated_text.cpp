@@ -19,7 +19,7 @@ std::size_t character_length(unsigned char byte) {
 }
 
 /// Returns a token that has a text in every context and does not merge with byte tokens; empty if there is none.
-std::vector<data::TokenId> visible_token(const data::SentencePieceTokenizer& tokenizer) {
+std::vector<data::TokenId> visible_token(const data::Tokenizer& tokenizer) {
   for (std::size_t i = 0; i < tokenizer.size(); ++i) {
     const auto id = static_cast<data::TokenId>(i);
     if (!tokenizer.byte(id) && !tokenizer.decode({&id, 1}).empty()) return {id};
@@ -29,7 +29,7 @@ std::vector<data::TokenId> visible_token(const data::SentencePieceTokenizer& tok
 
 }  // namespace
 
-GeneratedText::GeneratedText(const data::SentencePieceTokenizer& tokenizer, std::span<const data::TokenId> prompt)
+GeneratedText::GeneratedText(const data::Tokenizer& tokenizer, std::span<const data::TokenId> prompt)
     : tokenizer_(tokenizer), ids_(prompt.begin(), prompt.end()), prompt_(tokenizer.decode(ids_)) {
   if (!prompt_.empty()) begin_from(ids_.size());
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/tokenizer/sentencepiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 
 #include <cstddef>
 #include <span>
@@ -14,7 +14,7 @@ namespace mylos::tasks {
 class GeneratedText {
  public:
   /// `prompt` are the ids of the prompt's text, without BOS. `tokenizer` must outlive this object.
-  GeneratedText(const data::SentencePieceTokenizer& tokenizer, std::span<const data::TokenId> prompt);
+  GeneratedText(const data::Tokenizer& tokenizer, std::span<const data::TokenId> prompt);
 
   /// Appends a token. A token without a piece in the tokenizer (vocabulary padding) produces no text.
   void append(data::TokenId id);
@@ -30,7 +30,7 @@ class GeneratedText {
   /// Returns the number of trailing tokens that form an incomplete character.
   std::size_t open_bytes() const;
 
-  const data::SentencePieceTokenizer& tokenizer_;
+  const data::Tokenizer& tokenizer_;
   std::vector<data::TokenId> ids_;
   std::string prompt_;
   std::size_t begin_ = 0;  ///< first token whose text has not been taken

@@ -5,6 +5,7 @@
 #include "core/device.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/numeric.hpp"
+#include "families/model_families.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 #include "train/engine/gemm_selection.hpp"
@@ -27,6 +28,11 @@ RunConfig without_data(RunConfig run) {
   train::GemmConfig& gemm = run.engine.gemm;
   if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
   return run;
+}
+
+const data::Tokenizer& tokenizer_of(const LanguageTask& task) {
+  if (task.tokenizer() == nullptr) families::fail_without_tokenizer(task.directory());
+  return *task.tokenizer();
 }
 
 /// Returns the task. Errors: std::runtime_error if its weights are larger than the free memory.
@@ -55,7 +61,7 @@ struct Generator::Sequence {
 Generator::Generator(const RunConfig& run, const Notice& notice)
     : task_(without_data(run), notice),
       config_(language_config(run)),
-      tokenizer_(require_tokenizer(task_.directory(), task_.config())),
+      tokenizer_(tokenizer_of(task_)),
       gemm_(train::select_gemm(space_, without_data(run).engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(

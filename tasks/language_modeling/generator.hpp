@@ -60,7 +60,7 @@ class Generator {
 
   LanguageTask task_;
   LanguageConfig config_;
-  data::SentencePieceTokenizer tokenizer_;
+  const data::Tokenizer& tokenizer_;  ///< of task_
   ExecutionSpace space_;
   Gemm gemm_;
   train::LoadedParameters parameters_;

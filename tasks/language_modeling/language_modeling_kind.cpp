@@ -2,10 +2,10 @@
 
 #include "core/base/usage_error.hpp"
 #include "families/llama/llama_shapes.hpp"
+#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/llama_export.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tasks/language_modeling/planned_documents.hpp"
 #include "tasks/language_modeling/prepared_documents.hpp"
@@ -32,17 +32,6 @@ constexpr std::array programs = {
            "--epochs 3 --batch-per-rank 8 --learning-rate 5e-5 --weight-decay 0 --schedule linear --warmup 0 --clip 1 "
            "--max-length 1024",
            "each document begins a sample, where run_clm joins all documents and cuts them into blocks"},
-};
-
-class PieceTokenizer final : public TextTokenizer {
- public:
-  explicit PieceTokenizer(data::SentencePieceTokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
-
-  std::vector<std::int32_t> encode(std::string_view text) const override { return tokenizer_.encode(text); }
-  std::string decode(std::span<const std::int32_t> ids) const override { return tokenizer_.decode(ids); }
-
- private:
-  data::SentencePieceTokenizer tokenizer_;
 };
 
 class LanguageModelingKind final : public TaskKind {
@@ -90,8 +79,7 @@ class LanguageModelingKind final : public TaskKind {
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {
-    const data::PretrainedModel model(trained.model);
-    return llama_exporter(trained.run, model, families::read_llama_config(model), table);
+    return pretrained_exporter(trained.run, data::PretrainedModel(trained.model), table);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
@@ -103,11 +91,7 @@ class LanguageModelingKind final : public TaskKind {
     prepare_documents(run, file, output, notice);
   }
   bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_documents(file); }
-
-  std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
-    return std::make_unique<PieceTokenizer>(
-        require_tokenizer(directory, families::read_llama_config(directory / "config.json")));
-  }
+  std::vector<std::string> texts(const std::filesystem::path& file) const override { return document_texts(file); }
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "core/base/error.hpp"
 #include "data/text/sample_file.hpp"
 #include "families/llama/llama.hpp"
-#include "families/llama/sentencepiece_files.hpp"
+#include "families/model_families.hpp"
 
 #include <fmt/format.h>
 
@@ -26,25 +26,17 @@ std::optional<data::TokenId> token_of(bool is_left_out, std::optional<std::size_
 
 }  // namespace
 
-std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const families::LlamaConfig& model, const Notice& notice) {
-  std::optional<data::SentencePieceTokenizer> tokenizer = families::load_sentencepiece(directory, model.vocab_size);
+std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& directory, const Notice& notice) {
+  const data::ModelFamily& family = families::find_model_family(directory);
+  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(directory);
   if (tokenizer || !notice) return tokenizer;
+  constexpr std::string_view other = "tokenizer.json";
   std::error_code unreadable;  // its contents are not read here
-  const bool has_other = std::filesystem::exists(directory / families::fast_tokenizer_file, unreadable);
-  notice(fmt::format("{} has no {}{}: documents must contain ids, as input_ids in JSON lines", directory.string(),
-                     families::sentencepiece_file,
-                     has_other ? fmt::format(", and its {} is not read", families::fast_tokenizer_file) : ""));
-  return std::nullopt;
-}
-
-data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory,
-                                               const families::LlamaConfig& model) {
-  std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(directory, model);
-  ensure(tokenizer.has_value(),
-         fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
-                     families::sentencepiece_file));
-  return std::move(*tokenizer);
+  notice(fmt::format(
+      "{} has no {}{}: documents must contain ids, as input_ids in JSON lines", directory.string(),
+      family.tokenizer_file,
+      std::filesystem::exists(directory / other, unreadable) ? fmt::format(", and its {} is not read", other) : ""));
+  return nullptr;
 }
 
 data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaConfig& model) {
@@ -56,7 +48,7 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
           .vocabulary_size = model.vocab_size};
 }
 
-data::SampleSet load_samples(const std::filesystem::path& path, const data::SentencePieceTokenizer* tokenizer,
+data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
                              const families::LlamaConfig& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice) {
   const data::SampleOptions options = sample_options(config, model);
@@ -74,6 +66,13 @@ data::SampleSet load_samples(const std::filesystem::path& path, const data::Sent
     notice(fmt::format("{}: {}", path.string(), line));
   }
   return samples;
+}
+
+std::vector<std::string> document_texts(const std::filesystem::path& path) {
+  const auto reader = data::open_documents(path, data::document_format(path));
+  std::vector<std::string> texts;
+  for (data::Document document; reader->next(document);) texts.push_back(document.text);
+  return texts;
 }
 
 std::uint32_t checksum_of(const data::SampleSet& samples) {

@@ -9,22 +9,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Cuts documents into samples and makes batches of them.
 namespace mylos::tasks {
 
-/// Returns the tokenizer in a model's directory; nullopt if it has none, which is reported to `notice` if that is set.
+/// Returns the tokenizer in a model's directory; null if it has none, which is reported to `notice` if that is set.
 /// Errors: std::runtime_error naming the file if it cannot be read or has more pieces than the model's vocabulary.
-std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const families::LlamaConfig& model,
-                                                           const Notice& notice = {});
-
-/// Returns the same; a missing tokenizer is an error, too: std::runtime_error naming the missing file.
-data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory,
-                                               const families::LlamaConfig& model);
+std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& directory, const Notice& notice);
 
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
 data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaConfig& model);
@@ -32,9 +28,13 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
 /// Reads the documents of a file and cuts them into samples, or reads a sample file of `mylos prepare`. `tokenizer` is
 /// null if the model's directory has none; the documents must then contain ids. `notice` gets a line for each item
 /// skipped. Errors: std::runtime_error naming the file.
-data::SampleSet load_samples(const std::filesystem::path& path, const data::SentencePieceTokenizer* tokenizer,
+data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
                              const families::LlamaConfig& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice);
+
+/// Returns the texts of a file's documents; empty ones for documents of ids. Errors: std::runtime_error naming the
+/// file.
+std::vector<std::string> document_texts(const std::filesystem::path& path);
 
 /// Returns a checksum over tokens and starts of all samples: equal if the same data is trained on or evaluated.
 std::uint32_t checksum_of(const data::SampleSet& samples);

@@ -6,7 +6,7 @@
 #include "families/llama/llama_tensors.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/language_modeling/llama_export.hpp"
+#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
 
 #include <fmt/format.h>
@@ -49,14 +49,14 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       notice_(std::move(notice)),
       pretrained_(configured_.model),
       llama_(families::read_llama_config(pretrained_)),
-      tokenizer_(load_tokenizer(configured_.model, llama_, reads_data(configured_) ? notice_ : Notice{})),
+      tokenizer_(load_tokenizer(configured_.model, reads_data(configured_) ? notice_ : Notice{})),
       shape_(shape_of(run, llama_)),
       attention_(llama_attention(shape_, run.engine)),
       model_(families::make_llama(shape_, run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
-  if (!configured_.train.empty()) exporter_ = llama_exporter(run, pretrained_, llama_, model_->table());
+  if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
   if (reads == Reads::model_and_data) read_data();
 }
 
@@ -92,7 +92,7 @@ void LanguageTask::receive_data(ByteReader& bytes) {
 }
 
 data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, tokenizer(), llama_, config_, limit, notice_);
+  return load_samples(file, tokenizer_.get(), llama_, config_, limit, notice_);
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/huggingface/pretrained.hpp"
-#include "data/tokenizer/sentencepiece.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 #include "families/llama/llama.hpp"
 #include "families/llama/llama_config.hpp"
 #include "tasks/interface/task.hpp"
@@ -65,12 +65,12 @@ class LanguageTask final : public Task {
   const data::SampleSet* train_samples() const { return train_.get(); }
 
   const std::filesystem::path& directory() const { return pretrained_.directory(); }
+  const data::Tokenizer* tokenizer() const { return tokenizer_.get(); }
   const families::LlamaConfig& config() const { return llama_; }
 
  private:
   data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
   void use_training_data(data::SampleSet samples);
-  const data::SentencePieceTokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   static std::string text_of(const data::SampleSet& samples);
 
   TaskConfig configured_;
@@ -79,7 +79,7 @@ class LanguageTask final : public Task {
   Notice notice_;
   data::PretrainedModel pretrained_;
   families::LlamaConfig llama_;
-  std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
+  std::unique_ptr<data::Tokenizer> tokenizer_;  ///< null if the directory has none
   families::LlamaShape shape_;
   AttentionUse attention_;
   std::unique_ptr<families::LlamaModel> model_;

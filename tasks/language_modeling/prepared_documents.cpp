@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <memory>
 
 namespace mylos::tasks {
 
@@ -15,9 +15,9 @@ void prepare_documents(const RunConfig& run, const std::filesystem::path& file, 
                        const Notice& notice) {
   const LanguageConfig& config = language_config(run);
   const families::LlamaConfig model = families::read_llama_config(run.task.model / "config.json");
-  const std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(run.task.model, model, notice);
+  const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(run.task.model, notice);
   data::PreparedSamples prepared{
-      .set = load_samples(file, tokenizer ? &*tokenizer : nullptr, model, config, run.task.train_limit, notice),
+      .set = load_samples(file, tokenizer.get(), model, config, run.task.train_limit, notice),
       .options = sample_options(config, model),
       .tokenizer = {}};
   if (tokenizer) prepared.tokenizer = tokenizer->identity();

@@ -2,8 +2,7 @@
 
 #include "core/base/files.hpp"
 #include "data/squad/feature_file.hpp"
-#include "families/bert/bert_config.hpp"
-#include "families/bert/wordpiece_files.hpp"
+#include "families/model_families.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 
 #include <fmt/format.h>
@@ -23,11 +22,7 @@ data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::pat
 }
 
 data::PreparedFeatures prepare(const RunConfig& run, const std::filesystem::path& file, const Notice& notice) {
-  const std::filesystem::path& model = run.task.model;
-  const std::size_t vocab_size = families::read_bert_config(model / "config.json").vocab_size;
-  const data::TokenizerOptions options = families::read_tokenizer_options(model);
-  const data::WordPieceTokenizer tokenizer(families::load_vocabulary(model, vocab_size), options);
-  return data::prepare_features(read_dataset(run, file, notice), tokenizer, options,
+  return data::prepare_features(read_dataset(run, file, notice), *families::read_tokenizer(run.task.model),
                                 feature_options(squad_config(run), false));
 }
 

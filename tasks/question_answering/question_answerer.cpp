@@ -55,8 +55,8 @@ std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& co
     for (; window < features.size() && features[window].question == question; ++window) {
       windows.push_back(pipeline_window(evaluation, window));
     }
-    answers.push_back(data::find_pipeline_answer(context, windows, task_.tokenizer().vocabulary(),
-                                                 config_.max_answer_length, may_be_none));
+    answers.push_back(
+        data::find_pipeline_answer(context, windows, task_.tokenizer(), config_.max_answer_length, may_be_none));
   }
   return answers;
 }

@@ -5,13 +5,13 @@
 #include "data/squad/squad_files.hpp"
 #include "families/bert/bert_question_answering.hpp"
 #include "families/bert/bert_shapes.hpp"
-#include "families/bert/wordpiece_files.hpp"
+#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"
-#include "tasks/question_answering/bert_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
 #include "tasks/question_answering/prepared_questions.hpp"
 #include "tasks/question_answering/question_answering_options.hpp"
+#include "tasks/question_answering/question_texts.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
@@ -60,20 +60,6 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const bool has_dev = sources.was_given("dev") || (sources.was_configured("dev") && !sources.was_given("dataset"));
   if (is_evaluated && !has_dev) run.task.dev = files.dev;
 }
-
-/// Encodes only: WordPiece drops white space, so ids do not determine the text.
-class WordTokenizer final : public TextTokenizer {
- public:
-  explicit WordTokenizer(const std::filesystem::path& directory)
-      : tokenizer_(
-            families::load_vocabulary(directory, families::read_bert_config(directory / "config.json").vocab_size),
-            families::read_tokenizer_options(directory)) {}
-
-  std::vector<std::int32_t> encode(std::string_view text) const override { return tokenizer_.tokenize(text).ids; }
-
- private:
-  data::WordPieceTokenizer tokenizer_;
-};
 
 class QuestionAnsweringKind final : public TaskKind {
  public:
@@ -128,11 +114,7 @@ class QuestionAnsweringKind final : public TaskKind {
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {
-    const data::PretrainedModel model(trained.model);
-    return bert_exporter(trained.run, model, families::read_bert_config(model), table);
-  }
-  std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
-    return std::make_unique<WordTokenizer>(directory);
+    return pretrained_exporter(trained.run, data::PretrainedModel(trained.model), table);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
@@ -144,6 +126,7 @@ class QuestionAnsweringKind final : public TaskKind {
     prepare_questions(run, file, output, notice);
   }
   bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_questions(file); }
+  std::vector<std::string> texts(const std::filesystem::path& file) const override { return question_texts(file); }
 
   std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const override {
     const auto resolved = run.find("resolved");

@@ -6,9 +6,10 @@
 #include "data/squad/answer_files.hpp"
 #include "families/bert/bert_question_answering.hpp"
 #include "families/bert/bert_tensors.hpp"
+#include "families/model_families.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/question_answering/bert_export.hpp"
+#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_order.hpp"
 
@@ -56,13 +57,12 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       notice_(std::move(notice)),
       pretrained_(configured_.model),
       bert_(families::read_bert_config(pretrained_)),
-      switches_(families::read_tokenizer_options(configured_.model)),
-      tokenizer_(families::load_vocabulary(configured_.model, bert_.vocab_size), switches_),
+      tokenizer_(families::read_tokenizer(configured_.model)),
       shape_(shape_of(run, bert_)),
       attention_(attention_of(run, shape_)),
       model_(families::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, bert_);
-  if (!configured_.train.empty()) exporter_ = bert_exporter(run, pretrained_, bert_, model_->table());
+  if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
   if (reads == Reads::model_and_data) read_data();
 }
 
@@ -104,7 +104,7 @@ void SquadTask::receive_data(ByteReader& bytes) {
 }
 
 SquadWindows SquadTask::load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const {
-  return load_windows(file, tokenizer_, switches_, config_, limit, training, notice_);
+  return load_windows(file, *tokenizer_, config_, limit, training, notice_);
 }
 
 void SquadTask::use_training_data(SquadWindows windows) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "data/huggingface/pretrained.hpp"
+#include "data/tokenizer/tokenizer.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_layer.hpp"
-#include "families/bert/wordpiece_files.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
@@ -62,7 +62,7 @@ class SquadTask final : public Task {
   EvaluatedSamples evaluated() const override;
   std::string results_text() const override { return evaluation_->official_score(); }
 
-  const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
+  const data::Tokenizer& tokenizer() const { return *tokenizer_; }
   /// Returns null if there is no training data. Received data (receive_data) have questions without texts.
   const SquadWindows* train_windows() const { return train_.get(); }
 
@@ -79,8 +79,7 @@ class SquadTask final : public Task {
   Notice notice_;
   data::PretrainedModel pretrained_;
   families::BertConfig bert_;
-  data::TokenizerOptions switches_;
-  data::WordPieceTokenizer tokenizer_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;
   families::BertShape shape_;
   AttentionUse attention_;
   std::unique_ptr<nn::Model> model_;

@@ -43,10 +43,10 @@ data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
 namespace {
 
 /// Reads the windows of a feature file. Errors: it was made for another tokenizer or other options.
-SquadWindows prepared_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
-                              const data::TokenizerOptions& switches, const data::FeatureOptions& options) {
+SquadWindows prepared_windows(const std::filesystem::path& path, const data::Tokenizer& tokenizer,
+                              const data::FeatureOptions& options) {
   data::PreparedFeatures prepared = data::read_feature_file(path);
-  data::check_prepared_for(prepared, path, data::identify_tokenizer(tokenizer.vocabulary(), switches), options);
+  data::check_prepared_for(prepared, path, tokenizer.identity(), options);
   return {std::move(prepared.dataset), std::move(prepared.features)};
 }
 
@@ -66,20 +66,20 @@ void say_unanswerable(const data::SquadDataset& dataset, const std::string& file
 
 }  // namespace
 
-SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
-                         const SquadConfig& config, bool training) {
+SquadWindows cut_windows(data::SquadDataset dataset, const data::Tokenizer& tokenizer, const SquadConfig& config,
+                         bool training) {
   data::FeatureSet features = data::build_features(dataset, tokenizer, feature_options(config, training));
   return {std::move(dataset), std::move(features)};
 }
 
-SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
-                          const data::TokenizerOptions& switches, const SquadConfig& config,
-                          std::optional<std::size_t> limit, bool training, const Notice& notice) {
+SquadWindows load_windows(const std::filesystem::path& path, const data::Tokenizer& tokenizer,
+                          const SquadConfig& config, std::optional<std::size_t> limit, bool training,
+                          const Notice& notice) {
   const std::string file = path.string();
   const bool prepared = data::is_hdf5_file(path);
   SquadWindows windows;
   if (prepared) {
-    windows = prepared_windows(path, tokenizer, switches, feature_options(config, training));
+    windows = prepared_windows(path, tokenizer, feature_options(config, training));
   } else {
     windows.dataset = data::read_squad(path);
   }

@@ -49,12 +49,12 @@ data::FeatureOptions feature_options(const SquadConfig& config, bool training);
 
 /// Reads `path` (SQuAD's JSON, or a feature file of `mylos prepare`) and cuts its questions into windows. Errors:
 /// std::runtime_error naming the file; with config.strict also on answers that do not match their text.
-SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
-                          const data::TokenizerOptions& switches, const SquadConfig& config,
-                          std::optional<std::size_t> limit, bool training, const Notice& notice);
+SquadWindows load_windows(const std::filesystem::path& path, const data::Tokenizer& tokenizer,
+                          const SquadConfig& config, std::optional<std::size_t> limit, bool training,
+                          const Notice& notice);
 /// Cuts questions in memory into windows.
-SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
-                         const SquadConfig& config, bool training);
+SquadWindows cut_windows(data::SquadDataset dataset, const data::Tokenizer& tokenizer, const SquadConfig& config,
+                         bool training);
 
 /// Makes batches of windows. Keeps its host buffers between calls.
 class WindowBatcher {

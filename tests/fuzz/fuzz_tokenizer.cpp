@@ -23,7 +23,7 @@ void check(const WordPieceTokenizer& tokenizer, std::string_view text) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
     const auto id = static_cast<std::size_t>(tokens.ids[i]);
-    mylos::tests::expect(tokens.ids[i] >= 0 && id < tokenizer.vocabulary().size(), "an id of the vocabulary");
+    mylos::tests::expect(tokens.ids[i] >= 0 && id < tokenizer.size(), "an id of the vocabulary");
     const auto [begin, end] = tokens.offsets[i];
     mylos::tests::expect(begin <= end && end <= length && begin >= last, "offsets in the text and in order");
     last = begin;

@@ -32,7 +32,7 @@ ARROWS = {
     "families/bert": "data/huggingface data/tokenizer nn/* core core/base core/kernels",
     "families/llama": "data/huggingface data/tokenizer nn/* core core/base core/kernels",
     "families/resnet": "data/huggingface nn/* core core/base core/kernels",
-    "families": "families/* data/huggingface core/base",
+    "families": "families/* data/huggingface data/tokenizer core/base",
     "train/engine": "nn parallel/* core core/base core/kernels",
     "train/planning": "train/engine parallel/* core core/base",
     "train/monitor": "train/engine parallel/* core core/base",
@@ -85,6 +85,7 @@ VENDORS = {
 FAMILIES = {
     r"(?i)squad|bert": r"(families/bert/|families/\w+\.|data/|tasks/|bench/|tests/).*",
     r"(?i)llama": r"(families/llama/|families/\w+\.|data/|tasks/|bench/|tests/).*",
+    r"(?i)wordpiece|sentencepiece": r"(families/|data/|bench/|tests/).*",
     r"(?i)resnet": r"(families/resnet/|families/\w+\.|data/|tasks/|bench/|tests/).*",
 }
 

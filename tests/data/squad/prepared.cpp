@@ -21,7 +21,7 @@ SquadDataset every_kind_of_question() {
 }
 
 PreparedFeatures small_prepared() {
-  return prepare_features(every_kind_of_question(), letter_tokenizer(), {}, {.max_length = 12, .doc_stride = 2});
+  return prepare_features(every_kind_of_question(), letter_tokenizer(), {.max_length = 12, .doc_stride = 2});
 }
 
 }  // namespace mylos::data

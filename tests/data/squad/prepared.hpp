@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/squad/feature_file.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 
 namespace mylos::data {
 

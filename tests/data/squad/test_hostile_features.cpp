@@ -143,7 +143,7 @@ TEST_F(HostileFeatures, AChangedByteIsAnErrorOrChangesNothing) {
     PreparedFeatures prepared = read_feature_file(path_);
     const FeatureOptions& options = prepared.options;
     return bytes_of_value(prepared.dataset) + bytes_of_value(prepared.features) +
-           fmt::format("{} {} {}", options.max_length, options.doc_stride, prepared.tokenizer.vocabulary_checksum);
+           fmt::format("{} {} {}", options.max_length, options.doc_stride, prepared.tokenizer.checksum);
   };
   const std::string intact = contents();
   EXPECT_THAT(tests::read_changed(path_, tests::draw_changed_bytes(path_, 200), [&] { return contents() == intact; }),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/squad/features.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -44,7 +45,7 @@ TEST(PipelineAnswer, EqualsThePipelinesOnRecordedLogits) {
            set.contexts.ids(0).subspan(feature.context_begin, feature.context_count)});
     }
     windows_seen += windows.size();
-    const auto answer = find_pipeline_answer(dataset.contexts[0], windows, tokenizer.vocabulary(), 5);
+    const auto answer = find_pipeline_answer(dataset.contexts[0], windows, tokenizer, 5);
     EXPECT_EQ(answer.text, row["answer"].get<std::string>()) << row;
     EXPECT_EQ(answer.range.begin, row["start"].get<unsigned>()) << row;
     EXPECT_EQ(answer.range.end, row["end"].get<unsigned>()) << row;
@@ -61,7 +62,7 @@ TEST(PipelineAnswer, IsNoneWhereTheLowestNullScoreIsAboveEveryAnswers) {
   const auto answer = [&](const std::vector<const std::vector<float>*>& logits, bool may_be_none) {
     std::vector<PipelineWindow> windows;
     for (const auto* each : logits) windows.push_back({{*each, *each, 3, offsets}, ids});
-    return find_pipeline_answer("a b", windows, golden_vocabulary(), 5, may_be_none);
+    return find_pipeline_answer("a b", windows, WordPieceTokenizer(golden_vocabulary()), 5, may_be_none);
   };
   EXPECT_EQ(answer({&sure_of_none}, true).text, "");
   EXPECT_EQ(answer({&sure_of_none}, true).range, CodePointRange{});
@@ -77,10 +78,10 @@ TEST(PipelineAnswer, IsNoneWhereTheLowestNullScoreIsAboveEveryAnswers) {
 TEST(PipelineAnswer, WithoutContextThereIsNoAnswer) {
   const std::vector<float> logits{1, 2, 3};
   const std::vector<PipelineWindow> windows{{{logits, logits, 2, {}}, {}}};
-  const auto answer = find_pipeline_answer("", windows, golden_vocabulary(), 5);
+  const auto answer = find_pipeline_answer("", windows, WordPieceTokenizer(golden_vocabulary()), 5);
   EXPECT_EQ(answer.text, "");
   EXPECT_EQ(answer.score, 0);
-  EXPECT_THAT(tests::error_of([&] { find_pipeline_answer("", windows, golden_vocabulary(), 0); }),
+  EXPECT_THAT(tests::error_of([&] { find_pipeline_answer("", windows, WordPieceTokenizer(golden_vocabulary()), 0); }),
               ::testing::HasSubstr("an answer has at least one token"));
 }
 

@@ -11,7 +11,7 @@ namespace {
 using tests::small_samples;
 
 /// Returns the error of using the small samples with these settings.
-std::string sample_message(const std::optional<SentencePieceIdentity>& tokenizer, const SampleOptions& options) {
+std::string sample_message(const std::optional<TokenizerIdentity>& tokenizer, const SampleOptions& options) {
   return tests::error_of([&] { check_prepared_for(small_samples(), "F", tokenizer, options); });
 }
 
@@ -34,9 +34,9 @@ TEST(SampleFile, WhatDiffersIsNamedWithBothValues) {
     return sample_message(prepared.tokenizer, options);
   };
   EXPECT_EQ(
-      sample_message(SentencePieceIdentity{10, 1}, prepared.options),
-      "F was prepared with a tokenizer of 10 pieces with CRC-32C abcdef01, this run has of 10 pieces with CRC-32C "
-      "00000001" +
+      sample_message(TokenizerIdentity{10, 1}, prepared.options),
+      "F was prepared with a tokenizer of 10 tokens (CRC32C abcdef01), this run has a tokenizer of 10 tokens (CRC32C "
+      "00000001)" +
           advice);
   EXPECT_EQ(with([](auto& options) { options.max_length = 5; }),
             "F was prepared with `max-length` 4, this run has 5" + advice);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/tokenizer/sentencepiece.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -44,7 +44,7 @@ TEST(PlainWordPiece, AgreesWithTheTokenizer) {
       for (int i = 0; i < 5000; ++i) {
         const std::string text = random_text(generator);
         const Tokens tokens = tokenizer.tokenize(text);
-        const Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
+        const Tokens plain = tokenizer.plain_tokens(text).value();
         ASSERT_EQ(tokens.ids, plain.ids) << text;
         ASSERT_EQ(tokens.offsets, plain.offsets) << text;
       }

@@ -42,14 +42,25 @@ class SentencePiece : public ::testing::Test {
 TEST_F(SentencePiece, EncodesAndDecodes) {
   const auto tokenizer = load(letters_model());
   EXPECT_EQ(tokenizer.size(), 5U);
-  EXPECT_EQ(tokenizer.unknown(), 0);
-  EXPECT_EQ(tokenizer.begin_of_text(), 1);
-  EXPECT_EQ(tokenizer.end_of_text(), 2);
-  EXPECT_EQ(tokenizer.piece(2), "</s>");
+  EXPECT_EQ(tokenizer.special(SpecialToken::unknown), 0);
+  EXPECT_EQ(tokenizer.special(SpecialToken::first), 1);
+  EXPECT_EQ(tokenizer.special(SpecialToken::end), 2);
+  EXPECT_EQ(tokenizer.token(2), "</s>");
   EXPECT_THAT(tokenizer.encode("abba"), ElementsAre(3, 4, 4, 3));
   EXPECT_THAT(tokenizer.encode(""), ElementsAre());
   EXPECT_EQ(tokenizer.decode(std::array<TokenId, 5>{1, 3, 4, 3, 2}), "aba");
   EXPECT_EQ(tokenizer.decode({}), "");
+}
+
+TEST_F(SentencePiece, OffsetsAreCodePoints) {
+  const auto tokenizer = load(letters_model());
+  const std::string text = "aé中ba";
+  Tokens tokens = tokenizer.tokenize("b");
+  tokenizer.tokenize(text, tokens);
+  EXPECT_THAT(tokens.ids, ElementsAre(4, 3, 0, 4, 3));  // a run of unknowns is one token
+  EXPECT_THAT(tokens.offsets, ElementsAre(CodePointRange{0, 1}, CodePointRange{0, 1}, CodePointRange{1, 3},
+                                          CodePointRange{3, 4}, CodePointRange{4, 5}));
+  EXPECT_EQ(tokenizer.encode(text), tokenizer.tokenize(text).ids);
 }
 
 TEST_F(SentencePiece, SpecialTokensInATextAreText) {
@@ -59,8 +70,8 @@ TEST_F(SentencePiece, SpecialTokensInATextAreText) {
 TEST_F(SentencePiece, AModelNeedsNeitherBosNorEos) {
   const auto tokenizer = load(proto_piece("<unk>", 2) + proto_piece("a", 1) + proto_field(2, "\x18\x02") +
                               proto_field(3, proto_field(1, "identity")));
-  EXPECT_EQ(tokenizer.begin_of_text(), std::nullopt);
-  EXPECT_EQ(tokenizer.end_of_text(), std::nullopt);
+  EXPECT_EQ(tokenizer.special(SpecialToken::first), std::nullopt);
+  EXPECT_EQ(tokenizer.special(SpecialToken::end), std::nullopt);
 }
 
 TEST_F(SentencePiece, RefusesTextThatIsNotUtf8AndIdsOutsideTheModel) {
@@ -68,7 +79,7 @@ TEST_F(SentencePiece, RefusesTextThatIsNotUtf8AndIdsOutsideTheModel) {
   EXPECT_THAT(tests::error_of([&] { (void)tokenizer.encode("a\xC3"); }), HasSubstr("not UTF-8 at byte 1"));
   const auto outside = "id 5 is outside the tokenizer's 5 pieces";
   EXPECT_EQ(tests::error_of([&] { (void)tokenizer.decode(std::array<TokenId, 2>{3, 5}); }), outside);
-  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.piece(5); }), outside);
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.token(5); }), outside);
   EXPECT_EQ(tests::error_of([&] { (void)tokenizer.decode(std::array<TokenId, 1>{-1}); }),
             "id -1 is outside the tokenizer's 5 pieces");
 }
@@ -82,7 +93,7 @@ TEST_F(SentencePiece, TellsModelsApart) {
                 "\x01"
                 "c");
   EXPECT_EQ(identity, load(letters_model()).identity());
-  EXPECT_EQ(identity.pieces, 5U);
+  EXPECT_EQ(identity.size, 5U);
   EXPECT_NE(identity, load(other).identity());
 }
 

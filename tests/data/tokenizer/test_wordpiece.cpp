@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/crc32c.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
@@ -35,7 +37,7 @@ Vocabulary small_vocabulary() {
 
 std::vector<std::string> words(const WordPieceTokenizer& tokenizer, std::string_view text) {
   std::vector<std::string> result;
-  for (const TokenId id : tokenizer.tokenize(text).ids) result.push_back(tokenizer.vocabulary().token(id));
+  for (const TokenId id : tokenizer.tokenize(text).ids) result.push_back(tokenizer.token(id));
   return result;
 }
 
@@ -50,6 +52,37 @@ TEST(WordPiece, AppendsToWhatIsThere) {
 TEST(WordPiece, WorksWithoutContinuationsAndWithoutMask) {
   const WordPieceTokenizer tokenizer(Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, "tiny"));
   EXPECT_THAT(words(tokenizer, "a aa [MASK]"), ElementsAre("a", "[UNK]", "[UNK]", "[UNK]", "[UNK]"));
+}
+
+TEST(WordPiece, IsIdentifiedByItsTokensAndSettings) {
+  const auto identity = [](const TokenizerOptions& options) {
+    return WordPieceTokenizer(small_vocabulary(), options).identity();
+  };
+  const TokenizerIdentity uncased = identity({});
+  EXPECT_EQ(uncased.size, 15u);
+  EXPECT_EQ(uncased, identity({.strip_accents = true})) << "the default with lower case";
+  EXPECT_NE(uncased, identity({.strip_accents = false}));
+  EXPECT_NE(uncased, identity({.do_lower_case = false, .strip_accents = true}));
+  EXPECT_NE(uncased, identity({.do_lower_case = true, .strip_accents = {}, .tokenize_chinese_chars = false}));
+  std::string lines;
+  for (TokenId id = 0; id < 15; ++id) lines += small_vocabulary().token(id) + "\n";
+  EXPECT_EQ(uncased.checksum, wordpiece_checksum(crc32c(std::as_bytes(std::span(lines))), {}));
+  const WordPieceTokenizer shorter(Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]"}, "shorter"));
+  EXPECT_NE(uncased, shorter.identity());
+  EXPECT_EQ(identity_text({15, 0xabc}), "a tokenizer of 15 tokens (CRC32C 00000abc)");
+}
+
+TEST(WordPiece, KnowsTheRolesOfSpecialTokens) {
+  const WordPieceTokenizer tokenizer(small_vocabulary());
+  EXPECT_EQ(tokenizer.special(SpecialToken::padding), 0);
+  EXPECT_EQ(tokenizer.special(SpecialToken::unknown), 1);
+  EXPECT_EQ(tokenizer.special(SpecialToken::first), 2);
+  EXPECT_EQ(tokenizer.special(SpecialToken::separator), 3);
+  EXPECT_EQ(tokenizer.special(SpecialToken::mask), 4);
+  EXPECT_EQ(tests::error_of([&] { require_special(tokenizer, SpecialToken::end); }),
+            "the model's tokenizer has no end token");
+  EXPECT_TRUE(tokenizer.continues_word(6));
+  EXPECT_FALSE(tokenizer.continues_word(5));
 }
 
 TEST(WordPiece, RefusesWhatIsNotUtf8) {

@@ -3,6 +3,7 @@
 #include "tasks/language_modeling/generator.hpp"
 
 #include "core/random.hpp"
+#include "data/tokenizer/sentencepiece.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
 #include "tasks/task_kinds.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"

@@ -1,5 +1,7 @@
 #include "tasks/question_answering/squad_windows.hpp"
 
+#include "data/tokenizer/wordpiece.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/unicode.hpp"
+
+/// The interface of all tokenizers. A model's family knows which one its directories have.
+namespace mylos::data {
+
+using TokenId = std::int32_t;
+
+/// The tokens of one text. ids[i] covers the code points offsets[i] of the original text.
+struct Tokens {
+  std::vector<TokenId> ids;
+  std::vector<CodePointRange> offsets;
+};
+
+/// What prepared files record of a tokenizer. Tokenizers with different identities tokenize texts differently.
+struct TokenizerIdentity {
+  std::size_t size = 0;        ///< number of tokens
+  std::uint32_t checksum = 0;  ///< CRC-32C of the tokens and settings
+  bool operator==(const TokenizerIdentity&) const = default;
+};
+
+/// Returns "a tokenizer of 30522 tokens (CRC32C 1a2b3c4d)".
+std::string identity_text(const TokenizerIdentity& identity);
+
+/// The roles of special tokens. `first` begins what a model reads, `separator` ends each text of a pair, `end` ends a
+/// document.
+enum class SpecialToken { first, separator, padding, mask, unknown, end };
+
+/// Turns texts into ids, and ids into texts. Immutable, so threads can use the same object.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual TokenizerIdentity identity() const = 0;
+  std::size_t size() const { return identity().size; }
+
+  /// Appends the tokens of `text`, without special tokens around it. Errors: std::runtime_error if `text` is not UTF-8.
+  virtual void tokenize(std::string_view text, Tokens& tokens) const = 0;
+  Tokens tokenize(std::string_view text) const;
+  /// Returns the ids alone, which may be faster.
+  virtual std::vector<TokenId> encode(std::string_view text) const { return tokenize(text).ids; }
+  /// Returns what tokenize() does, by a literal implementation for checks; nullopt if there is none.
+  virtual std::optional<Tokens> plain_tokens(std::string_view) const { return std::nullopt; }
+
+  /// Returns the text of `ids`; special tokens add none. Errors: std::runtime_error if an id is out of range;
+  /// UsageError if ids do not determine the text.
+  virtual std::string decode(std::span<const TokenId> ids) const;
+  /// Returns the name of a token: "##ing", "▁the", "<0x0A>". Errors: std::runtime_error if the id is out of range.
+  virtual std::string token(TokenId id) const = 0;
+  /// Returns whether the token continues the word of the token before it.
+  virtual bool continues_word(TokenId id) const = 0;
+  /// Returns the byte of a token that stands for one byte of a character, and nullopt for other tokens.
+  virtual std::optional<unsigned char> byte(TokenId) const { return std::nullopt; }
+
+  /// Returns nullopt if there is no token with this role.
+  virtual std::optional<TokenId> special(SpecialToken role) const = 0;
+};
+
+/// Returns the token with a role that the use needs. Errors: std::runtime_error if there is none.
+TokenId require_special(const Tokenizer& tokenizer, SpecialToken role);
+
+}  // namespace mylos::data
