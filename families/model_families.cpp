@@ -45,7 +45,7 @@ void check_bert(const path& directory) {
 
 void check_llama(const path& directory) {
   load_sentencepiece(directory);
-  check_weights(directory, llama_tensor_naming(read_llama_config(directory / "config.json").tie_word_embeddings));
+  check_weights(directory, llama_tensor_naming(read_llama_config(directory / "config.json").tied));
 }
 
 void check_resnet(const path& directory) {
@@ -104,6 +104,10 @@ const data::ModelFamily& find_model_family(const path& directory) {
   const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   if (found != families.end()) return *found;
   fail_unsupported(config, file.string(), type);
+}
+
+void check_model_family(const path& directory) {
+  if (!data::model_type_of(directory).empty()) find_model_family(directory);
 }
 
 std::unique_ptr<data::Tokenizer> read_tokenizer(const path& directory) {

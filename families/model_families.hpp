@@ -13,6 +13,9 @@ namespace mylos::families {
 /// the supported families if there is no such family.
 const data::ModelFamily& find_model_family(const std::filesystem::path& directory);
 
+/// Throws the same if config.json names a model type that no family has. Readers report other errors of the file.
+void check_model_family(const std::filesystem::path& directory);
+
 /// Returns the tokenizer of the model in `directory`. Throws std::runtime_error with the file that is missing or wrong;
 /// UsageError if models of this family have none.
 std::unique_ptr<data::Tokenizer> read_tokenizer(const std::filesystem::path& directory);

@@ -7,6 +7,7 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "families/model_directory.hpp"
+#include "families/model_families.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/kept_models.hpp"
 #include "train/monitor/output_directory.hpp"
@@ -46,15 +47,6 @@ Json run_of_model(const std::string& model) {
   return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
-/// Errors: UsageError if the model is for another task than the chosen one.
-void check_task(const Arguments& arguments) {
-  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
-  if (served == nullptr || served == arguments.task) return;
-  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {})",
-                               arguments.model, served->title(), served->name(), arguments.task->title(),
-                               arguments.task->name()));
-}
-
 /// Returns whether --model is a directory, which takes precedence over a name.
 bool names_directory(const Arguments& arguments) {
   std::error_code unreadable;  // then it counts as a name
@@ -64,6 +56,16 @@ bool names_directory(const Arguments& arguments) {
 /// Returns whether --model is a name that the task trains without a directory.
 bool is_trained_by_name(const Arguments& arguments) {
   return !names_directory(arguments) && arguments.task->trains_by_name(arguments.model);
+}
+
+/// Errors: UsageError if the model is for another task than the chosen one; std::runtime_error if it is of no family.
+void check_task(const Arguments& arguments) {
+  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
+  if (served == nullptr && !is_trained_by_name(arguments)) families::check_model_family(arguments.run.task.model);
+  if (served == nullptr || served == arguments.task) return;
+  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {})",
+                               arguments.model, served->title(), served->name(), arguments.task->title(),
+                               arguments.task->name()));
 }
 
 }  // namespace

@@ -12,6 +12,14 @@ namespace mylos::data {
 
 std::string json_value_text(const Json& value) { return printable(value.dump(-1, ' ', true)); }
 
+double shortest_decimal(float value) { return std::stod(fmt::format("{}", value)); }
+
+std::vector<double> shortest_decimals(const std::vector<float>& values) {
+  std::vector<double> decimals;
+  for (const float value : values) decimals.push_back(shortest_decimal(value));
+  return decimals;
+}
+
 std::string architecture_text(const Json& config) {
   Json named = config.value("architectures", Json());
   if (named.is_array()) named = named.empty() ? Json() : named.front();
@@ -56,6 +64,13 @@ void ConfigReader::read_number(const char* key, bool positive, double limit, dou
                      positive ? "above" : "of at least", limit));
   }
   value = entry->get<double>();
+}
+
+void ConfigReader::read_number(const char* key, bool positive, double limit, float& value) const {
+  double number = value;
+  if (find(key) == nullptr) return;
+  read_number(key, positive, limit, number);
+  value = static_cast<float>(number);
 }
 
 void ConfigReader::read_flag(const char* key, bool& value) const {

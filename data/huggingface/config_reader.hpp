@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/json.hpp"
 
@@ -15,6 +16,10 @@ std::string json_value_text(const Json& value);
 
 /// Returns " (ViTForImageClassification)", the architecture that a config.json names; empty if it names none.
 std::string architecture_text(const Json& config);
+
+/// Returns the shortest decimals that read as the same floats: 0.1307 for a float equal to 0.1307000070810318.
+double shortest_decimal(float value);
+std::vector<double> shortest_decimals(const std::vector<float>& values);
 
 class ConfigReader {
  public:
@@ -30,6 +35,7 @@ class ConfigReader {
   void read_size(const char* key, std::size_t least, std::size_t most, std::size_t& value, bool required) const;
   /// Reads a number in [0, limit), or in (0, limit) if `positive`. `value` is unchanged if the key is absent.
   void read_number(const char* key, bool positive, double limit, double& value) const;
+  void read_number(const char* key, bool positive, double limit, float& value) const;
   /// Reads true or false. `value` is unchanged if the key is absent.
   void read_flag(const char* key, bool& value) const;
   /// Throws unless the key is absent or has one of the two accepted values.

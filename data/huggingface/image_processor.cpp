@@ -187,12 +187,6 @@ std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& 
   return read_timm_file({json["pretrained_cfg"], config.string() + ": pretrained_cfg", title});
 }
 
-std::vector<double> shortest_decimals(const std::vector<float>& values) {
-  std::vector<double> decimals;
-  for (const float value : values) decimals.push_back(std::stod(fmt::format("{}", value)));
-  return decimals;
-}
-
 OrderedJson image_processor_json(const ImageProcessor& processor) {
   const double fraction = processor.crop_fraction.value_or(1.0);
   const std::size_t size = processor.size.value_or(0);

@@ -31,9 +31,6 @@ struct ImageProcessor {
 /// there is neither. Throws std::runtime_error with the file and the key if something is not supported.
 std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& directory);
 
-/// Returns the shortest decimals that read as the same floats: 0.1307 for a float equal to 0.1307000070810318.
-std::vector<double> shortest_decimals(const std::vector<float>& values);
-
 /// Returns the preprocessor_config.json with which transformers prepares images in the same way: it resizes the shorter
 /// side (with `warps`, both sides) to size / crop_fraction, crops the centre, scales pixels to the range 0 to 1 and
 /// normalises them. The image processor class named in it is one that does all of this: ConvNext's does not crop at 384

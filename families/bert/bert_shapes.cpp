@@ -6,14 +6,14 @@
 namespace mylos::families {
 namespace {
 
-BertConfig encoder(std::size_t layers, std::size_t hidden, std::size_t heads) {
-  BertConfig config;
-  config.vocab_size = 30522;
-  config.hidden_size = hidden;
-  config.num_hidden_layers = layers;
-  config.num_attention_heads = heads;
-  config.intermediate_size = 4 * hidden;
-  config.max_position_embeddings = 512;
+BertShape encoder(std::size_t layers, std::size_t hidden, std::size_t heads) {
+  BertShape config{.token_types = 2, .padding_token = 0};
+  config.vocabulary = 30522;
+  config.hidden = hidden;
+  config.layers = layers;
+  config.heads = heads;
+  config.feed_forward = 4 * hidden;
+  config.positions = 512;
   return config;
 }
 

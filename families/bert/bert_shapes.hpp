@@ -11,7 +11,7 @@ namespace mylos::families {
 
 struct NamedBert {
   std::string name;
-  BertConfig config;
+  BertShape config;
   std::string fetched = {};  ///< name of such a model with weights for `mylos fetch` and --model
 };
 

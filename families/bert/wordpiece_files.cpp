@@ -113,14 +113,13 @@ data::Vocabulary load_vocabulary(const std::filesystem::path& directory, std::si
 }
 
 std::unique_ptr<data::Tokenizer> load_wordpiece(const std::filesystem::path& directory) {
-  const BertConfig config = read_bert_config(directory / "config.json");
+  const BertShape config = read_bert_config(directory / "config.json");
   data::TokenizerOptions options = read_tokenizer_options(directory);
-  return std::make_unique<data::WordPieceTokenizer>(load_vocabulary(directory, config.vocab_size), options);
+  return std::make_unique<data::WordPieceTokenizer>(load_vocabulary(directory, config.vocabulary), options);
 }
 
 std::vector<data::ModelFile> wordpiece_model_files(const data::PretrainedModel& model) {
-  return wordpiece_model_files(read_wordpiece_files(model.directory()),
-                               read_bert_config(model).max_position_embeddings);
+  return wordpiece_model_files(read_wordpiece_files(model.directory()), read_bert_config(model).positions);
 }
 
 }  // namespace mylos::families

@@ -20,13 +20,13 @@ constexpr double largest_theta = 1e12, largest_factor = 1e6;
 
 constexpr const char* model_title = "a Llama";
 
-RopeScaling::Type read_rope_type(const data::ConfigReader& rope) {
+RotaryScaling::Kind read_rope_type(const data::ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
   const char* const key = type == nullptr ? "type" : "rope_type";  // its former name
   if (type == nullptr) type = rope.find(key);
-  if (type == nullptr || *type == "default") return RopeScaling::Type::none;
-  if (*type == "linear") return RopeScaling::Type::linear;
-  if (*type == "llama3") return RopeScaling::Type::llama3;
+  if (type == nullptr || *type == "default") return RotaryScaling::Kind::none;
+  if (*type == "linear") return RotaryScaling::Kind::linear;
+  if (*type == "llama3") return RotaryScaling::Kind::llama3;
   fail(fmt::format("{}: {} = {} is not supported; only \"default\", \"linear\" and \"llama3\" are", rope.file(), key,
                    data::json_value_text(*type)));
 }
@@ -37,30 +37,30 @@ void require_key(const data::ConfigReader& rope, const char* key, const char* ty
 }
 
 /// Reads rope_scaling or rope_parameters.
-RopeScaling read_scaling(const data::ConfigReader& rope) {
-  RopeScaling scaling{.type = read_rope_type(rope)};
+RotaryScaling read_scaling(const data::ConfigReader& rope) {
+  RotaryScaling scaling{.kind = read_rope_type(rope)};
   double turned = 1.0;
   rope.read_number("partial_rotary_factor", true, 2.0, turned);
   ensure(turned == 1.0, fmt::format("{}: partial_rotary_factor = {} is not supported; only 1 is", rope.file(), turned));
-  if (scaling.type == RopeScaling::Type::none) return scaling;
-  const bool is_llama3 = scaling.type == RopeScaling::Type::llama3;
+  if (scaling.kind == RotaryScaling::Kind::none) return scaling;
+  const bool is_llama3 = scaling.kind == RotaryScaling::Kind::llama3;
   require_key(rope, "factor", is_llama3 ? "llama3" : "linear");
   rope.read_number("factor", true, largest_factor, scaling.factor);
   if (!is_llama3) return scaling;
   for (const char* key : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
     require_key(rope, key, "llama3");
   }
-  rope.read_number("low_freq_factor", true, largest_factor, scaling.low_freq_factor);
-  rope.read_number("high_freq_factor", true, largest_factor, scaling.high_freq_factor);
-  rope.read_size("original_max_position_embeddings", 1, longest_llama, scaling.original_max_position_embeddings, true);
-  ensure(scaling.low_freq_factor < scaling.high_freq_factor,
+  rope.read_number("low_freq_factor", true, largest_factor, scaling.low_frequency_factor);
+  rope.read_number("high_freq_factor", true, largest_factor, scaling.high_frequency_factor);
+  rope.read_size("original_max_position_embeddings", 1, longest_llama, scaling.original_positions, true);
+  ensure(scaling.low_frequency_factor < scaling.high_frequency_factor,
          fmt::format("{}: low_freq_factor = {} is not below high_freq_factor = {}", rope.file(),
-                     scaling.low_freq_factor, scaling.high_freq_factor));
+                     scaling.low_frequency_factor, scaling.high_frequency_factor));
   return scaling;
 }
 
 /// Reads rope_theta and the scaling, both at the top level and in rope_parameters, as transformers 5 writes them.
-void read_rope(const data::ConfigReader& reader, LlamaConfig& config) {
+void read_rope(const data::ConfigReader& reader, LlamaShape& config) {
   reader.read_number("rope_theta", true, largest_theta, config.rope_theta);
   const auto* old = reader.find("rope_scaling");
   if (old != nullptr) config.rope_scaling = read_scaling({*old, reader.file() + ": rope_scaling", model_title});
@@ -71,57 +71,58 @@ void read_rope(const data::ConfigReader& reader, LlamaConfig& config) {
   rope.read_number("rope_theta", true, largest_theta, theta);
   ensure(reader.find("rope_theta") == nullptr || theta == config.rope_theta,
          fmt::format("{}: rope_theta = {}, but {} in rope_parameters", reader.file(), config.rope_theta, theta));
-  const RopeScaling scaling = read_scaling(rope);
+  const RotaryScaling scaling = read_scaling(rope);
   ensure(old == nullptr || scaling == config.rope_scaling,
          fmt::format("{}: rope_scaling and rope_parameters contradict each other; remove one", reader.file()));
   config.rope_theta = theta;
   config.rope_scaling = scaling;
 }
 
-void read_tokens(const data::ConfigReader& reader, LlamaConfig& config) {
-  const std::size_t last = config.vocab_size - 1;
-  const auto read = [&](const char* key, std::optional<std::size_t>& id) {
-    if (reader.is_null(key)) id.reset();
-    if (reader.find(key) == nullptr) return;
-    reader.read_size(key, 0, last, id.emplace(), true);
+void read_tokens(const data::ConfigReader& reader, LlamaShape& config) {
+  const std::size_t last = config.vocabulary - 1;
+  const auto read = [&](const char* key, std::optional<std::int32_t> absent) -> std::optional<std::int32_t> {
+    if (reader.is_null(key)) return std::nullopt;
+    if (reader.find(key) == nullptr) return absent;
+    std::size_t id = 0;
+    reader.read_size(key, 0, last, id, true);
+    return static_cast<std::int32_t>(id);
   };
-  read("bos_token_id", config.bos_token_id);
-  read("pad_token_id", config.pad_token_id);
+  config.begin_token = read("bos_token_id", config.begin_token);
+  config.padding_token = read("pad_token_id", std::nullopt).value_or(no_padding);
   const auto* ends = reader.find("eos_token_id");
   if (ends == nullptr || !ends->is_array()) {
-    std::optional<std::size_t> end = 2;
-    read("eos_token_id", end);
-    config.eos_token_ids.clear();
-    if (end) config.eos_token_ids = {*end};
+    const std::optional<std::int32_t> end = read("eos_token_id", 2);
+    config.end_tokens.clear();
+    if (end) config.end_tokens = {*end};
     return;
   }
-  config.eos_token_ids.clear();
+  config.end_tokens.clear();
   for (const Json& one : *ends) {
     if (!one.is_number_unsigned() || one.get<std::size_t>() > last) {
       fail(fmt::format("{}: eos_token_id = {}: expected whole numbers from 0 to {}", reader.file(),
                        data::json_value_text(*ends), last));
     }
-    config.eos_token_ids.push_back(one.get<std::size_t>());
+    config.end_tokens.push_back(one.get<std::int32_t>());
   }
 }
 
-void read_heads(const data::ConfigReader& reader, LlamaConfig& config) {
-  config.num_key_value_heads = config.num_attention_heads;
-  reader.read_size("num_key_value_heads", 1, widest_llama, config.num_key_value_heads, false);
-  ensure(config.num_attention_heads % config.num_key_value_heads == 0,
+void read_heads(const data::ConfigReader& reader, LlamaShape& config) {
+  config.key_value_heads = config.heads;
+  reader.read_size("num_key_value_heads", 1, widest_llama, config.key_value_heads, false);
+  ensure(config.heads % config.key_value_heads == 0,
          fmt::format("{}: num_attention_heads = {} is not a multiple of num_key_value_heads = {}", reader.file(),
-                     config.num_attention_heads, config.num_key_value_heads));
-  reader.read_size("head_dim", 1, largest_llama_head, config.head_dim, false);
-  if (config.head_dim == 0) {
+                     config.heads, config.key_value_heads));
+  reader.read_size("head_dim", 1, largest_llama_head, config.head_size, false);
+  if (config.head_size == 0) {
     ensure(
-        config.hidden_size % config.num_attention_heads == 0,
+        config.hidden % config.heads == 0,
         fmt::format("{}: hidden_size = {} is not a multiple of num_attention_heads = {}; head_dim must then be given",
-                    reader.file(), config.hidden_size, config.num_attention_heads));
-    config.head_dim = config.hidden_size / config.num_attention_heads;
+                    reader.file(), config.hidden, config.heads));
+    config.head_size = config.hidden / config.heads;
   }
-  ensure(config.head_dim % 2 == 0 && config.head_dim <= largest_llama_head,
+  ensure(config.head_size % 2 == 0 && config.head_size <= largest_llama_head,
          fmt::format("{}: heads of {} elements; rotary embeddings take an even number up to {}", reader.file(),
-                     config.head_dim, largest_llama_head));
+                     config.head_size, largest_llama_head));
 }
 
 /// Rejects options that would change the results and are not implemented.
@@ -137,35 +138,37 @@ void refuse_others(const data::ConfigReader& reader) {
          fmt::format("{}: partial_rotary_factor = {} is not supported; only 1 is", reader.file(), turned));
 }
 
-OrderedJson rope_scaling_json(const RopeScaling& scaling) {
-  if (scaling.type == RopeScaling::Type::none) return nullptr;
+OrderedJson rope_scaling_json(const RotaryScaling& scaling) {
+  if (scaling.kind == RotaryScaling::Kind::none) return nullptr;
   OrderedJson json;
-  json["rope_type"] = scaling.type == RopeScaling::Type::linear ? "linear" : "llama3";
+  json["rope_type"] = scaling.kind == RotaryScaling::Kind::linear ? "linear" : "llama3";
   json["factor"] = scaling.factor;
-  if (scaling.type == RopeScaling::Type::linear) return json;
-  json["low_freq_factor"] = scaling.low_freq_factor;
-  json["high_freq_factor"] = scaling.high_freq_factor;
-  json["original_max_position_embeddings"] = scaling.original_max_position_embeddings;
+  if (scaling.kind == RotaryScaling::Kind::linear) return json;
+  json["low_freq_factor"] = scaling.low_frequency_factor;
+  json["high_freq_factor"] = scaling.high_frequency_factor;
+  json["original_max_position_embeddings"] = scaling.original_positions;
   return json;
 }
 
-OrderedJson token_json(const std::optional<std::size_t>& id) { return id ? OrderedJson(*id) : OrderedJson(); }
+OrderedJson token_json(std::optional<std::int32_t> id) {
+  return id ? OrderedJson(static_cast<std::uint32_t>(*id)) : OrderedJson();
+}
 
 }  // namespace
 
-LlamaConfig parse_llama_config(const Json& json, const std::string& file) {
+LlamaShape parse_llama_config(const Json& json, const std::string& file) {
   const data::ConfigReader reader(json, file, model_title);
   reader.check_model_type("llama");
-  LlamaConfig config;
-  reader.read_size("vocab_size", 1, most_llama_tokens, config.vocab_size, true);
-  reader.read_size("hidden_size", 1, widest_llama, config.hidden_size, true);
-  reader.read_size("intermediate_size", 1, 4 * widest_llama, config.intermediate_size, true);
-  reader.read_size("num_hidden_layers", 1, deepest_llama, config.num_hidden_layers, true);
-  reader.read_size("num_attention_heads", 1, widest_llama, config.num_attention_heads, true);
-  reader.read_size("max_position_embeddings", 1, longest_llama, config.max_position_embeddings, true);
-  reader.read_number("rms_norm_eps", true, 0.1, config.rms_norm_eps);
+  LlamaShape config;
+  reader.read_size("vocab_size", 1, most_llama_tokens, config.vocabulary, true);
+  reader.read_size("hidden_size", 1, widest_llama, config.hidden, true);
+  reader.read_size("intermediate_size", 1, 4 * widest_llama, config.feed_forward, true);
+  reader.read_size("num_hidden_layers", 1, deepest_llama, config.layers, true);
+  reader.read_size("num_attention_heads", 1, widest_llama, config.heads, true);
+  reader.read_size("max_position_embeddings", 1, longest_llama, config.positions, true);
+  reader.read_number("rms_norm_eps", true, 0.1, config.rms_norm_epsilon);
   reader.read_number("initializer_range", false, 10.0, config.initializer_range);
-  reader.read_flag("tie_word_embeddings", config.tie_word_embeddings);
+  reader.read_flag("tie_word_embeddings", config.tied);
   refuse_others(reader);
   read_heads(reader, config);
   read_rope(reader, config);
@@ -173,41 +176,43 @@ LlamaConfig parse_llama_config(const Json& json, const std::string& file) {
   return config;
 }
 
-LlamaConfig read_llama_config(const std::filesystem::path& path) {
+LlamaShape read_llama_config(const std::filesystem::path& path) {
   return parse_llama_config(read_json(path), path.string());
 }
 
-LlamaConfig read_llama_config(const data::PretrainedModel& model) {
+LlamaShape read_llama_config(const data::PretrainedModel& model) {
   return parse_llama_config(Json(model.config()), model.config_path().string());
 }
 
-OrderedJson llama_config_json(const LlamaConfig& config, std::string_view dtype) {
+OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype) {
   OrderedJson json;
   json["architectures"] = {"LlamaForCausalLM"};
   json["model_type"] = "llama";
-  json["vocab_size"] = config.vocab_size;
-  json["hidden_size"] = config.hidden_size;
-  json["intermediate_size"] = config.intermediate_size;
-  json["num_hidden_layers"] = config.num_hidden_layers;
-  json["num_attention_heads"] = config.num_attention_heads;
-  json["num_key_value_heads"] = config.num_key_value_heads;
-  json["head_dim"] = config.head_dim;
+  json["vocab_size"] = config.vocabulary;
+  json["hidden_size"] = config.hidden;
+  json["intermediate_size"] = config.feed_forward;
+  json["num_hidden_layers"] = config.layers;
+  json["num_attention_heads"] = config.heads;
+  json["num_key_value_heads"] = config.key_value_heads;
+  json["head_dim"] = config.head_size;
   json["hidden_act"] = "silu";
-  json["max_position_embeddings"] = config.max_position_embeddings;
-  json["rms_norm_eps"] = config.rms_norm_eps;
+  json["max_position_embeddings"] = config.positions;
+  json["rms_norm_eps"] = data::shortest_decimal(config.rms_norm_epsilon);
   // At the top level, where all versions of transformers read them.
   json["rope_theta"] = config.rope_theta;
   json["rope_scaling"] = rope_scaling_json(config.rope_scaling);
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
+  json["tie_word_embeddings"] = config.tied;
   json["attention_bias"] = false;
   json["attention_dropout"] = 0.0;
   json["mlp_bias"] = false;
-  json["initializer_range"] = config.initializer_range;
-  json["bos_token_id"] = token_json(config.bos_token_id);
-  json["eos_token_id"] = config.eos_token_ids.size() == 1 ? OrderedJson(config.eos_token_ids.front())
-                         : config.eos_token_ids.empty()   ? OrderedJson()
-                                                          : OrderedJson(config.eos_token_ids);
-  json["pad_token_id"] = token_json(config.pad_token_id);
+  json["initializer_range"] = data::shortest_decimal(config.initializer_range);
+  const std::vector<std::uint32_t> ends(config.end_tokens.begin(), config.end_tokens.end());
+  const auto padding = config.padding_token == no_padding ? std::nullopt : std::optional(config.padding_token);
+  json["bos_token_id"] = token_json(config.begin_token);
+  json["eos_token_id"] = ends.size() == 1 ? OrderedJson(ends.front())
+                         : ends.empty()   ? OrderedJson()
+                                          : OrderedJson(ends);
+  json["pad_token_id"] = token_json(padding);
   json["torch_dtype"] = dtype;
   return json;
 }

@@ -4,6 +4,11 @@
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/rotary.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 /// The sizes and constants of a Llama (Touvron et al. 2023).
 namespace mylos::families {
 
@@ -20,6 +25,8 @@ struct RotaryScaling {
   double low_frequency_factor = 1.0;
   double high_frequency_factor = 4.0;
   std::size_t original_positions = 8192;
+
+  bool operator==(const RotaryScaling&) const = default;
 };
 
 struct LlamaShape {
@@ -37,8 +44,11 @@ struct LlamaShape {
   float initializer_range = 0.02f;
   bool tied = false;  ///< true if the head uses the token embeddings as its weight
   AttentionKernel attention = AttentionKernel::portable;
-  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even if a text contains it
+  std::int32_t padding_token = no_padding;      ///< its embedding gets no gradient, even if a text contains it
+  std::optional<std::int32_t> begin_token = 1;  ///< begins each document (BOS), unless nullopt
+  std::vector<std::int32_t> end_tokens = {2};   ///< end a generated text; the first ends each document (EOS)
 
+  bool operator==(const LlamaShape&) const = default;
   std::size_t query_columns() const { return heads * head_size; }
   /// Columns of queries, keys and values together.
   std::size_t qkv_columns() const { return (heads + 2 * key_value_heads) * head_size; }

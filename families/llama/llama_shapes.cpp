@@ -11,18 +11,18 @@ struct Sizes {
   double rope_theta;
 };
 
-LlamaConfig decoder(const Sizes& sizes) {
-  LlamaConfig config;
-  config.vocab_size = sizes.vocabulary;
-  config.hidden_size = sizes.hidden;
-  config.intermediate_size = sizes.feed_forward;
-  config.num_hidden_layers = sizes.layers;
-  config.num_attention_heads = sizes.heads;
-  config.num_key_value_heads = sizes.key_value_heads;
-  config.head_dim = sizes.hidden / sizes.heads;
-  config.max_position_embeddings = sizes.positions;
+LlamaShape decoder(const Sizes& sizes) {
+  LlamaShape config;
+  config.vocabulary = sizes.vocabulary;
+  config.hidden = sizes.hidden;
+  config.feed_forward = sizes.feed_forward;
+  config.layers = sizes.layers;
+  config.heads = sizes.heads;
+  config.key_value_heads = sizes.key_value_heads;
+  config.head_size = sizes.hidden / sizes.heads;
+  config.positions = sizes.positions;
   config.rope_theta = sizes.rope_theta;
-  config.rms_norm_eps = 1e-5;
+  config.rms_norm_epsilon = 1e-5;
   return config;
 }
 

@@ -11,7 +11,7 @@ namespace mylos::families {
 
 struct NamedLlama {
   std::string name;
-  LlamaConfig config;
+  LlamaShape config;
   std::string fetched;  ///< name of a model of this shape for `mylos fetch` and --model
 };
 

@@ -10,7 +10,7 @@
 namespace mylos::families {
 
 std::unique_ptr<data::Tokenizer> load_sentencepiece(const std::filesystem::path& directory) {
-  const std::size_t vocabulary = read_llama_config(directory / "config.json").vocab_size;
+  const std::size_t vocabulary = read_llama_config(directory / "config.json").vocabulary;
   const std::filesystem::path file = directory / sentencepiece_file;
   if (!is_present(file)) return nullptr;
   auto tokenizer = data::SentencePieceTokenizer::load(file);

@@ -5,6 +5,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/images/synthetic_images.hpp"
 #include "families/resnet/resnet.hpp"
 #include "tasks/image_classification/image_export.hpp"

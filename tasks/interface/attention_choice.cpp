@@ -30,6 +30,13 @@ int capability_in_use() {
 
 }  // namespace
 
+AttentionUse attention_use(const AttentionShape& shape, const train::TrainConfig& engine, double dropout) {
+  return {.shape = shape,
+          .precision = engine.precision,
+          .dropout = dropout,
+          .deterministic = engine.parallel.deterministic};
+}
+
 AttentionKernel attention_kernel(const TaskConfig& configured, const AttentionUse& use) {
   if (!configured.attention) return attention_candidates(use, capability_in_use()).front();
   if (*configured.attention != AttentionKernel::portable) {

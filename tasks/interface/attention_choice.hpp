@@ -14,6 +14,9 @@
 /// is proven on that device.
 namespace mylos::tasks {
 
+/// Returns the requirements of a run on a model's attention. `dropout` is its probability in training.
+AttentionUse attention_use(const AttentionShape& shape, const train::TrainConfig& engine, double dropout = 0.0);
+
 /// Returns the kernel that a task's model is made with: the one of --attention, otherwise the first candidate. The
 /// program proves it before it computes, and may take another one (attention_request). Kokkos must be initialized.
 /// Errors: std::runtime_error if the build, the device or the model's heads do not support the kernel, or the kernel

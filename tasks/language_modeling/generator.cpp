@@ -7,7 +7,6 @@
 #include "core/numeric.hpp"
 #include "families/model_families.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/memory.hpp"
 
@@ -64,29 +63,28 @@ Generator::Generator(const RunConfig& run, const Notice& notice)
       tokenizer_(tokenizer_of(task_)),
       gemm_(train::select_gemm(space_, without_data(run).engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
-      decoder_(
-          families::make_llama_decoder(llama_shape_of(task_.config()), run.engine.precision, task_.model().table())),
+      decoder_(families::make_llama_decoder(task_.shape(), run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {}
 
 Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
-  const families::LlamaConfig& config = task_.config();
+  const families::LlamaShape& shape = task_.shape();
   Prompt prompt;
   prompt.number = number;
-  if (config.bos_token_id && !config_.no_bos) prompt.ids.push_back(static_cast<data::TokenId>(*config.bos_token_id));
+  if (shape.begin_token && !config_.no_bos) prompt.ids.push_back(*shape.begin_token);
   prompt.text_begin = prompt.ids.size();
   for (const data::TokenId id : tokenizer_.encode(text)) prompt.ids.push_back(id);
   const std::string name = fmt::format("prompt {}", number + 1);
   ensure(!prompt.ids.empty(),
          fmt::format("{} has no tokens, and --no-bos adds none; enter a text, or leave out --no-bos", name));
-  ensure(prompt.ids.size() <= config.max_position_embeddings,
+  ensure(prompt.ids.size() <= shape.positions,
          fmt::format("{} has {} tokens, and the model has {} positions (max_position_embeddings); shorten it", name,
-                     prompt.ids.size(), config.max_position_embeddings));
+                     prompt.ids.size(), shape.positions));
   return prompt;
 }
 
 /// The prompt and its continuation together may have as many tokens as the model has positions.
 std::size_t Generator::most_tokens(const Prompt& prompt) const {
-  return std::min(config_.generation.max_new_tokens, task_.config().max_position_embeddings - prompt.ids.size());
+  return std::min(config_.generation.max_new_tokens, task_.shape().positions - prompt.ids.size());
 }
 
 void Generator::reserve(std::span<const Prompt> prompts) {
@@ -121,8 +119,8 @@ void Generator::take_token(Sequence& sequence, std::span<const float> logits, co
                      sequence.prompt->number + 1, result.ids.size() + 1));
   result.ids.push_back(token->id);
   result.log_probabilities.push_back(token->log_probability);
-  if (std::ranges::find(task_.config().eos_token_ids, static_cast<std::size_t>(token->id)) !=
-      task_.config().eos_token_ids.end()) {
+  const std::vector<std::int32_t>& ends = task_.shape().end_tokens;
+  if (std::ranges::find(ends, token->id) != ends.end()) {
     result.stop = "eos";
   } else {
     sequence.text.append(token->id);

@@ -6,7 +6,6 @@
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tasks/language_modeling/planned_documents.hpp"
 #include "tasks/language_modeling/prepared_documents.hpp"
 
@@ -75,7 +74,7 @@ class LanguageModelingKind final : public TaskKind {
     return std::make_unique<LanguageTask>(run, notice, LanguageTask::Reads::model);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return families::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
+    return families::make_llama(find_llama_sizes(name), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

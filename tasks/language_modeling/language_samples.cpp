@@ -19,9 +19,8 @@ namespace {
 
 constexpr std::int32_t no_label = -1;
 
-std::optional<data::TokenId> token_of(bool is_left_out, std::optional<std::size_t> id) {
-  if (is_left_out || !id) return std::nullopt;
-  return static_cast<data::TokenId>(*id);
+std::optional<data::TokenId> token_of(bool is_left_out, std::optional<data::TokenId> id) {
+  return is_left_out ? std::nullopt : id;
 }
 
 }  // namespace
@@ -39,17 +38,17 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& dir
   return nullptr;
 }
 
-data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaConfig& model) {
-  const auto end = model.eos_token_ids.empty() ? std::nullopt : std::optional(model.eos_token_ids.front());
+data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaShape& model) {
+  const auto end = model.end_tokens.empty() ? std::nullopt : std::optional(model.end_tokens.front());
   return {.max_length = config.max_length,
           .long_documents = config.long_documents,
-          .begin = token_of(config.no_bos, model.bos_token_id),
+          .begin = token_of(config.no_bos, model.begin_token),
           .end = token_of(config.no_eos, end),
-          .vocabulary_size = model.vocab_size};
+          .vocabulary_size = model.vocabulary};
 }
 
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
-                             const families::LlamaConfig& model, const LanguageConfig& config,
+                             const families::LlamaShape& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice) {
   const data::SampleOptions options = sample_options(config, model);
   const data::ReadOptions reading{.text_field = config.text_field, .limit = limit, .strict = config.strict};

@@ -3,11 +3,11 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "families/llama/llama_tensors.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/interface/pretrained_export.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 
 #include <fmt/format.h>
 
@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the model's shape with the attention kernel that it is made with.
-families::LlamaShape shape_of(const RunConfig& run, const families::LlamaConfig& config) {
-  families::LlamaShape shape = llama_shape_of(config);
-  shape.attention = attention_kernel(run.task, llama_attention(shape, run.engine));
+families::LlamaShape shape_of(const RunConfig& run, const data::PretrainedModel& model) {
+  families::LlamaShape shape = families::read_llama_config(model);
+  shape.attention = attention_kernel(run.task, attention_use(families::attention_shape(shape), run.engine));
   return shape;
 }
 
@@ -48,14 +48,12 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
       config_(language_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
-      llama_(families::read_llama_config(pretrained_)),
       tokenizer_(load_tokenizer(configured_.model, reads_data(configured_) ? notice_ : Notice{})),
-      shape_(shape_of(run, llama_)),
-      attention_(llama_attention(shape_, run.engine)),
+      shape_(shape_of(run, pretrained_)),
+      attention_(attention_use(families::attention_shape(shape_), run.engine)),
       model_(families::make_llama(shape_, run.engine.precision)) {
-  require(
-      config_.max_length <= llama_.max_position_embeddings,
-      fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
+  require(config_.max_length <= shape_.positions,
+          fmt::format("--max-length {}: the model has {} positions", config_.max_length, shape_.positions));
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
   if (reads == Reads::model_and_data) read_data();
 }
@@ -92,7 +90,7 @@ void LanguageTask::receive_data(ByteReader& bytes) {
 }
 
 data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, tokenizer_.get(), llama_, config_, limit, notice_);
+  return load_samples(file, tokenizer_.get(), shape_, config_, limit, notice_);
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {
@@ -107,13 +105,13 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
     ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
                                           configured_.model.string()));
     notice_(fmt::format("{} has no weights: the model is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), llama_.initializer_range));
+                        configured_.model.string(), data::shortest_decimal(shape_.initializer_range)));
     return;
   }
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : model_->table().tensors()) wanted.push_back({row.name, row.shape});
   const data::WeightReport report =
-      pretrained_.read_weights(wanted, families::llama_tensor_naming(llama_.tie_word_embeddings),
+      pretrained_.read_weights(wanted, families::llama_tensor_naming(shape_.tied),
                                [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
@@ -160,9 +158,8 @@ void LanguageTask::set_attention(AttentionKernel kernel) {
 }
 
 std::string LanguageTask::model_text() const {
-  return fmt::format("{}, hidden {}, {}, {}", count_of(llama_.num_hidden_layers, "layer"), llama_.hidden_size,
-                     count_of(llama_.num_attention_heads, "head"),
-                     count_of(llama_.num_key_value_heads, "key/value head"));
+  return fmt::format("{}, hidden {}, {}, {}", count_of(shape_.layers, "layer"), shape_.hidden,
+                     count_of(shape_.heads, "head"), count_of(shape_.key_value_heads, "key/value head"));
 }
 
 std::string LanguageTask::text_of(const data::SampleSet& samples) {

@@ -66,7 +66,7 @@ class LanguageTask final : public Task {
 
   const std::filesystem::path& directory() const { return pretrained_.directory(); }
   const data::Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  const families::LlamaConfig& config() const { return llama_; }
+  const families::LlamaShape& shape() const { return shape_; }
 
  private:
   data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
@@ -78,7 +78,6 @@ class LanguageTask final : public Task {
   LanguageConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
-  families::LlamaConfig llama_;
   std::unique_ptr<data::Tokenizer> tokenizer_;  ///< null if the directory has none
   families::LlamaShape shape_;
   AttentionUse attention_;

@@ -2,12 +2,12 @@
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
+#include "families/llama/llama.hpp"
 #include "families/llama/llama_shapes.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 
 #include <fmt/format.h>
 
@@ -40,21 +40,21 @@ void take_full_samples(PlannedRun& planned) {
 }
 
 /// Returns a network with the attention kernel of the planned GPU.
-std::unique_ptr<nn::Model> planned_network(const families::LlamaConfig& sizes, const RunConfig& run) {
-  families::LlamaShape shape = llama_shape_of(sizes);
-  shape.attention = planned_attention(run.task, llama_attention(shape, run.engine));
+std::unique_ptr<nn::Model> planned_network(const families::LlamaShape& sizes, const RunConfig& run) {
+  families::LlamaShape shape = sizes;
+  shape.attention = planned_attention(run.task, attention_use(families::attention_shape(shape), run.engine));
   return families::make_llama(shape, run.engine.precision);
 }
 
 }  // namespace
 
-families::LlamaConfig find_llama_sizes(const std::string& name) {
+families::LlamaShape find_llama_sizes(const std::string& name) {
   if (const families::NamedLlama* known = find_known(name)) return known->config;
   return families::read_llama_config(families::resolve_model(name) / "config.json");
 }
 
 void fit_samples(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = families::read_llama_config(run.task.model / "config.json").max_position_embeddings;
+  const std::size_t positions = families::read_llama_config(run.task.model / "config.json").positions;
   fit_max_length(language_config(run).max_length, positions, name, sources, notice);
 }
 
@@ -67,9 +67,9 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
   } else if (!file.empty()) {
     fitted.task.model = find_known_directory(known->name, known->fetched, file);
   }
-  const families::LlamaConfig sizes =
+  const families::LlamaShape sizes =
       known == nullptr ? families::read_llama_config(fitted.task.model / "config.json") : known->config;
-  fit_max_length(language_config(fitted).max_length, sizes.max_position_embeddings, name, sources, notice);
+  fit_max_length(language_config(fitted).max_length, sizes.positions, name, sources, notice);
   PlannedRun planned{.config = std::move(fitted),
                      .name = known == nullptr ? name : known->name,
                      .model = known == nullptr ? name : known->fetched,

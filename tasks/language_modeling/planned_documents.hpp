@@ -16,7 +16,7 @@ void fit_samples(RunConfig& run, const std::string& name, const OptionSources& s
 
 /// Returns the configuration of the model called `name`: built-in sizes, or a directory or name that train accepts.
 /// Errors: std::runtime_error if there is no such model.
-families::LlamaConfig find_llama_sizes(const std::string& name);
+families::LlamaShape find_llama_sizes(const std::string& name);
 
 /// Plans a run of the model called `name` on the documents in `file` or, if that is empty, on a fixed number of full
 /// samples. Built-in sizes need a directory only for the tokenizer that cuts documents. Errors: std::runtime_error if a

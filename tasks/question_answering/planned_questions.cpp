@@ -2,11 +2,11 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
+#include "families/bert/bert_config.hpp"
 #include "families/bert/bert_question_answering.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t squad_windows = 88'524;
 
 void check_length(const RunConfig& run, const families::NamedBert& known) {
-  const std::size_t length = squad_config(run).max_length, positions = known.config.max_position_embeddings;
+  const std::size_t length = squad_config(run).max_length, positions = known.config.positions;
   ensure(length <= positions, fmt::format("--max-length {}: {} has {} positions", length, known.name, positions));
 }
 
@@ -49,14 +49,15 @@ families::NamedBert find_planned_sizes(const std::string& name, const std::files
   run.task.model =
       known == nullptr ? families::resolve_model(name) : find_known_directory(known->name, known->fetched, file);
   const families::NamedBert sizes = known == nullptr ? read_sizes(name, run.task.model) : *known;
-  fit_max_length(squad_config(run).max_length, sizes.config.max_position_embeddings, sizes.fetched, sources, notice);
+  fit_max_length(squad_config(run).max_length, sizes.config.positions, sizes.fetched, sources, notice);
   return sizes;
 }
 
 /// Returns a network with the attention kernel of the planned GPU.
-std::unique_ptr<nn::Model> planned_network(const families::BertConfig& sizes, const RunConfig& run) {
-  families::BertShape shape = bert_shape(sizes, run.task.dropout);
-  shape.attention = planned_attention(run.task, bert_attention(shape, run.engine, true));
+std::unique_ptr<nn::Model> planned_network(const families::BertShape& sizes, const RunConfig& run) {
+  families::BertShape shape = with_dropout(sizes, run.task.dropout);
+  shape.attention = planned_attention(run.task, attention_use(families::attention_shape(shape), run.engine,
+                                                              static_cast<double>(shape.attention_dropout)));
   return families::make_bert_question_answering(shape, run.engine.precision);
 }
 
@@ -68,7 +69,7 @@ families::NamedBert find_bert_sizes(const std::string& name) {
 }
 
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = families::read_bert_config(run.task.model / "config.json").max_position_embeddings;
+  const std::size_t positions = families::read_bert_config(run.task.model / "config.json").positions;
   fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
 }
 

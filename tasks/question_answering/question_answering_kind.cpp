@@ -7,7 +7,6 @@
 #include "families/bert/bert_shapes.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
 #include "tasks/question_answering/prepared_questions.hpp"
 #include "tasks/question_answering/question_answering_options.hpp"
@@ -110,7 +109,7 @@ class QuestionAnsweringKind final : public TaskKind {
     return std::make_unique<SquadTask>(run, notice, SquadTask::Reads::model);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return families::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
+    return families::make_bert_question_answering(find_bert_sizes(name).config, precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

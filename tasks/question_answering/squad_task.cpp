@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
 #include "families/bert/bert_question_answering.hpp"
@@ -10,7 +11,6 @@
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/interface/pretrained_export.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_order.hpp"
 
 #include <fmt/format.h>
@@ -24,18 +24,19 @@ namespace {
 constexpr const char* head_prefix = "qa_outputs.";
 
 /// A window must not be longer than the model's positions, whatever the data.
-void check_length(const SquadConfig& config, const families::BertConfig& bert) {
-  require(config.max_length <= bert.max_position_embeddings,
-          fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
+void check_length(const SquadConfig& config, const families::BertShape& shape) {
+  require(config.max_length <= shape.positions,
+          fmt::format("--max-length {}: the model has {} positions", config.max_length, shape.positions));
 }
 
 AttentionUse attention_of(const RunConfig& run, const families::BertShape& shape) {
-  return bert_attention(shape, run.engine, !run.task.train.empty());
+  return attention_use(families::attention_shape(shape), run.engine,
+                       run.task.train.empty() ? 0.0 : static_cast<double>(shape.attention_dropout));
 }
 
 /// Returns the model's shape with the attention kernel that it is made with.
-families::BertShape shape_of(const RunConfig& run, const families::BertConfig& bert) {
-  families::BertShape shape = bert_shape(bert, run.task.dropout);
+families::BertShape shape_of(const RunConfig& run, const data::PretrainedModel& model) {
+  families::BertShape shape = with_dropout(families::read_bert_config(model), run.task.dropout);
   shape.attention = attention_kernel(run.task, attention_of(run, shape));
   return shape;
 }
@@ -56,12 +57,11 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       config_(squad_config(run)),
       notice_(std::move(notice)),
       pretrained_(configured_.model),
-      bert_(families::read_bert_config(pretrained_)),
       tokenizer_(families::read_tokenizer(configured_.model)),
-      shape_(shape_of(run, bert_)),
+      shape_(shape_of(run, pretrained_)),
       attention_(attention_of(run, shape_)),
       model_(families::make_bert_question_answering(shape_, run.engine.precision)) {
-  check_length(config_, bert_);
+  check_length(config_, shape_);
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
   if (reads == Reads::model_and_data) read_data();
 }
@@ -140,7 +140,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), bert_.initializer_range));
+                        configured_.model.string(), data::shortest_decimal(shape_.initializer_range)));
   }
 }
 
@@ -195,7 +195,7 @@ std::vector<DataChecksum> SquadTask::data_checksums() const {
 nlohmann::ordered_json SquadTask::resolved() const {
   const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
   return {{"squad", is_v2 ? "2.0" : "1.1"},
-          {"dropout", configured_.dropout.value_or(bert_.hidden_dropout_prob)},
+          {"dropout", configured_.dropout.value_or(data::shortest_decimal(shape_.hidden_dropout))},
           {"attention", to_string(shape_.attention)}};
 }
 
@@ -205,8 +205,8 @@ void SquadTask::set_attention(AttentionKernel kernel) {
 }
 
 std::string SquadTask::model_text() const {
-  return fmt::format("{}, hidden {}, {}", count_of(bert_.num_hidden_layers, "layer"), bert_.hidden_size,
-                     count_of(bert_.num_attention_heads, "head"));
+  return fmt::format("{}, hidden {}, {}", count_of(shape_.layers, "layer"), shape_.hidden,
+                     count_of(shape_.heads, "head"));
 }
 
 std::string SquadTask::train_text() const { return data_text(*train_, config_.max_length); }

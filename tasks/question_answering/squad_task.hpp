@@ -78,7 +78,6 @@ class SquadTask final : public Task {
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
-  families::BertConfig bert_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
   families::BertShape shape_;
   AttentionUse attention_;

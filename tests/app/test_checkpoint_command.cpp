@@ -3,7 +3,6 @@
 #include "families/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -33,8 +32,8 @@ class CheckpointCommand : public TinyRun {
 
   /// Saves the tiny model. Element i of each tensor is i + `offset`; the optimizer slot is zero.
   fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
-    const auto network = families::make_bert_question_answering(
-        tasks::bert_shape(families::read_bert_config(model_ / "config.json")), Precision::float32);
+    const auto network =
+        families::make_bert_question_answering(families::read_bert_config(model_ / "config.json"), Precision::float32);
     const ParameterTable& table = network->table();
     parallel::CheckpointArrays arrays{
         .table = &table, .held = {}, .groups = {{"model", {}}, {"optimizer/m", {}}}, .state = {}, .saved_range = {}};

@@ -107,16 +107,16 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   tensors.add_norm("bert.embeddings.LayerNorm", model.hidden);
   for (std::size_t i = 0; i < model.layers; ++i) add_layer(tensors, fmt::format("bert.encoder.layer.{}", i), model);
   if (model.has_head) tensors.add_linear("qa_outputs", 2, model.hidden, model.head_scale);
-  families::BertConfig config;
-  config.vocab_size = tokens;
-  config.hidden_size = model.hidden;
-  config.num_hidden_layers = model.layers;
-  config.num_attention_heads = model.heads;
-  config.intermediate_size = model.feed_forward;
-  config.max_position_embeddings = model.positions;
+  families::BertShape config{.token_types = 2, .padding_token = 0};
+  config.vocabulary = tokens;
+  config.hidden = model.hidden;
+  config.layers = model.layers;
+  config.heads = model.heads;
+  config.feed_forward = model.feed_forward;
+  config.positions = model.positions;
   const families::WordPieceFiles tokenizer{.vocabulary = vocabulary, .tokenizer_json = "", .options = {}};
   data::write_pretrained(directory, families::bert_config_json(config),
-                         families::wordpiece_model_files(tokenizer, config.max_position_embeddings), tensors.all());
+                         families::wordpiece_model_files(tokenizer, config.positions), tensors.all());
 }
 
 std::string tiny_questions(const std::string& version) {

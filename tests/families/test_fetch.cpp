@@ -54,7 +54,7 @@ TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
   const auto where = data::fetch("org/tiny", log_, find_model_family);
   EXPECT_EQ(where, root_ / "cache/mylos/models/org/tiny");
   EXPECT_EQ(resolve_model("org/tiny"), where);
-  EXPECT_EQ(read_bert_config(where / "config.json").vocab_size, 6u);
+  EXPECT_EQ(read_bert_config(where / "config.json").vocabulary, 6u);
   EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("/tiny names no commit: ")));
   EXPECT_TRUE(read_json(where / "fetched.json")["commit"].is_null());
   expect_nothing_partial();

@@ -31,7 +31,7 @@ std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
 
 void export_model(const std::filesystem::path& source, const std::filesystem::path& target) {
   const PretrainedModel model(source);
-  const BertConfig config = read_bert_config(model);
+  const BertShape config = read_bert_config(model);
   const WordPieceFiles tokenizer = read_wordpiece_files(source);
   const auto specs = tensors_of(source);
   std::vector<std::vector<float>> values(specs.size());
@@ -43,8 +43,7 @@ void export_model(const std::filesystem::path& source, const std::filesystem::pa
   std::vector<NamedTensor> weights;
   for (std::size_t row = 0; row < specs.size(); ++row)
     weights.push_back({specs[row].name, specs[row].shape, values[row]});
-  write_pretrained(target, bert_config_json(config), wordpiece_model_files(tokenizer, config.max_position_embeddings),
-                   weights);
+  write_pretrained(target, bert_config_json(config), wordpiece_model_files(tokenizer, config.positions), weights);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/written_models.hpp"
 #include "train/engine/initial_parameters.hpp"
@@ -37,8 +36,7 @@ tasks::RunConfig run_on(const std::string& model, const std::string& document) {
 struct LoadedLlama {
   LoadedLlama(const std::string& directory, const std::string& document)
       : task(run_on(directory, document), [](const std::string&) {}),
-        model(families::make_llama(tasks::llama_shape_of(families::read_llama_config(data::PretrainedModel(directory))),
-                                   Precision::float32)),
+        model(families::make_llama(families::read_llama_config(data::PretrainedModel(directory)), Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)) {
     train::load_initial_parameters(space, task, std::nullopt, store, *mode);

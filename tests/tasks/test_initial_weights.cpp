@@ -5,7 +5,6 @@
 #include "parallel/communicator/agreement.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/app/tiny_model.hpp"
@@ -39,8 +38,8 @@ void write_language_model(const fs::path& directory, Precision precision) {
       "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
       "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2})";
   tests::write_file(directory / "train.jsonl", "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [7, 8]}\n");
-  const families::LlamaConfig parsed = families::parse_llama_config(parse_json(config, "config"), "config");
-  const auto model = families::make_llama(llama_shape_of(parsed), Precision::float32);
+  const families::LlamaShape parsed = families::parse_llama_config(parse_json(config, "config"), "config");
+  const auto model = families::make_llama(parsed, Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
   for (const ParameterTensor& row : model->table().tensors()) {

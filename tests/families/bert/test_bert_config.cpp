@@ -22,7 +22,7 @@ Json small() {
 }
 
 /// Parses `json` as if read from a file F.
-BertConfig parse_text(const Json& json) { return parse_bert_config(parse_json(json.dump(), "F"), "F"); }
+BertShape parse_text(const Json& json) { return parse_bert_config(parse_json(json.dump(), "F"), "F"); }
 
 std::string message_with(const char* key, const Json& value) {
   auto json = small();
@@ -32,25 +32,25 @@ std::string message_with(const char* key, const Json& value) {
 
 TEST(BertConfig, AbsentKeysTakeHuggingFacesDefaults) {
   const auto config = parse_text(small());
-  EXPECT_EQ(config.vocab_size, 97u);
-  EXPECT_EQ(config.hidden_size, 32u);
-  EXPECT_EQ(config.num_hidden_layers, 2u);
-  EXPECT_EQ(config.num_attention_heads, 4u);
-  EXPECT_EQ(config.intermediate_size, 64u);
-  EXPECT_EQ(config.max_position_embeddings, 64u);
-  EXPECT_EQ(config.type_vocab_size, 2u);
-  EXPECT_EQ(config.pad_token_id, 0u);
-  EXPECT_EQ(config.hidden_dropout_prob, 0.1);
-  EXPECT_EQ(config.attention_probs_dropout_prob, 0.1);
-  EXPECT_EQ(config.layer_norm_eps, 1e-12);
-  EXPECT_EQ(config.initializer_range, 0.02);
+  EXPECT_EQ(config.vocabulary, 97u);
+  EXPECT_EQ(config.hidden, 32u);
+  EXPECT_EQ(config.layers, 2u);
+  EXPECT_EQ(config.heads, 4u);
+  EXPECT_EQ(config.feed_forward, 64u);
+  EXPECT_EQ(config.positions, 64u);
+  EXPECT_EQ(config.token_types, 2u);
+  EXPECT_EQ(config.padding_token, 0);
+  EXPECT_EQ(config.hidden_dropout, 0.1f);
+  EXPECT_EQ(config.attention_dropout, 0.1f);
+  EXPECT_EQ(config.layer_norm_epsilon, 1e-12f);
+  EXPECT_EQ(config.initializer_range, 0.02f);
 }
 
 TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
   const auto config = read_bert_config(tests::golden_data() / "reference/tiny_bert/config.json");
-  EXPECT_EQ(config.vocab_size, 61u);
-  EXPECT_EQ(config.hidden_dropout_prob, 0.0);
-  EXPECT_EQ(config.initializer_range, 0.02);
+  EXPECT_EQ(config.vocabulary, 61u);
+  EXPECT_EQ(config.hidden_dropout, 0.0f);
+  EXPECT_EQ(config.initializer_range, 0.02f);
   const OrderedJson written = bert_config_json(config);
   EXPECT_EQ(parse_bert_config(Json(written), "written"), config);
   EXPECT_EQ(written["architectures"], OrderedJson({"BertForQuestionAnswering"}));
@@ -60,26 +60,26 @@ TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
 TEST(BertConfig, NoTokenIsPaddingWherePadTokenIdIsNull) {
   Json json = Json::parse(tests::read_file(tests::golden_data() / "reference/tiny_bert/config.json"));
   json["pad_token_id"] = nullptr;
-  const BertConfig config = parse_text(json);
-  EXPECT_EQ(config.pad_token_id, std::nullopt);
+  const BertShape config = parse_text(json);
+  EXPECT_EQ(config.padding_token, no_padding);
   EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "written"), config);
   json.erase("pad_token_id");
-  EXPECT_EQ(parse_text(json).pad_token_id, 0u);
+  EXPECT_EQ(parse_text(json).padding_token, 0);
 }
 
 TEST(BertConfig, EveryFieldSurvivesWritingAndReading) {
-  BertConfig config{.vocab_size = 11,
-                    .hidden_size = 60,
-                    .num_hidden_layers = 1,
-                    .num_attention_heads = 3,
-                    .intermediate_size = 7,
-                    .max_position_embeddings = 5,
-                    .type_vocab_size = 3,
-                    .pad_token_id = 4,
-                    .hidden_dropout_prob = 0.25,
-                    .attention_probs_dropout_prob = 0.125,
-                    .layer_norm_eps = 1e-5,
-                    .initializer_range = 0.5};
+  BertShape config{.vocabulary = 11,
+                   .hidden = 60,
+                   .layers = 1,
+                   .heads = 3,
+                   .feed_forward = 7,
+                   .positions = 5,
+                   .token_types = 3,
+                   .hidden_dropout = 0.25,
+                   .attention_dropout = 0.125,
+                   .layer_norm_epsilon = 1e-5f,
+                   .initializer_range = 0.5,
+                   .padding_token = 4};
   EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "F"), config);
 }
 

@@ -24,9 +24,9 @@ Json small_llama() {
 }
 
 /// Parses `json` as if read from a file F.
-LlamaConfig parse_llama(const Json& json) { return parse_llama_config(parse_json(json.dump(), "F"), "F"); }
+LlamaShape parse_llama(const Json& json) { return parse_llama_config(parse_json(json.dump(), "F"), "F"); }
 
-LlamaConfig llama_with(const char* key, const Json& value) {
+LlamaShape llama_with(const char* key, const Json& value) {
   Json json = small_llama();
   json[key] = value;
   return parse_llama(json);
@@ -43,49 +43,50 @@ const Json llama3_scaling = {{"rope_type", "llama3"},
                              {"original_max_position_embeddings", 8192}};
 
 TEST(LlamaConfig, AbsentKeysTakeHuggingFacesDefaults) {
-  const LlamaConfig config = parse_llama(small_llama());
-  EXPECT_EQ(config.vocab_size, 97u);
-  EXPECT_EQ(config.hidden_size, 32u);
-  EXPECT_EQ(config.intermediate_size, 56u);
-  EXPECT_EQ(config.num_hidden_layers, 2u);
-  EXPECT_EQ(config.num_attention_heads, 4u);
-  EXPECT_EQ(config.num_key_value_heads, 4u);
-  EXPECT_EQ(config.head_dim, 8u);
+  const LlamaShape config = parse_llama(small_llama());
+  EXPECT_EQ(config.vocabulary, 97u);
+  EXPECT_EQ(config.hidden, 32u);
+  EXPECT_EQ(config.feed_forward, 56u);
+  EXPECT_EQ(config.layers, 2u);
+  EXPECT_EQ(config.heads, 4u);
+  EXPECT_EQ(config.key_value_heads, 4u);
+  EXPECT_EQ(config.head_size, 8u);
   EXPECT_EQ(config.rope_theta, 10000.0);
-  EXPECT_EQ(config.rope_scaling, RopeScaling());
-  EXPECT_EQ(config.rms_norm_eps, 1e-6);
-  EXPECT_EQ(config.initializer_range, 0.02);
-  EXPECT_FALSE(config.tie_word_embeddings);
-  EXPECT_EQ(config.bos_token_id, 1u);
-  EXPECT_EQ(config.eos_token_ids, std::vector<std::size_t>{2});
-  EXPECT_EQ(config.pad_token_id, std::nullopt);
+  EXPECT_EQ(config.rope_scaling, RotaryScaling());
+  EXPECT_EQ(config.rms_norm_epsilon, 1e-6f);
+  EXPECT_EQ(config.initializer_range, 0.02f);
+  EXPECT_FALSE(config.tied);
+  EXPECT_EQ(config.begin_token, 1);
+  EXPECT_EQ(config.end_tokens, std::vector<std::int32_t>{2});
+  EXPECT_EQ(config.padding_token, no_padding);
 }
 
 TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
-  LlamaConfig config{.vocab_size = 11,
-                     .hidden_size = 60,
-                     .intermediate_size = 7,
-                     .num_hidden_layers = 1,
-                     .num_attention_heads = 6,
-                     .max_position_embeddings = 5,
-                     .num_key_value_heads = 3,
-                     .head_dim = 16,
-                     .rope_theta = 5e5,
-                     .rope_scaling = {RopeScaling::Type::llama3, 8.0, 1.5, 4.5, 77},
-                     .rms_norm_eps = 1e-5,
-                     .initializer_range = 0.5,
-                     .tie_word_embeddings = true,
-                     .bos_token_id = 3,
-                     .eos_token_ids = {4, 5},
-                     .pad_token_id = 6};
+  LlamaShape config{.vocabulary = 11,
+                    .hidden = 60,
+                    .layers = 1,
+                    .heads = 6,
+                    .key_value_heads = 3,
+                    .head_size = 16,
+                    .feed_forward = 7,
+                    .positions = 5,
+                    .rope_theta = 5e5,
+                    .rope_scaling = {RotaryScaling::Kind::llama3, 8.0, 1.5, 4.5, 77},
+                    .rms_norm_epsilon = 1e-5f,
+                    .initializer_range = 0.5,
+                    .tied = true,
+                    .padding_token = 6,
+                    .begin_token = 3,
+                    .end_tokens = {4, 5}};
   const auto again = [&] { return parse_llama_config(Json(llama_config_json(config)), "F"); };
   EXPECT_EQ(again(), config);
-  config.rope_scaling = {.type = RopeScaling::Type::linear, .factor = 2.0};
-  config.bos_token_id.reset(), config.pad_token_id.reset();
-  config.eos_token_ids.clear();
+  config.rope_scaling = {.kind = RotaryScaling::Kind::linear, .factor = 2.0};
+  config.begin_token.reset();
+  config.padding_token = no_padding;
+  config.end_tokens.clear();
   EXPECT_EQ(again(), config);
   config.rope_scaling = {};
-  config.eos_token_ids = {2};
+  config.end_tokens = {2};
   EXPECT_EQ(again(), config);
   EXPECT_EQ(llama_config_json(config)["architectures"], OrderedJson({"LlamaForCausalLM"}));
   EXPECT_EQ(llama_config_json(config, "bfloat16")["torch_dtype"], "bfloat16");
@@ -93,36 +94,36 @@ TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
 
 TEST(LlamaConfig, ReadsTheReferences) {
   const auto folder = tests::golden_data() / "reference/llama";
-  const LlamaConfig grouped = read_llama_config(folder / "grouped/config.json");
-  EXPECT_EQ(grouped.num_key_value_heads, 2u);
+  const LlamaShape grouped = read_llama_config(folder / "grouped/config.json");
+  EXPECT_EQ(grouped.key_value_heads, 2u);
   EXPECT_EQ(grouped.rope_theta, 1e6) << "at the top level";
-  EXPECT_FALSE(grouped.tie_word_embeddings);
-  const LlamaConfig tied = read_llama_config(folder / "tied/config.json");
-  EXPECT_EQ(tied.head_dim, 10u);
-  EXPECT_EQ(tied.rope_scaling, (RopeScaling{RopeScaling::Type::llama3, 4.0, 1.0, 4.0, 32}));
-  EXPECT_TRUE(tied.tie_word_embeddings);
+  EXPECT_FALSE(grouped.tied);
+  const LlamaShape tied = read_llama_config(folder / "tied/config.json");
+  EXPECT_EQ(tied.head_size, 10u);
+  EXPECT_EQ(tied.rope_scaling, (RotaryScaling{RotaryScaling::Kind::llama3, 4.0, 1.0, 4.0, 32}));
+  EXPECT_TRUE(tied.tied);
 }
 
 TEST(LlamaConfig, ReadsTheReferenceOfTransformers5) {
   const auto folder = tests::shared_reference() / "llama/stories260K";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
-  const LlamaConfig stories = read_llama_config(data::PretrainedModel(folder));
+  const LlamaShape stories = read_llama_config(data::PretrainedModel(folder));
   EXPECT_EQ(stories.rope_theta, 10000.0) << "under rope_parameters";
-  EXPECT_TRUE(stories.tie_word_embeddings);
-  EXPECT_EQ(stories.pad_token_id, std::nullopt);
+  EXPECT_TRUE(stories.tied);
+  EXPECT_EQ(stories.padding_token, no_padding);
 }
 
 TEST(LlamaConfig, RotaryEmbeddingsAreReadAtBothPlaces) {
-  const RopeScaling expected{RopeScaling::Type::llama3, 8.0, 1.0, 4.0, 8192};
+  const RotaryScaling expected{RotaryScaling::Kind::llama3, 8.0, 1.0, 4.0, 8192};
   EXPECT_EQ(llama_with("rope_scaling", llama3_scaling).rope_scaling, expected);
   Json parameters = llama3_scaling;
   parameters["rope_theta"] = 5e5;
   EXPECT_EQ(llama_with("rope_parameters", parameters).rope_scaling, expected);
   EXPECT_EQ(llama_with("rope_parameters", parameters).rope_theta, 5e5);
-  const RopeScaling linear{.type = RopeScaling::Type::linear, .factor = 4.0};
+  const RotaryScaling linear{.kind = RotaryScaling::Kind::linear, .factor = 4.0};
   EXPECT_EQ(llama_with("rope_scaling", {{"type", "linear"}, {"factor", 4.0}}).rope_scaling, linear);
-  EXPECT_EQ(llama_with("rope_scaling", {{"rope_type", "default"}}).rope_scaling, RopeScaling());
-  EXPECT_EQ(llama_with("rope_scaling", nullptr).rope_scaling, RopeScaling());
+  EXPECT_EQ(llama_with("rope_scaling", {{"rope_type", "default"}}).rope_scaling, RotaryScaling());
+  EXPECT_EQ(llama_with("rope_scaling", nullptr).rope_scaling, RotaryScaling());
 
   Json both = small_llama();
   both["rope_theta"] = 5e5;
@@ -189,14 +190,14 @@ TEST(LlamaConfig, ImpossibleSizesAreNamed) {
   EXPECT_EQ(llama_message("head_dim", 7), "F: heads of 7 elements; rotary embeddings take an even number up to 256");
   EXPECT_EQ(llama_message("hidden_size", 4 * 258),
             "F: heads of 258 elements; rotary embeddings take an even number up to 256");
-  EXPECT_EQ(llama_with("head_dim", 18).head_dim, 18u);
+  EXPECT_EQ(llama_with("head_dim", 18).head_size, 18u);
 }
 
 TEST(LlamaConfig, TokensAreOfTheVocabulary) {
-  EXPECT_EQ(llama_with("bos_token_id", nullptr).bos_token_id, std::nullopt);
-  EXPECT_EQ(llama_with("eos_token_id", nullptr).eos_token_ids, std::vector<std::size_t>());
-  EXPECT_EQ(llama_with("eos_token_id", {96, 5}).eos_token_ids, (std::vector<std::size_t>{96, 5}));
-  EXPECT_EQ(llama_with("pad_token_id", 0).pad_token_id, 0u);
+  EXPECT_EQ(llama_with("bos_token_id", nullptr).begin_token, std::nullopt);
+  EXPECT_EQ(llama_with("eos_token_id", nullptr).end_tokens, std::vector<std::int32_t>());
+  EXPECT_EQ(llama_with("eos_token_id", {96, 5}).end_tokens, (std::vector<std::int32_t>{96, 5}));
+  EXPECT_EQ(llama_with("pad_token_id", 0).padding_token, 0);
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
     EXPECT_EQ(llama_message(key, 97), fmt::format("F: {} = 97 is not a whole number from 0 to 96", key));
   }

@@ -6,14 +6,14 @@ namespace mylos::families {
 namespace {
 
 /// Returns the number of parameters of a Llama with an untied head, by formula.
-std::size_t parameters_of(const LlamaConfig& c) {
-  const std::size_t attention = c.hidden_size * c.head_dim * (2 * c.num_attention_heads + 2 * c.num_key_value_heads);
-  const std::size_t layer = attention + 3 * c.hidden_size * c.intermediate_size + 2 * c.hidden_size;
-  return 2 * c.vocab_size * c.hidden_size + c.num_hidden_layers * layer + c.hidden_size;
+std::size_t parameters_of(const LlamaShape& c) {
+  const std::size_t attention = c.hidden * c.head_size * (2 * c.heads + 2 * c.key_value_heads);
+  const std::size_t layer = attention + 3 * c.hidden * c.feed_forward + 2 * c.hidden;
+  return 2 * c.vocabulary * c.hidden + c.layers * layer + c.hidden;
 }
 
 /// The counts published by the authors.
-TEST(LlamaShapes, HaveThePublishedCountsOfParameters) {
+TEST(LlamaConfigs, HaveThePublishedCountsOfParameters) {
   EXPECT_EQ(parameters_of(find_llama_shape("llama-2-7b")->config), 6'738'415'616u);
   EXPECT_EQ(parameters_of(find_llama_shape("codellama-7b")->config), 6'738'546'688u);
   EXPECT_EQ(parameters_of(find_llama_shape("llama-3-8b")->config), 8'030'261'248u);
@@ -22,11 +22,11 @@ TEST(LlamaShapes, HaveThePublishedCountsOfParameters) {
   EXPECT_EQ(parameters_of(find_llama_shape("codellama-34b")->config), 33'743'970'304u);
 }
 
-TEST(LlamaShapes, AreFoundByTheNameThatIsFetched) {
+TEST(LlamaConfigs, AreFoundByTheNameThatIsFetched) {
   for (const NamedLlama& known : llama_shapes()) EXPECT_EQ(find_llama_shape(known.fetched), &known);
 }
 
-TEST(LlamaShapes, OtherNamesHaveNone) {
+TEST(LlamaConfigs, OtherNamesHaveNone) {
   EXPECT_EQ(find_llama_shape("llama-2-7B"), nullptr);
   EXPECT_EQ(find_llama_shape(""), nullptr);
 }

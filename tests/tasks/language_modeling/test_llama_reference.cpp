@@ -3,7 +3,6 @@
 
 #include "families/llama/llama.hpp"
 #include "families/llama/llama_config.hpp"
-#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/worst.hpp"
 #include "tests/tasks/recorded_engine.hpp"
@@ -64,8 +63,7 @@ struct LlamaEngine : RecordedEngine<families::LlamaModel> {
   LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
               nn::Recompute recompute = nn::Recompute::none)
       : RecordedEngine(folder, provider,
-                       families::make_llama(tasks::llama_shape_of(families::read_llama_config(folder / "config.json")),
-                                            Precision::float32),
+                       families::make_llama(families::read_llama_config(folder / "config.json"), Precision::float32),
                        packed.samples(), recompute),
         texts(std::move(packed)) {}
   LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)

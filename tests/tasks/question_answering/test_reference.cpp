@@ -3,7 +3,6 @@
 
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_question_answering.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"
 
@@ -54,7 +53,7 @@ tests::RecordedSamples read_batch(const fs::path& path) {
 template <class Check>
 void for_each_reference(const Check& check) {
   tests::for_each_recorded("", [&](const fs::path& folder, const std::string& provider) {
-    const families::BertShape shape = bert_shape(families::read_bert_config(folder / "config.json"));
+    const families::BertShape shape = families::read_bert_config(folder / "config.json");
     Engine engine(folder, provider, families::make_bert_question_answering(shape, Precision::float32),
                   read_batch(folder / "batch.safetensors"));
     check(folder, engine);
@@ -127,7 +126,7 @@ TEST(reference, AdamWSteps) {
     const data::SafetensorsFile expected(folder /
                                          fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
     const data::SafetensorsFile gradients(folder / "gradients.safetensors");
-    const auto layers = families::read_bert_config(folder / "config.json").num_hidden_layers;
+    const auto layers = families::read_bert_config(folder / "config.json").layers;
     const std::string last_layer = std::to_string(layers - 1);
     for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
       const std::string& name = engine.store.table().tensor(row).name;
