@@ -44,7 +44,7 @@ int run_eval(const Arguments& configured) {
   const train::TrainConfig& engine = arguments.run.engine;
   const EvaluationDirectory results(engine.output, arguments.overwrite);
   const ComputeScope compute;  // before the task, whose model depends on the device
-  const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_line);
+  const std::unique_ptr<tasks::Task> task = make_with_data(*arguments.task, arguments.run, log_line);
   check_precision(engine.precision, engine.gemm.tf32);
   choose_attention(*parallel::make_self_communicator(), arguments.run, *task, log_line);
   train::Evaluator evaluator(*task, engine.precision, engine.gemm);

@@ -265,7 +265,7 @@ int bench_step(const Arguments& configured) {
   arguments.run.task.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const ComputeScope compute;  // before the task, whose model depends on the device
-  const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_once);
+  const std::unique_ptr<tasks::Task> task = make_with_data(*arguments.task, arguments.run, log_once);
   check_precision(engine.precision, engine.gemm.tf32);
   const std::unique_ptr<parallel::Communicator> self = parallel::make_self_communicator();
   choose_attention(*self, arguments.run, *task, log_once);

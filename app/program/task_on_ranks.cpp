@@ -16,7 +16,7 @@ TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind
   std::unique_ptr<tasks::Task> task;
   on_all_ranks_with_copies(ranks, [&] {
     const parallel::FileWork loading;
-    task = kind.make_without_data(run, notice);
+    task = kind.make(run, notice);
   });
   parallel::on_first_rank(ranks, [&] { task->read_data(); });
   const std::string remark = parallel::broadcast_values(

@@ -37,9 +37,9 @@ struct EvaluatedSamples {
 /// A task with the descriptions that commands need, beyond the engine's interface.
 class Task : public train::Task {
  public:
-  /// Reads the data files of a task that was made without its data (TaskKind::make_without_data). One rank does this
-  /// and sends the data to the others, so that a run reads and tokenizes its files once. Tasks whose constructor opens
-  /// the data, as that of a task on images does, read none here. Errors: those of TaskKind::make.
+  /// Reads the data files of the run. One rank does this and sends the data to the others, so that a run reads and
+  /// tokenizes its files once. Tasks whose constructor opens the data, as that of a task on images does, read none
+  /// here. Errors: those of TaskKind::make.
   virtual void read_data() {}
   /// Writes the data for receive_data. Large arrays may move to shared memory (core/base/shared_array.hpp).
   virtual void write_data(ByteWriter&) const {}

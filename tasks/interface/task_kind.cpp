@@ -9,10 +9,6 @@
 
 namespace mylos::tasks {
 
-std::unique_ptr<Task> TaskKind::make_without_data(const RunConfig& run, const Notice& notice) const {
-  return make(run, notice);
-}
-
 std::unique_ptr<nn::Model> TaskKind::trained_network(const TrainedModel& trained) const {
   return network(trained.model.string(), Precision::float32);
 }
@@ -28,5 +24,11 @@ std::vector<std::string> TaskKind::texts(const std::filesystem::path& data) cons
 }
 
 std::vector<std::pair<std::string, std::string>> TaskKind::facts(const nlohmann::json&) const { return {}; }
+
+std::unique_ptr<Task> make_with_data(const TaskKind& kind, const RunConfig& run, const Notice& notice) {
+  std::unique_ptr<Task> task = kind.make(run, notice);
+  task->read_data();
+  return task;
+}
 
 }  // namespace mylos::tasks

@@ -110,12 +110,10 @@ class TaskKind {
   virtual void fit_model(RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,
                          const Notice&) const {}
 
-  /// Reads the model's directory and the data. `notice` gets a line for each item skipped. Errors: std::runtime_error
-  /// on files, std::invalid_argument on settings that do not fit them.
+  /// Reads the model's directory. Task::read_data or Task::receive_data must follow. `notice` gets a line for each item
+  /// skipped, also by these. Errors: std::runtime_error on files, std::invalid_argument on settings that do not fit
+  /// them.
   virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
-  /// Does the same but, if the kind's tasks can receive their data from another rank, reads only the model's directory.
-  /// Task::read_data or Task::receive_data must follow.
-  virtual std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const;
   /// Returns the model called `name` (a directory, or built-in sizes) without weights. Errors: std::runtime_error
   /// naming the file or directory that is missing.
   virtual std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const = 0;
@@ -146,5 +144,8 @@ class TaskKind {
   /// Returns facts about the data for reports: {"rules", "SQuAD 2.0"}. `run` is a run.json.
   virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const;
 };
+
+/// Returns the task of a run with its data. Errors: those of TaskKind::make and Task::read_data.
+std::unique_ptr<Task> make_with_data(const TaskKind& kind, const RunConfig& run, const Notice& notice);
 
 }  // namespace mylos::tasks

@@ -70,9 +70,6 @@ class LanguageModelingKind final : public TaskKind {
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<LanguageTask>(run, notice);
   }
-  std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<LanguageTask>(run, notice, LanguageTask::Reads::model);
-  }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     return families::make_llama(find_llama_sizes(name), precision);
   }

@@ -42,7 +42,7 @@ bool reads_data(const TaskConfig& configured) { return !configured.train.empty()
 
 }  // namespace
 
-LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
+LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
     : configured_(run.task),
       seed_(run.engine.seed),
       config_(language_config(run)),
@@ -55,7 +55,6 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice, Reads reads)
   require(config_.max_length <= shape_.positions,
           fmt::format("--max-length {}: the model has {} positions", config_.max_length, shape_.positions));
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
-  if (reads == Reads::model_and_data) read_data();
 }
 
 void LanguageTask::read_data() {

@@ -21,13 +21,10 @@ namespace mylos::tasks {
 
 class LanguageTask final : public Task {
  public:
-  enum class Reads { model_and_data, model };
-
-  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples; or reads only the model, if
-  /// the data come later. Calls `notice` with one line for each item skipped. Errors: std::runtime_error for a file
-  /// that cannot be read or is malformed, and for an unsupported --attention; std::invalid_argument for other options
-  /// that do not fit the model or the data.
-  LanguageTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
+  /// Reads the model's configuration and tokenizer; the data come later. Calls `notice` with one line for each item
+  /// skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an unsupported
+  /// --attention; std::invalid_argument for other options that do not fit the model or the data.
+  LanguageTask(const RunConfig& run, Notice notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;

@@ -82,7 +82,8 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
   RunConfig reading = planned.config;
   reading.task.train = file;
   reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
-  const LanguageTask task(reading, notice);
+  LanguageTask task(reading, notice);
+  task.read_data();
   planned.lengths = task.train_samples()->lengths();
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "sample"));
   return planned;

@@ -93,7 +93,8 @@ PlannedRun plan_questions(const std::string& name, const std::filesystem::path& 
   RunConfig reading = planned.config;
   reading.task.train = file;
   reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
-  const SquadTask task(reading, notice);
+  SquadTask task(reading, notice);
+  task.read_data();
   planned.lengths = task.train_windows()->lengths();
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "window"));
   return planned;

@@ -38,7 +38,7 @@ SquadTask& with_proven_attention(SquadTask& task, const RunConfig& run, const No
 
 QuestionAnswerer::QuestionAnswerer(const RunConfig& run, const Notice& notice)
     : config_(squad_config(run)),
-      task_(run, notice, SquadTask::Reads::model),
+      task_(run, notice),
       evaluator_(with_proven_attention(task_, run, notice), run.engine.precision, untimed(run.engine.gemm),
                  SquadEvaluation::bound_of_batches(config_.max_length)) {}
 

@@ -105,9 +105,6 @@ class QuestionAnsweringKind final : public TaskKind {
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<SquadTask>(run, notice);
   }
-  std::unique_ptr<Task> make_without_data(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<SquadTask>(run, notice, SquadTask::Reads::model);
-  }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     return families::make_bert_question_answering(find_bert_sizes(name).config, precision);
   }

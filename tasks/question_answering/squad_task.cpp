@@ -51,7 +51,7 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 }  // namespace
 
-SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
+SquadTask::SquadTask(const RunConfig& run, Notice notice)
     : configured_(run.task),
       seed_(run.engine.seed),
       config_(squad_config(run)),
@@ -63,7 +63,6 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       model_(families::make_bert_question_answering(shape_, run.engine.precision)) {
   check_length(config_, shape_);
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
-  if (reads == Reads::model_and_data) read_data();
 }
 
 void SquadTask::read_data() {

@@ -22,12 +22,10 @@ namespace mylos::tasks {
 
 class SquadTask final : public Task {
  public:
-  enum class Reads { model_and_data, model };
-
-  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or reads only the model, if
-  /// questions or data come later. `notice` gets a line for each item skipped. Errors: std::runtime_error on files,
+  /// Reads the model's configuration and vocabulary; questions or data come later. `notice` gets a line for each item
+  /// skipped. Errors: std::runtime_error on files,
   /// std::invalid_argument on options that do not fit them.
-  SquadTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
+  SquadTask(const RunConfig& run, Notice notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;

@@ -39,6 +39,7 @@ struct LoadedLlama {
         model(families::make_llama(families::read_llama_config(data::PretrainedModel(directory)), Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)) {
+    task.read_data();
     train::load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
 

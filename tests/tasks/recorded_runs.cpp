@@ -39,7 +39,7 @@ void note_obstacle(RecordedRun& recorded, const fs::path& data) {
 }  // namespace
 
 std::unique_ptr<tasks::Task> RecordedRun::task() const {
-  return kind.make(run, [](const std::string&) {});
+  return make_with_data(kind, run, [](const std::string&) {});
 }
 
 std::vector<double> RecordedRun::losses(std::size_t steps) const {

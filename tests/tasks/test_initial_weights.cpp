@@ -4,7 +4,9 @@
 #include "families/llama/llama_config.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tasks/language_modeling/language_config.hpp"
+#include "tasks/language_modeling/language_modeling_kind.hpp"
 #include "tasks/language_modeling/language_task.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/app/tiny_model.hpp"
@@ -59,7 +61,7 @@ std::unique_ptr<Task> language_task(const fs::path& directory) {
   run.task.train = directory / "train.jsonl";
   run.task.batch = 1;
   run.settings = LanguageConfig{.max_length = 16};
-  return std::make_unique<LanguageTask>(run, Notice());
+  return make_with_data(language_modeling(), run, [](const std::string&) {});
 }
 
 void write_squad_model(const fs::path& directory, Precision) {
@@ -74,7 +76,7 @@ std::unique_ptr<Task> squad_task(const fs::path& directory) {
   run.task.train = directory / "train.json";
   run.task.batch = 1;
   run.settings = SquadConfig{.max_length = 60, .doc_stride = 20};
-  return std::make_unique<SquadTask>(run, [](const std::string&) {});
+  return make_with_data(question_answering(), run, [](const std::string&) {});
 }
 
 /// A family of models, with the weights of one written as `precision`.

@@ -82,7 +82,7 @@ class ReceivedData : public testing::TestWithParam<RecordedRun (*)()> {
 
   /// Returns the task of `run`, without its data.
   std::unique_ptr<tasks::Task> without_data(const tasks::RunConfig& run) {
-    return recorded_.kind.make_without_data(run, [this](const std::string& line) { notices_.push_back(line); });
+    return recorded_.kind.make(run, [this](const std::string& line) { notices_.push_back(line); });
   }
   /// Returns the run with data files that do not exist.
   tasks::RunConfig without_files() const {
@@ -121,7 +121,7 @@ TEST_P(ReceivedData, HasThePartsOfTheConfiguration) {
   run.task.train_limit = 3;
   if (auto* squad = std::any_cast<tasks::SquadConfig>(&run.settings)) squad->order.clear();
   if (auto* language = std::any_cast<tasks::LanguageConfig>(&run.settings)) language->order.clear();
-  const auto expected = recorded_.kind.make(run, [](const std::string&) {});
+  const auto expected = make_with_data(recorded_.kind, run, [](const std::string&) {});
   ByteWriter bytes;
   expected->write_data(bytes);
   const std::string sent = bytes.take();

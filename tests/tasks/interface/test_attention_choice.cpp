@@ -137,7 +137,7 @@ TEST_P(AttentionOfATask, IsSelectedFromProvenCandidates) {
 TEST_P(AttentionOfATask, HasTheRequirementsOfTheRun) {
   RunConfig run = recorded_.run;
   run.engine.parallel.deterministic = true;
-  const auto task = recorded_.kind.make(run, [](const std::string&) {});
+  const auto task = make_with_data(recorded_.kind, run, [](const std::string&) {});
   EXPECT_TRUE(attention_request(run, *task, 1)->deterministic);
   EXPECT_EQ(task->attention()->precision, run.engine.precision);
   EXPECT_EQ(task->attention()->shape.kernel, AttentionKernel::portable);
@@ -147,7 +147,7 @@ TEST(AttentionOfBert, HasItsDropoutInTraining) {
   const tests::RecordedRun recorded = tests::recorded_examples();
   if (!recorded.obstacle.empty()) GTEST_SKIP() << recorded.obstacle;
   const auto dropout = [&](const RunConfig& run) {
-    return recorded.kind.make_without_data(run, [](const std::string&) {})->attention()->dropout;
+    return recorded.kind.make(run, [](const std::string&) {})->attention()->dropout;
   };
   RunConfig run = recorded.run;
   run.task.dropout = 0.25;

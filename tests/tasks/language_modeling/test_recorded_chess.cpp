@@ -40,6 +40,7 @@ class RecordedChess : public testing::Test {
 
 TEST_F(RecordedChess, BeginsWithTheRecordedScore) {
   LanguageTask task(recorded_.run, [](const std::string&) {});
+  task.read_data();
   EXPECT_EQ(task.evaluation()->samples().predicted(), 28404u);
   const train::Metrics metrics = train::Evaluator(task, Precision::float32, recorded_.run.engine.gemm).evaluate();
   const Json before = recorded_results("before");
@@ -49,6 +50,7 @@ TEST_F(RecordedChess, BeginsWithTheRecordedScore) {
 
 TEST_F(RecordedChess, TrainsAsRecorded) {
   LanguageTask task(recorded_.run, [](const std::string&) {});
+  task.read_data();
   tests::StepRecorder recorder;
   train::Trainer(recorded_.run.engine, task).run({&recorder});
   ASSERT_EQ(recorder.steps.size(), 400u);
@@ -69,6 +71,7 @@ TEST_F(RecordedChess, SixteenBitsTrainLikeFloat) {
   const auto trained_perplexity = [&](Precision precision, double bound) {
     recorded_.run.engine.precision = precision;
     LanguageTask task(recorded_.run, [](const std::string&) {});
+    task.read_data();
     tests::StepRecorder recorder;
     train::Trainer(recorded_.run.engine, task).run({&recorder});
     EXPECT_TRUE(std::ranges::none_of(recorder.steps, &train::StepReport::skipped)) << to_string(precision);

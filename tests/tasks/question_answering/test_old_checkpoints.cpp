@@ -41,6 +41,7 @@ TEST(OldCheckpoints, ARunGoesOnFromOneThatSaysNothingOfEvaluations) {
   squad.doc_stride = 8;
   run.settings = squad;
   SquadTask task(run, [](const std::string&) {});
+  task.read_data();
   train::TrainConfig config;
   config.output = directory / "run";
   config.steps = 8;

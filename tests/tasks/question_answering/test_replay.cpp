@@ -75,6 +75,7 @@ void replay_minilm(Precision precision, double tolerance, std::size_t count) {
   if (!fs::exists(tests::shared_data() / "squad")) GTEST_SKIP() << tests::shared_data() << " is not there (MYLOS_DATA)";
   if (minilm().empty()) GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
   SquadTask task(minilm_squad(reference, precision), [](const std::string&) {});
+  task.read_data();
   const auto steps = run_steps(minilm_engine(precision, count), task);
   ASSERT_EQ(steps.size(), count);
   compare_steps(steps, reference, tolerance);
