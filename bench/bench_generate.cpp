@@ -78,8 +78,6 @@ class Model {
   void begin(const families::DecoderShape& sizes) {
     Arena planned;
     decoder_->plan(planned, sizes);
-    network_->plan(planned, {1, sizes.positions, sizes.positions}, ParameterStore::Purpose::inference,
-                   nn::Recompute::none);
     arena_ = Arena("mylos::bench::generate", planned.peak());
     decoder_->begin(pass(), sizes);
   }
@@ -94,20 +92,10 @@ class Model {
   std::vector<std::int32_t> step(std::span<const std::size_t> slots, std::span<const std::int32_t> tokens) {
     return choose(decoder_->step(pass(), slots, tokens));
   }
-  /// Returns the logits of the last token from a pass over all tokens. The decoder must be restarted afterwards.
+  /// Returns the logits of the last token from a pass over all tokens, in slot 0.
   std::vector<float> full(std::span<const std::int32_t> tokens) {
-    Batch batch({}, Batch::Purpose::inference);
-    const std::size_t lengths[] = {tokens.size()};
-    const std::uint32_t ids[] = {0};
-    batch.reset(lengths, ids);
-    batch.set_indices(families::language_modeling::tokens, tokens);
-    std::vector<float> last;
-    network_->logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& logits) {
-      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
-      const float* const row = host.data() + (host.extent(0) - 1) * host.extent(1);
-      last.assign(row, row + host.extent(1));
-    });
-    return last;
+    const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), decoder_->prefill(pass(), 0, tokens));
+    return {host.data(), host.data() + host.size()};
   }
 
  private:
@@ -126,7 +114,7 @@ class Model {
   families::LlamaShape shape_;
   ExecutionSpace space_;
   Gemm gemm_{default_gemm_provider()};
-  std::unique_ptr<families::LlamaModel> network_;
+  std::unique_ptr<nn::Model> network_;
   ParameterStore store_;
   std::unique_ptr<parallel::ShardingStrategy> mode_;
   std::unique_ptr<families::LlamaDecoder> decoder_;
@@ -151,8 +139,9 @@ std::vector<std::size_t> all_slots(std::size_t rows) {
 
 /// Checks that the first generated tokens of each sequence are the likeliest ones according to full passes. In 16 bits,
 /// passes round differently from steps, so nearly the likeliest tokens are accepted.
-void check(Model& model, const families::DecoderShape& sizes, Precision precision,
+void check(Model& model, families::DecoderShape sizes, Precision precision,
            std::span<const std::vector<std::int32_t>> prompts) {
+  sizes.longest_prompt = sizes.positions;
   model.begin(sizes);
   std::vector<std::vector<std::int32_t>> texts(prompts.begin(), prompts.end());
   std::vector<std::int32_t> tokens = model.start(prompts);

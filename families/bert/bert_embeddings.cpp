@@ -1,7 +1,7 @@
 #include "families/bert/bert_embeddings.hpp"
 
 #include "core/kernels/embedding.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 
 namespace mylos::families {
 namespace {
@@ -27,9 +27,7 @@ BertEmbeddings<T>::BertEmbeddings(const ParameterTable& table, const BertShape& 
       words_(table.find(std::string(prefix) + "word_embeddings.weight")),
       positions_(table.find(std::string(prefix) + "position_embeddings.weight")),
       segments_(table.find(std::string(prefix) + "token_type_embeddings.weight")),
-      norm_(find_layer_norm(table, std::string(prefix) + "LayerNorm")) {
-  unit_ = table.tensor(words_).unit;
-}
+      norm_(find_layer_norm(table, std::string(prefix) + "LayerNorm")) {}
 
 template <class T>
 typename BertEmbeddings<T>::Activations BertEmbeddings<T>::take_activations(Arena& arena, const BertShape& shape,

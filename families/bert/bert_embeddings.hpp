@@ -25,11 +25,9 @@ class BertEmbeddings {
   void backward(const nn::Pass& pass, const Batch& batch, float dropout, const Activations& saved,
                 const Matrix<T>& doutput, const Vector<float>& column_sums) const;
 
-  std::size_t unit() const { return unit_; }
-
  private:
   BertShape shape_;
-  std::size_t unit_, words_, positions_, segments_;
+  std::size_t words_, positions_, segments_;
   LayerNormTensors norm_;
 };
 

@@ -52,15 +52,15 @@ template <class T>
 void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape, std::size_t index) {
   const std::string name = fmt::format("bert.encoder.layer.{}", index);
   const std::size_t hidden = shape.hidden;
+  const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
   for (const char* projection : {"query", "key", "value"}) {
-    nn::add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
-                           shape.initializer_range);
+    nn::add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden, normal);
   }
-  nn::add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
+  nn::add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, normal);
   add_layer_norm_rows(builder, name + ".attention.output.LayerNorm", hidden);
-  nn::add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
-  nn::add_linear_tensors(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
+  nn::add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, normal);
+  nn::add_linear_tensors(builder, name + ".output.dense", shape.feed_forward, hidden, normal);
   add_layer_norm_rows(builder, name + ".output.LayerNorm", hidden);
 }
 
@@ -74,7 +74,6 @@ BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std
   intermediate_ = nn::find_linear(table, name + ".intermediate.dense");
   output_ = nn::find_linear(table, name + ".output.dense");
   output_norm_ = find_layer_norm(table, name + ".output.LayerNorm");
-  unit_ = table.tensor(output_.weight).unit;
 }
 
 template <class T>

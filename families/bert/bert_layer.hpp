@@ -108,14 +108,11 @@ class BertLayer {
                 const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,
                 const BertLayerWorkspace<T>& workspace, const Matrix<T>& dinput) const;
 
-  /// The unit of the layer's tensors.
-  std::size_t unit() const { return unit_; }
-
  private:
   DropoutKey key(const nn::Pass& pass, std::uint32_t site, float probability) const;
 
   BertShape shape_;
-  std::size_t unit_, index_;
+  std::size_t index_;
   nn::Linear query_key_value_, attention_dense_, intermediate_, output_;
   LayerNormTensors attention_norm_, output_norm_;
 };

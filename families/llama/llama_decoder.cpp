@@ -2,11 +2,10 @@
 
 #include "core/base/error.hpp"
 #include "core/element_type.hpp"
-#include "core/kernels/cached_attention.hpp"
 #include "core/kernels/few_rows_product.hpp"
-#include "core/kernels/swiglu.hpp"
-#include "families/llama/llama.hpp"
-#include "families/llama/llama_layer.hpp"
+#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_pass.hpp"
+#include "nn/network.hpp"
 
 #include <fmt/format.h>
 
@@ -18,47 +17,17 @@ namespace {
 
 namespace names = language_modeling;
 
-/// Memory for processing a prompt; all layers use the same.
-template <class T>
-struct PrefillMemory {
-  Matrix<float> rotary;  ///< (T, D)
-  LlamaLayerActivations<T> layer;
-  LlamaLayerScratch<T> scratch;  ///< after the last layer, `normal` holds the head's input
-  Matrix<float> logits;          ///< (1, V)
-};
-
-/// Memory for a step; all layers use the same.
-template <class T>
-struct StepMemory {
-  Matrix<float> rotary;     ///< (B, D)
-  RmsNormSaved<T> first;    ///< (B, H), input of a layer's first norm
-  RmsNormSaved<T> second;   ///< (B, H), input of a layer's second norm
-  Matrix<T> normal;         ///< (B, H)
-  Matrix<T> qkv;            ///< (B, (A + 2 KV) D)
-  Matrix<T> context;        ///< (B, A D)
-  Matrix<T> gate_up;        ///< (B, 2F)
-  Matrix<T> activation;     ///< (B, F)
-  Vector<float> attention;  ///< size: see cached_attention_workspace
-  Matrix<float> logits;     ///< (B, V)
-};
-
 template <class T>
 class Decoder final : public LlamaDecoder {
  public:
   Decoder(const LlamaShape& shape, const ParameterTable& table)
-      : shape_(shape),
-        frequencies_(rotary_frequencies(shape)),
-        embeddings_(table.find("model.embed_tokens.weight")),
-        norm_(table.find("model.norm.weight")),
-        head_(shape.tied ? embeddings_ : table.find("lm_head.weight")),
-        embeddings_unit_(table.tensor(embeddings_).unit),
-        head_unit_(table.tensor(norm_).unit) {
-    for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table, shape, layer);
+      : units_{shape}, head_(table.find(shape.tied ? llama_embeddings : "lm_head.weight")) {
+    units_.find_tensors(table);
   }
 
   void plan(Arena& arena, const DecoderShape& shape) const override;
   std::size_t scratch_bytes(const DecoderShape& shape, const TeamProcessor& processor) const override {
-    return attention_forward_scratch<T>(attention_shape(shape_), 1, shape.longest_prompt, processor);
+    return attention_forward_scratch<T>(attention_shape(units_.shape), 1, shape.longest_prompt, processor);
   }
   void begin(const nn::Pass& pass, const DecoderShape& shape) override;
   ConstMatrix<float> prefill(const nn::Pass& pass, std::size_t slot, std::span<const std::int32_t> prompt) override;
@@ -69,32 +38,23 @@ class Decoder final : public LlamaDecoder {
   using Caches = std::vector<KeyValueCache<T>>;
 
   Caches take_caches(Arena& arena, const DecoderShape& shape) const;
-  PrefillMemory<T> take_prefill(Arena& arena, std::size_t rows) const;
-  StepMemory<T> take_step(Arena& arena, std::size_t rows, std::size_t longest) const;
+  Vector<float> take_workspace(Arena& arena, std::size_t rows, std::size_t longest) const {
+    return arena.vector<float>(cached_attention_workspace(attention_shape(units_.shape), rows, longest));
+  }
+  /// Takes the logits of `rows` rows.
+  Matrix<float> take_logits(Arena& arena, std::size_t rows) const {
+    return arena.matrix<float>(rows, units_.shape.vocabulary);
+  }
 
   /// Builds the batch from the tokens of the samples in sample_lengths_. Sample i belongs to slot slots_[i], and begins
   /// at position first_positions_[i].
   CachedRows assemble(std::span<const std::int32_t> tokens);
-  void embed(const nn::Pass& pass, const Matrix<T>& x) const;
-  void decode_layer(const nn::Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
-                    const StepMemory<T>& memory) const;
-  /// y = x W^T for a small number of rows.
-  void multiply(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) const {
-    few_rows_product<T, T>(pass.space, x, pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), y);
-  }
-  /// logits = x W^T for the head's weight. Releases the head's unit.
-  void multiply_head(const nn::Pass& pass, const ConstMatrix<T>& x, const Matrix<float>& logits) const {
-    few_rows_product<T, float>(pass.space, x, pass.parameters.matrix<T>(head_), logits);
-    pass.hooks.release(head_unit_);
-  }
-  RmsNormParameters<T> norm(const nn::Pass& pass, std::size_t row) const {
-    return {pass.parameters.values<T>(row), shape_.rms_norm_epsilon};
-  }
+  /// Runs all units over the batch, and returns the logits of the last `count` rows.
+  Matrix<float> run(const nn::Pass& pass, LlamaPass<T>& units, const CachedRows& rows, const Vector<float>& workspace,
+                    std::size_t count);
 
-  LlamaShape shape_;
-  RotaryFrequencies frequencies_;
-  std::size_t embeddings_, norm_, head_, embeddings_unit_, head_unit_;
-  std::vector<LlamaLayer<T>> layers_;
+  LlamaUnits<T> units_;
+  std::size_t head_;  ///< the tensor of the head's weight
 
   DecoderShape sizes_;
   Caches caches_;                     ///< one per layer
@@ -108,8 +68,8 @@ class Decoder final : public LlamaDecoder {
 template <class T>
 typename Decoder<T>::Caches Decoder<T>::take_caches(Arena& arena, const DecoderShape& shape) const {
   Caches caches;
-  const std::size_t size = shape.slots * shape_.key_value_heads * shape_.head_size * shape.positions;
-  for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
+  const std::size_t size = shape.slots * units_.shape.key_value_heads * units_.shape.head_size * shape.positions;
+  for (std::size_t layer = 0; layer < units_.shape.layers; ++layer) {
     const auto keys = arena.vector<T>(size), values = arena.vector<T>(size);
     caches.push_back({keys, values, shape.slots, shape.positions});
   }
@@ -117,46 +77,23 @@ typename Decoder<T>::Caches Decoder<T>::take_caches(Arena& arena, const DecoderS
 }
 
 template <class T>
-PrefillMemory<T> Decoder<T>::take_prefill(Arena& arena, std::size_t rows) const {
-  PrefillMemory<T> memory;
-  memory.rotary = arena.matrix<float>(rows, shape_.head_size);
-  memory.layer = LlamaLayer<T>::take_activations(arena, shape_, rows);
-  memory.scratch = LlamaLayer<T>::take_scratch(arena, shape_, rows);
-  memory.logits = arena.matrix<float>(1, shape_.vocabulary);
-  return memory;
-}
-
-template <class T>
-StepMemory<T> Decoder<T>::take_step(Arena& arena, std::size_t rows, std::size_t longest) const {
-  StepMemory<T> memory;
-  memory.rotary = arena.matrix<float>(rows, shape_.head_size);
-  memory.first = {arena.matrix<T>(rows, shape_.hidden), arena.vector<float>(rows)};
-  memory.second = {arena.matrix<T>(rows, shape_.hidden), arena.vector<float>(rows)};
-  memory.normal = arena.matrix<T>(rows, shape_.hidden);
-  memory.qkv = arena.matrix<T>(rows, shape_.qkv_columns());
-  memory.context = arena.matrix<T>(rows, shape_.query_columns());
-  memory.gate_up = arena.matrix<T>(rows, 2 * shape_.feed_forward);
-  memory.activation = arena.matrix<T>(rows, shape_.feed_forward);
-  memory.attention = arena.vector<float>(cached_attention_workspace(attention_shape(shape_), rows, longest));
-  memory.logits = arena.matrix<float>(rows, shape_.vocabulary);
-  return memory;
-}
-
-template <class T>
 void Decoder<T>::plan(Arena& arena, const DecoderShape& shape) const {
   take_caches(arena, shape);
   const std::size_t mark = arena.mark();
-  take_prefill(arena, shape.longest_prompt);
+  LlamaPass<T>(units_).take_prediction(arena, shape.longest_prompt);
+  take_logits(arena, 1);
   arena.rewind(mark);
-  take_step(arena, shape.slots, shape.positions);
+  LlamaPass<T>(units_).take_prediction(arena, shape.slots);
+  take_workspace(arena, shape.slots, shape.positions);
+  take_logits(arena, shape.slots);
   arena.rewind(mark);
 }
 
 template <class T>
 void Decoder<T>::begin(const nn::Pass& pass, const DecoderShape& shape) {
-  require(shape.positions <= shape_.positions && shape.longest_prompt <= shape.positions,
+  require(shape.positions <= units_.shape.positions && shape.longest_prompt <= shape.positions,
           fmt::format("decoder: prompts of {} tokens and {} positions, and the model has {}", shape.longest_prompt,
-                      shape.positions, shape_.positions));
+                      shape.positions, units_.shape.positions));
   pass.arena.rewind(0);
   sizes_ = shape;
   caches_ = take_caches(pass.arena, shape);
@@ -179,10 +116,16 @@ CachedRows Decoder<T>::assemble(std::span<const std::int32_t> tokens) {
 }
 
 template <class T>
-void Decoder<T>::embed(const nn::Pass& pass, const Matrix<T>& x) const {
-  pass.hooks.acquire(embeddings_unit_);
-  embedding_lookup<T>(pass.space, batch_.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false, x);
-  pass.hooks.release(embeddings_unit_);
+Matrix<float> Decoder<T>::run(const nn::Pass& pass, LlamaPass<T>& units, const CachedRows& rows,
+                              const Vector<float>& workspace, std::size_t count) {
+  units.set_caches({caches_, rows, workspace});
+  nn::forward_units<T>(pass, batch_, units);
+  const Matrix<T>& x = units.output().x;
+  const ConstMatrix<T> last(x.data() + (x.extent(0) - count) * units_.shape.hidden, count, units_.shape.hidden);
+  const Matrix<float> logits = take_logits(pass.arena, count);
+  few_rows_product<T, float>(pass.space, last, pass.parameters.matrix<T>(head_), logits);
+  pass.hooks.release(pass.parameters.table().units().size() - 1);
+  return logits;
 }
 
 template <class T>
@@ -196,46 +139,11 @@ ConstMatrix<float> Decoder<T>::prefill(const nn::Pass& pass, std::size_t slot, s
   first_positions_.assign(1, 0);
   const CachedRows rows = assemble(prompt);
   pass.arena.rewind(mark_);
-  const PrefillMemory<T> memory = take_prefill(pass.arena, prompt.size());
-  rotary_table(pass.space, rows.positions, frequencies_, memory.rotary);
-  const LlamaTokens tokens{batch_, memory.rotary};
-  const Matrix<T>& x = memory.layer.attention_norm.input;
-  embed(pass, x);
-  ConstMatrix<T> residual;  // empty for the first layer
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    pass.hooks.acquire(layers_[layer].unit());
-    layers_[layer].forward(pass, tokens, residual, memory.layer, memory.scratch, x);
-    store_keys_values<T>(pass.space, attention_shape(shape_), memory.layer.qkv, rows, caches_[layer]);
-    pass.hooks.release(layers_[layer].unit());
-    residual = memory.layer.mlp_norm.input;
-  }
-  pass.hooks.acquire(head_unit_);
-  residual_rms_norm<T>(pass.space, residual, norm(pass, norm_), memory.layer.attention_norm, memory.scratch.normal);
-  const std::size_t last = prompt.size() - 1;
-  const ConstMatrix<T> last_row(memory.scratch.normal.data() + last * shape_.hidden, 1, shape_.hidden);
-  multiply_head(pass, last_row, memory.logits);
+  LlamaPass<T> units(units_);
+  units.take_prediction(pass.arena, prompt.size());
+  const Matrix<float> logits = run(pass, units, rows, {}, 1);
   lengths_[slot] = prompt.size();
-  return memory.logits;
-}
-
-template <class T>
-void Decoder<T>::decode_layer(const nn::Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
-                              const StepMemory<T>& memory) const {
-  const LlamaLayerTensors own = layers_[layer].rows();
-  const AttentionShape attention = attention_shape(shape_);
-  pass.hooks.acquire(own.unit);
-  const ConstMatrix<T> residual = has_residual ? ConstMatrix<T>(memory.second.input) : ConstMatrix<T>();
-  residual_rms_norm<T>(pass.space, residual, norm(pass, own.attention_norm), memory.first, memory.normal);
-  multiply(pass, own.query_key_value, memory.normal, memory.qkv);
-  rotate<T>(pass.space, memory.rotary, shape_.heads + shape_.key_value_heads, Rotation::forward, memory.qkv);
-  store_keys_values<T>(pass.space, attention, memory.qkv, rows, caches_[layer]);
-  cached_attention<T>(pass.space, attention, memory.qkv, rows, caches_[layer], memory.attention, memory.context);
-  multiply(pass, own.attention_output, memory.context, memory.second.input);
-  residual_rms_norm<T>(pass.space, memory.first.input, norm(pass, own.mlp_norm), memory.second, memory.normal);
-  multiply(pass, own.gate_up, memory.normal, memory.gate_up);
-  swiglu<T>(pass.space, memory.gate_up, memory.activation);
-  multiply(pass, own.down, memory.activation, memory.first.input);
-  pass.hooks.release(own.unit);
+  return logits;
 }
 
 template <class T>
@@ -257,14 +165,9 @@ ConstMatrix<float> Decoder<T>::step(const nn::Pass& pass, std::span<const std::s
   sample_lengths_.assign(slots.size(), 1);
   const CachedRows rows = assemble(tokens);
   pass.arena.rewind(mark_);
-  const StepMemory<T> memory = take_step(pass.arena, slots.size(), rows.longest);
-  rotary_table(pass.space, rows.positions, frequencies_, memory.rotary);
-  embed(pass, memory.first.input);
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) decode_layer(pass, layer, rows, layer > 0, memory);
-  pass.hooks.acquire(head_unit_);
-  residual_rms_norm<T>(pass.space, memory.second.input, norm(pass, norm_), memory.first, memory.normal);
-  multiply_head(pass, memory.normal, memory.logits);
-  return memory.logits;
+  LlamaPass<T> units(units_);
+  units.take_prediction(pass.arena, slots.size());
+  return run(pass, units, rows, take_workspace(pass.arena, slots.size(), rows.longest), slots.size());
 }
 
 }  // namespace

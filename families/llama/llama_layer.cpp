@@ -1,5 +1,6 @@
 #include "families/llama/llama_layer.hpp"
 
+#include "core/kernels/few_rows_product.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/swiglu.hpp"
 
@@ -27,6 +28,11 @@ std::size_t partial_rows(const LlamaShape& shape, const BatchShape& batch) {
   const bool needed = precision_of<T> != Precision::float32 && shape.attention == AttentionKernel::portable &&
                       batch.longest > static_cast<std::size_t>(longest_attention_tile);
   return needed ? batch.rows : 0;
+}
+
+template <class T>
+bool attends_to(const LlamaCache<T>* cache) {
+  return cache != nullptr && cache->workspace.extent(0) > 0;
 }
 
 template <class T>
@@ -67,7 +73,6 @@ LlamaLayer<T>::LlamaLayer(const ParameterTable& table, const LlamaShape& shape, 
   down_ = find_projection(table, name + "mlp.down_proj");
   attention_norm_ = table.find(name + "input_layernorm.weight");
   mlp_norm_ = table.find(name + "post_attention_layernorm.weight");
-  unit_ = table.tensor(mlp_norm_).unit;
 }
 
 template <class T>
@@ -141,31 +146,51 @@ double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& 
 }
 
 template <class T>
+void LlamaLayer<T>::multiply(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<T>& x,
+                             const Matrix<T>& y, const LlamaCache<T>* cache) const {
+  if (!attends_to(cache)) return nn::linear_without_bias<T>(pass, linear, x, y);
+  few_rows_product<T, T>(pass.space, x, pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), y);
+}
+
+template <class T>
 void LlamaLayer<T>::project(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
-                            const Matrix<T>& normal) const {
-  nn::linear_without_bias<T>(pass, query_key_value_, normal, saved.qkv);
+                            const Matrix<T>& normal, const LlamaCache<T>* cache) const {
+  multiply(pass, query_key_value_, normal, saved.qkv, cache);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::forward, saved.qkv);
 }
 
 template <class T>
+void LlamaLayer<T>::attend(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+                           const LlamaCache<T>* cache) const {
+  const AttentionShape shape = attention_shape(shape_);
+  if (cache != nullptr) store_keys_values<T>(pass.space, shape, saved.qkv, cache->rows, cache->layer);
+  if (attends_to(cache)) {
+    return cached_attention<T>(pass.space, shape, saved.qkv, cache->rows, cache->layer, cache->workspace,
+                               saved.context);
+  }
+  attention_forward<T>(pass.space, shape, packed_sequences(tokens.batch), {}, saved.qkv, saved.context,
+                       saved.log_sum_exp);
+}
+
+template <class T>
 void LlamaLayer<T>::forward_to_gate(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
-                                    const LlamaLayerActivations<T>& saved, const Matrix<T>& normal) const {
+                                    const LlamaLayerActivations<T>& saved, const Matrix<T>& normal,
+                                    const LlamaCache<T>* cache) const {
   residual_rms_norm<T>(pass.space, residual, norm(pass, attention_norm_), saved.attention_norm, normal);
-  project(pass, tokens, saved, normal);
-  attention_forward<T>(pass.space, attention_shape(shape_), packed_sequences(tokens.batch), {}, saved.qkv,
-                       saved.context, saved.log_sum_exp);
-  nn::linear_without_bias<T>(pass, attention_output_, saved.context, saved.mlp_norm.input);
+  project(pass, tokens, saved, normal, cache);
+  attend(pass, tokens, saved, cache);
+  multiply(pass, attention_output_, saved.context, saved.mlp_norm.input, cache);
   residual_rms_norm<T>(pass.space, saved.attention_norm.input, norm(pass, mlp_norm_), saved.mlp_norm, normal);
-  nn::linear_without_bias<T>(pass, gate_up_, normal, saved.gate_up);
+  multiply(pass, gate_up_, normal, saved.gate_up, cache);
 }
 
 template <class T>
 void LlamaLayer<T>::forward(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
                             const LlamaLayerActivations<T>& saved, const LlamaLayerScratch<T>& scratch,
-                            const Matrix<T>& output) const {
-  forward_to_gate(pass, tokens, residual, saved, scratch.normal);
+                            const Matrix<T>& output, const LlamaCache<T>* cache) const {
+  forward_to_gate(pass, tokens, residual, saved, scratch.normal, cache);
   swiglu<T>(pass.space, saved.gate_up, scratch.activation);
-  nn::linear_without_bias<T>(pass, down_, scratch.activation, output);
+  multiply(pass, down_, scratch.activation, output, cache);
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/cached_attention.hpp"
 #include "core/kernels/rms_norm.hpp"
 #include "families/llama/llama_shape.hpp"
 #include "nn/layers/linear.hpp"
@@ -51,10 +52,14 @@ struct LlamaLayerWorkspace {
   LlamaLayerScratch<T> forward() const { return {normal, dactivation}; }
 };
 
-/// Indices of a layer's tensors in the parameter table, for other passes over the same parameters, such as decoding.
-struct LlamaLayerTensors {
-  std::size_t unit, attention_norm, mlp_norm;
-  nn::Linear query_key_value, attention_output, gate_up, down;
+/// The cache that generation fills with a layer's keys and values.
+template <class T>
+struct LlamaCache {
+  KeyValueCache<T> layer;
+  const CachedRows& rows;
+  /// Of cached_attention, for rows that attend to the tokens in the cache; there are then few, and few_rows_product
+  /// multiplies them. Empty for rows that are a whole sequence.
+  Vector<float> workspace;
 };
 
 /// Adds the tensor `name`.weight (size) of an RMSNorm, without weight decay.
@@ -86,10 +91,10 @@ class LlamaLayer {
 
   /// Applies the layer to x = saved.attention_norm.input + residual (T, H), and stores x in saved.attention_norm.input.
   /// With an empty residual that array already holds x. The result is saved.mlp_norm.input + output (T, H). `output`
-  /// may alias the layer's input.
+  /// may alias the layer's input. With a `cache`, a pass that generates; nothing can be restored after it.
   void forward(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
-               const LlamaLayerActivations<T>& saved, const LlamaLayerScratch<T>& scratch,
-               const Matrix<T>& output) const;
+               const LlamaLayerActivations<T>& saved, const LlamaLayerScratch<T>& scratch, const Matrix<T>& output,
+               const LlamaCache<T>* cache = nullptr) const;
   /// Recomputes the parts of `saved` that pass.recompute did not keep, bit for bit.
   void restore(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                const LlamaLayerScratch<T>& scratch) const;
@@ -98,17 +103,16 @@ class LlamaLayer {
   void backward(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                 const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const;
 
-  /// The unit of the layer's tensors.
-  std::size_t unit() const { return unit_; }
-  LlamaLayerTensors rows() const {
-    return {unit_, attention_norm_, mlp_norm_, query_key_value_, attention_output_, gate_up_, down_};
-  }
-
  private:
+  void multiply(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y,
+                const LlamaCache<T>* cache) const;
   void project(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
-               const Matrix<T>& normal) const;
+               const Matrix<T>& normal, const LlamaCache<T>* cache = nullptr) const;
+  void attend(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
+              const LlamaCache<T>* cache) const;
   void forward_to_gate(const nn::Pass& pass, const LlamaTokens& tokens, const ConstMatrix<T>& residual,
-                       const LlamaLayerActivations<T>& saved, const Matrix<T>& normal) const;
+                       const LlamaLayerActivations<T>& saved, const Matrix<T>& normal,
+                       const LlamaCache<T>* cache = nullptr) const;
   void mlp_backward(const nn::Pass& pass, const LlamaLayerActivations<T>& saved,
                     const LlamaLayerWorkspace<T>& workspace, const Matrix<T>& dx) const;
   void attention_part_backward(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
@@ -118,7 +122,7 @@ class LlamaLayer {
   }
 
   LlamaShape shape_;
-  std::size_t unit_, attention_norm_, mlp_norm_;
+  std::size_t attention_norm_, mlp_norm_;
   nn::Linear query_key_value_, attention_output_, gate_up_, down_;
 };
 

@@ -28,7 +28,6 @@ ResnetBlock<T>::ResnetBlock(const ParameterTable& table, const std::string& name
     layers_.push_back(find_convolution_norm(table, fmt::format("{}.layer.{}", name, layer), shape.layers[layer]));
   }
   if (shape.shortcut) shortcut_ = find_convolution_norm(table, name + ".shortcut", *shape.shortcut);
-  unit_ = table.tensor(layers_.front().convolution.weight).unit;
 }
 
 template <class T>

@@ -45,7 +45,6 @@ class ResnetBlock {
   static void add_rows(ParameterTable::Builder& builder, const std::string& name, const ResnetBlockShape& shape);
   ResnetBlock(const ParameterTable& table, const std::string& name, const ResnetBlockShape& shape);
 
-  std::size_t unit() const { return unit_; }
   const std::vector<ConvolutionNorm>& layers() const { return layers_; }
   const std::optional<ConvolutionNorm>& shortcut() const { return shortcut_; }
 
@@ -61,7 +60,6 @@ class ResnetBlock {
  private:
   std::vector<ConvolutionNorm> layers_;
   std::optional<ConvolutionNorm> shortcut_;
-  std::size_t unit_;
 };
 
 }  // namespace mylos::families

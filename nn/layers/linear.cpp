@@ -3,9 +3,9 @@
 namespace mylos::nn {
 
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
-                        float initializer_range) {
-  builder.tensor(name + ".weight", {out, in}, {Initializer::Kind::normal, initializer_range});
-  builder.tensor(name + ".bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
+                        Initializer weight, Initializer bias) {
+  builder.tensor(name + ".weight", {out, in}, weight);
+  builder.tensor(name + ".bias", {out}, bias, {.decay = false});
 }
 
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked) {

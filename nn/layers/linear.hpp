@@ -15,7 +15,7 @@ struct Linear {
 
 /// Adds `name`.weight (out, in), with weight decay, and `name`.bias (out), without, to the current unit.
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
-                        float initializer_range);
+                        Initializer weight, Initializer bias = {});
 /// Looks up `stacked` layers, the first of which is called `name`.
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1);
 

@@ -78,7 +78,7 @@ class LanguageTask final : public Task {
   std::unique_ptr<data::Tokenizer> tokenizer_;  ///< null if the directory has none
   families::LlamaShape shape_;
   AttentionUse attention_;
-  std::unique_ptr<families::LlamaModel> model_;
+  std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;

@@ -5,11 +5,11 @@
 
 #include "core/arena.hpp"
 #include "core/kernels/gemm.hpp"
-#include "families/llama/llama.hpp"
 #include "families/llama/llama_config.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_task.hpp"
+#include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/written_models.hpp"
 #include "train/engine/initial_parameters.hpp"
@@ -36,7 +36,8 @@ tasks::RunConfig run_on(const std::string& model, const std::string& document) {
 struct LoadedLlama {
   LoadedLlama(const std::string& directory, const std::string& document)
       : task(run_on(directory, document), [](const std::string&) {}),
-        model(families::make_llama(families::read_llama_config(data::PretrainedModel(directory)), Precision::float32)),
+        model(tests::make_llama_logits(families::read_llama_config(data::PretrainedModel(directory)),
+                                       Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)) {
     task.read_data();
@@ -44,7 +45,7 @@ struct LoadedLlama {
   }
 
   tasks::LanguageTask task;
-  std::unique_ptr<families::LlamaModel> model;
+  std::unique_ptr<nn::Model> model;
   ExecutionSpace space;
   ParameterStore store;
   std::unique_ptr<parallel::ShardingStrategy> mode;
@@ -58,16 +59,11 @@ void write_logits(LoadedLlama& loaded, const std::string& output) {
   Batch batch;
   evaluation.assemble(0, batch);
   const Gemm gemm(default_gemm_provider());
-  std::vector<float> logits;
-  std::size_t columns = 0;
-  loaded.model->logits({loaded.space, gemm, loaded.store, loaded.mode->hooks(), arena, 0, 0}, batch,
-                       [&](std::size_t, const ConstMatrix<float>& chunk) {
-                         const tests::Values values = tests::host_values(chunk);
-                         logits.insert(logits.end(), values.begin(), values.end());
-                         columns = chunk.extent(1);
-                       });
-  data::write_safetensors(output,
-                          std::vector<data::NamedTensor>{{"logits", {logits.size() / columns, columns}, logits}});
+  const tests::Values logits = tests::host_values(
+      loaded.model->predict({loaded.space, gemm, loaded.store, loaded.mode->hooks(), arena, 0, 0}, batch, {}));
+  const std::size_t rows = batch.shape().rows;
+  data::write_safetensors(
+      output, std::vector<data::NamedTensor>{{"logits", {rows, logits.size() / rows}, {logits.begin(), logits.end()}}});
 }
 
 Precision type_called(const std::string& name) {

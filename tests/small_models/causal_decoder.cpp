@@ -1,7 +1,8 @@
 #include "tests/small_models/causal_decoder.hpp"
 
 #include "core/kernels/embedding.hpp"
-#include "nn/vocabulary_loss.hpp"
+#include "nn/heads/vocabulary_head.hpp"
+#include "nn/network.hpp"
 #include "tests/small_models/decoder_kernels.hpp"
 
 #include <vector>
@@ -11,173 +12,120 @@ namespace {
 
 using nn::Pass;
 using nn::Recompute;
-using Purpose = ParameterStore::Purpose;
 
-ParameterTable make_table(const DecoderShape& shape) {
-  const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
-  ParameterTable::Builder builder;
-  builder.unit("embeddings");
-  builder.tensor("tokens.weight", {shape.vocabulary, shape.hidden}, normal);
-  builder.tensor("positions.weight", {shape.positions, shape.hidden}, normal);
-  for (std::size_t layer = 0; layer < shape.layers; ++layer) DecoderLayer::add_rows(builder, shape, layer);
-  builder.unit("head").borrow("embeddings");
-  builder.tensor("norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
-  return builder.build();
-}
-
-struct Activations {
-  Matrix<float> embedded;  ///< (T, H)
-  std::vector<DecoderLayerActivations> layers;
-  Vector<float> inverse;  ///< (T)
-  Matrix<float> normal;   ///< (T, H)
-  nn::VocabularyWorkspace<float> vocabulary;
+/// Unit 0 has the embeddings, unit i + 1 layer i, and the head's unit the final norm.
+struct DecoderUnits {
+  DecoderShape shape;
+  std::size_t tokens = 0, positions = 0, norm = 0;
+  std::vector<DecoderLayer> layers = {};
 };
 
-struct Workspace {
-  Matrix<float> dnormal, dx;  ///< (T, H)
-  DecoderLayerWorkspace layer;
-};
-
-class CausalDecoder final : public nn::Model {
+class DecoderPass final : public nn::BodyPass<float> {
  public:
-  CausalDecoder(const DecoderShape& shape, std::size_t chunk)
-      : shape_(shape),
-        table_(make_table(shape)),
-        tokens_(table_.find("tokens.weight")),
-        positions_(table_.find("positions.weight")),
-        norm_(table_.find("norm.weight")),
-        head_(nn::find_vocabulary_head(table_, "tokens.weight")) {
-    for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table_, shape, layer);
-    if (chunk > 0) head_.chunk = chunk;
+  DecoderPass(const DecoderUnits& units, Arena& arena, std::size_t rows, bool trains, Recompute recompute)
+      : units_(units), embedded_(arena.matrix<float>(rows, units.shape.hidden)), inverse_(arena.vector<float>(rows)) {
+    const DecoderShape& shape = units.shape;
+    for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+      const bool shares = recompute == Recompute::layer && layer > 0;
+      layers_.push_back(DecoderLayer::take_activations(arena, shape, rows, shares ? &layers_.back() : nullptr));
+    }
+    output_.x = arena.matrix<float>(rows, shape.hidden);
+    if (!trains) return;
+    output_.dx = arena.matrix<float>(rows, shape.hidden);
+    dx_ = arena.matrix<float>(rows, shape.hidden);
+    work_ = DecoderLayer::take_workspace(arena, shape, rows);
   }
 
-  const ParameterTable& table() const override { return table_; }
-
-  bool can_recompute(Recompute recompute) const override { return recompute != Recompute::attention; }
-  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
-    take_activations(arena, shape.rows, purpose, recompute);
-    if (purpose == Purpose::training) take_workspace(arena, shape.rows);
+  void forward(const Pass& pass, const Batch& batch, std::size_t unit) override {
+    if (unit > 0) return units_.layers[unit - 1].forward(pass, batch, result(unit - 1), layers_[unit - 1]);
+    const ParameterStore& parameters = pass.parameters;
+    embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(units_.tokens), false,
+                            embedded_, batch.distinct(words::tokens));
+    embedding_lookup<float>(pass.space, batch.positions(), parameters.matrix<float>(units_.positions), true, embedded_,
+                            batch.shape().longest);
   }
-
-  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
-  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
-
-  /// Based on the weights of each unit, once forward and twice backward. With Recompute::layer all layers but the last
-  /// run forward again.
-  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override {
-    std::vector<double> flops;
-    for (const ParameterUnit& unit : table_.units()) {
-      flops.push_back(6.0 * static_cast<double>(shape.rows) * static_cast<double>(unit.size));
+  void finish(const Pass& pass, const Batch&) override {
+    rms_norm(pass.space, pass.parameters.values<float>(units_.norm), units_.shape.epsilon, result(layers_.size()),
+             inverse_, output_.x);
+  }
+  void finish_backward(const Pass& pass, const Batch&) override {
+    Kokkos::deep_copy(pass.space, dx_, 0.0f);
+    rms_norm_backward(pass.space, pass.parameters.values<float>(units_.norm), result(layers_.size()), inverse_,
+                      output_.dx, dx_, pass.parameters.gradient(units_.norm), work_.column_sums);
+  }
+  void restore(const Pass& pass, const Batch& batch, std::size_t unit) override {
+    if (unit > 0) forward(pass, batch, unit);
+  }
+  void backward(const Pass& pass, const Batch& batch, std::size_t unit) override {
+    if (unit > 0) {
+      return units_.layers[unit - 1].backward(pass, batch, result(unit - 1), layers_[unit - 1], work_, dx_);
     }
-    for (std::size_t i = 0; recompute == Recompute::layer && i + 1 < layers_.size(); ++i) {
-      flops[layers_[i].unit()] *= 4.0 / 3.0;
-    }
-    return flops;
+    const ParameterStore& parameters = pass.parameters;
+    embedding_gradient<float>(pass.space, batch.groups(words::tokens), dx_, parameters.gradient_matrix(units_.tokens));
+    embedding_gradient<float>(pass.space, batch.position_groups(), dx_, parameters.gradient_matrix(units_.positions));
   }
 
  private:
-  Activations take_activations(Arena& arena, std::size_t rows, Purpose purpose, Recompute recompute) const {
-    Activations taken{arena.matrix<float>(rows, shape_.hidden),
-                      {},
-                      arena.vector<float>(rows),
-                      arena.matrix<float>(rows, shape_.hidden),
-                      nn::take_vocabulary_workspace<float>(arena, head_, rows, purpose)};
-    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-      const bool shares = recompute == Recompute::layer && layer > 0;
-      taken.layers.push_back(
-          DecoderLayer::take_activations(arena, shape_, rows, shares ? &taken.layers.back() : nullptr));
-    }
-    return taken;
-  }
-  Workspace take_workspace(Arena& arena, std::size_t rows) const {
-    return {arena.matrix<float>(rows, shape_.hidden), arena.matrix<float>(rows, shape_.hidden),
-            DecoderLayer::take_workspace(arena, shape_, rows)};
-  }
-  /// Computes the activations up to the head's input. Acquires the head's unit.
-  void forward(const Pass& pass, const Batch& batch, const Activations& saved) const;
-  ConstMatrix<float> input_of(std::size_t layer, const Activations& saved) const {
-    return layer == 0 ? saved.embedded : saved.layers[layer - 1].output;
-  }
-  std::size_t embeddings_unit() const { return table_.tensor(tokens_).unit; }
-  std::size_t head_unit() const { return table_.tensor(norm_).unit; }
+  ConstMatrix<float> result(std::size_t unit) const { return unit == 0 ? embedded_ : layers_[unit - 1].output; }
 
-  DecoderShape shape_;
-  ParameterTable table_;
-  std::size_t tokens_, positions_, norm_;
-  nn::VocabularyHead head_;
-  std::vector<DecoderLayer> layers_;
+  const DecoderUnits& units_;
+  Matrix<float> embedded_;  ///< (T, H)
+  Vector<float> inverse_;   ///< (T)
+  std::vector<DecoderLayerActivations> layers_;
+  Matrix<float> dx_;  ///< (T, H)
+  DecoderLayerWorkspace work_;
 };
 
-void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activations& saved) const {
-  const ParameterStore& parameters = pass.parameters;
-  pass.hooks.acquire(embeddings_unit());
-  embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(tokens_), false,
-                          saved.embedded, batch.distinct(words::tokens));
-  embedding_lookup<float>(pass.space, batch.positions(), parameters.matrix<float>(positions_), true, saved.embedded,
-                          batch.shape().longest);
-  pass.hooks.release(embeddings_unit());
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    pass.hooks.acquire(layers_[layer].unit());
-    layers_[layer].forward(pass, batch, input_of(layer, saved), saved.layers[layer]);
-    pass.hooks.release(layers_[layer].unit());
-  }
-  pass.hooks.acquire(head_unit());
-  rms_norm(pass.space, parameters.values<float>(norm_), shape_.epsilon, input_of(layers_.size(), saved), saved.inverse,
-           saved.normal);
-}
+class CausalDecoder final : public nn::Body<float> {
+ public:
+  explicit CausalDecoder(const DecoderShape& shape) : units_{shape} {}
 
-void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
-  pass.arena.rewind(0);
-  const ParameterStore& parameters = pass.parameters;
-  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::training, pass.recompute);
-  const Workspace work = take_workspace(pass.arena, batch.shape().rows);
-  forward(pass, batch, saved);
-  nn::vocabulary_loss<float>(pass, head_, batch, saved.normal, batch.integers(words::labels), scale, saved.vocabulary,
-                             losses, work.dnormal);
-  Kokkos::deep_copy(pass.space, work.dx, 0.0f);
-  rms_norm_backward(pass.space, parameters.values<float>(norm_), input_of(layers_.size(), saved), saved.inverse,
-                    work.dnormal, work.dx, parameters.gradient(norm_), work.layer.column_sums);
-  pass.hooks.release(head_unit());
-  pass.hooks.gradients_ready(head_unit());
-  for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    pass.hooks.acquire(layers_[layer].unit());
-    if (pass.recompute == Recompute::layer && layer + 1 < layers_.size()) {
-      layers_[layer].forward(pass, batch, input_of(layer, saved), saved.layers[layer]);
+  std::size_t width() const override { return units_.shape.hidden; }
+  void add_units(ParameterTable::Builder& builder) const override {
+    const DecoderShape& shape = units_.shape;
+    const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
+    builder.unit("embeddings").tensor("tokens.weight", {shape.vocabulary, shape.hidden}, normal);
+    builder.tensor("positions.weight", {shape.positions, shape.hidden}, normal);
+    for (std::size_t layer = 0; layer < shape.layers; ++layer) DecoderLayer::add_rows(builder, shape, layer);
+  }
+  void add_final_tensors(ParameterTable::Builder& builder) const override {
+    builder.tensor("norm.weight", {units_.shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
+  }
+  void find_tensors(const ParameterTable& table) override {
+    units_.tokens = table.find("tokens.weight");
+    units_.positions = table.find("positions.weight");
+    units_.norm = table.find("norm.weight");
+    for (std::size_t layer = 0; layer < units_.shape.layers; ++layer) {
+      units_.layers.emplace_back(table, units_.shape, layer);
+      layer_size_ = table.units()[layer + 1].size;
     }
-    layers_[layer].backward(pass, batch, input_of(layer, saved), saved.layers[layer], work.layer, work.dx);
-    pass.hooks.release(layers_[layer].unit());
-    pass.hooks.gradients_ready(layers_[layer].unit());
   }
-  pass.hooks.acquire(embeddings_unit());
-  embedding_gradient<float>(pass.space, batch.groups(words::tokens), work.dx, parameters.gradient_matrix(tokens_));
-  embedding_gradient<float>(pass.space, batch.position_groups(), work.dx, parameters.gradient_matrix(positions_));
-  pass.hooks.release(embeddings_unit());
-  pass.hooks.gradients_ready(embeddings_unit());
-}
 
-Matrix<float> CausalDecoder::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
-  pass.arena.rewind(0);
-  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::inference, Recompute::none);
-  const Matrix<float> likeliest(saved.inverse.data(), batch.shape().rows, 1);  // unused once x is normalised
-  forward(pass, batch, saved);
-  nn::for_each_logits_chunk<float>(
-      pass, head_, saved.normal, saved.vocabulary, [&](std::size_t first, const ConstMatrix<float>& logits) {
-        largest_column(pass.space, logits, Matrix<float>(likeliest.data() + first, logits.extent(0), 1));
-        if (losses.size() > 0) {
-          nn::chunk_losses<float>(pass, batch.integers(words::labels), first, logits, saved.vocabulary);
-        }
-      });
-  pass.hooks.release(head_unit());
-  if (losses.size() > 0) {
-    nn::sum_sample_losses(pass.space, batch.sample_starts(), saved.vocabulary.row_losses, losses);
+  bool can_recompute(Recompute recompute) const override { return recompute != Recompute::attention; }
+  std::unique_ptr<nn::BodyPass<float>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
+                                             Recompute recompute) const override {
+    return std::make_unique<DecoderPass>(units_, arena, batch.rows, purpose == Purpose::training, recompute);
   }
-  return likeliest;
-}
+
+  std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {}; }
+  /// Based on the weights of a layer, once forward and twice backward.
+  double training_flops(std::size_t unit, const BatchShape& batch, Recompute recompute) const override {
+    const double passes = recompute == Recompute::layer ? 4.0 : 3.0;
+    return unit == 0 ? 0.0 : 2.0 * passes * static_cast<double>(batch.rows) * static_cast<double>(layer_size_);
+  }
+
+ private:
+  DecoderUnits units_;
+  std::size_t layer_size_ = 0;
+};
 
 }  // namespace
 
 std::unique_ptr<nn::Model> make_causal_decoder(const DecoderShape& shape, std::size_t chunk) {
-  return std::make_unique<CausalDecoder>(shape, chunk);
+  return nn::make_network<float>(
+      std::make_unique<CausalDecoder>(shape),
+      nn::make_vocabulary_head<float>(
+          {.weight = "tokens.weight", .vocabulary = shape.vocabulary, .lender = "embeddings", .chunk = chunk}));
 }
 
 }  // namespace mylos::small_models

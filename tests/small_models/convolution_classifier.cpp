@@ -5,7 +5,7 @@
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/team.hpp"
 #include "nn/layers/linear.hpp"
-#include "nn/vocabulary_loss.hpp"
+#include "nn/sample_losses.hpp"
 #include "tests/small_models/batch_norm.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +84,8 @@ ParameterTable make_table(const ClassifierShape& shape) {
   add_block(builder, "first", 1, shape.first_channels);
   add_block(builder, "second", shape.first_channels, shape.second_channels);
   builder.unit("head");
-  nn::add_linear_tensors(builder, "classifier", shape.second_channels, shape.classes, 0.1f);
+  nn::add_linear_tensors(builder, "classifier", shape.second_channels, shape.classes,
+                         {Initializer::Kind::normal, 0.1f});
   return builder.build();
 }
 

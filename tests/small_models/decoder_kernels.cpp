@@ -58,18 +58,6 @@ struct RmsNormBackward {
 
 KOKKOS_INLINE_FUNCTION float sigmoid(float x) { return 1.0f / (1.0f + exp_approximate(-x)); }
 
-struct LargestColumn {
-  ConstMatrix<float> logits;
-  Matrix<float> likeliest;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team&, std::size_t row) const {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < logits.extent(1); ++i) best = logits(row, i) > logits(row, best) ? i : best;
-    likeliest(row, 0) = static_cast<float>(best);
-  }
-};
-
 }  // namespace
 
 void rms_norm(const ExecutionSpace& space, const ConstVector<float>& weight, float epsilon, const ConstMatrix<float>& x,
@@ -110,10 +98,6 @@ void swiglu_backward(const ExecutionSpace& space, const ConstMatrix<float>& gate
 void add(const ExecutionSpace& space, const ConstMatrix<float>& x, const Matrix<float>& y) {
   for_each_element(
       "mylos::small_models::add", space, y.size(), KOKKOS_LAMBDA(std::size_t i) { y.data()[i] += x.data()[i]; });
-}
-
-void largest_column(const ExecutionSpace& space, const ConstMatrix<float>& logits, const Matrix<float>& likeliest) {
-  for_each_row("mylos::small_models::largest_column", space, logits.extent(0), LargestColumn{logits, likeliest});
 }
 
 }  // namespace mylos::small_models

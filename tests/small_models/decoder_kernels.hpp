@@ -23,7 +23,4 @@ void swiglu_backward(const ExecutionSpace& space, const ConstMatrix<float>& gate
 /// Computes y (T, H) += x.
 void add(const ExecutionSpace& space, const ConstMatrix<float>& x, const Matrix<float>& y);
 
-/// Computes likeliest (T, 1): the column of the largest element of each row, the first one if there are ties.
-void largest_column(const ExecutionSpace& space, const ConstMatrix<float>& logits, const Matrix<float>& likeliest);
-
 }  // namespace mylos::small_models

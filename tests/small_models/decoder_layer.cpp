@@ -56,7 +56,6 @@ DecoderLayer::DecoderLayer(const ParameterTable& table, const DecoderShape& shap
   mlp_norm_ = table.find(name + ".mlp.norm.weight");
   gate_up_ = find_weight(table, name + ".mlp.gate_up.weight");
   down_ = find_weight(table, name + ".mlp.down.weight");
-  unit_ = table.tensor(mlp_norm_).unit;
 }
 
 DecoderLayerActivations DecoderLayer::take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows,

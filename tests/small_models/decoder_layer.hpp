@@ -63,11 +63,9 @@ class DecoderLayer {
   void backward(const nn::Pass& pass, const Batch& batch, const ConstMatrix<float>& input,
                 const DecoderLayerActivations& saved, const DecoderLayerWorkspace& work, const Matrix<float>& dx) const;
 
-  std::size_t unit() const { return unit_; }
-
  private:
   DecoderShape shape_;
-  std::size_t unit_, attention_norm_, mlp_norm_;
+  std::size_t attention_norm_, mlp_norm_;
   nn::Linear qkv_, attention_output_, gate_up_, down_;
 };
 

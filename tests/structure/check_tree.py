@@ -20,6 +20,7 @@ ARROWS = {
     "core/kernels/cuda": "core/kernels core core/base",
     "nn": "core core/base core/kernels",
     "nn/layers": "nn core core/base core/kernels",
+    "nn/heads": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
     "parallel/launch": "parallel/communicator core core/base core/kernels",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",

@@ -4,6 +4,7 @@
 #include "families/llama/llama.hpp"
 
 #include "core/kernels/layer_norm.hpp"
+#include "tests/families/llama/llama_logits.hpp"
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/nn/model_setting.hpp"
 #include "tests/support/temporary.hpp"
@@ -66,7 +67,7 @@ std::vector<LlamaCase> llamas() {
 const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
 constexpr std::array llama_recomputations = {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer};
 
-struct LlamaSetting : ModelSetting<LlamaModel, LlamaTwinBatch> {
+struct LlamaSetting : ModelSetting<nn::Model, LlamaTwinBatch> {
   explicit LlamaSetting(const LlamaShape& of, const std::string& provider = gemm_providers().front(),
                         nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
       : ModelSetting(make_llama(of, precision), LlamaTwinBatch(of, some_lengths), provider, recomputed, precision),
@@ -74,13 +75,7 @@ struct LlamaSetting : ModelSetting<LlamaModel, LlamaTwinBatch> {
   Values logits() {
     Batch batch;
     data.fill(0, data.lengths.size(), batch);
-    Values all;
-    model->logits(engine->pass(), batch, [&](std::size_t first, const ConstMatrix<float>& chunk) {
-      EXPECT_EQ(first * shape.vocabulary, all.size());
-      const Values values = host_values(chunk);
-      all.insert(all.end(), values.begin(), values.end());
-    });
-    return all;
+    return host_values(make_llama_logits(shape, engine->store.precision())->predict(engine->pass(), batch, {}));
   }
 
   LlamaShape shape;

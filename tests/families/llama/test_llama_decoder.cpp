@@ -3,6 +3,7 @@
 #include "families/llama/llama_decoder.hpp"
 
 #include "families/llama/llama.hpp"
+#include "tests/families/llama/llama_logits.hpp"
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -49,7 +50,7 @@ struct DecoderSetting {
   DecoderSetting(const LlamaShape& of, Precision precision, const DecoderShape& decoded)
       : shape(of),
         sizes(decoded),
-        model(make_llama(of, precision)),
+        model(make_llama_logits(of, precision)),
         decoder(make_llama_decoder(of, precision, model->table())) {
     Arena planned;
     decoder->plan(planned, sizes);
@@ -74,17 +75,13 @@ struct DecoderSetting {
     data.tokens.assign(tokens.begin(), tokens.end());
     Batch batch;
     data.fill(0, 1, batch);
-    Values all;
-    model->logits(engine->pass(), batch, [&](std::size_t, const ConstMatrix<float>& chunk) {
-      const Values values = host_values(chunk);
-      all.insert(all.end(), values.begin(), values.end());
-    });
+    const Values all = host_values(model->predict(engine->pass(), batch, {}));
     return {all.end() - static_cast<std::ptrdiff_t>(shape.vocabulary), all.end()};
   }
 
   LlamaShape shape;
   DecoderShape sizes;
-  std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<nn::Model> model;
   std::unique_ptr<LlamaDecoder> decoder;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Arena> arena;

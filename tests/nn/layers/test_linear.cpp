@@ -16,10 +16,11 @@ constexpr std::size_t rows = 7, in = 13, out = 5, stack = 3;
 ParameterTable make_table() {
   ParameterTable::Builder builder;
   builder.unit("other");
-  add_linear_tensors(builder, "elsewhere", 3, 4, 0.1f);
+  add_linear_tensors(builder, "elsewhere", 3, 4, {Initializer::Kind::normal, 0.1f});
   builder.unit("layer");
-  for (const char* name : {"query", "key", "value"}) add_linear_tensors(builder, name, in, out, 0.5f);
-  add_linear_tensors(builder, "single", in, out, 0.5f);
+  for (const char* name : {"query", "key", "value", "single"}) {
+    add_linear_tensors(builder, name, in, out, {Initializer::Kind::normal, 0.5f});
+  }
   return builder.build();
 }
 

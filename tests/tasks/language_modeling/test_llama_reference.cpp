@@ -3,6 +3,7 @@
 
 #include "families/llama/llama.hpp"
 #include "families/llama/llama_config.hpp"
+#include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/worst.hpp"
 #include "tests/tasks/recorded_engine.hpp"
@@ -59,26 +60,24 @@ RecordedTexts read_recorded_texts(const fs::path& batch_file) {
   return texts;
 }
 
-struct LlamaEngine : RecordedEngine<families::LlamaModel> {
+struct LlamaEngine : RecordedEngine<nn::Model> {
   LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
               nn::Recompute recompute = nn::Recompute::none)
-      : RecordedEngine(folder, provider,
-                       families::make_llama(families::read_llama_config(folder / "config.json"), Precision::float32),
-                       packed.samples(), recompute),
-        texts(std::move(packed)) {}
+      : RecordedEngine(folder, provider, families::make_llama(shape_of(folder), Precision::float32), packed.samples(),
+                       recompute),
+        texts(std::move(packed)),
+        logits_model(make_llama_logits(shape_of(folder), Precision::float32)) {}
   LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}
 
+  static families::LlamaShape shape_of(const fs::path& folder) {
+    return families::read_llama_config(folder / "config.json");
+  }
   /// Returns the logits (T, V) of these texts.
   Values logits(const RecordedTexts& of) {
     Batch batch;
     of.samples().assemble(batch);
-    Values all;
-    task.model().logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& chunk) {
-      const Values values = host_values(chunk);
-      all.insert(all.end(), values.begin(), values.end());
-    });
-    return all;
+    return host_values(logits_model->predict(pass(), batch, {}));
   }
   /// Returns the losses of these texts per sample, as computed in prediction.
   Values predicted_losses(const RecordedTexts& of) {
@@ -90,6 +89,7 @@ struct LlamaEngine : RecordedEngine<families::LlamaModel> {
   }
 
   RecordedTexts texts;
+  std::unique_ptr<nn::Model> logits_model;
 };
 
 /// Returns the rows of a recorded array (B, S, columns) that are not padding.

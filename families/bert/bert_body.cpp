@@ -1,0 +1,137 @@
+#include "families/bert/bert_body.hpp"
+
+#include "core/base/error.hpp"
+#include "families/bert/bert_embeddings.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+namespace mylos::families {
+namespace {
+
+/// Unit 0 is that of the embeddings, and unit i + 1 that of layer i.
+template <class T>
+struct BertUnits {
+  BertEmbeddings<T> embeddings;
+  std::vector<BertLayer<T>> layers;
+};
+
+template <class T>
+class BertPass final : public nn::BodyPass<T> {
+ public:
+  BertPass(const BertUnits<T>& units, const BertShape& shape) : units_(units), shape_(shape) {}
+
+  /// All layers keep what `recompute` asks for.
+  void take_training(Arena& arena, std::size_t rows, nn::Recompute recompute) {
+    embeddings_ = BertEmbeddings<T>::take_activations(arena, shape_, rows);
+    for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
+      const BertLayerActivations<T>* const before = layer == 0 ? nullptr : &layers_.back();
+      layers_.push_back(BertLayer<T>::take_activations(arena, shape_, rows, recompute, before));
+    }
+    workspace_ = BertLayer<T>::take_workspace(arena, shape_, rows);
+    scratch_ = workspace_.forward();
+    rates_ = {shape_.hidden_dropout, shape_.attention_dropout};
+    this->output_ = {result(shape_.layers), arena.matrix<T>(rows, shape_.hidden), workspace_.column_sums};
+  }
+  /// Nothing is kept: all layers reuse the memory of one, in place. A layer reads its input before it writes its
+  /// output.
+  void take_prediction(Arena& arena, std::size_t rows) {
+    embeddings_ = BertEmbeddings<T>::take_activations(arena, shape_, rows);
+    layers_.assign(shape_.layers, BertLayer<T>::take_activations(arena, shape_, rows));
+    for (BertLayerActivations<T>& layer : layers_) layer.output = embeddings_.output;
+    scratch_ = BertLayer<T>::take_scratch(arena, shape_, rows);
+    this->output_ = {embeddings_.output, {}, {}};
+  }
+
+  void forward(const nn::Pass& pass, const Batch& batch, std::size_t unit) override {
+    if (unit == 0) return units_.embeddings.forward(pass, batch, rates_.hidden, embeddings_);
+    units_.layers[unit - 1].forward(pass, batch, rates_, result(unit - 1), layers_[unit - 1], scratch_);
+  }
+  void restore(const nn::Pass& pass, const Batch& batch, std::size_t unit) override {
+    if (unit == 0) return;
+    units_.layers[unit - 1].restore(pass, batch, rates_, result(unit - 1), layers_[unit - 1], scratch_);
+  }
+  void backward(const nn::Pass& pass, const Batch& batch, std::size_t unit) override {
+    const Matrix<T>& gradient = this->output_.dx;
+    if (unit == 0) {
+      return units_.embeddings.backward(pass, batch, rates_.hidden, embeddings_, gradient, workspace_.column_sums);
+    }
+    units_.layers[unit - 1].backward(pass, batch, rates_, result(unit - 1), layers_[unit - 1], gradient, workspace_,
+                                     gradient);
+  }
+
+ private:
+  const Matrix<T>& result(std::size_t unit) const { return unit == 0 ? embeddings_.output : layers_[unit - 1].output; }
+
+  const BertUnits<T>& units_;
+  const BertShape& shape_;
+  DropoutRates rates_;  ///< zero in prediction
+  typename BertEmbeddings<T>::Activations embeddings_;
+  std::vector<BertLayerActivations<T>> layers_;
+  BertLayerScratch<T> scratch_;
+  BertLayerWorkspace<T> workspace_;
+};
+
+template <class T>
+class BertBody final : public nn::Body<T> {
+ public:
+  using typename nn::Body<T>::Purpose;
+
+  explicit BertBody(const BertShape& shape) : shape_(shape) {
+    require(shape.heads > 0 && shape.hidden % shape.heads == 0,
+            fmt::format("BERT: hidden size {} is not a multiple of {} heads", shape.hidden, shape.heads));
+  }
+
+  std::size_t width() const override { return shape_.hidden; }
+  void add_units(ParameterTable::Builder& builder) const override {
+    BertEmbeddings<T>::add_rows(builder, shape_);
+    for (std::size_t layer = 0; layer < shape_.layers; ++layer) BertLayer<T>::add_rows(builder, shape_, layer);
+  }
+  void find_tensors(const ParameterTable& table) override {
+    units_.emplace(BertUnits<T>{BertEmbeddings<T>(table, shape_), {}});
+    for (std::size_t layer = 0; layer < shape_.layers; ++layer) units_->layers.emplace_back(table, shape_, layer);
+  }
+
+  std::unique_ptr<nn::BodyPass<T>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
+                                         nn::Recompute recompute) const override {
+    auto pass = std::make_unique<BertPass<T>>(*units_, shape_);
+    if (purpose == Purpose::training) {
+      pass->take_training(arena, batch.rows, recompute);
+    } else {
+      pass->take_prediction(arena, batch.rows);
+    }
+    return pass;
+  }
+
+  std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override {
+    return BertLayer<T>::products(shape_, batch.rows, purpose);
+  }
+  double training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
+    return unit == 0 ? 0.0 : BertLayer<T>::training_flops(shape_, batch, recompute);  // lookups need no products
+  }
+  std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
+    return BertLayer<T>::scratch_bytes(shape_, batch, purpose, processor);
+  }
+  void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
+    prepare_attention<T>(space, attention_shape(shape_), batches, purpose == Purpose::training);
+  }
+
+ private:
+  BertShape shape_;
+  std::optional<BertUnits<T>> units_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<nn::Body<T>> make_bert_body(const BertShape& shape) {
+  return std::make_unique<BertBody<T>>(shape);
+}
+
+template std::unique_ptr<nn::Body<float>> make_bert_body<float>(const BertShape&);
+template std::unique_ptr<nn::Body<bfloat16>> make_bert_body<bfloat16>(const BertShape&);
+template std::unique_ptr<nn::Body<half>> make_bert_body<half>(const BertShape&);
+
+}  // namespace mylos::families

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "nn/model.hpp"
+
+/// The end of a network: logits and a loss, computed from the vectors of a body.
+namespace mylos::nn {
+
+/// Names of the batch arrays that heads read.
+namespace names {
+inline constexpr const char* labels = "labels";              ///< (T), class of the row; ignored if negative
+inline constexpr const char* start_labels = "start_labels";  ///< (S), row within the sequence; ignored if beyond it
+inline constexpr const char* end_labels = "end_labels";      ///< (S)
+}  // namespace names
+
+/// The arrays through which a body and a head meet.
+template <class T>
+struct HeadInput {
+  Matrix<T> x;                ///< (T, H), the result of the body
+  Matrix<T> dx;               ///< (T, H), its gradient, which the head writes; may alias x; empty in prediction
+  Vector<float> column_sums;  ///< workspace of the body that the head may use too; may be empty
+};
+
+/// A head with its loss. It computes its forward and backward pass in one call, so nothing is kept between calls.
+/// `plan` takes the same memory as `train` and `predict`.
+template <class T>
+class Head {
+ public:
+  using Purpose = ParameterStore::Purpose;
+  virtual ~Head() = default;
+
+  /// Adds the tensors of the head to the current unit, for rows of H = `width` elements.
+  virtual void add_tensors(ParameterTable::Builder& builder, std::size_t width) const = 0;
+  /// Looks up the tensors in the finished table.
+  virtual void find_tensors(const ParameterTable& table) = 0;
+
+  virtual void plan(Arena& arena, const HeadInput<T>& input, Purpose purpose) const = 0;
+  /// The head's part of Model::train: also writes input.dx = scale * pass.loss_scale * gradient of the sum of losses.
+  virtual void train(const Pass& pass, const Batch& batch, float scale, const HeadInput<T>& input,
+                     const Vector<float>& losses) const = 0;
+  /// The head's part of Model::predict.
+  virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const HeadInput<T>& input,
+                                const Vector<float>& losses) const = 0;
+
+  /// Returns the matrix products of a pass over T rows.
+  virtual std::vector<GemmProduct> products(std::size_t rows, Purpose purpose) const = 0;
+  /// Returns the floating-point operations of a training pass over T rows.
+  virtual double training_flops(std::size_t rows) const = 0;
+};
+
+}  // namespace mylos::nn

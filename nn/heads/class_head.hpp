@@ -1,0 +1,17 @@
+#pragma once
+
+#include "nn/head.hpp"
+
+#include <memory>
+#include <string>
+
+namespace mylos::nn {
+
+/// Returns a head with the logits of `classes` classes for each row, (T, classes), and softmax cross entropy with
+/// labels. A sample's loss is the sum over its rows. Its layer is called `name`. All its initial values are uniform
+/// between +-`initializer_range`.
+template <class T>
+std::unique_ptr<Head<T>> make_class_head(const std::string& name, std::size_t classes, float initializer_range,
+                                         float label_smoothing);
+
+}  // namespace mylos::nn

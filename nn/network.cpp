@@ -1,0 +1,130 @@
+#include "nn/network.hpp"
+
+namespace mylos::nn {
+namespace {
+
+using Purpose = ParameterStore::Purpose;
+
+/// The head's unit is the last one.
+std::size_t head_unit(const ParameterTable& table) { return table.units().size() - 1; }
+
+template <class T>
+ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
+  ParameterTable::Builder builder;
+  body.add_units(builder);
+  builder.unit("head");
+  head.add_tensors(builder, body.width());
+  body.add_final_tensors(builder);
+  return builder.build();
+}
+
+template <class T>
+class Network final : public Model {
+ public:
+  Network(std::unique_ptr<Body<T>> body, std::unique_ptr<Head<T>> head)
+      : body_(std::move(body)), head_(std::move(head)), table_(network_table(*body_, *head_)) {
+    body_->find_tensors(table_);
+    head_->find_tensors(table_);
+  }
+
+  const ParameterTable& table() const override { return table_; }
+  bool can_recompute(Recompute recompute) const override { return body_->can_recompute(recompute); }
+  void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
+    body_->prepare(space, batches, purpose);
+  }
+  std::size_t scratch_bytes(const BatchShape& shape, Purpose purpose, const TeamProcessor& processor) const override {
+    return body_->scratch_bytes(shape, purpose, processor);
+  }
+  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
+    head_->plan(arena, body_->begin(arena, shape, purpose, recompute)->output(), purpose);
+  }
+
+  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
+  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
+  std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const override;
+  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
+
+ private:
+  /// The last unit before the head is never recomputed.
+  bool is_recomputed(std::size_t unit) const { return unit + 1 < head_unit(table_); }
+
+  std::unique_ptr<Body<T>> body_;
+  std::unique_ptr<Head<T>> head_;
+  ParameterTable table_;
+};
+
+template <class T>
+void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
+  pass.arena.rewind(0);
+  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::training, pass.recompute);
+  const auto end = [&](std::size_t unit) {
+    pass.hooks.release(unit);
+    pass.hooks.gradients_ready(unit);
+  };
+  forward_units(pass, batch, *units);
+  head_->train(pass, batch, scale, units->output(), losses);
+  units->finish_backward(pass, batch);
+  end(head_unit(table_));
+  for (std::size_t unit = head_unit(table_); unit-- > 0;) {
+    pass.hooks.acquire(unit);
+    if (pass.recompute != Recompute::none && is_recomputed(unit)) units->restore(pass, batch, unit);
+    units->backward(pass, batch, unit);
+    end(unit);
+  }
+}
+
+template <class T>
+Matrix<float> Network<T>::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
+  pass.arena.rewind(0);
+  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::inference, Recompute::none);
+  forward_units(pass, batch, *units);
+  const Matrix<float> outputs = head_->predict(pass, batch, units->output(), losses);
+  pass.hooks.release(head_unit(table_));
+  return outputs;
+}
+
+template <class T>
+std::vector<GemmProduct> Network<T>::products(const BatchShape& shape, Purpose purpose) const {
+  std::vector<GemmProduct> all = body_->products(shape, purpose);
+  for (GemmProduct& product : head_->products(shape.rows, purpose)) all.push_back(std::move(product));
+  return all;
+}
+
+template <class T>
+std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
+  std::vector<double> flops;
+  for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {
+    flops.push_back(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
+  }
+  flops.push_back(head_->training_flops(shape.rows));
+  return flops;
+}
+
+}  // namespace
+
+template <class T>
+void forward_units(const Pass& pass, const Batch& batch, BodyPass<T>& units) {
+  const std::size_t head = head_unit(pass.parameters.table());
+  for (std::size_t unit = 0; unit < head; ++unit) {
+    pass.hooks.acquire(unit);
+    units.forward(pass, batch, unit);
+    pass.hooks.release(unit);
+  }
+  pass.hooks.acquire(head);
+  units.finish(pass, batch);
+}
+
+template <class T>
+std::unique_ptr<Model> make_network(std::unique_ptr<Body<T>> body, std::unique_ptr<Head<T>> head) {
+  return std::make_unique<Network<T>>(std::move(body), std::move(head));
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                           \
+  template std::unique_ptr<Model> make_network<T>(std::unique_ptr<Body<T>>, std::unique_ptr<Head<T>>); \
+  template void forward_units<T>(const Pass&, const Batch&, BodyPass<T>&);
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::nn

@@ -1,0 +1,208 @@
+// What a network does around the work of its units: the order of calls and hooks, recomputation, and the tables.
+
+#include "nn/network.hpp"
+
+#include "parallel/sharding/sharding_strategy.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Purpose = ParameterStore::Purpose;
+using Calls = std::vector<std::string>;
+
+constexpr std::size_t body_units = 3;
+
+/// The calls of a network. The one called `failing` fails.
+struct CallLog {
+  void add(const std::string& call) {
+    calls.push_back(call);
+    if (call == failing) throw std::runtime_error(call + " failed");
+  }
+
+  Calls calls;
+  std::string failing;
+};
+
+class LoggedHooks final : public UnitHooks {
+ public:
+  explicit LoggedHooks(CallLog& log) : log_(log) {}
+  void acquire(std::size_t unit) override { log_.add(fmt::format("acquire {}", unit)); }
+  void release(std::size_t unit) override { log_.add(fmt::format("release {}", unit)); }
+  void gradients_ready(std::size_t unit) override { log_.add(fmt::format("ready {}", unit)); }
+
+ private:
+  CallLog& log_;
+};
+
+/// One row of one element for each row of the batch.
+class LoggedPass final : public BodyPass<float> {
+ public:
+  LoggedPass(CallLog& log, Arena& arena, std::size_t rows) : log_(log) {
+    output_.x = output_.dx = arena.matrix<float>(rows, 1);
+  }
+  void forward(const Pass&, const Batch&, std::size_t unit) override { log_.add(fmt::format("forward {}", unit)); }
+  void finish(const Pass&, const Batch&) override { log_.add("finish"); }
+  void finish_backward(const Pass&, const Batch&) override { log_.add("finish backward"); }
+  void restore(const Pass&, const Batch&, std::size_t unit) override { log_.add(fmt::format("restore {}", unit)); }
+  void backward(const Pass&, const Batch&, std::size_t unit) override { log_.add(fmt::format("backward {}", unit)); }
+
+ private:
+  CallLog& log_;
+};
+
+class LoggedBody final : public Body<float> {
+ public:
+  explicit LoggedBody(CallLog& log) : log_(log) {}
+  std::size_t width() const override { return 1; }
+  void add_units(ParameterTable::Builder& builder) const override {
+    for (std::size_t unit = 0; unit < body_units; ++unit) {
+      const std::string name = fmt::format("body.{}", unit);
+      builder.unit(name).tensor(name + ".weight", {4}, {});
+    }
+  }
+  void add_final_tensors(ParameterTable::Builder& builder) const override { builder.tensor("norm.weight", {1}, {}); }
+  void find_tensors(const ParameterTable& table) override { table.find("norm.weight"); }
+  std::unique_ptr<BodyPass<float>> begin(Arena& arena, const BatchShape& shape, Purpose, Recompute) const override {
+    return std::make_unique<LoggedPass>(log_, arena, shape.rows);
+  }
+  std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {{.name = "body"}}; }
+  double training_flops(std::size_t unit, const BatchShape&, Recompute recompute) const override {
+    return static_cast<double>(unit) + (recompute == Recompute::layer ? 100.0 : 0.0);
+  }
+
+ private:
+  CallLog& log_;
+};
+
+class LoggedHead final : public Head<float> {
+ public:
+  explicit LoggedHead(CallLog& log) : log_(log) {}
+  void add_tensors(ParameterTable::Builder& builder, std::size_t width) const override {
+    builder.tensor("classifier.weight", {2, width}, {});
+  }
+  void find_tensors(const ParameterTable& table) override { table.find("classifier.weight"); }
+  void plan(Arena& arena, const HeadInput<float>& input, Purpose) const override {
+    arena.vector<float>(100 * input.x.extent(0));
+  }
+  void train(const Pass&, const Batch&, float, const HeadInput<float>&, const Vector<float>&) const override {
+    log_.add("head");
+  }
+  Matrix<float> predict(const Pass&, const Batch&, const HeadInput<float>& input, const Vector<float>&) const override {
+    log_.add("predict");
+    return input.x;
+  }
+  std::vector<GemmProduct> products(std::size_t rows, Purpose) const override { return {{.m = rows, .name = "head"}}; }
+  double training_flops(std::size_t rows) const override { return static_cast<double>(rows); }
+
+ private:
+  CallLog& log_;
+};
+
+struct NetworkSetting {
+  CallLog log;
+  std::unique_ptr<Model> model =
+      make_network<float>(std::make_unique<LoggedBody>(log), std::make_unique<LoggedHead>(log));
+
+  const Calls& train(Recompute recompute) {
+    with_pass([&](Pass& pass, const Batch& batch) {
+      pass.recompute = recompute;
+      model->train(pass, batch, 1.0f, {});
+    });
+    return log.calls;
+  }
+  const Calls& predict() {
+    with_pass([&](const Pass& pass, const Batch& batch) { model->predict(pass, batch, {}); });
+    return log.calls;
+  }
+  template <class F>
+  void with_pass(const F& run) {
+    const ParameterStore store(model->table(), Precision::float32, Purpose::training);
+    const Gemm gemm(default_gemm_provider());
+    LoggedHooks hooks(log);
+    Arena arena("test::arena", 1 << 16);
+    Pass pass{{}, gemm, store, hooks, arena};
+    Batch batch;
+    batch.reset(std::vector<std::size_t>{5, 2}, std::vector<std::uint32_t>{0, 1});
+    run(pass, batch);
+  }
+};
+
+const Calls forward_calls = {"acquire 0", "forward 0", "release 0", "acquire 1", "forward 1", "release 1",
+                             "acquire 2", "forward 2", "release 2", "acquire 3", "finish"};
+
+/// The calls of one training pass, with those of `restored` before the backward pass of each unit below the last.
+Calls training_calls(bool restored) {
+  Calls all = forward_calls;
+  for (const char* call : {"head", "finish backward", "release 3", "ready 3"}) all.emplace_back(call);
+  for (std::size_t unit = body_units; unit-- > 0;) {
+    all.push_back(fmt::format("acquire {}", unit));
+    if (restored && unit + 1 < body_units) all.push_back(fmt::format("restore {}", unit));
+    for (const char* call : {"backward", "release", "ready"}) all.push_back(fmt::format("{} {}", call, unit));
+  }
+  return all;
+}
+
+TEST(Network, CallsUnitsAndHooksInOrder) {
+  EXPECT_EQ(NetworkSetting().train(Recompute::none), training_calls(false));
+  Calls predicted = forward_calls;
+  predicted.insert(predicted.end(), {"predict", "release 3"});
+  EXPECT_EQ(NetworkSetting().predict(), predicted);
+}
+
+TEST(Network, RecomputesEachUnitOnceExceptTheLast) {
+  for (const Recompute recompute : {Recompute::attention, Recompute::layer}) {
+    EXPECT_EQ(NetworkSetting().train(recompute), training_calls(true));
+  }
+}
+
+TEST(Network, CallsNothingAfterAnException) {
+  for (const char* failing : {"forward 1", "finish", "head", "restore 1", "backward 2", "release 2"}) {
+    NetworkSetting s;
+    s.log.failing = failing;
+    EXPECT_THAT(error_of([&] { s.train(Recompute::layer); }), HasSubstr("failed"));
+    const Calls all = training_calls(true);
+    EXPECT_EQ(s.log.calls, Calls(all.begin(), std::ranges::find(all, failing) + 1));
+  }
+}
+
+TEST(Network, TheHeadsUnitIsLastAndHasTheBodysFinalTensors) {
+  const NetworkSetting s;
+  const ParameterTable& table = s.model->table();
+  std::vector<std::string> units, last;
+  for (const ParameterUnit& unit : table.units()) units.push_back(unit.name);
+  EXPECT_THAT(units, ElementsAre("body.0", "body.1", "body.2", "head"));
+  for (const ParameterTensor& tensor : table.tensors()) {
+    if (tensor.unit == body_units) last.push_back(tensor.name);
+  }
+  EXPECT_THAT(last, ElementsAre("classifier.weight", "norm.weight"));
+}
+
+TEST(Network, CountsWhatItsPartsCount) {
+  const NetworkSetting s;
+  EXPECT_THAT(s.model->unit_flops({2, 7, 5}, Recompute::none), ElementsAre(0.0, 1.0, 2.0, 7.0));
+  EXPECT_THAT(s.model->unit_flops({2, 7, 5}, Recompute::layer), ElementsAre(100.0, 101.0, 2.0, 7.0));
+  const std::vector<GemmProduct> products = s.model->products({2, 7, 5}, Purpose::training);
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_EQ(products[0].name, "body");
+  EXPECT_EQ(products[1].name, "head");
+  EXPECT_EQ(products[1].m, 7u);
+  Arena planned;
+  s.model->plan(planned, {2, 7, 5}, Purpose::training, Recompute::none);
+  EXPECT_EQ(planned.peak(), 256u + 2816u) << "7 and 700 floats, in multiples of 256 bytes";
+}
+
+}  // namespace
+}  // namespace mylos::nn
