@@ -3,6 +3,8 @@
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
 #include "app/plan/train_line.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/compute.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
@@ -210,6 +212,8 @@ int run_plan(const Arguments& configured) {
   arguments.model = run.model;
   arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);
+  const std::string remark = precision_remark(arguments.run.engine.precision, present_cpu_feature_names());
+  if (target.ranks.on_host && !remark.empty()) log_line(remark);
   const std::shared_ptr<const train::SampleStream> samples = tasks::planned_samples(run);
   const train::Workload workload(*run.network, *samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);

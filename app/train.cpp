@@ -1,4 +1,5 @@
 #include "app/options/consistency.hpp"
+#include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
@@ -92,7 +93,12 @@ void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
     check_precision(engine.precision, engine.gemm.tf32);
     look_at_launch(rank, engine);
   });
-  for (const std::string& remark : arguments.remarks) rank.notice()(remark);
+  if (runs_on_host) {
+    arguments.remarks.push_back(precision_remark(arguments.run.engine.precision, present_cpu_feature_names()));
+  }
+  for (const std::string& remark : arguments.remarks) {
+    if (!remark.empty()) rank.notice()(remark);
+  }
   use_communicator(rank, arguments);
 }
 

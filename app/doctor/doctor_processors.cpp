@@ -1,5 +1,6 @@
 #include "app/doctor/doctor_processors.hpp"
 
+#include "app/program/compute.hpp"
 #include "core/base/control_group.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
@@ -164,17 +165,25 @@ Findings load_findings(const NodeLoad& load) {
 }
 
 Findings instruction_findings(std::span<const std::string> built, std::span<const std::string> present) {
+  Findings findings;
   const auto has = [](std::span<const std::string> names, const char* name) {
     return std::ranges::find(names, name) != names.end();
   };
   for (const char* name : {"avx512f", "avx2"}) {
     if (!has(present, name)) continue;
-    if (has(built, name)) return {{Level::ok, "program", fmt::format("instructions up to {}", name)}};
-    return {{runs_on_host ? Level::warning : Level::ok, "program",
-             fmt::format("the CPU has {}, but this build does not use it", name),
-             "build on a node of that kind with -DMYLOS_ENABLE_NATIVE=ON, or with Spack's target= for it"}};
+    if (has(built, name)) {
+      findings.push_back({Level::ok, "program", fmt::format("instructions up to {}", name)});
+    } else {
+      findings.push_back(
+          {runs_on_host ? Level::warning : Level::ok, "program",
+           fmt::format("the CPU has {}, but this build does not use it", name),
+           "build on a node of that kind with -DMYLOS_ENABLE_NATIVE=ON, or with Spack's target= for it"});
+    }
+    break;
   }
-  return {};
+  const std::string remark = precision_remark(Precision::bfloat16, present);
+  if (runs_on_host && !remark.empty()) findings.push_back({Level::ok, "program", remark});
+  return findings;
 }
 
 Findings openblas_findings(const OpenBlasChoice& choice) {

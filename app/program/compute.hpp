@@ -5,6 +5,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <span>
 #include <string>
 
 /// Initializes Kokkos for the commands that compute; other commands never start it.
@@ -26,6 +27,10 @@ class ComputeScope {
 /// Requires Kokkos to be initialized. Errors: std::runtime_error if the device in use does not support this precision,
 /// or TF32 if `tf32`.
 void check_precision(Precision precision, bool tf32);
+
+/// Returns a remark if `precision` is slower than float on a CPU with these features, otherwise an empty string. A CPU
+/// whose features are not known gets none.
+std::string precision_remark(Precision precision, std::span<const std::string> cpu_features);
 
 /// Returns the number of threads that ComputeScope would start.
 std::size_t default_threads();

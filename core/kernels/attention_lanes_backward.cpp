@@ -2,8 +2,6 @@
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/math.hpp"
 
-#include <cstring>
-
 namespace mylos::attention {
 namespace {
 
@@ -29,10 +27,11 @@ struct BackwardInLanes {
     float *queries, *douts;             ///< (query block, head size)
     float *queries_lanes, *dout_lanes;  ///< (head size, score_stride)
     float *scores, *dscores;            ///< (keys of a block, score_stride)
+    float* copied[4];                   ///< (keys of a block, copied stride), for a block of KeyRows
   };
   int block_keys() const { return at_most(key_block, wave.side); }
 
-  /// The rows of a head's keys and values in a tile, and of their gradients.
+  /// The rows of a head's keys and values in a block, and of their gradients.
   struct KeyRows {
     HeadRows<const float> keys, values;
     HeadRows<float> dkeys, dvalues;
@@ -52,32 +51,67 @@ struct BackwardInLanes {
       *array = take(team, 0, static_cast<int>(shape.head_size) * score_stride);
     }
     for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, 0, block_keys() * score_stride);
-    const int first_key = key_tile * wave.side;
-    const std::size_t row = first + first_key, key_column = shape.heads + key_head,
-                      value_column = key_column + shape.key_value_heads, size = shape.head_size;
-    const KeyRows keys{head_rows(qkv, row, key_column, size),
-                       head_rows(qkv, row, value_column, size),
-                       head_rows(dqkv, row, key_column, size),
-                       head_rows(dqkv, row, value_column, size),
-                       first_key,
-                       at_most(length - first_key, wave.side)};
-    // The first queries of a causal sequence do not add to all keys.
-    if (tile.begins_keys && shape.causal) {
-      clear(keys.dkeys, keys.count);
-      clear(keys.dvalues, keys.count);
-    }
-    bool adds = !tile.begins_keys || shape.causal;
-    const int end = at_most(length, tile.first_query + wave.side);
-    for (int head = tile.head; head < tile.head + tile.heads; ++head) {
-      const SequenceHead of{sequence, key_head * group + head, first, length};
-      for (int query = tile.first_query; query < end; query += query_block) {
-        if (const int rows = at_most(end - query, query_block); rows > square) {
-          add_queries<2 * square>(scratch, of, keys, query, rows, adds, !tile.begins_queries);
-        } else {
-          add_queries<square>(scratch, of, keys, query, rows, adds, !tile.begins_queries);
-        }
-        adds = true;
+    const std::size_t key_column = shape.heads + key_head, value_column = key_column + shape.key_value_heads,
+                      size = shape.head_size;
+    for (float*& array : scratch.copied) array = take(team, 0, block_keys() * copied_stride(size));
+    const int first_key = key_tile * wave.side, end = at_most(length, tile.first_query + wave.side);
+    for (int key = first_key, last_key = at_most(length, first_key + wave.side); key < last_key; key += key_block) {
+      const std::size_t row = first + key;
+      const KeyRows block{head_rows(qkv, row, key_column, size),
+                          head_rows(qkv, row, value_column, size),
+                          head_rows(dqkv, row, key_column, size),
+                          head_rows(dqkv, row, value_column, size),
+                          key,
+                          at_most(last_key - key, key_block)};
+      const int query = shape.causal && key > tile.first_query ? key : tile.first_query;
+      if (query >= end) continue;
+      // The first queries of a causal sequence do not add to all keys.
+      const bool adds = !tile.begins_keys || shape.causal;
+      for (const HeadRows<float>& rows : {block.dkeys, block.dvalues}) {
+        if (tile.begins_keys && shape.causal) clear(rows, block.count);
       }
+      // If these keys meet a single block of queries, they are read once.
+      const bool copies = tile.heads > 1 || end - query > query_block;
+      const KeyRows keys = copies ? copied(scratch, block, adds) : block;
+      for (int head = 0; head < tile.heads; ++head) {
+        const SequenceHead of{sequence, key_head * group + tile.head + head, first, length};
+        add_head(scratch, of, keys, query, end, adds || head > 0, !tile.begins_queries || key > first_key);
+      }
+      if (!copies) continue;
+      copy(constant(keys.dkeys), block.count, block.dkeys);
+      copy(constant(keys.dvalues), block.count, block.dvalues);
+    }
+  }
+
+  static HeadRows<const float> constant(const HeadRows<float>& rows) {
+    return {rows.data, rows.stride, rows.head_size};
+  }
+
+  /// Returns a copy of `block`, whose gradients are copied if they are added to.
+  static KeyRows copied(const Scratch& scratch, const KeyRows& block, bool adds) {
+    KeyRows copy{copied_rows(block.keys, block.count, scratch.copied[0]),
+                 copied_rows(block.values, block.count, scratch.copied[1]),
+                 {scratch.copied[2], 0, block.keys.head_size},
+                 {scratch.copied[3], 0, block.keys.head_size},
+                 block.first,
+                 block.count};
+    copy.dkeys.stride = copy.dvalues.stride = copy.keys.stride;
+    if (!adds) return copy;
+    attention::copy(constant(block.dkeys), block.count, copy.dkeys);
+    attention::copy(constant(block.dvalues), block.count, copy.dvalues);
+    return copy;
+  }
+
+  /// Adds the queries [query, end) of a head.
+  void add_head(const Scratch& scratch, const SequenceHead& of, const KeyRows& keys, int query, int end,
+                bool adds_to_keys, bool adds_to_queries) const {
+    for (; query < end; query += query_block) {
+      if (const int rows = at_most(end - query, query_block); rows > square) {
+        add_queries<2 * square>(scratch, of, keys, query, rows, adds_to_keys, adds_to_queries);
+      } else {
+        add_queries<square>(scratch, of, keys, query, rows, adds_to_keys, adds_to_queries);
+      }
+      adds_to_keys = true;
     }
   }
 
@@ -88,44 +122,30 @@ struct BackwardInLanes {
     }
   }
 
-  static void copy(const HeadRows<const float>& from, int rows, float* to) {
-    for (int row = 0; row < rows; ++row) {
-      std::memcpy(to + row * from.head_size, from.data + static_cast<std::size_t>(row) * from.stride,
-                  from.head_size * sizeof(float));
-    }
-  }
-
-  /// Adds a block of queries to the gradients of a tile's keys and values, or sets them unless `adds_to_keys`; and the
-  /// tile's keys to the gradient of these queries, or sets it unless `adds_to_queries`.
+  /// Adds a block of queries to the gradients of a block's keys and values, or sets them unless `adds_to_keys`; and the
+  /// block's keys to the gradient of these queries, or sets it unless `adds_to_queries`.
   template <int width>
   void add_queries(const Scratch& scratch, const SequenceHead& of, const KeyRows& keys, int query, int rows,
                    bool adds_to_keys, bool adds_to_queries) const {
     const std::size_t size = shape.head_size, row = of.first + query;
     const auto queries = head_rows(qkv, row, of.head, size), douts = head_rows(dout, row, of.head, size);
     const HeadRows<float> dqueries = head_rows(dqkv, row, of.head, size);
-    copy(queries, rows, scratch.queries);
-    copy(douts, rows, scratch.douts);
-    transpose<width>({scratch.queries, size, queries.head_size}, rows, scratch.queries_lanes);
-    transpose<width>({scratch.douts, size, queries.head_size}, rows, scratch.dout_lanes);
+    copy(queries, rows, {scratch.queries, size, queries.head_size});
+    copy(douts, rows, {scratch.douts, size, douts.head_size});
+    transpose<width>(queries, rows, scratch.queries_lanes);
+    transpose<width>(douts, rows, scratch.dout_lanes);
     QueryLanes<width> lanes;
     for (int j = 0; j < width; ++j) {  // lanes beyond the last row are computed but not read
       lanes.normalizer[j] = j < rows ? log_sum_exp(of.head, row + j) * log2_e : 0.0f;
       lanes.row_sum[j] = j < rows ? row_sums(of.head, row + j) : 0.0f;
     }
-    const int end = keys.first + keys.count, visible = shape.causal ? at_most(query + rows, end) : end;
-    for (int key = keys.first; key < visible; key += key_block) {
-      const DropoutPosition block{sequences.sample_ids(of.sequence), static_cast<std::uint32_t>(of.head), query, key};
-      const int past = key - keys.first;
-      const KeyRows part{rows_after(keys.keys, past),
-                         rows_after(keys.values, past),
-                         rows_after(keys.dkeys, past),
-                         rows_after(keys.dvalues, past),
-                         key,
-                         at_most(visible - key, key_block)};
-      add_keys(scratch, block, lanes, part, rows, adds_to_keys);
-      multiply(rows, queries.head_size, part.count, by_query(scratch.dscores), block_of(part.keys),
-               adds_to_queries || past > 0, block_of(dqueries));
-    }
+    const DropoutPosition block{sequences.sample_ids(of.sequence), static_cast<std::uint32_t>(of.head), query,
+                                keys.first};
+    KeyRows visible = keys;
+    if (shape.causal) visible.count = at_most(query + rows - keys.first, keys.count);
+    add_keys(scratch, block, lanes, visible, rows, adds_to_keys);
+    multiply(rows, queries.head_size, visible.count, by_query(scratch.dscores), block_of(keys.keys), adds_to_queries,
+             block_of(dqueries));
   }
 
   /// Computes the gradients of a block of scores, and adds to those of its keys and values or sets them.
@@ -152,14 +172,17 @@ struct BackwardInLanes {
   void differentiate(const Scratch& scratch, const DropoutPosition& block, const QueryLanes<width>& lanes,
                      int keys) const {
     const float scale = shape.scale, exponent_scale = shape.scale * log2_e, kept_factor = dropout.scale();
-    for_keys<drops, width>(keys, dropout, block, [&](int k, const DrawnKeys<width>& kept, int i) {
+    for_keys<drops, width>(keys, dropout, block, [&]<int count>(int k, const DrawnKeys<width>& kept, int first) {
       float* const x = scratch.scores + k * score_stride;
       float* const dx = scratch.dscores + k * score_stride;
       for_lanes<width>([&](int j) {
-        const float probability = exp2_approximate(x[j] * exponent_scale - lanes.normalizer[j]);
-        const float factor = !drops ? 1.0f : kept.keeps(i, j) ? kept_factor : 0.0f;
-        x[j] = probability * factor;
-        dx[j] = (probability * scale) * (factor * dx[j] - lanes.row_sum[j]);
+        unrolled<count>([&](auto i) {
+          const int at = i * score_stride + j;
+          const float probability = exp2_approximate(x[at] * exponent_scale - lanes.normalizer[j]);
+          const float factor = !drops ? 1.0f : kept.template keeps<count>(first, i, j) ? kept_factor : 0.0f;
+          x[at] = probability * factor;
+          dx[at] = (probability * scale) * (factor * dx[at] - lanes.row_sum[j]);
+        });
       });
     });
   }
@@ -168,7 +191,8 @@ struct BackwardInLanes {
 }  // namespace
 
 std::size_t backward_scratch_in_lanes(std::size_t head_size, int side) {
-  return scratch_bytes((4 * head_size + 2 * at_most(key_block, side)) * score_stride, 6);
+  const std::size_t keys = at_most(key_block, side);
+  return scratch_bytes((4 * head_size + 2 * keys) * score_stride + 4 * keys * copied_stride(head_size), 10);
 }
 
 void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
 /// Common parts of both passes of attention in lanes. A team of one thread takes a head of a sequence, or a part of it
 /// if the sequence is long (attention_tiles.hpp). It loops over blocks of queries, and for each over blocks of keys.
@@ -14,10 +16,12 @@ namespace mylos::attention {
 
 /// Floats from one key's scores to the next key's. The last block of a sequence uses half of the lanes if they suffice.
 inline constexpr int score_stride = query_block;
-static_assert(square == 16 && score_stride == 2 * square && square % (tile_columns / 2) == 0);
+static_assert(square == 16 && score_stride == 2 * square && square % vector == 0);
 
 /// Keys whose dropout is drawn at a time.
 inline constexpr int drawn_keys = static_cast<int>(dropout_group);
+/// Keys whose scores are computed before the next lanes'.
+inline constexpr int keys_at_once = 4;
 
 /// Calls body(j) for each lane.
 template <int width, class Body>
@@ -27,32 +31,38 @@ KOKKOS_FORCEINLINE_FUNCTION void for_lanes(const Body& body) {
   for (int j = 0; j < width; ++j) body(j);
 }
 
-/// Computes the columns [column, + width) of `multiply`, `height` rows at a time, then the rest with half as many.
-template <int width, int height = tile_rows>
-void multiply_rows(int rows, int inner, const Left<float>& a, const Block<const float>& b, bool accumulate,
+/// Computes the first `rows` rows of a register tile, at most `height`.
+template <int columns, int height = most_tile_rows>
+void multiply_tile(int rows, int inner, const Left<float>& a, const Block<const float>& b, bool accumulate,
                    const Block<float>& c) {
-  int row = 0;
-  for (; row + height <= rows; row += height) {
-    tile_product<width, height>(inner, {a.data + row * a.row_stride, a.row_stride, a.inner_stride}, b, accumulate,
-                                {c.data + row * c.stride, c.stride});
-  }
   if constexpr (height > 1) {
-    if (row == rows) return;
-    multiply_rows<width, height / 2>(rows - row, inner, {a.data + row * a.row_stride, a.row_stride, a.inner_stride}, b,
-                                     accumulate, {c.data + row * c.stride, c.stride});
+    if (rows < height) return multiply_tile<columns, height - 1>(rows, inner, a, b, accumulate, c);
   }
+  tile_product<columns, height>(inner, a, b, accumulate, c);
 }
 
 /// c (rows, columns) = or += a (rows, inner) b (inner, columns). Nothing beyond these is read or written. `columns`
-/// must be a multiple of half of `tile_columns`.
+/// must be a multiple of `square`. Rows are divided evenly: a tile of few rows waits for its sums.
 inline void multiply(int rows, int columns, int inner, const Left<float>& a, const Block<const float>& b,
                      bool accumulate, const Block<float>& c) {
-  int column = 0;
-  for (; column + tile_columns <= columns; column += tile_columns) {
-    multiply_rows<tile_columns>(rows, inner, a, {b.data + column, b.stride}, accumulate, {c.data + column, c.stride});
+  const int tiles = (rows + most_tile_rows - 1) / most_tile_rows, height = rows / tiles, higher = rows % tiles;
+  for (int tile = 0, row = 0; tile < tiles; ++tile) {
+    const int of_tile = tile < higher ? height + 1 : height;
+    const Left<float> left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};
+    float* const result = c.data + row * c.stride;
+    int column = 0;
+    for (; column + tile_columns <= columns; column += tile_columns) {
+      multiply_tile<tile_columns>(of_tile, inner, left, {b.data + column, b.stride}, accumulate,
+                                  {result + column, c.stride});
+    }
+    if constexpr (tile_columns > square) {
+      if (column < columns) {
+        multiply_tile<square>(of_tile, inner, left, {b.data + column, b.stride}, accumulate,
+                              {result + column, c.stride});
+      }
+    }
+    row += of_tile;
   }
-  if (column == columns) return;
-  multiply_rows<tile_columns / 2>(rows, inner, a, {b.data + column, b.stride}, accumulate, {c.data + column, c.stride});
 }
 
 /// The rows of a head as operands and results of products, which count the floats of `key_block` rows with an int.
@@ -71,22 +81,75 @@ HeadRows<T> rows_after(const HeadRows<T>& rows, int count) {
   return {rows.data + static_cast<std::size_t>(count) * rows.stride, rows.stride, rows.head_size};
 }
 
+/// Returns lanes of a, and of b from `vector` on.
+template <int... lane>
+KOKKOS_FORCEINLINE_FUNCTION Register lanes_of(const Register& a, const Register& b) {
+#if __has_builtin(__builtin_shufflevector)
+  return __builtin_shufflevector(a, b, lane...);
+#else  // GCC 11
+  using Lanes = std::int32_t __attribute__((vector_size(sizeof(Register))));
+  return __builtin_shuffle(a, b, Lanes{lane...});
+#endif
+}
+
+/// Transposes `vector` registers, of which two that lie `step` apart exchange the halves of squares of that side.
+template <int step = 1>
+KOKKOS_FORCEINLINE_FUNCTION void transpose_registers(Register (&x)[vector]) {
+  unrolled<vector>([&](auto i) {
+    constexpr int row = i;
+    if constexpr ((row & step) == 0) {
+      const Register a = x[row], b = x[row + step];
+      [&]<int... lane>(std::integer_sequence<int, lane...>) {
+        x[row] = lanes_of<(lane & step ? vector + lane - step : lane)...>(a, b);
+        x[row + step] = lanes_of<(lane & step ? vector + lane : lane + step)...>(a, b);
+      }
+      (std::make_integer_sequence<int, vector>{});
+    }
+  });
+  if constexpr (2 * step < vector) transpose_registers<2 * step>(x);
+}
+
 /// to (head size, score_stride) = transpose of from (rows, head size); lanes beyond `rows` are zero.
 template <int width>
 void transpose(const HeadRows<const float>& from, int rows, float* to) {
-  for (int row = 0; row < width; row += square) {
-    for (int d = 0; d < from.head_size; d += square) {
-      load_square(from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride + d, from.stride, rows - row,
-                  square, to + d * score_stride + row, score_stride);
+  for (int row = 0; row < width; row += vector) {
+    const float* const first = from.data + static_cast<std::size_t>(row) * from.stride;
+    for (int d = 0; d < from.head_size; d += vector) {
+      Register x[vector];
+      unrolled<vector>([&](auto i) { x[i] = row + i < rows ? load(first + i * from.stride + d) : Register{}; });
+      transpose_registers(x);
+      unrolled<vector>([&](auto i) { std::memcpy(to + (d + i) * score_stride + row, &x[i], sizeof x[i]); });
     }
   }
 }
+
+/// Floats from one row of a copied head to the next: an odd number of cache lines, so that rows fill all of the sets.
+inline int copied_stride(std::size_t head_size) { return static_cast<int>((head_size / square | 1) * square); }
+
+/// to = from (rows, head size), of any strides.
+inline void copy(const HeadRows<const float>& from, int rows, const HeadRows<float>& to) {
+  for (int row = 0; row < rows; ++row) {
+    const float* const source = from.data + static_cast<std::size_t>(row) * from.stride;
+    float* const target = to.data + static_cast<std::size_t>(row) * to.stride;
+    for (int d = 0; d < from.head_size; d += square) std::memcpy(target + d, source + d, square * sizeof(float));
+  }
+}
+
+/// Returns a copy of these rows in `to`.
+inline HeadRows<const float> copied_rows(const HeadRows<const float>& from, int rows, float* to) {
+  const std::size_t stride = copied_stride(from.head_size);
+  copy(from, rows, {to, stride, from.head_size});
+  return {to, stride, from.head_size};
+}
+
+/// Returns the blocks that `queries` queries are.
+inline int query_blocks(int queries) { return (queries + query_block - 1) / query_block; }
 
 /// Dropout's draws for `drawn_keys` keys and the queries of a block.
 template <int width>
 struct DrawnKeys {
   std::uint32_t words[drawn_keys / 2][width];
-  std::uint32_t threshold;
+  int threshold;  ///< signed, as are comparisons with AVX2
 
   /// Draws for the keys from `first_key`, a multiple of `drawn_keys`.
   void draw(const DropoutKey& key, const DropoutPosition& position, int first_key) {
@@ -99,17 +162,21 @@ struct DrawnKeys {
     for (int w = 0; w < drawn_keys / 2; ++w) {
       for_lanes<width>([&](int j) { words[w][j] = static_cast<std::uint32_t>(x.word[w][j]); });
     }
-    threshold = key.threshold();
+    threshold = static_cast<int>(key.threshold());
   }
 
-  /// Whether the score of key `i` is kept for lane `j`.
-  bool keeps(int i, int j) const {
-    const std::uint32_t draw = i % 2 == 0 ? words[i / 2][j] & 0xffffu : words[i / 2][j] >> 16;
-    return draw >= threshold;
+  /// Whether the score of the i-th of `count` keys from `first` on, a multiple of `count`, is kept for lane `j`.
+  template <int count>
+  bool keeps(int first, int i, int j) const {
+    static_assert(count == 1 || count % 2 == 0);
+    const std::uint32_t word = words[(first + i) / 2][j];
+    const std::uint32_t draw = (count == 1 ? first : i) % 2 == 0 ? word & 0xffffu : word >> 16;
+    return static_cast<int>(draw) >= threshold;
   }
 };
 
-/// Calls body(k, kept, i) for the keys k of a block, whose dropout is the i-th of `kept`.
+/// Calls body.operator()<count>(k, kept, i) for the keys [k, k + count) of a block, whose dropout is that of `kept`
+/// from the i-th on.
 template <bool drops, int width, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_keys(int keys, const DropoutKey& dropout, const DropoutPosition& block,
                                           const Body& body) {
@@ -117,7 +184,9 @@ KOKKOS_FORCEINLINE_FUNCTION void for_keys(int keys, const DropoutKey& dropout, c
   for (int k = 0; k < keys; k += drawn_keys) {
     if constexpr (drops) kept.draw(dropout, block, block.first_key + k);
     const int end = at_most(drawn_keys, keys - k);
-    for (int i = 0; i < end; ++i) body(k + i, kept, i);
+    int i = 0;
+    for (; i + keys_at_once <= end; i += keys_at_once) body.template operator()<keys_at_once>(k + i, kept, i);
+    for (; i < end; ++i) body.template operator()<1>(k + i, kept, i);
   }
 }
 
@@ -132,14 +201,13 @@ void hide_later_keys(const DropoutPosition& block, int keys, float* scores) {
 }
 
 /// The state of a block of queries after some blocks of keys; the maximum is of unscaled q k^T.
-template <int width>
 struct RunningLanes {
-  float maximum[width], sum[width];
+  float maximum[query_block], sum[query_block];
 };
 
 /// Raises the maxima to those of `keys` rows of scores.
 template <int width>
-void raise_maxima(int keys, const float* scores, float (&maximum)[width]) {
+void raise_maxima(int keys, const float* scores, float (&maximum)[query_block]) {
   constexpr int at_once = 4;  // a maximum waits for the one before
   float lane[at_once][width];
   for (int i = 0; i < at_once; ++i) for_lanes<width>([&](int j) { lane[i][j] = maximum[j]; });

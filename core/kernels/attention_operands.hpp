@@ -5,6 +5,7 @@
 #include "core/kernels/team.hpp"
 #include "core/numeric.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -17,23 +18,22 @@ namespace mylos::attention {
 using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
 using Team = Policy::member_type;
 
-/// Elements per vector register, and columns and rows per register tile, for one device thread and for CPUs with 32 or
-/// 16 vector registers. Results do not depend on them. Clang 14 does not keep 8 rows in registers and would run 15
-/// times slower.
+/// Vector registers of the CPU that a build is for, and floats in each; for a device, what a thread computes at a time.
 #if defined(MYLOS_DEVICE_BUILD)
-inline constexpr int vector = 4, tile_columns = 8;
+inline constexpr int vector_registers = 16, vector = 4;
 #elif defined(__AVX512F__)
-inline constexpr int vector = 16, tile_columns = 32;
+inline constexpr int vector_registers = 32, vector = 16;
 #elif defined(__AVX__)
-inline constexpr int vector = 8, tile_columns = 16;
+inline constexpr int vector_registers = 16, vector = 8;
 #else
-inline constexpr int vector = 4, tile_columns = 8;
+inline constexpr int vector_registers = 16, vector = 4;
 #endif
-#if defined(__AVX512F__) && !defined(__clang__) && !defined(MYLOS_DEVICE_BUILD)
-inline constexpr int tile_rows = 8;
-#else
-inline constexpr int tile_rows = 4;
-#endif
+
+/// The register tile that follows: two registers of columns, and as many rows of sums as leave two registers for a row
+/// of b and two for an element of a and for what a compiler needs. Where rows are padded, the power of two below.
+/// Results do not depend on these.
+inline constexpr int tile_columns = 2 * vector, most_tile_rows = (vector_registers - 4) / 2;
+inline constexpr int tile_rows = static_cast<int>(std::bit_floor(static_cast<unsigned>(most_tile_rows)));
 
 KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;

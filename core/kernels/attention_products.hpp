@@ -45,6 +45,16 @@ KOKKOS_FORCEINLINE_FUNCTION Register load(const float* from) {
   return x;
 }
 
+/// Loads `from`, which is then not read again: compilers for x86 would take b from memory in every multiply-add, and
+/// loads would bound the loop.
+KOKKOS_FORCEINLINE_FUNCTION Register load_once(const float* from) {
+  Register x = load(from);
+#if defined(__x86_64__)
+  asm("" : "+v"(x));
+#endif
+  return x;
+}
+
 /// Calls body(integral constant) for 0 to count - 1. Registers in an array stay in registers only if all indices are
 /// constants: in loops that are unrolled later, GCC writes them to memory around the loop over `inner`.
 template <int count, class Body>
@@ -64,7 +74,7 @@ inline void tile_product(int inner, Left<float> a, Block<const float> b, bool ac
     const float* const left = a.data + k * a.inner_stride;
     const float* const right = b.data + k * b.stride;
     Register of_b[vectors];
-    unrolled<vectors>([&](auto v) { of_b[v] = load(right + v * vector); });
+    unrolled<vectors>([&](auto v) { of_b[v] = load_once(right + v * vector); });
     unrolled<height>([&](auto i) {
       const float x = left[i * a.row_stride];
       unrolled<vectors>([&](auto v) { sum[i * vectors + v] += x * of_b[v]; });

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#if defined(__AVX512F__) && !defined(MYLOS_DEVICE_BUILD)
+#if defined(__AVX2__) && !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_DRAWS_IN_REGISTERS
 #include <immintrin.h>
 #endif
@@ -15,7 +15,7 @@
 /// dropout itself.
 namespace mylos {
 
-/// Storage for a 32-bit word of Philox. With AVX-512, the lower half of a 64-bit element, which is what its widening
+/// Storage for a 32-bit word of Philox. With AVX2, the lower half of a 64-bit element, which is what its widening
 /// product reads; compilers generate that instruction only from intrinsics.
 #if defined(MYLOS_DRAWS_IN_REGISTERS)
 using DrawWord = std::uint64_t;
@@ -38,35 +38,51 @@ struct DrawLanes {
   }
 
 #if defined(MYLOS_DRAWS_IN_REGISTERS)
+#if defined(__AVX512F__)
+  static constexpr int registers = 32;  ///< of the CPU
+  using Register = std::uint64_t __attribute__((vector_size(64)));
+#else
+  static constexpr int registers = 16;
+  using Register = std::uint64_t __attribute__((vector_size(32)));
+#endif
+  static constexpr int width = sizeof(Register) / sizeof(std::uint64_t);
+  static_assert(count % width == 0);
+
+  /// Multiplies lower halves. GCC 12 warns of uninitialised values in the wider intrinsic without a mask.
+  KOKKOS_FORCEINLINE_FUNCTION static Register product(std::uint64_t factor, const Register& of) {
+#if defined(__AVX512F__)
+    return (Register)_mm512_maskz_mul_epu32(0xff, _mm512_set1_epi64(static_cast<std::int64_t>(factor)), (__m512i)of);
+#else
+    return (Register)_mm256_mul_epu32(_mm256_set1_epi64x(static_cast<std::int64_t>(factor)), (__m256i)of);
+#endif
+  }
+
   /// Applies `philox` to all draws. The upper halves of words are not used.
   KOKKOS_FORCEINLINE_FUNCTION void draw(std::uint64_t key) {
-    using Register = std::uint64_t __attribute__((vector_size(64)));
-    constexpr int width = 8, registers = count / width;
-    static_assert(count % width == 0);
-    Register x[4][registers];
-    std::memcpy(x, word, sizeof x);
-    Register k0 = (key & 0xffffffffu) + Register{}, k1 = (key >> 32) + Register{};
-    // Multiplies lower halves. GCC 12 warns of uninitialised values in the intrinsic without a mask.
-    const auto product = [](std::uint64_t factor, const Register& of) {
-      const __m512i factors = _mm512_set1_epi64(static_cast<std::int64_t>(factor));
-      return (Register)_mm512_maskz_mul_epu32(0xff, factors, (__m512i)of);
-    };
-    for (int round = 0; round < 10; ++round) {
-      for (int r = 0; r < registers; ++r) {
-        const Register p0 = product(0xD2511F53u, x[0][r]), p1 = product(0xCD9E8D57u, x[2][r]);
-        x[0][r] = (p1 >> 32) ^ x[1][r] ^ k0;
-        x[2][r] = (p0 >> 32) ^ x[3][r] ^ k1;
-        x[1][r] = p1;
-        x[3][r] = p0;
+    constexpr int most = registers / 8, at_once = count / width < most ? count / width : most;  // half of the registers
+    static_assert(count % (at_once * width) == 0);
+    for (int begin = 0; begin < count; begin += at_once * width) {
+      Register x[4][at_once];
+      for (int w = 0; w < 4; ++w) std::memcpy(x[w], word[w] + begin, sizeof x[w]);
+      Register k0 = (key & 0xffffffffu) + Register{}, k1 = (key >> 32) + Register{};
+      for (int round = 0; round < 10; ++round) {
+        for (int r = 0; r < at_once; ++r) {
+          const Register p0 = product(0xD2511F53u, x[0][r]), p1 = product(0xCD9E8D57u, x[2][r]);
+          x[0][r] = (p1 >> 32) ^ x[1][r] ^ k0;
+          x[2][r] = (p0 >> 32) ^ x[3][r] ^ k1;
+          x[1][r] = p1;
+          x[3][r] = p0;
+        }
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
       }
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+      for (int w = 0; w < 4; ++w) std::memcpy(word[w] + begin, x[w], sizeof x[w]);
     }
-    std::memcpy(word, x, sizeof x);
   }
 
   /// Stores the four words of each draw consecutively: to (count, 4).
   KOKKOS_FORCEINLINE_FUNCTION void store(std::uint32_t* KOKKOS_RESTRICT to) const {
+#if defined(__AVX512F__)
     const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
                   high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
     for (int i = 0; i < count; i += 8) {
@@ -78,6 +94,16 @@ struct DrawLanes {
       _mm512_storeu_si512(to + 4 * i, _mm512_permutex2var_epi64(first, low, second));
       _mm512_storeu_si512(to + 4 * i + 16, _mm512_permutex2var_epi64(first, high, second));
     }
+#else
+    for (int i = 0; i < count; i += width) {
+      const auto load = [&](int w) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(word[w] + i)); };
+      const auto pairs = [&](int w) { return _mm256_blend_epi32(load(w), _mm256_slli_epi64(load(w + 1), 32), 0xaa); };
+      const __m256i low = _mm256_unpacklo_epi64(pairs(0), pairs(2)), high = _mm256_unpackhi_epi64(pairs(0), pairs(2));
+      auto* const four = reinterpret_cast<__m256i*>(to + 4 * i);
+      _mm256_storeu_si256(four, _mm256_permute2x128_si256(low, high, 0x20));
+      _mm256_storeu_si256(four + 1, _mm256_permute2x128_si256(low, high, 0x31));
+    }
+#endif
   }
 #else
   /// Applies `philox` to all draws. The loop over rounds is outside, so that the loop over lanes vectorises.

@@ -241,6 +241,14 @@ TEST(DoctorProcessors, CompareInstructions) {
   EXPECT_EQ(instruction_findings({}, {}).size(), 0u);
 }
 
+TEST(DoctorProcessors, SayOnWhichCpusBfloat16IsSlow) {
+  if constexpr (!runs_on_host) GTEST_SKIP() << "This build computes on GPUs";
+  const Words without = {"avx2", "avx512f"}, with = {"avx2", "avx512f", "avx512bf16"};
+  const char* const remark = "the CPU has no instructions for bfloat16: steps take about";
+  EXPECT_THAT(reported(instruction_findings(without, without)), HasSubstr(remark));
+  EXPECT_THAT(reported(instruction_findings(with, with)), Not(HasSubstr(remark)));
+}
+
 TEST(DoctorProcessors, SayWhoChoseTheKernelsOfOpenBlas) {
   EXPECT_EQ(openblas_findings({}).size(), 0u) << "another BLAS";
   EXPECT_THAT(reported(openblas_findings({.kernels = "Zen"})),
