@@ -27,7 +27,7 @@ struct BackwardInLanes {
     float *queries, *douts;             ///< (query block, head size)
     float *queries_lanes, *dout_lanes;  ///< (head size, score_stride)
     float *scores, *dscores;            ///< (keys of a block, score_stride)
-    float* copied[4];                   ///< (keys of a block, copied stride), for a block of KeyRows
+    float *keys, *values;               ///< (keys of a block, copied stride)
   };
   int block_keys() const { return at_most(key_block, wave.side); }
 
@@ -53,65 +53,39 @@ struct BackwardInLanes {
     for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, 0, block_keys() * score_stride);
     const std::size_t key_column = shape.heads + key_head, value_column = key_column + shape.key_value_heads,
                       size = shape.head_size;
-    for (float*& array : scratch.copied) array = take(team, 0, block_keys() * copied_stride(size));
+    for (float** array : {&scratch.keys, &scratch.values}) *array = take(team, 0, block_keys() * copied_stride(size));
     const int first_key = key_tile * wave.side, end = at_most(length, tile.first_query + wave.side);
     for (int key = first_key, last_key = at_most(length, first_key + wave.side); key < last_key; key += key_block) {
       const std::size_t row = first + key;
-      const KeyRows block{head_rows(qkv, row, key_column, size),
-                          head_rows(qkv, row, value_column, size),
-                          head_rows(dqkv, row, key_column, size),
-                          head_rows(dqkv, row, value_column, size),
-                          key,
-                          at_most(last_key - key, key_block)};
-      const int query = shape.causal && key > tile.first_query ? key : tile.first_query;
-      if (query >= end) continue;
+      KeyRows block{head_rows(qkv, row, key_column, size),
+                    head_rows(qkv, row, value_column, size),
+                    head_rows(dqkv, row, key_column, size),
+                    head_rows(dqkv, row, value_column, size),
+                    key,
+                    at_most(last_key - key, key_block)};
+      const int begin = shape.causal && key > tile.first_query ? key : tile.first_query;
+      if (begin >= end) continue;
       // The first queries of a causal sequence do not add to all keys.
-      const bool adds = !tile.begins_keys || shape.causal;
+      bool adds = !tile.begins_keys || shape.causal;
       for (const HeadRows<float>& rows : {block.dkeys, block.dvalues}) {
         if (tile.begins_keys && shape.causal) clear(rows, block.count);
       }
-      // If these keys meet a single block of queries, they are read once.
-      const bool copies = tile.heads > 1 || end - query > query_block;
-      const KeyRows keys = copies ? copied(scratch, block, adds) : block;
-      for (int head = 0; head < tile.heads; ++head) {
-        const SequenceHead of{sequence, key_head * group + tile.head + head, first, length};
-        add_head(scratch, of, keys, query, end, adds || head > 0, !tile.begins_queries || key > first_key);
+      if (tile.heads > 1 || end - begin > query_block) {  // otherwise they are read once
+        block.keys = copied_rows(block.keys, block.count, scratch.keys);
+        block.values = copied_rows(block.values, block.count, scratch.values);
       }
-      if (!copies) continue;
-      copy(constant(keys.dkeys), block.count, block.dkeys);
-      copy(constant(keys.dvalues), block.count, block.dvalues);
-    }
-  }
-
-  static HeadRows<const float> constant(const HeadRows<float>& rows) {
-    return {rows.data, rows.stride, rows.head_size};
-  }
-
-  /// Returns a copy of `block`, whose gradients are copied if they are added to.
-  static KeyRows copied(const Scratch& scratch, const KeyRows& block, bool adds) {
-    KeyRows copy{copied_rows(block.keys, block.count, scratch.copied[0]),
-                 copied_rows(block.values, block.count, scratch.copied[1]),
-                 {scratch.copied[2], 0, block.keys.head_size},
-                 {scratch.copied[3], 0, block.keys.head_size},
-                 block.first,
-                 block.count};
-    copy.dkeys.stride = copy.dvalues.stride = copy.keys.stride;
-    if (!adds) return copy;
-    attention::copy(constant(block.dkeys), block.count, copy.dkeys);
-    attention::copy(constant(block.dvalues), block.count, copy.dvalues);
-    return copy;
-  }
-
-  /// Adds the queries [query, end) of a head.
-  void add_head(const Scratch& scratch, const SequenceHead& of, const KeyRows& keys, int query, int end,
-                bool adds_to_keys, bool adds_to_queries) const {
-    for (; query < end; query += query_block) {
-      if (const int rows = at_most(end - query, query_block); rows > square) {
-        add_queries<2 * square>(scratch, of, keys, query, rows, adds_to_keys, adds_to_queries);
-      } else {
-        add_queries<square>(scratch, of, keys, query, rows, adds_to_keys, adds_to_queries);
+      for (int head = tile.head; head < tile.head + tile.heads; ++head) {
+        const SequenceHead of{sequence, key_head * group + head, first, length};
+        for (int query = begin; query < end; query += query_block) {
+          const bool adds_to_queries = !tile.begins_queries || key > first_key;
+          if (const int rows = at_most(end - query, query_block); rows > square) {
+            add_queries<2 * square>(scratch, of, block, query, rows, adds, adds_to_queries);
+          } else {
+            add_queries<square>(scratch, of, block, query, rows, adds, adds_to_queries);
+          }
+          adds = true;
+        }
       }
-      adds_to_keys = true;
     }
   }
 
@@ -192,7 +166,7 @@ struct BackwardInLanes {
 
 std::size_t backward_scratch_in_lanes(std::size_t head_size, int side) {
   const std::size_t keys = at_most(key_block, side);
-  return scratch_bytes((4 * head_size + 2 * keys) * score_stride + 4 * keys * copied_stride(head_size), 10);
+  return scratch_bytes((4 * head_size + 2 * keys) * score_stride + 2 * keys * copied_stride(head_size), 8);
 }
 
 void backward_in_lanes(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
