@@ -5,6 +5,7 @@
 #include "core/kernels/team.hpp"
 #include "core/numeric.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -30,10 +31,10 @@ inline constexpr int vector_registers = 16, vector = 4;
 #endif
 
 /// The register tile that follows: two registers of columns, and as many rows of sums as leave two registers for a row
-/// of b and two for an element of a and for what a compiler needs. Where rows are padded, the power of two below.
-/// Results do not depend on these.
-inline constexpr int tile_columns = 2 * vector, most_tile_rows = (vector_registers - 4) / 2;
-inline constexpr int tile_rows = static_cast<int>(std::bit_floor(static_cast<unsigned>(most_tile_rows)));
+/// of b, one for an element of a and one for the compiler. Eight rows cover the latency of a sum, and the addresses of
+/// more would leave their registers. Where rows are padded, the power of two below. Results do not depend on these.
+inline constexpr int tile_columns = 2 * vector, most_tile_rows = std::min(8, (vector_registers - 4) / 2);
+inline constexpr int tile_rows = std::bit_floor(static_cast<unsigned>(most_tile_rows));
 
 KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
