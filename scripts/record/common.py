@@ -1,4 +1,4 @@
-"""Shared by the recorders: locations of data and golden files, Hugging Face's BERT tokenizer, and digests.
+"""Shared by the recorders: locations of data and golden files, Hugging Face's BERT tokenizer, digests, and interrupted runs.
 
 Each recorder names the PyPI packages that it needs at its top. Tests read only the files that recorders wrote to tests/golden.
 """
@@ -6,6 +6,10 @@ Each recorder names the PyPI packages that it needs at its top. Tests read only 
 import json
 import os
 import pathlib
+import shutil
+import signal
+import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -34,6 +38,18 @@ def fnv1a(values, digest=0xCBF29CE484222325):
         for byte in (value & 0xFFFFFFFF).to_bytes(4, "little"):
             digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
     return digest
+
+
+def interrupt_run(command, run, lines):
+    """Starts a command in the directory above `run`, its output, and sends SIGUSR1 when metrics.jsonl has this many lines. Returns
+    whether the signal ended it, and not the last step before."""
+    metrics = run / "metrics.jsonl"
+    shutil.rmtree(run, ignore_errors=True)
+    process = subprocess.Popen(command, cwd=run.parent)
+    while process.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") >= lines):
+        time.sleep(0.0002)
+    process.send_signal(signal.SIGUSR1)
+    return process.wait() == 85
 
 
 def bert_tokenizer(lower=True, strip_accents=None, chinese=True):

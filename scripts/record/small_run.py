@@ -14,13 +14,11 @@ import json
 import pathlib
 import random
 import shutil
-import signal
 import struct
 import subprocess
 import sys
-import time
 
-from common import GOLDEN
+from common import GOLDEN, interrupt_run
 
 WORK = pathlib.Path("/tmp/recorded_run")
 HIDDEN, FEED_FORWARD, POSITIONS = 8, 16, 64
@@ -126,20 +124,6 @@ def command(program, output):
     return [program, "train", *files, *OPTIONS]
 
 
-def interrupt_at(program, lines):
-    """Sends SIGUSR1 when metrics.jsonl has this many lines. Repeats a run that ended before the signal."""
-    metrics = WORK / "interrupted" / "metrics.jsonl"
-    for _ in range(100):
-        shutil.rmtree(WORK / "interrupted", ignore_errors=True)
-        run = subprocess.Popen(command(program, "interrupted"), cwd=WORK)
-        while run.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") >= lines):
-            time.sleep(0.0005)
-        run.send_signal(signal.SIGUSR1)
-        if run.wait() == 85:
-            return
-    sys.exit("the run was never interrupted in time")
-
-
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     target = GOLDEN / "recorded_run"
@@ -149,7 +133,8 @@ def main():
     write_model(WORK / "model")
     (WORK / "questions.json").write_text(json.dumps(questions(), indent=1) + "\n")
     subprocess.run(command(program, "finished"), cwd=WORK, check=True)
-    interrupt_at(program, 20)
+    while not interrupt_run(command(program, "interrupted"), WORK / "interrupted", 20):
+        pass
     shutil.copytree(WORK, target, ignore=shutil.ignore_patterns(".lock", "events.out.*", "last"))
 
 

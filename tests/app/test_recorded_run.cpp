@@ -1,5 +1,7 @@
 #include "core/base/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "tests/app/rank_runs.hpp"
+#include "tests/data/images/recorded_images.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
@@ -18,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-/// Resumes from files that an earlier version wrote (scripts/record/small_run.py).
+/// Resumes from files that earlier versions wrote (scripts/record/small_run.py, family_runs.py).
 namespace mylos::tests {
 namespace {
 
@@ -33,6 +35,18 @@ std::string replaced(std::string text, std::string_view from, const std::string&
     text.replace(at, from.size(), to);
   }
   return text;
+}
+
+Words split_words(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+/// Returns a value of each step or evaluation.
+std::map<std::size_t, double> values(const std::vector<nlohmann::json>& rows, const char* name) {
+  std::map<std::size_t, double> found;
+  for (const auto& row : rows) found[row.at("step").get<std::size_t>()] = row.at(name).get<double>();
+  return found;
 }
 
 /// Copies the recorded files to this test's directory, and adapts the paths in run.json and the checkpoints.
@@ -60,22 +74,13 @@ class RecordedRun : public testing::Test {
 
   /// Runs the recorded command.
   ProgramRun train(const std::string& output, const std::string& more = "") const {
-    std::istringstream words(
-        "--max-length 60 --doc-stride 20 --batch 4 --learning-rate 1e-3 --dropout 0.1 --steps 60 --eval-every 15 "
-        "--checkpoint-every 16 --keep 1 --n-best 3 " +
-        more);
     const std::string questions = recorded_ / "questions.json";
-    Words all = {"train", "--model", recorded_ / "model", "--train",         questions,
-                 "--dev", questions, "--output",          recorded_ / output};
-    all.insert(all.end(), std::istream_iterator<std::string>(words), {});
-    return run_mylos(all);
-  }
-
-  /// Returns a value of each step or evaluation.
-  static std::map<std::size_t, double> values(const std::vector<nlohmann::json>& rows, const char* name) {
-    std::map<std::size_t, double> found;
-    for (const auto& row : rows) found[row.at("step").get<std::size_t>()] = row.at(name).get<double>();
-    return found;
+    return run_mylos(
+        joined({"train", "--model", recorded_ / "model", "--train", questions, "--dev", questions, "--output",
+                recorded_ / output},
+               split_words("--max-length 60 --doc-stride 20 --batch 4 --learning-rate 1e-3 --dropout 0.1 --steps 60 "
+                           "--eval-every 15 --checkpoint-every 16 --keep 1 --n-best 3 " +
+                           more)));
   }
 
   TemporaryDirectory directory_;
@@ -83,9 +88,11 @@ class RecordedRun : public testing::Test {
   EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< not the user's timing cache
 };
 
-void expect_near(const std::map<std::size_t, double>& actual, const std::map<std::size_t, double>& expected) {
+/// Compares numbers by step or name, up to the effects of another CPU and GEMM provider.
+template <class Key>
+void expect_near(const std::map<Key, double>& actual, const std::map<Key, double>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
-  for (const auto& [step, value] : expected) EXPECT_NEAR(actual.at(step), value, 1e-4 * value) << "step " << step;
+  for (const auto& [key, value] : expected) EXPECT_NEAR(actual.at(key), value, 1e-4 * value) << key;
 }
 
 TEST_F(RecordedRun, MetricsAreRead) {
@@ -155,6 +162,62 @@ TEST_F(RecordedRun, ItsCheckpointsAreRead) {
     EXPECT_EQ(shown.exit_code, 0) << shown.errors;
   }
 }
+
+/// A copy of a recorded run of a family in the working directory. The run was stopped between its first evaluation and
+/// the second, and trains from a prepared file.
+class RecordedFamily : public testing::TestWithParam<const char*>, protected RankLauncher {
+ protected:
+  RecordedFamily() {
+    fs::copy(source_dir() / "tests/golden/run_be1598fc" / GetParam(), ".", fs::copy_options::recursive);
+  }
+
+  /// Returns the recorded command.
+  static Words train_words() { return split_words(read_file("command.txt")); }
+
+  /// Expects the metrics that the run has without a stop.
+  static void expect_whole(const ProgramRun& rest) {
+    ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+    EXPECT_THAT(rest.errors, HasSubstr("goes on after step 7, from "));
+    fs::create_directory("whole");
+    fs::rename("whole.jsonl", "whole/metrics.jsonl");
+    for (const char* name : {"loss", "gradient_norm", "learning_rate"}) {
+      expect_near(values(records_of("run", "step"), name), values(records_of("whole", "step"), name));
+    }
+    expect_near(values(records_of("run", "evaluation"), "validation_loss"),
+                values(records_of("whole", "evaluation"), "validation_loss"));
+  }
+
+  TemporaryDirectory directory_;
+  WorkingDirectory here_{directory_.path()};
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< not the user's timing cache
+};
+
+TEST_P(RecordedFamily, GoesOnToTheSameEnd) { expect_whole(run_mylos(train_words())); }
+
+TEST_P(RecordedFamily, GoesOnToTheSameEndOnTwoRanks) {
+  if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
+  expect_whole(run_on(2, train_words()));
+}
+
+TEST_P(RecordedFamily, ItsBestModelIsEvaluatedAndUsed) {
+  const ProgramRun scored = run_mylos({"eval", "--model", "run", "--data", "train.h5", "--output", "scored"});
+  ASSERT_EQ(scored.exit_code, 0) << scored.errors;
+  const auto numbers = [](const std::string& text) {
+    return nlohmann::json::parse(text).get<std::map<std::string, double>>();
+  };
+  expect_near(numbers(scored.output), numbers(read_file("run/results.json")));
+  write_file(directory_ / "text.txt", "a job waits in a queue.");
+  write_file(directory_ / "picture.png", recorded_image_file("decoded.jsonl", "png RGB"));
+  const std::map<std::string, Words> uses = {{"bert", {"ask", "--context", "text.txt", "what waits?"}},
+                                             {"llama", {"generate", "--max-new-tokens", "4", "1. e4"}},
+                                             {"resnet", {"classify", "picture.png"}}};
+  const ProgramRun used = run_mylos(joined(uses.at(GetParam()), {"--model", "run"}));
+  EXPECT_EQ(used.exit_code, 0) << used.errors;
+  EXPECT_FALSE(used.output.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, RecordedFamily, testing::Values("bert", "llama", "resnet"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace mylos::tests
