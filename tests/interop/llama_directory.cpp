@@ -62,8 +62,8 @@ void write_logits(LoadedLlama& loaded, const std::string& output) {
   const tests::Values logits = tests::host_values(
       loaded.model->predict({loaded.space, gemm, loaded.store, loaded.mode->hooks(), arena, 0, 0}, batch, {}));
   const std::size_t rows = batch.shape().rows;
-  data::write_safetensors(
-      output, std::vector<data::NamedTensor>{{"logits", {rows, logits.size() / rows}, {logits.begin(), logits.end()}}});
+  const std::vector<float> values(logits.begin(), logits.end());
+  data::write_safetensors(output, std::vector<data::NamedTensor>{{"logits", {rows, values.size() / rows}, values}});
 }
 
 Precision type_called(const std::string& name) {
