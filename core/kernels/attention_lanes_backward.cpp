@@ -146,17 +146,14 @@ struct BackwardInLanes {
   void differentiate(const Scratch& scratch, const DropoutPosition& block, const QueryLanes<width>& lanes,
                      int keys) const {
     const float scale = shape.scale, exponent_scale = shape.scale * log2_e, kept_factor = dropout.scale();
-    for_keys<drops, width>(keys, dropout, block, [&]<int count>(int k, const DrawnKeys<width>& kept, int first) {
+    for_keys<drops, width>(keys, dropout, block, [&](int k, const DrawnKeys<width>& kept, int i) {
       float* const x = scratch.scores + k * score_stride;
       float* const dx = scratch.dscores + k * score_stride;
       for_lanes<width>([&](int j) {
-        unrolled<count>([&](auto i) {
-          const int at = i * score_stride + j;
-          const float probability = exp2_approximate(x[at] * exponent_scale - lanes.normalizer[j]);
-          const float factor = !drops ? 1.0f : kept.template keeps<count>(first, i, j) ? kept_factor : 0.0f;
-          x[at] = probability * factor;
-          dx[at] = (probability * scale) * (factor * dx[at] - lanes.row_sum[j]);
-        });
+        const float probability = exp2_approximate(x[j] * exponent_scale - lanes.normalizer[j]);
+        const float factor = !drops ? 1.0f : kept.keeps(i, j) ? kept_factor : 0.0f;
+        x[j] = probability * factor;
+        dx[j] = (probability * scale) * (factor * dx[j] - lanes.row_sum[j]);
       });
     });
   }

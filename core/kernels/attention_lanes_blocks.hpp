@@ -20,8 +20,6 @@ static_assert(square == 16 && score_stride == 2 * square && square % vector == 0
 
 /// Keys whose dropout is drawn at a time.
 inline constexpr int drawn_keys = static_cast<int>(dropout_group);
-/// Keys whose scores are computed before the next lanes'.
-inline constexpr int keys_at_once = 4;
 
 /// Calls body(j) for each lane.
 template <int width, class Body>
@@ -126,12 +124,16 @@ void transpose(const HeadRows<const float>& from, int rows, float* to) {
 /// Floats from one row of a copied head to the next: an odd number of cache lines, so that rows fill all of the sets.
 inline int copied_stride(std::size_t head_size) { return static_cast<int>((head_size / square | 1) * square); }
 
-/// to = from (rows, head size), of any strides.
+/// to = from (rows, head size), of any strides. Requests rows ahead, which lie on other pages than the ones before.
 inline void copy(const HeadRows<const float>& from, int rows, const HeadRows<float>& to) {
+  constexpr std::size_t ahead = 16;
   for (int row = 0; row < rows; ++row) {
     const float* const source = from.data + static_cast<std::size_t>(row) * from.stride;
     float* const target = to.data + static_cast<std::size_t>(row) * to.stride;
-    for (int d = 0; d < from.head_size; d += square) std::memcpy(target + d, source + d, square * sizeof(float));
+    for (int d = 0; d < from.head_size; d += square) {
+      __builtin_prefetch(source + ahead * from.stride + d);
+      std::memcpy(target + d, source + d, square * sizeof(float));
+    }
   }
 }
 
@@ -165,18 +167,14 @@ struct DrawnKeys {
     threshold = static_cast<int>(key.threshold());
   }
 
-  /// Whether the score of the i-th of `count` keys from `first` on, a multiple of `count`, is kept for lane `j`.
-  template <int count>
-  bool keeps(int first, int i, int j) const {
-    static_assert(count == 1 || count % 2 == 0);
-    const std::uint32_t word = words[(first + i) / 2][j];
-    const std::uint32_t draw = (count == 1 ? first : i) % 2 == 0 ? word & 0xffffu : word >> 16;
+  /// Whether the score of key `i` is kept for lane `j`.
+  bool keeps(int i, int j) const {
+    const std::uint32_t draw = i % 2 == 0 ? words[i / 2][j] & 0xffffu : words[i / 2][j] >> 16;
     return static_cast<int>(draw) >= threshold;
   }
 };
 
-/// Calls body.operator()<count>(k, kept, i) for the keys [k, k + count) of a block, whose dropout is that of `kept`
-/// from the i-th on.
+/// Calls body(k, kept, i) for the keys k of a block, whose dropout is the i-th of `kept`.
 template <bool drops, int width, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_keys(int keys, const DropoutKey& dropout, const DropoutPosition& block,
                                           const Body& body) {
@@ -184,9 +182,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_keys(int keys, const DropoutKey& dropout, c
   for (int k = 0; k < keys; k += drawn_keys) {
     if constexpr (drops) kept.draw(dropout, block, block.first_key + k);
     const int end = at_most(drawn_keys, keys - k);
-    int i = 0;
-    for (; i + keys_at_once <= end; i += keys_at_once) body.template operator()<keys_at_once>(k + i, kept, i);
-    for (; i < end; ++i) body.template operator()<1>(k + i, kept, i);
+    for (int i = 0; i < end; ++i) body(k + i, kept, i);
   }
 }
 

@@ -129,14 +129,12 @@ struct ForwardInLanes {
       maximum[j] = running.maximum[j] * scale;
       sum[j] = 0.0f;
     });
-    for_keys<drops, width>(keys, dropout, block, [&]<int count>(int k, const DrawnKeys<width>& kept, int first) {
+    for_keys<drops, width>(keys, dropout, block, [&](int k, const DrawnKeys<width>& kept, int i) {
       float* const x = scores + k * score_stride;
       for_lanes<width>([&](int j) {
-        unrolled<count>([&](auto i) {
-          const float value = exp2_approximate(x[i * score_stride + j] * scale - maximum[j]);
-          sum[j] += value;
-          x[i * score_stride + j] = !drops || kept.template keeps<count>(first, i, j) ? value : 0.0f;
-        });
+        const float value = exp2_approximate(x[j] * scale - maximum[j]);
+        sum[j] += value;
+        x[j] = !drops || kept.keeps(i, j) ? value : 0.0f;
       });
     });
     for_lanes<width>([&](int j) { running.sum[j] += sum[j]; });
