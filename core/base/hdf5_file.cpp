@@ -12,10 +12,12 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 
 namespace mylos {
 namespace {
 
+constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
 constexpr const char* checksum_attribute = "crc32c";
 constexpr std::size_t memory_step = std::size_t{16} << 20;  // growth increment of a file in memory, in bytes
 constexpr std::size_t end_of_file_position = 28;            // offset in a superblock with 8-byte offsets
@@ -87,11 +89,34 @@ void check_holes(const std::filesystem::path& path) {
   ::close(descriptor);
   ensure(bytes >= size / most_sparse,
          fmt::format("{} has {} bytes, but only {} bytes of data, and holes: it is damaged, or `mylos prepare` did not "
-                     "write it; prepare it again",
-                     path.string(), size, bytes));
+                     "write it; {}",
+                     path.string(), size, bytes, prepare_again(path.string())));
+}
+
+bool has_format(const Hdf5Reader& file, std::string_view format) {
+  return file.has_attribute("format") && file.text("format") == format;
 }
 
 }  // namespace
+
+bool is_hdf5_file(const std::filesystem::path& path) { return beginning_of(path, signature.size()) == signature; }
+
+bool is_prepared_file(const std::filesystem::path& path, std::string_view format) {
+  if (!is_hdf5_file(path)) return false;
+  try {
+    return has_format(Hdf5Reader(path), format);
+  } catch (const std::runtime_error&) {  // too damaged to be identified
+    return false;
+  }
+}
+
+std::string prepare_command(std::string_view output) {
+  return fmt::format("`mylos prepare --model MODEL --data DATA --output {}`", output);
+}
+
+std::string prepare_again(std::string_view path) {
+  return fmt::format("make it again with {} and this run's options", prepare_command(path));
+}
 
 Hdf5Writer::Hdf5Writer(std::string name) : name_(std::move(name)), file_(create_file(name_, bytes_), H5Fclose) {}
 
@@ -125,6 +150,15 @@ std::string Hdf5Writer::finish() {
 
 Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : file_(path) { check_holes(path); }
 
+void Hdf5Reader::check_format(std::string_view format, std::int64_t version, std::optional<std::int64_t> oldest) const {
+  ensure(has_format(*this, format), fmt::format("{}: `mylos prepare` did not write it for such a model; {} writes one",
+                                                file_.name(), prepare_command()));
+  const std::int64_t found = integer("format_version");
+  ensure(found >= oldest.value_or(version) && found <= version,
+         fmt::format("{} has format version {}, this program reads {}; {}", file_.name(), found, version,
+                     prepare_again(file_.name())));
+}
+
 bool Hdf5Reader::has_attribute(const char* attribute) const {
   return has_hdf5_attribute(file_.id(), attribute, file_.name());
 }
@@ -151,8 +185,8 @@ std::vector<Element> Hdf5Reader::read(const char* array) {
   if (!is_read) fail_hdf5(file_.name(), "read", array);
   const auto expected = read_hdf5_number<std::uint32_t>(id.get(), checksum_attribute, what);
   const auto found = crc32c(std::as_bytes(std::span(values)));
-  ensure(found == expected,
-         fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged", what, found, expected));
+  ensure(found == expected, fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; {}", what, found,
+                                        expected, prepare_again(file_.name())));
   return values;
 }
 

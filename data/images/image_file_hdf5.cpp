@@ -59,8 +59,8 @@ class PreparedImages : public ImageSet {
     file_.read(offset_ + starts_[index], std::as_writable_bytes(std::span(bytes)));
     const auto found = crc32c(std::as_bytes(std::span(bytes)));
     if (found != checksums_[index]) {
-      throw DamagedImage(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again",
-                                     location(index), found, checksums_[index]));
+      throw DamagedImage(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; {}", location(index),
+                                     found, checksums_[index], prepare_again(file_.path().string())));
     }
     return bytes;
   }
@@ -88,13 +88,7 @@ class PreparedImages : public ImageSet {
   /// Reads and checks everything except the images.
   void read_index(const std::filesystem::path& path) {
     Hdf5Reader reader(path);
-    check(reader.has_attribute("format") && reader.text("format") == image_file_format,
-          "`mylos prepare` did not write it");
-    const auto version = reader.integer("format_version");
-    if (version != image_file_version) {
-      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", path.string(), version,
-                       image_file_version));
-    }
+    reader.check_format(image_file_format, image_file_version);
     read_shape(reader);
     labels_ = reader.read<std::int32_t>("/labels");
     starts_ = reader.read<std::uint64_t>("/starts");
@@ -168,15 +162,6 @@ std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path) {
   return std::make_unique<PreparedImages>(path);
 }
 
-bool is_image_file(const std::filesystem::path& path) {
-  constexpr std::string_view hdf5_mark = "\x89HDF\r\n\x1a\n";
-  if (beginning_of(path, hdf5_mark.size()) != hdf5_mark) return false;
-  try {
-    const Hdf5Reader file(path);
-    return file.has_attribute("format") && file.text("format") == image_file_format;
-  } catch (const std::runtime_error&) {  // too damaged to be identified
-    return false;
-  }
-}
+bool is_image_file(const std::filesystem::path& path) { return is_prepared_file(path, image_file_format); }
 
 }  // namespace mylos::data

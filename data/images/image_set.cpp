@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "core/base/setting_error.hpp"
 #include "data/images/cifar_images.hpp"
 #include "data/images/class_directories.hpp"
@@ -19,8 +17,7 @@ namespace {
 
 /// Returns whether a file may be one of `mylos prepare`, by its name, or else by its beginning.
 bool may_be_prepared(const std::filesystem::path& file) {
-  constexpr std::string_view hdf5_mark = "\x89HDF\r\n\x1a\n";
-  return file.extension() == ".h5" || file.extension() == ".hdf5" || beginning_of(file, hdf5_mark.size()) == hdf5_mark;
+  return file.extension() == ".h5" || file.extension() == ".hdf5" || is_hdf5_file(file);
 }
 
 }  // namespace

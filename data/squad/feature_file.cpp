@@ -3,21 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/setting_error.hpp"
 
 namespace mylos::data {
 namespace {
-
-constexpr std::array<char, 8> hdf5_signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
 
 [[noreturn]] void fail_difference(const std::filesystem::path& path, std::string_view prepared, std::string_view now) {
   fail(fmt::format(
@@ -52,12 +48,6 @@ PreparedFeatures prepare_features(SquadDataset dataset, const Tokenizer& tokeniz
   return {std::move(dataset), std::move(features), options, tokenizer.identity()};
 }
 
-bool is_hdf5_file(const std::filesystem::path& path) {
-  std::array<char, hdf5_signature.size()> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return start == hdf5_signature;
-}
-
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
                         const TokenizerIdentity& tokenizer, const FeatureOptions& options) {
   if (prepared.tokenizer != tokenizer) {
@@ -77,14 +67,14 @@ void check_window_order(const FeatureSet& set, std::string_view name) {
     const bool begins_next = row.question == questions && row.window == 0;
     const bool goes_on = row.question + std::size_t{1} == questions && row.window == windows;
     if (!begins_next && !goes_on) {
-      fail(fmt::format("{}: window {} is number {} of question {}, out of order; prepare the file again", name, i,
-                       row.window, row.question));
+      fail(fmt::format("{}: window {} is number {} of question {}, out of order; {}", name, i, row.window, row.question,
+                       prepare_again(name)));
     }
     windows = row.window + 1;
     if (begins_next) ++questions;
   }
   ensure(questions == set.questions.size(),
-         fmt::format("{}: question {} has no windows; prepare the file again", name, questions));
+         fmt::format("{}: question {} has no windows; {}", name, questions, prepare_again(name)));
 }
 
 FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options) {

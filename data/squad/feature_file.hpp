@@ -31,9 +31,6 @@ void write_feature_file(const std::filesystem::path& path, const PreparedFeature
 /// file, another format version, truncated, a wrong checksum, or inconsistent contents.
 PreparedFeatures read_feature_file(const std::filesystem::path& path);
 
-/// True if `path` begins like an HDF5 file. False for JSON and for unreadable files.
-bool is_hdf5_file(const std::filesystem::path& path);
-
 /// True if `path` was written by write_feature_file, complete or damaged.
 bool is_feature_file(const std::filesystem::path& path);
 

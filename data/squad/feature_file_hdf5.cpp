@@ -115,11 +115,7 @@ class FeatureReader {
   explicit FeatureReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   PreparedFeatures read() {
-    check(file_.has_attribute("format") && file_.text("format") == format_name, "`mylos prepare` did not write it");
-    const auto version = file_.integer("format_version");
-    ensure(version == 1 || version == format_version,
-           fmt::format("{} has format version {}, this program reads {}; prepare it again", name_, version,
-                       format_version));
+    file_.check_format(format_name, format_version, 1);
     PreparedFeatures prepared;
     read_attributes(prepared);
     read_dataset(prepared.dataset);
@@ -292,15 +288,7 @@ void write_feature_file(const std::filesystem::path& path, const PreparedFeature
   write_text(path, file.finish());
 }
 
-bool is_feature_file(const std::filesystem::path& path) {
-  if (!is_hdf5_file(path)) return false;
-  try {
-    const Hdf5Reader file(path);
-    return file.has_attribute("format") && file.text("format") == format_name;
-  } catch (const std::runtime_error&) {  // too damaged to be identified
-    return false;
-  }
-}
+bool is_feature_file(const std::filesystem::path& path) { return is_prepared_file(path, format_name); }
 
 PreparedFeatures read_feature_file(const std::filesystem::path& path) { return FeatureReader(path).read(); }
 

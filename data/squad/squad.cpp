@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
@@ -46,6 +47,12 @@ class SquadReader {
 
   /// Adds a flat row: {"id", "context", "question", "answers": {"text": [...], "answer_start": [...]}}.
   void add_row(const Json& row, const JsonLocation& location) {
+    if (find_member(row, "input_ids", location) != nullptr) {
+      location.fail(
+          fmt::format("a window that `mylos prepare` wrote for people; {} writes a file to train and "
+                      "evaluate on",
+                      prepare_command()));
+    }
     if (find_member(row, "context", location) == nullptr) {
       location.fail("not in SQuAD format: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
     }

@@ -49,12 +49,7 @@ class SampleFileReader {
   explicit SampleFileReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   PreparedSamples read() {
-    check(file_.has_attribute("format") && file_.text("format") == format_name, "`mylos prepare` did not write it");
-    const auto version = file_.integer("format_version");
-    if (version != format_version) {
-      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", name_, version,
-                       format_version));
-    }
+    file_.check_format(format_name, format_version);
     PreparedSamples prepared;
     read_attributes(prepared);
     SampleSet& set = prepared.set;
@@ -136,16 +131,7 @@ void write_sample_file(const std::filesystem::path& path, const PreparedSamples&
   write_text(path, file.finish());
 }
 
-bool is_sample_file(const std::filesystem::path& path) {
-  constexpr std::string_view hdf5_signature = "\x89HDF\r\n\x1a\n";
-  if (beginning_of(path, hdf5_signature.size()) != hdf5_signature) return false;
-  try {
-    const Hdf5Reader file(path);
-    return file.has_attribute("format") && file.text("format") == format_name;
-  } catch (const std::runtime_error&) {  // too damaged to be identified
-    return false;
-  }
-}
+bool is_sample_file(const std::filesystem::path& path) { return is_prepared_file(path, format_name); }
 
 PreparedSamples read_sample_file(const std::filesystem::path& path) { return SampleFileReader(path).read(); }
 

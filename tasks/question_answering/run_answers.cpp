@@ -1,5 +1,6 @@
 #include "tasks/question_answering/run_answers.hpp"
 
+#include "core/base/hdf5_file.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
@@ -25,8 +26,7 @@ std::string told_text(const train::RunRecord& run, const char* name) {
 }
 
 data::SquadDataset read_dataset(const train::RunRecord& run, const fs::path& file) {
-  data::SquadDataset dataset =
-      data::is_hdf5_file(file) ? data::read_feature_file(file).dataset : data::read_squad(file);
+  data::SquadDataset dataset = is_hdf5_file(file) ? data::read_feature_file(file).dataset : data::read_squad(file);
   if (const std::string version = told_text(run, "squad"); !version.empty()) {
     dataset.version = data::parse_squad_version(version);
   }

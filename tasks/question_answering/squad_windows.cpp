@@ -2,6 +2,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "families/bert/bert_question_answering.hpp"
@@ -76,7 +77,7 @@ SquadWindows load_windows(const std::filesystem::path& path, const data::Tokeniz
                           const SquadConfig& config, std::optional<std::size_t> limit, bool training,
                           const Notice& notice) {
   const std::string file = path.string();
-  const bool prepared = data::is_hdf5_file(path);
+  const bool prepared = is_hdf5_file(path);
   SquadWindows windows;
   if (prepared) {
     windows = prepared_windows(path, tokenizer, feature_options(config, training));

@@ -2,6 +2,7 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/data/images/recorded_images.hpp"
+#include "tests/support/hdf5_changes.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
@@ -62,14 +63,14 @@ class RecordedRun : public testing::Test {
   }
 
   void move_checkpoint(const fs::path& path) const {
-    const Hdf5Id access(hdf5_access_properties(), H5Pclose);
-    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
-    const Hdf5Id run(H5Gopen2(file.get(), "/run", H5P_DEFAULT), H5Gclose);
-    ASSERT_TRUE(run.is_valid());
-    const std::string text = read_hdf5_text(run.get(), "configuration", path.string(), std::size_t{1} << 20);
-    ASSERT_GE(H5Adelete(run.get(), "configuration"), 0);
-    const std::string moved = replaced(text, recorded_at, recorded_.string());
-    write_hdf5_attribute(run.get(), "configuration", std::string_view(moved), path.string());
+    change_hdf5(path, [&](hid_t file) {
+      const Hdf5Id run(H5Gopen2(file, "/run", H5P_DEFAULT), H5Gclose);
+      ASSERT_TRUE(run.is_valid());
+      const std::string text = read_hdf5_text(run.get(), "configuration", path.string(), std::size_t{1} << 20);
+      ASSERT_GE(H5Adelete(run.get(), "configuration"), 0);
+      const std::string moved = replaced(text, recorded_at, recorded_.string());
+      write_hdf5_attribute(run.get(), "configuration", std::string_view(moved), path.string());
+    });
   }
 
   /// Runs the recorded command.
@@ -214,6 +215,30 @@ TEST_P(RecordedFamily, ItsBestModelIsEvaluatedAndUsed) {
   const ProgramRun used = run_mylos(joined(uses.at(GetParam()), {"--model", "run"}));
   EXPECT_EQ(used.exit_code, 0) << used.errors;
   EXPECT_FALSE(used.output.empty());
+}
+
+TEST_P(RecordedFamily, APreparedFileThatCanNoLongerBeReadNamesTheCommandThatMakesItAgain) {
+  fs::copy_file("train.h5", "old.h5");
+  change_hdf5("train.h5", [](hid_t file) {
+    ASSERT_GE(H5Adelete(file, "format_version"), 0);
+    write_hdf5_attribute(file, "format_version", std::int64_t{9}, "train.h5");
+  });
+  const ProgramRun refused = run_mylos(train_words());
+  EXPECT_EQ(refused.exit_code, 1);
+  const std::string start = "; make it again with `mylos ";
+  const std::string line = refused.error_lines().back();
+  ASSERT_THAT(line, HasSubstr("/train.h5 has format version 9, this program reads "));
+  ASSERT_THAT(line, HasSubstr(start));
+  const std::size_t begin = line.find(start) + start.size(), end = line.find('`', begin);
+  const std::map<std::string, std::pair<fs::path, std::string>> prepared_from = {
+      {"bert", {source_dir() / "tests/golden/recorded_run/questions.json", " --max-length 60 --doc-stride 20"}},
+      {"llama", {"old.h5", " --max-length 32"}},
+      {"resnet", {"old.h5", ""}}};
+  const auto& [data, options] = prepared_from.at(GetParam());
+  const std::string command = replaced(line.substr(begin, end - begin), "MODEL", "model");
+  const ProgramRun prepared = run_mylos(split_words(replaced(command, "DATA", data) + options));
+  ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
+  expect_whole(run_mylos(train_words()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, RecordedFamily, testing::Values("bert", "llama", "resnet"),

@@ -147,8 +147,9 @@ TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     tests::write_file(path_, other.finish());
     const bool is_ours = format == std::string("mylos images");
     EXPECT_EQ(is_image_file(path_), is_ours);
-    EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
-                                 : "F: `mylos prepare` did not write it");
+    EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; " + prepare_again(path_.string())
+                                 : "F: `mylos prepare` did not write it for such a model; `mylos prepare --model MODEL "
+                                   "--data DATA --output FILE.h5` writes one");
   }
 }
 
@@ -209,7 +210,7 @@ TEST_F(ImageFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with("/labels", std::vector<std::int32_t>{}), "F: it contains no images");
   EXPECT_THAT(with("/checksums", std::vector<std::uint32_t>{0, 0}),
               ::testing::MatchesRegex("F, image 0 .ant/a.png. has CRC32C ........, not 00000000: the file is damaged; "
-                                      "prepare it again"));
+                                      "make it again with `mylos prepare .*` and this run's options"));
 }
 
 TEST_F(ImageFileHdf5, ShapesThatLieAreNamed) {

@@ -103,7 +103,9 @@ TEST_F(FeatureFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     other.write<std::int32_t>("/model/weights", std::vector<std::int32_t>{1, 2});
     write(other);
   }
-  EXPECT_EQ(message(), "F: `mylos prepare` did not write it");
+  EXPECT_EQ(message(),
+            "F: `mylos prepare` did not write it for such a model; `mylos prepare --model MODEL --data DATA --output "
+            "FILE.h5` writes one");
   {
     Hdf5Writer other("other");
     other.set_attribute("format", 7);
@@ -116,7 +118,7 @@ TEST_F(FeatureFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     other.set_attribute("format_version", 99);
     write(other);
   }
-  EXPECT_EQ(message(), "F has format version 99, this program reads 2; prepare it again");
+  EXPECT_EQ(message(), "F has format version 99, this program reads 2; " + prepare_again(path_.string()));
 }
 
 TEST_F(FeatureFileHdf5, AFileCutShortIsNamed) {
@@ -136,7 +138,8 @@ TEST_F(FeatureFileHdf5, AFlippedByteInAnArrayIsNamedWithTheArray) {
   bytes[location] = 'b';
   tests::write_file(path_, bytes);
   EXPECT_THAT(message(),
-              ::testing::MatchesRegex("F: /contexts/bytes has CRC32C [0-9a-f]*, not [0-9a-f]*: the file is damaged"));
+              ::testing::MatchesRegex(
+                  "F: /contexts/bytes has CRC32C [0-9a-f]*, not [0-9a-f]*: the file is damaged; make it again .*"));
 }
 
 TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
@@ -174,20 +177,21 @@ TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
 
 TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
   const auto good = small_prepared();
+  const std::string again = prepare_again(path_.string());
   const auto with = [&](const std::function<void(std::vector<Feature>&)>& change) {
     return message_for(good, [&](auto& p) { change(p.features.features.values()); });
   };
   // A context of 14 tokens needs at least two windows of 8, so questions 0 to 3 have several.
   ASSERT_EQ(good.features.features[1].window, 1u);
   EXPECT_EQ(with([](auto& rows) { std::swap(rows[0], rows[1]); }),
-            "F: window 0 is number 1 of question 0, out of order; prepare the file again");
+            "F: window 0 is number 1 of question 0, out of order; " + again);
   EXPECT_EQ(with([](auto& rows) { std::swap(rows.front(), rows.back()); }),
-            "F: window 0 is number 0 of question 5, out of order; prepare the file again");
+            "F: window 0 is number 0 of question 5, out of order; " + again);
   EXPECT_EQ(with([](auto& rows) { rows.insert(rows.begin(), rows.front()); }),
-            "F: window 1 is number 0 of question 0, out of order; prepare the file again");
+            "F: window 1 is number 0 of question 0, out of order; " + again);
   EXPECT_EQ(with([](auto& rows) { rows.erase(rows.begin() + 1); }),
-            "F: window 1 is number 2 of question 0, out of order; prepare the file again");
-  EXPECT_EQ(with([](auto& rows) { rows.pop_back(); }), "F: question 5 has no windows; prepare the file again");
+            "F: window 1 is number 2 of question 0, out of order; " + again);
+  EXPECT_EQ(with([](auto& rows) { rows.pop_back(); }), "F: question 5 has no windows; " + again);
 }
 
 // StagedFile reports a full disk, which test_files.cpp tests.
