@@ -13,6 +13,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/setting_error.hpp"
 
 namespace mylos {
 namespace {
@@ -111,7 +112,8 @@ bool is_prepared_file(const std::filesystem::path& path, std::string_view format
 }
 
 std::string prepare_command(std::string_view output) {
-  return fmt::format("`mylos prepare --model MODEL --data DATA --output {}`", output);
+  return fmt::format("`mylos prepare {} {} {}`", setting("model", "MODEL"), setting("data", "DATA"),
+                     setting("output", output));
 }
 
 std::string prepare_again(std::string_view path) {

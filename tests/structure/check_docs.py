@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|container|core|data|docs|examples|jobscripts|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|families|jobscripts|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -61,7 +61,7 @@ def check_links(root):
 def source_strings(root):
     """Returns the string literals of the sources, one per line. Adjacent literals are joined."""
     text = ""
-    for folder in ("app", "core", "data", "nn", "parallel", "tasks", "train"):
+    for folder in ("app", "core", "data", "families", "nn", "parallel", "tasks", "train"):
         for source in sorted((root / folder).rglob("*.[ch]pp")):
             text += re.sub(r'"\s*\n\s*"', "", source.read_text(encoding="utf-8"))
     return "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)).replace('\\"', '"').replace("\\n", "")
