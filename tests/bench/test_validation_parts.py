@@ -177,10 +177,10 @@ exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
         self.assertIn("FAILED: checks of CUDA: losses with CUDA_LAUNCH_BLOCKING, float: step 1 is the first that differs", done.stderr)
 
     def test_suites_of_the_source_tree(self):
-        core, nn = (tests.suites_in(ROOT / tests.FOLDERS[program]) for program in ("test_core", "test_nn"))
-        self.assertEqual((core["LayerNorm"], core["TensorCoreAttention"], nn["BertLayer"]),
+        core, nn, families = (tests.suites_in(ROOT / tests.FOLDERS[program]) for program in ("test_core", "test_nn", "test_families"))
+        self.assertEqual((core["LayerNorm"], core["TensorCoreAttention"], families["BertLayer"]),
                          ("test_layer_norm", "test_tensor_core_attention", "test_bert_layer"))
-        words = {word: any(word in file for file in (*core.values(), *nn.values())) for word in tests.FIRST}
+        words = {word: any(word in file for file in (*core.values(), *nn.values(), *families.values())) for word in tests.FIRST}
         self.assertTrue(all(words.values()), words)
 
 

@@ -141,7 +141,7 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(breaches(rows), [])
         self.assertEqual(len(breaches({**rows, "nn": "`core`"})), 1)
         self.assertEqual(len(breaches({**rows, "nn/mamba": "`nn`"})), 1)
-        self.assertEqual(len(breaches({folder: allowed for folder, allowed in rows.items() if folder != "nn/bert"})), 1)
+        self.assertEqual(len(breaches({folder: allowed for folder, allowed in rows.items() if folder != "families/bert"})), 1)
 
     def test_file_without_a_test(self):
         self.write("data/squad/squad.cpp", "")

@@ -103,9 +103,7 @@ TEST_F(FeatureFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     other.write<std::int32_t>("/model/weights", std::vector<std::int32_t>{1, 2});
     write(other);
   }
-  EXPECT_EQ(message(),
-            "F: `mylos prepare` did not write it for such a model; `mylos prepare --model MODEL --data DATA --output "
-            "FILE.h5` writes one");
+  EXPECT_EQ(message(), "F: `mylos prepare` did not write it for such a model; " + prepare_command() + " writes one");
   {
     Hdf5Writer other("other");
     other.set_attribute("format", 7);

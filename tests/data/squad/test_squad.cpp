@@ -162,8 +162,8 @@ TEST(Squad, RefusesBrokenFilesAndSaysWhere) {
   EXPECT_THAT(squad_error("[]"), HasSubstr("f.json: expected object, found list"));
   EXPECT_THAT(squad_error("{}"), HasSubstr("f.json: not in SQuAD format: expected 'data'"));
   EXPECT_EQ(squad_error(R"({"id": "q", "window": 0, "input_ids": [2, 3]})"),
-            "f.json: a window that `mylos prepare` wrote for people; `mylos prepare --model MODEL --data DATA --output "
-            "FILE.h5` writes a file to train and evaluate on");
+            "f.json: a window that `mylos prepare` wrote for people; " + prepare_command() +
+                " writes a file to train and evaluate on");
   EXPECT_EQ(squad_error(R"({"data": 1})"), "f.json: data: expected list, found number");
   EXPECT_EQ(squad_error(R"({"data": []})"), "f.json: has no questions");
   EXPECT_THAT(squad_error(R"({"data": [7]})"), HasSubstr("f.json: data[0]: expected object, found number"));

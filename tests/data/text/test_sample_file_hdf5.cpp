@@ -68,9 +68,9 @@ TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     tests::write_file(path_, other.finish());
     const bool is_ours = format == std::string("mylos samples");
     EXPECT_EQ(is_sample_file(path_), is_ours);
-    EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; " + prepare_again(path_.string())
-                                 : "F: `mylos prepare` did not write it for such a model; `mylos prepare --model MODEL "
-                                   "--data DATA --output FILE.h5` writes one");
+    EXPECT_EQ(message(),
+              is_ours ? "F has format version 9, this program reads 1; " + prepare_again(path_.string())
+                      : "F: `mylos prepare` did not write it for such a model; " + prepare_command() + " writes one");
   }
 }
 
