@@ -16,9 +16,8 @@ class LlamaBody final : public nn::Body<T> {
 
   std::size_t width() const override { return shape().hidden; }
   void add_units(ParameterTable::Builder& builder) const override {
-    builder.unit("embeddings")
-        .tensor(llama_embeddings, {shape().vocabulary, shape().hidden},
-                {Initializer::Kind::normal, shape().initializer_range});
+    const Initializer normal{Initializer::Kind::normal, shape().initializer_range};
+    builder.unit("embeddings").tensor(llama_embeddings, {shape().vocabulary, shape().hidden}, normal);
     for (std::size_t layer = 0; layer < shape().layers; ++layer) LlamaLayer<T>::add_rows(builder, shape(), layer);
   }
   void add_final_tensors(ParameterTable::Builder& builder) const override {
