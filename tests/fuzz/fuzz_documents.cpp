@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "data/text/samples.hpp"
+#include "data/tokenizer/sentencepiece.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/fuzz/inputs.hpp"
 
