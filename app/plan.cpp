@@ -10,6 +10,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "train/monitor/run_banner.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>
@@ -156,8 +157,10 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
                 const train::Workload& workload, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
   const std::size_t reserved = machine.reserved + train::connections_of(target, plans.front().mode);
-  print(named_line("model", fmt::format("{}: {}, {}", run.name, count_of(workload.model.table().size(), "parameter"),
-                                        to_string(arguments.run.engine.precision))));
+  const ParameterTable& table = workload.model.table();
+  print(
+      named_line("model", fmt::format("{}: {}, {}", run.name, train::parameters_text(table.size(), table.frozen_size()),
+                                      to_string(arguments.run.engine.precision))));
   print(named_line("data", run.data));
   print(named_line(
       "machine",

@@ -63,7 +63,7 @@ class Model {
       if (of.shape.size() > 1) std::ranges::generate(values, [&] { return drawn[at++ % period]; });
       mode_->write_tensor(row, values);
     }
-    mode_->sync_parameters(space_);
+    mode_->sync_parameters(space_, ChangedUnits::all);
   }
 
   /// Returns the bytes of the weights that a step reads: all except the embeddings, of which it looks up one row.

@@ -12,7 +12,27 @@ namespace {
 
 std::size_t columns_of(const ParameterTensor& tensor) { return tensor.size / tensor.shape.front(); }
 
+/// Returns where the unread gradient of each frozen vector begins.
+std::vector<std::size_t> unread_offsets(const ParameterTable& table) {
+  std::vector<std::size_t> offsets, used(table.units().size());
+  for (const ParameterTensor& tensor : table.tensors()) {
+    offsets.push_back(used[tensor.unit]);
+    if (!tensor.group.trainable && tensor.shape.size() == 1) used[tensor.unit] += tensor.size;
+  }
+  return offsets;
+}
+
 }  // namespace
+
+std::size_t unread_gradients(const ParameterTable& table) {
+  const std::vector<std::size_t> offsets = unread_offsets(table);
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const ParameterTensor& tensor = table.tensor(i);
+    if (!tensor.group.trainable && tensor.shape.size() == 1) most = std::max(most, offsets[i] + tensor.size);
+  }
+  return most;
+}
 
 ParameterStore::ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose, StoreLayout layout)
     : table_(&table),
@@ -20,11 +40,14 @@ ParameterStore::ParameterStore(const ParameterTable& table, Precision precision,
       purpose_(purpose),
       layout_(layout),
       unit_tensors_(table.units().size()),
-      tensor_gradients_(table.tensors().size()) {
+      tensor_gradients_(table.tensors().size()),
+      unread_offsets_(unread_offsets(table)) {
+  if (purpose == Purpose::training) unread_ = Vector<float>("mylos::gradients::frozen", unread_gradients(table));
   const bool owns_gradients = purpose == Purpose::training && layout.owns_gradients;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     const std::string& name = table.units()[unit].name;
-    const std::size_t values = layout.owns_values ? capacity(unit) : 0, gradients = owns_gradients ? capacity(unit) : 0;
+    const std::size_t values = layout.owns_values ? capacity(unit) : 0,
+                      gradients = owns_gradients ? gradient_capacity(unit) : 0;
     values_.push_back(uninitialized<std::byte>(fmt::format("mylos::values::{}", name), values * bytes_of(precision)));
     gradients_.emplace_back(fmt::format("mylos::gradients::{}", name), gradients);
     state_.emplace_back(fmt::format("mylos::state::{}", name), table.state_size(unit));
@@ -47,8 +70,20 @@ std::size_t ParameterStore::largest_capacity() const {
   return largest;
 }
 
+std::size_t ParameterStore::gradient_capacity(std::size_t unit) const {
+  return table_->units()[unit].trained ? capacity(unit) : 0;
+}
+
+std::size_t ParameterStore::largest_gradient_capacity() const {
+  std::size_t largest = 0;
+  for (std::size_t unit = 0; unit < table_->units().size(); ++unit) {
+    largest = std::max(largest, gradient_capacity(unit));
+  }
+  return largest;
+}
+
 std::size_t ParameterStore::bytes() const {
-  std::size_t sum = 0;
+  std::size_t sum = unread_.size() * sizeof(float);
   for (const auto& values : values_) sum += values.size();
   for (const auto& gradients : gradients_) sum += gradients.size() * sizeof(float);
   for (const auto& state : state_) sum += state.size() * sizeof(float);
@@ -124,6 +159,7 @@ void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
 void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) const {
   const auto is_written = [&](std::size_t tensor) { return tensor_gradients_[tensor].begin == Begin::written; };
   const auto [first_tensor, last_tensor] = unit_tensors_[unit];
+  if (gradients_[unit].extent(0) == 0) return;
   for (std::size_t tensor = first_tensor; tensor < last_tensor; ++tensor) tensor_gradients_[tensor].untouched = true;
   for (std::size_t tensor = first_tensor; tensor < last_tensor;) {
     const std::size_t first = tensor++;
@@ -161,10 +197,17 @@ bool ParameterStore::begins_gradient(std::size_t first_tensor, std::size_t count
 void ParameterStore::finish_gradients(const ExecutionSpace& space, std::size_t unit) const {
   touch_gradients(unit);
   for (std::size_t tensor = unit_tensors_[unit].first; tensor < unit_tensors_[unit].second; ++tensor) {
-    if (!tensor_gradients_[tensor].is_old()) continue;
+    // A product for several tensors also writes the gradients of those that are frozen.
+    const bool is_written = !trains(tensor) && !tensor_gradients_[tensor].untouched;
+    if (!is_written && !tensor_gradients_[tensor].is_old()) continue;
     Kokkos::deep_copy(space, tensor_gradient(tensor), 0.0f);
     tensor_gradients_[tensor].untouched = false;
   }
+}
+
+bool ParameterStore::trains(std::size_t first_tensor, std::size_t count) const {
+  return std::ranges::any_of(table_->tensors().subspan(first_tensor, count),
+                             [](const ParameterTensor& tensor) { return tensor.group.trainable; });
 }
 
 Vector<float> ParameterStore::gradient(std::size_t tensor) const { return stacked_gradient(tensor, 1); }
@@ -180,6 +223,11 @@ Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_tensor, 
 Vector<float> ParameterStore::stacked_gradient(std::size_t first_tensor, std::size_t count) const {
   require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
   const std::size_t size = stacked_size(first_tensor, count);
+  if (!trains(first_tensor, count)) {
+    const ParameterTensor& first = table_->tensor(first_tensor);
+    require(first.shape.size() == 1, fmt::format("parameter store: the gradient of {}, which is frozen", first.name));
+    return slice(unread_, unread_offsets_[first_tensor], unread_offsets_[first_tensor] + size);
+  }
   touch_gradients(table_->tensor(first_tensor).unit);
   for (std::size_t tensor = first_tensor; tensor < first_tensor + count; ++tensor) {
     TensorGradient& state = tensor_gradients_[tensor];

@@ -41,6 +41,9 @@ struct StoreLayout {
   bool owns_gradients = true;  ///< false: provided at the first access in a pass, and taken back
 };
 
+/// Elements of the memory for the gradients of frozen vectors, which nobody reads: those of the unit with the most.
+std::size_t unread_gradients(const ParameterTable& table);
+
 /// Holds, per unit, one flat buffer of values (in the compute type) and, for training, one of float gradients and one
 /// of float state. A tensor is a View into a buffer.
 class ParameterStore {
@@ -57,6 +60,9 @@ class ParameterStore {
   std::size_t capacity(std::size_t unit) const;
   /// The capacity of the largest unit.
   std::size_t largest_capacity() const;
+  /// Elements in a unit's gradient buffer: its capacity, or none if it is frozen.
+  std::size_t gradient_capacity(std::size_t unit) const;
+  std::size_t largest_gradient_capacity() const;
   /// Device memory held, in bytes.
   std::size_t bytes() const;
 
@@ -98,11 +104,14 @@ class ParameterStore {
   /// Returns true if this step has not accessed the gradients of these tensors: the caller must then overwrite all of
   /// them. If false, the caller adds to them.
   bool begins_gradient(std::size_t first_tensor, std::size_t count) const;
-  /// Zero-fills the gradients that no kernel wrote in this step. Afterwards, unit_gradients holds only this step's
-  /// gradients.
+  /// Zero-fills the gradients that no kernel wrote in this step, and those of frozen tensors. Afterwards,
+  /// unit_gradients holds only this step's gradients.
   void finish_gradients(const ExecutionSpace& space, std::size_t unit) const;
 
-  /// Gradients of a tensor, for accumulation.
+  /// Returns true if one of these tensors is trained. If not, weight gradients need not be computed.
+  bool trains(std::size_t first_tensor, std::size_t count = 1) const;
+  /// Gradients of a tensor, for accumulation. Kernels that compute the gradient of a vector (a bias, a norm) beside
+  /// that of their input write the one of a frozen vector into memory that nobody reads.
   Vector<float> gradient(std::size_t tensor) const;
   Matrix<float> gradient_matrix(std::size_t tensor) const;
   Matrix<float> stacked_gradient_matrix(std::size_t first_tensor, std::size_t count) const;
@@ -135,6 +144,8 @@ class ParameterStore {
   std::function<Vector<float>(std::size_t)> gradient_source_;
   mutable std::vector<Vector<float>> gradients_;
   mutable std::vector<TensorGradient> tensor_gradients_;  ///< per-step bookkeeping, hence mutable
+  std::vector<std::size_t> unread_offsets_;               ///< of each tensor in unread_
+  Vector<float> unread_;                                  ///< gradients of the frozen vectors of a unit
   mutable ExecutionSpace space_;                          ///< execution space of the step
 };
 

@@ -72,6 +72,7 @@ ParameterTable::Builder& ParameterTable::Builder::unit(std::string name) {
 ParameterTable::Builder& ParameterTable::Builder::tensor(std::string name, std::vector<std::size_t> shape,
                                                          Initializer initializer, ParameterGroup group) {
   tensors_.push_back(make_row(std::move(name), std::move(shape), initializer, group, units_.size()));
+  tensors_.back().in_head = in_head_;
   return *this;
 }
 
@@ -90,6 +91,11 @@ ParameterTable::Builder& ParameterTable::Builder::borrow(std::string_view unit) 
   return *this;
 }
 
+ParameterTable::Builder& ParameterTable::Builder::head(bool begins) {
+  in_head_ = begins;
+  return *this;
+}
+
 ParameterTable ParameterTable::Builder::build() {
   ParameterTable table;
   table.units_ = std::move(units_);
@@ -98,6 +104,7 @@ ParameterTable ParameterTable::Builder::build() {
   lay_out(state_tensors_, [&](std::size_t unit) -> std::size_t& { return table.state_sizes_[unit]; });
   table.tensors_ = std::move(tensors_);
   table.state_tensors_ = std::move(state_tensors_);
+  table.freeze([](const ParameterTensor&) { return false; });
   table.index_ = index_by_name(table.tensors_);
   table.state_index_ = index_by_name(table.state_tensors_);
   return table;
@@ -128,6 +135,35 @@ std::vector<ParameterSegment> ParameterTable::segments(std::size_t unit) const {
 std::size_t ParameterTable::size() const {
   return std::accumulate(units_.begin(), units_.end(), std::size_t{0},
                          [](std::size_t sum, const ParameterUnit& unit) { return sum + unit.size; });
+}
+
+std::size_t ParameterTable::frozen_size() const {
+  return std::accumulate(
+      tensors_.begin(), tensors_.end(), std::size_t{0},
+      [](std::size_t sum, const ParameterTensor& tensor) { return sum + (tensor.group.trainable ? 0 : tensor.size); });
+}
+
+std::size_t ParameterTable::trained_size() const {
+  return std::accumulate(units_.begin(), units_.end(), std::size_t{0}, [](std::size_t sum, const ParameterUnit& unit) {
+    return sum + (unit.trained ? unit.size : 0);
+  });
+}
+
+std::size_t ParameterTable::trained_units() const {
+  return static_cast<std::size_t>(std::ranges::count(units_, true, &ParameterUnit::trained));
+}
+
+std::size_t ParameterTable::first_trained_unit() const {
+  const auto first = std::ranges::find(units_, true, &ParameterUnit::trained);
+  return static_cast<std::size_t>(first - units_.begin());
+}
+
+void ParameterTable::freeze(const std::function<bool(const ParameterTensor&)>& is_frozen) {
+  for (ParameterUnit& unit : units_) unit.trained = unit.size == 0;  // a unit without tensors of its own
+  for (ParameterTensor& tensor : tensors_) {
+    if (is_frozen(tensor)) tensor.group = {.decay = false, .trainable = false};
+    if (tensor.group.trainable) units_[tensor.unit].trained = true;
+  }
 }
 
 void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::size_t first, std::span<float> values) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -28,7 +29,7 @@ struct Initializer {
 struct ParameterGroup {
   bool decay = true;
   float learning_rate_factor = 1.0f;
-  bool trainable = true;
+  bool trainable = true;  ///< false: frozen
 
   bool operator==(const ParameterGroup&) const = default;
 };
@@ -51,7 +52,8 @@ struct ParameterTensor {
   std::size_t size = 0;
   ParameterGroup group;
   Initializer initializer;
-  StateRule rule = {};  ///< for state tensors only
+  StateRule rule = {};   ///< for state tensors only
+  bool in_head = false;  ///< of the network's head, not of its body
 };
 
 /// Elements [begin, end) of a tensor.
@@ -71,6 +73,13 @@ struct ParameterUnit {
   std::string name;
   std::size_t size = 0;               ///< elements of its own tensors
   std::vector<std::size_t> borrowed;  ///< units whose tensors it also reads (tied embeddings)
+  bool trained = true;                ///< false: all its tensors are frozen. It has no gradients and no exchange.
+};
+
+/// Units whose values have changed.
+enum class ChangedUnits {
+  all,      ///< for example by loading
+  trained,  ///< by an update
 };
 
 /// Elements [begin, end) of a unit that belong to one group.
@@ -105,6 +114,16 @@ class ParameterTable {
   std::vector<ParameterSegment> segments(std::size_t unit) const;
   /// Number of elements of all tensors.
   std::size_t size() const;
+  /// Number of elements of all frozen tensors, and of all trained units.
+  std::size_t frozen_size() const;
+  std::size_t trained_size() const;
+  std::size_t trained_units() const;
+  /// The first unit that is trained: backward passes end there.
+  std::size_t first_trained_unit() const;
+
+  /// Freezes the tensors for which `is_frozen` returns true. Offsets stay as they are. A frozen tensor in a trained
+  /// unit keeps its gradient's memory, which stays zero.
+  void freeze(const std::function<bool(const ParameterTensor&)>& is_frozen);
 
  private:
   std::vector<ParameterTensor> tensors_, state_tensors_;
@@ -124,12 +143,15 @@ class ParameterTable::Builder {
   Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer, StateRule rule = {});
   /// Declares that the current unit also reads the tensors of `unit`, an earlier unit.
   Builder& borrow(std::string_view unit);
+  /// Declares that tensors added later belong to the head, or no longer do.
+  Builder& head(bool begins);
 
   ParameterTable build();
 
  private:
   std::vector<ParameterTensor> tensors_, state_tensors_;
   std::vector<ParameterUnit> units_;
+  bool in_head_ = false;
 };
 
 /// Writes the initial values of a tensor, starting at element `first`. Each value is a pure function of (tensor name,

@@ -31,6 +31,16 @@ class BodyPass {
   HeadInput<T> output_;
 };
 
+/// Floating-point operations of a unit's training pass.
+struct UnitFlops {
+  double forward = 0.0;
+  double input_gradients = 0.0;   ///< for the gradient of the unit's input
+  double weight_gradients = 0.0;  ///< saved by frozen tensors
+  double again = 0.0;             ///< recomputation
+
+  double sum() const { return forward + input_gradients + weight_gradients + again; }
+};
+
 template <class T>
 class Body {
  public:
@@ -52,7 +62,7 @@ class Body {
   // The body's part of the functions of Model, with the operations of one unit.
   virtual bool can_recompute(Recompute) const { return true; }
   virtual std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const = 0;
-  virtual double training_flops(std::size_t unit, const BatchShape& shape, Recompute recompute) const = 0;
+  virtual UnitFlops training_flops(std::size_t unit, const BatchShape& shape, Recompute recompute) const = 0;
   virtual std::size_t scratch_bytes(const BatchShape&, Purpose, [[maybe_unused]] const TeamProcessor& processor) const {
     return 0;
   }

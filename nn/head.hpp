@@ -16,7 +16,8 @@ inline constexpr const char* end_labels = "end_labels";      ///< (S)
 template <class T>
 struct HeadInput {
   Matrix<T> x;                ///< (T, H), the result of the body
-  Matrix<T> dx;               ///< (T, H), its gradient, which the head writes; may alias x; empty in prediction
+  Matrix<T> dx;               ///< (T, H), its gradient, which the head writes; may alias x; empty in prediction, and
+                              ///< in training if the whole body is frozen
   Vector<float> column_sums;  ///< workspace of the body that the head may use too; may be empty
 };
 

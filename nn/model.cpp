@@ -1,8 +1,12 @@
 #include "nn/model.hpp"
 
+#include "core/base/error.hpp"
+
 #include <numeric>
 
 namespace mylos::nn {
+
+void Model::freeze(std::span<const std::string> patterns) { require(patterns.empty(), "this model cannot be frozen"); }
 
 double Model::training_flops(const BatchShape& shape, Recompute recompute) const {
   const std::vector<double> units = unit_flops(shape, recompute);

@@ -9,6 +9,8 @@
 #include "nn/recompute.hpp"
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 /// The interface between the training engine and a network.
@@ -41,6 +43,10 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ParameterTable& table() const = 0;
+  /// Freezes the tensors that one of `patterns` selects: "body", "head", units such as "embeddings", "layers.0-5" or
+  /// "stages.1", or a glob of tensor names. To be called before anything is made for the table. Errors:
+  /// std::runtime_error if a pattern selects nothing, or if no tensor is left to train.
+  virtual void freeze(std::span<const std::string> patterns);
 
   /// Makes the allocations of `train` (training) or `predict` (inference) for a batch of this shape in a measuring
   /// arena. `recompute` selects the activations that `train` does not keep.
@@ -76,7 +82,8 @@ class Model {
   }
 
   /// Returns, for each unit of the table, the floating-point operations of one training pass over a batch of this
-  /// shape: forward, recomputation and backward. Any shape with rows and samples is allowed; only their numbers matter.
+  /// shape: forward, recomputation and backward, without those that frozen tensors save. Any shape with rows and
+  /// samples is allowed; only their numbers matter.
   virtual std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const = 0;
   /// Returns the sum over all units. Throughput figures use the sum without recomputation.
   double training_flops(const BatchShape& shape, Recompute recompute = Recompute::none) const;

@@ -1,5 +1,9 @@
 #include "nn/network.hpp"
 
+#include "nn/frozen_tensors.hpp"
+
+#include <algorithm>
+
 namespace mylos::nn {
 namespace {
 
@@ -12,8 +16,9 @@ template <class T>
 ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
   ParameterTable::Builder builder;
   body.add_units(builder);
-  builder.unit("head");
+  builder.unit("head").head(true);
   head.add_tensors(builder, body.width());
+  builder.head(false);
   body.add_final_tensors(builder);
   return builder.build();
 }
@@ -28,6 +33,7 @@ class Network final : public Model {
   }
 
   const ParameterTable& table() const override { return table_; }
+  void freeze(std::span<const std::string> patterns) override { freeze_tensors(table_, patterns); }
   bool can_recompute(Recompute recompute) const override { return body_->can_recompute(recompute); }
   void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
     body_->prepare(space, batches, purpose);
@@ -45,8 +51,14 @@ class Network final : public Model {
   std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
 
  private:
-  /// The last unit before the head is never recomputed.
-  bool is_recomputed(std::size_t unit) const { return unit + 1 < head_unit(table_); }
+  /// The last unit before the head is never recomputed, nor are those that no backward pass reaches.
+  bool is_recomputed(std::size_t unit) const {
+    return unit + 1 < head_unit(table_) && unit >= table_.first_trained_unit();
+  }
+  bool trains_body() const {
+    return std::ranges::any_of(table_.tensors(),
+                               [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
+  }
 
   std::unique_ptr<Body<T>> body_;
   std::unique_ptr<Head<T>> head_;
@@ -59,13 +71,16 @@ void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const 
   const auto units = body_->begin(pass.arena, batch.shape(), Purpose::training, pass.recompute);
   const auto end = [&](std::size_t unit) {
     pass.hooks.release(unit);
-    pass.hooks.gradients_ready(unit);
+    if (table_.units()[unit].trained) pass.hooks.gradients_ready(unit);
   };
+  const bool reaches_body = trains_body();
   forward_units(pass, batch, *units);
-  head_->train(pass, batch, scale, units->output(), losses);
-  units->finish_backward(pass, batch);
+  HeadInput<T> input = units->output();
+  if (!reaches_body) input.dx = {};
+  head_->train(pass, batch, scale, input, losses);
+  if (reaches_body) units->finish_backward(pass, batch);
   end(head_unit(table_));
-  for (std::size_t unit = head_unit(table_); unit-- > 0;) {
+  for (std::size_t unit = head_unit(table_); unit-- > table_.first_trained_unit();) {
     pass.hooks.acquire(unit);
     if (pass.recompute != Recompute::none && is_recomputed(unit)) units->restore(pass, batch, unit);
     units->backward(pass, batch, unit);
@@ -93,10 +108,16 @@ std::vector<GemmProduct> Network<T>::products(const BatchShape& shape, Purpose p
 template <class T>
 std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
   std::vector<double> flops;
+  const auto add = [&](UnitFlops unit) {
+    if (flops.size() < table_.first_trained_unit()) unit.input_gradients = 0.0;
+    if (!table_.units()[flops.size()].trained) unit.weight_gradients = 0.0;
+    flops.push_back(unit.sum());
+  };
   for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {
-    flops.push_back(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
+    add(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
   }
-  flops.push_back(head_->training_flops(shape.rows));
+  const double products = head_->training_flops(shape.rows) / 3.0;
+  add({.forward = products, .input_gradients = trains_body() ? products : 0.0, .weight_gradients = products});
   return flops;
 }
 

@@ -54,7 +54,7 @@ class SlicedOptimizer : public Optimizer {
     for (std::size_t slot = 0; slot < names_.size(); ++slot) {
       for (const ParameterSlice& slice : slices_) {
         const std::string label = fmt::format("mylos::optimizer::{}::{}", names_[slot], table.units()[slice.unit].name);
-        slots_[slot].emplace_back(label, slice.end - slice.begin);
+        slots_[slot].emplace_back(label, table.units()[slice.unit].trained ? slice.end - slice.begin : 0);
       }
     }
   }

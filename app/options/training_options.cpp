@@ -303,6 +303,26 @@ Option decay_steps_option() {
   return option;
 }
 
+Option freeze_option() {
+  Option option = named("freeze", {}, "PATTERNS", optimizer, "train plan",
+                        "tensors that keep their values, separated by commas: embeddings, layers.0-5, body, head, or a "
+                        "glob of tensor names; nothing is computed, kept or exchanged for them",
+                        {.lays_out = true});
+  option.expects = "patterns separated by commas";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    std::vector<std::string> patterns = split(text, ',');
+    if (std::ranges::any_of(patterns, &std::string::empty)) return false;
+    arguments.run.engine.freeze = std::move(patterns);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const std::vector<std::string>& patterns = arguments.run.engine.freeze;
+    if (patterns.empty()) return nullptr;
+    return fmt::format("{}", fmt::join(patterns, ","));
+  };
+  return option;
+}
+
 std::vector<Option> schedule_options() {
   return {
       real_option(
@@ -318,6 +338,7 @@ std::vector<Option> schedule_options() {
           {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}, {"step", {}}},
           [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
           [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
+      freeze_option(),
       decay_steps_option(),
       real_option(
           named("decay-factor", {}, "X", optimizer, "train",

@@ -131,7 +131,9 @@ tasks::PlannedRun planned_run(const Arguments& arguments) {
   tasks::RunConfig run = arguments.run;
   const train::Machine* const kind = train::find_gpu_kind(arguments.plan.gpu);
   run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
-  return arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
+  tasks::PlannedRun planned = arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
+  planned.network->freeze(run.engine.freeze);
+  return planned;
 }
 
 train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model) {

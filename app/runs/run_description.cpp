@@ -71,6 +71,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
   const tasks::TaskConfig& configured = arguments.run.task;
   return {.model = fmt::format("{}: {}", arguments.model, task.model_text()),
           .parameters = parameters_of(task.model()),
+          .frozen = task.model().table().frozen_size(),
           .train = fmt::format(
               "{}: {}{}", configured.train.string(), task.train_text(),
               configured.train_fraction < 1.0

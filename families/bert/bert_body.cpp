@@ -108,8 +108,9 @@ class BertBody final : public nn::Body<T> {
   std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override {
     return BertLayer<T>::products(shape_, batch.rows, purpose);
   }
-  double training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
-    return unit == 0 ? 0.0 : BertLayer<T>::training_flops(shape_, batch, recompute);  // lookups need no products
+  nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
+    if (unit == 0) return {};  // lookups need no products
+    return BertLayer<T>::training_flops(shape_, batch, recompute);
   }
   std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
     return BertLayer<T>::scratch_bytes(shape_, batch, purpose, processor);

@@ -61,10 +61,13 @@ void BertEmbeddings<T>::backward(const nn::Pass& pass, const Batch& batch, float
                                  doutput, layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon),
                                  saved.norm, doutput, parameters.gradient(norm_.weight),
                                  parameters.gradient(norm_.bias), column_sums);
-  embedding_gradient<T>(pass.space, batch.groups(names::tokens), doutput, parameters.gradient_matrix(words_),
-                        shape_.padding_token);
-  embedding_gradient<T>(pass.space, batch.position_groups(), doutput, parameters.gradient_matrix(positions_));
-  embedding_gradient<T>(pass.space, batch.groups(names::segments), doutput, parameters.gradient_matrix(segments_));
+  const auto add = [&](const IndexGroups& groups, std::size_t table, std::int32_t padding) {
+    if (!parameters.trains(table)) return;
+    embedding_gradient<T>(pass.space, groups, doutput, parameters.gradient_matrix(table), padding);
+  };
+  add(batch.groups(names::tokens), words_, shape_.padding_token);
+  add(batch.position_groups(), positions_, no_padding);
+  add(batch.groups(names::segments), segments_, no_padding);
 }
 
 template class BertEmbeddings<float>;

@@ -150,13 +150,14 @@ std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::siz
 }
 
 template <class T>
-double BertLayer<T>::training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute) {
+nn::UnitFlops BertLayer<T>::training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute) {
   const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
   const double qkv = 3.0 * hidden * hidden, scores = 2.0 * hidden * length;
   const double forward = 4.0 * hidden * hidden + 2.0 * hidden * feed_forward + scores;
   const double again = recompute == nn::Recompute::layer ? forward : recompute == nn::Recompute::attention ? qkv : 0.0;
-  return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
+  const double operations = 2.0 * static_cast<double>(batch.rows);
+  return {operations * forward, operations * (forward + scores), operations * (forward - scores), operations * again};
 }
 
 template <class T>

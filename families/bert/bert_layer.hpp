@@ -4,6 +4,7 @@
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "families/bert/bert_shape.hpp"
+#include "nn/body.hpp"
 #include "nn/layers/linear.hpp"
 #include "nn/model.hpp"
 
@@ -90,7 +91,7 @@ class BertLayer {
 
   /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
   /// `recompute` asks for it, and backward, which has two products for each forward product.
-  static double training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute);
+  static nn::UnitFlops training_flops(const BertShape& shape, const BatchShape& batch, nn::Recompute recompute);
 
   /// Returns the bytes of kernel scratch that a layer needs in addition to the arena.
   static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose,

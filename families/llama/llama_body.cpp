@@ -39,8 +39,9 @@ class LlamaBody final : public nn::Body<T> {
   std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override {
     return LlamaLayer<T>::products(shape(), batch.rows, purpose);
   }
-  double training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
-    return unit == 0 ? 0.0 : LlamaLayer<T>::training_flops(shape(), batch, recompute);  // lookups need no products
+  nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
+    if (unit == 0) return {};  // lookups need no products
+    return LlamaLayer<T>::training_flops(shape(), batch, recompute);
   }
   std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
     const AttentionShape attention = attention_shape(shape());

@@ -130,7 +130,7 @@ std::vector<GemmProduct> LlamaLayer<T>::products(const LlamaShape& shape, std::s
 }
 
 template <class T>
-double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute) {
+nn::UnitFlops LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute) {
   const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
   const auto queries = static_cast<double>(shape.query_columns());
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
@@ -142,7 +142,8 @@ double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& 
   const double again = recompute == nn::Recompute::layer       ? forward - down
                        : recompute == nn::Recompute::attention ? qkv
                                                                : 0.0;
-  return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
+  const double operations = 2.0 * static_cast<double>(batch.rows);
+  return {operations * forward, operations * (forward + scores), operations * (forward - scores), operations * again};
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include "core/kernels/cached_attention.hpp"
 #include "core/kernels/rms_norm.hpp"
 #include "families/llama/llama_shape.hpp"
+#include "nn/body.hpp"
 #include "nn/layers/linear.hpp"
 
 /// One layer of a Llama: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)), without biases or dropout. Attention is
@@ -87,7 +88,7 @@ class LlamaLayer {
   /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
   /// `recompute` asks for it, and backward, which has two products for each forward product. All samples are assumed to
   /// be equally long.
-  static double training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute);
+  static nn::UnitFlops training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute);
 
   /// Applies the layer to x = saved.attention_norm.input + residual (T, H), and stores x in saved.attention_norm.input.
   /// With an empty residual that array already holds x. The result is saved.mlp_norm.input + output (T, H). `output`

@@ -284,7 +284,7 @@ class ResnetBody final : public nn::Body<T> {
     return std::make_unique<ResnetPass<T>>(units_, arena, batch, purpose, recompute);
   }
   std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override;
-  double training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override;
+  nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override;
 
  private:
   ResnetUnits<T> units_;
@@ -305,13 +305,17 @@ std::vector<GemmProduct> ResnetBody<T>::products(const BatchShape& batch, Purpos
 
 /// The stem has no input gradient.
 template <class T>
-double ResnetBody<T>::training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const {
+nn::UnitFlops ResnetBody<T>::training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const {
   const double again = recompute == nn::Recompute::layer ? 1.0 : 0.0, images = static_cast<double>(batch.rows);
-  if (unit == 0) return images * (2.0 + again) * convolution_flops(units_.stem.shape());
+  const auto of = [&](double forward, bool has_input_gradient) -> nn::UnitFlops {
+    const double all = images * forward;
+    return {all, has_input_gradient ? all : 0.0, all, again * all};
+  };
+  if (unit == 0) return of(convolution_flops(units_.stem.shape()), false);
   const ResnetBlock<T>& block = units_.blocks[unit - 1];
   double forward = block.shortcut() ? convolution_flops(block.shortcut()->shape()) : 0.0;
   for (const ConvolutionNorm& layer : block.layers()) forward += convolution_flops(layer.shape());
-  return images * (3.0 + again) * forward;
+  return of(forward, true);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ void LinearHead<T>::train(const Pass& pass, const Batch& batch, float scale, con
   const LinearHeadArrays<T> arrays = forward(pass, input, Purpose::training);
   loss(pass, batch, scale, arrays, losses);
   linear_gradients<T>(pass, linear_, input.x, arrays.dlogits, arrays.column_sums);
-  linear_input_gradient<T>(pass, linear_, arrays.dlogits, 0.0f, input.dx);
+  if (input.dx.extent(0) > 0) linear_input_gradient<T>(pass, linear_, arrays.dlogits, 0.0f, input.dx);
 }
 
 template <class T>

@@ -121,14 +121,18 @@ void VocabularyHead<T>::train(const Pass& pass, const Batch& batch, float scale,
   require(labels == rows, fmt::format("vocabulary head: {} labels for a batch of {} rows", labels, rows));
   const VocabularyArrays<T> arrays = take(pass.arena, input, Purpose::training);
   const ConstMatrix<T> weight = pass.parameters.matrix<T>(weight_);
-  const bool begins = pass.parameters.begins_gradient(weight_, 1);
-  const Matrix<float> dweight = pass.parameters.gradient_matrix(weight_);
+  const bool trains = pass.parameters.trains(weight_);
+  const bool begins = trains && pass.parameters.begins_gradient(weight_, 1);
+  const Matrix<float> dweight = trains ? pass.parameters.gradient_matrix(weight_) : Matrix<float>();
   for_each_chunk(pass, input.x, arrays, [&](const LogitsChunk& chunk) {
     const Matrix<T> dlogits = row_range(arrays.dlogits, 0, chunk.end - chunk.begin);
     chunk_loss(pass, batch, scale, chunk, arrays, dlogits);
-    pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dlogits, Transpose::no,
-                                   ConstMatrix<T>(row_range(input.x, chunk.begin, chunk.end)),
-                                   begins && chunk.begin == 0 ? 0.0f : 1.0f, dweight);
+    if (trains) {
+      pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dlogits, Transpose::no,
+                                     ConstMatrix<T>(row_range(input.x, chunk.begin, chunk.end)),
+                                     begins && chunk.begin == 0 ? 0.0f : 1.0f, dweight);
+    }
+    if (input.dx.extent(0) == 0) return;
     pass.gemm.operator()<T, T>(pass.space, Transpose::no, dlogits, Transpose::no, weight, 0.0f,
                                row_range(input.dx, chunk.begin, chunk.end));
   });

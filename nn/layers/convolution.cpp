@@ -38,6 +38,7 @@ void convolution_forward(const Pass& pass, const ConvolutionLayer& layer, const 
 template <class T>
 void convolution_weight_gradient(const Pass& pass, const ConvolutionLayer& layer, const ConstMatrix<T>& x,
                                  const ConstMatrix<T>& dy) {
+  if (!pass.parameters.trains(layer.weight)) return;
   const float beta = pass.parameters.begins_gradient(layer.weight, 1) ? 0.0f : 1.0f;
   convolve_weight_gradient<T>(pass.space, pass.gemm, layer.shape, x, dy, beta,
                               pass.parameters.gradient_matrix(layer.weight));

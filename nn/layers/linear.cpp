@@ -1,5 +1,7 @@
 #include "nn/layers/linear.hpp"
 
+#include "core/kernels/activation.hpp"
+
 namespace mylos::nn {
 
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
@@ -66,6 +68,7 @@ void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatr
 
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
+  if (!pass.parameters.trains(linear.weight, linear.stacked)) return;
   const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
   pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dy, Transpose::no, x, beta,
                                  pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked));
@@ -74,6 +77,12 @@ void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstM
 template <class T>
 void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
                       const Vector<float>& workspace) {
+  const bool trains_weight = pass.parameters.trains(linear.weight, linear.stacked);
+  const bool trains_bias = pass.parameters.trains(linear.bias, linear.stacked);
+  if (!trains_weight && !trains_bias) return;
+  if (!trains_weight) {
+    return add_column_sums<T>(pass.space, dy, pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
+  }
   const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
   pass.gemm.multiply_and_sum<T>(pass.space, dy, x, beta,
                                 pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked),

@@ -46,11 +46,11 @@ template <class T>
 void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
                          const Matrix<T>& y);
 
-/// dW += dy^T x for dy (T, out), x (T, in).
+/// dW += dy^T x for dy (T, out), x (T, in). Computes nothing if W is frozen.
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
-/// dW += dy^T x, and db += column sums of dy, with the product if its provider can. The size of `workspace` is given by
-/// column_sum_workspace.
+/// dW += dy^T x, and db += column sums of dy, unless they are frozen, with the product if its provider can. The size of
+/// `workspace` is given by column_sum_workspace.
 template <class T>
 void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
                       const Vector<float>& workspace);

@@ -42,6 +42,7 @@ std::vector<PlannedDataset> plan_datasets(const CheckpointArrays& arrays) {
   std::vector<PlannedDataset> datasets;
   for (std::size_t group = 0; group < arrays.groups.size(); ++group) {
     for (const ParameterTensor& tensor : arrays.table->tensors()) {
+      if (group > 0 && !tensor.group.trainable) continue;  // it has no optimizer state
       datasets.push_back({.shape = {fmt::format("/{}/{}", arrays.groups[group].name, tensor.name), tensor.shape},
                           .tensor = &tensor,
                           .group = group});

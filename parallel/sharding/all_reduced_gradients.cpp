@@ -16,16 +16,21 @@ AllReducedGradients::AllReducedGradients(const ModeSettings& settings, Mesh& mes
       store_(store),
       splits_(settings.kind != ModeKind::replicated),
       tree_sums_(settings.tree_sums),
+      trained_(store.table().trained_units()),
       batch_(summing_ranks().least_sum_bytes(ElementType::float32),
              [this](std::span<const std::size_t> units) { reduce_in_place(units); }) {
   if (store.purpose() == ParameterStore::Purpose::inference) return;
   for (std::size_t unit = 0; tree_sums_ && unit < store.table().units().size(); ++unit) {
-    partial_.emplace_back("mylos::all_reduced_gradients::partial", store.capacity(unit), settings.micro_batches);
+    partial_.emplace_back("mylos::all_reduced_gradients::partial", store.gradient_capacity(unit),
+                          settings.micro_batches);
   }
   if (!settings.bfloat16_gradients) return;
   for (std::size_t position = 0; position < rounded_positions; ++position) {
     rounded_.push_back(
-        {uninitialized<bfloat16>("mylos::all_reduced_gradients::rounded", store.largest_capacity()), 0, false, {}});
+        {uninitialized<bfloat16>("mylos::all_reduced_gradients::rounded", store.largest_gradient_capacity()),
+         0,
+         false,
+         {}});
   }
 }
 
@@ -54,7 +59,7 @@ void AllReducedGradients::ready(std::size_t unit) {
   store_.finish_gradients(space_, unit);
   if (!rounded_.empty()) return reduce_rounded(unit);
   batch_.add(unit, store_.gradient_memory(unit).size() * sizeof(float));
-  if (++ready_ == store_.table().units().size()) batch_.flush();
+  if (++ready_ == trained_) batch_.flush();
 }
 
 Vector<float> AllReducedGradients::part_of(std::size_t unit) const {

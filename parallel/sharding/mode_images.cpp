@@ -110,6 +110,7 @@ class ReplayedWholeValues final : public ReplayedValues {
 
   void sync() override {
     for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
+      if (gathered_[unit] && !replay_.table.units()[unit].trained) continue;
       if (gathered_[unit]) replay_.operations.drop(*gathered_[unit]);
       gathered_[unit] = replay_.gather_values(unit);
     }
@@ -130,7 +131,7 @@ class ReplayedGatherer final : public ReplayedValues {
   explicit ReplayedGatherer(Replay& replay) : replay_(replay), slots_(replay.table), gathered_(slots_.size()) {}
 
   void sync() override {
-    slots_.clear([this](std::size_t slot) { replay_.operations.drop(gathered_[slot].own); });
+    slots_.clear([this](std::size_t slot) { replay_.operations.drop(gathered_[slot].own); }, ChangedUnits::trained);
     prefetch();
   }
   void acquire(std::size_t unit) override {
@@ -318,8 +319,10 @@ class ReplayedRun : private UnitHooks {
     gradients_->finish();
   }
   void pass() {
-    pass_over_units(*this, replay_.units(), [&](std::size_t unit) {
-      for (const std::size_t written : replay_.needed_by(unit)) gradients_->take(written);
+    pass_over_units(*this, replay_.table, [&](std::size_t unit) {
+      for (const std::size_t written : replay_.needed_by(unit)) {
+        if (replay_.table.units()[written].trained) gradients_->take(written);
+      }
     });
   }
   void acquire(std::size_t unit) override { values_->acquire(unit); }

@@ -7,16 +7,19 @@
 namespace mylos::parallel {
 namespace {
 
-std::size_t sum_of_capacities(const ParameterTable& table, std::size_t shards) {
-  std::size_t sum = 0;
-  for (const ParameterUnit& unit : table.units()) sum += shard_size(unit.size, shards) * shards;
-  return sum;
-}
+/// Capacities of units.
+struct Capacities {
+  std::size_t sum = 0, largest = 0;
+};
 
-std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
-  std::size_t largest = 0;
-  for (const ParameterUnit& unit : table.units()) largest = std::max(largest, shard_size(unit.size, shards) * shards);
-  return largest;
+Capacities capacities(const ParameterTable& table, std::size_t shards, bool only_trained) {
+  Capacities found;
+  for (const ParameterUnit& unit : table.units()) {
+    if (only_trained && !unit.trained) continue;
+    const std::size_t capacity = shard_size(unit.size, shards) * shards;
+    found = {found.sum + capacity, std::max(found.largest, capacity)};
+  }
+  return found;
 }
 
 }  // namespace
@@ -31,19 +34,19 @@ std::size_t units_at_once(const ParameterTable& table) {
 
 ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
                        Precision precision) {
-  const std::size_t all = sum_of_capacities(table, shards), mine = all / shards;
-  const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
+  const Capacities all = capacities(table, shards, false), trained = capacities(table, shards, true);
+  const std::size_t element = bytes_of(precision);
   const bool splits_gradients = shards_gradients(settings.kind);
-  ModeMemory memory{.slices = mine};
+  ModeMemory memory{.slices = trained.sum / shards};
   const bool has_master_weights = shards_values(settings.kind) || precision != Precision::float32;
-  memory.values = (shards_values(settings.kind) ? units_at_once(table) * largest : all) * element;
-  if (has_master_weights) memory.values += mine * sizeof(float);
-  const std::size_t summed = splits_gradients ? mine : all;
+  memory.values = (shards_values(settings.kind) ? units_at_once(table) * all.largest : all.sum) * element;
+  if (has_master_weights) memory.values += all.sum / shards * sizeof(float);
+  const std::size_t summed = splits_gradients ? memory.slices : trained.sum;
   const std::size_t whole = splits_gradients ? units_at_once(table) : 0;
   const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
-  memory.gradients = (summed * (1 + levels) + whole * largest) * sizeof(float);
+  memory.gradients = (summed * (1 + levels) + whole * trained.largest + unread_gradients(table)) * sizeof(float);
   const std::size_t rounded = splits_gradients ? whole : AllReducedGradients::rounded_positions;
-  memory.exchange = settings.bfloat16_gradients ? rounded * largest * sizeof(bfloat16) : 0;
+  memory.exchange = settings.bfloat16_gradients ? rounded * trained.largest * sizeof(bfloat16) : 0;
   return memory;
 }
 

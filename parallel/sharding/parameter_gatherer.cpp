@@ -34,11 +34,13 @@ ParameterGatherer::~ParameterGatherer() {
   for (const Memory& memory : memory_) memory.gathered.wait_for_its_end();
 }
 
-void ParameterGatherer::invalidate(const ExecutionSpace& space) {
-  slots_.clear([this, &space](std::size_t slot) {
-    memory_[slot].gathered.discard(space);  // it gathers outdated values
-    store_.give_values(slots_.unit_in(slot), {});
-  });
+void ParameterGatherer::invalidate(const ExecutionSpace& space, ChangedUnits changed) {
+  slots_.clear(
+      [this, &space](std::size_t slot) {
+        memory_[slot].gathered.discard(space);  // it gathers outdated values
+        store_.give_values(slots_.unit_in(slot), {});
+      },
+      changed);
 }
 
 /// Returns the part of the slot's memory that its unit takes.

@@ -27,8 +27,8 @@ class ParameterGatherer {
   ParameterGatherer& operator=(const ParameterGatherer&) = delete;
 
   const Vector<float>& master(std::size_t unit) const { return master_weights_[unit]; }
-  /// Discards all gathered units, because the master weights have changed.
-  void invalidate(const ExecutionSpace& space);
+  /// Discards the gathered units whose master weights have changed.
+  void invalidate(const ExecutionSpace& space, ChangedUnits changed);
   /// Starts to gather the unit that is expected next, together with the units whose tensors it reads, as far as there
   /// is free memory. The expected unit is the one that followed the last two acquired units the last time.
   void prefetch(const ExecutionSpace& space);

@@ -12,6 +12,7 @@ namespace mylos::parallel {
 ReplicaSums::ReplicaSums(const ModeSettings& settings, Communicator& replicas, const ParameterTable& table,
                          std::span<const ParameterSlice> slices)
     : replicas_(replicas),
+      trained_(table.trained_units()),
       rounds_(settings.bfloat16_gradients && replicas.size() > 1),
       batch_(replicas.least_sum_bytes(rounds_ ? ElementType::bfloat16 : ElementType::float32),
              [this](std::span<const std::size_t> units) { reduce(units); }) {
@@ -33,7 +34,7 @@ void ReplicaSums::begin(const ExecutionSpace& space, std::size_t unit, const Vec
   }
   sum.under_way = true;
   batch_.add(unit, sum.slice.size() * (rounds_ ? sizeof(bfloat16) : sizeof(float)));
-  if (++begun_ == sums_.size()) batch_.flush();
+  if (++begun_ == trained_) batch_.flush();
 }
 
 void ReplicaSums::reduce(std::span<const std::size_t> units) {
@@ -56,8 +57,8 @@ void ReplicaSums::finish(const ExecutionSpace& space, std::size_t unit) {
 }
 
 void ReplicaSums::finish(const ExecutionSpace& space) {
-  require(begun_ == sums_.size(),
-          fmt::format("gradients: {} of {} units were ready in the last micro-batch", begun_, sums_.size()));
+  require(begun_ == trained_,
+          fmt::format("gradients: {} of {} units were ready in the last micro-batch", begun_, trained_));
   begun_ = 0;
   for (std::size_t unit = 0; unit < sums_.size(); ++unit) finish(space, unit);
 }

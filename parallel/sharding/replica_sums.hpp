@@ -45,6 +45,7 @@ class ReplicaSums {
   void reduce(std::span<const std::size_t> units);
 
   Communicator& replicas_;
+  std::size_t trained_;  ///< number of units with gradients
   bool rounds_;
   std::vector<Sum> sums_;  ///< one per unit
   UnitBatch batch_;        ///< units whose slices wait to be summed

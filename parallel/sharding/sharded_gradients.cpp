@@ -20,7 +20,7 @@ ShardedGradients::ShardedGradients(const ModeSettings& settings, Mesh& mesh, Par
       slices_(slices.begin(), slices.end()),
       slots_(units_at_once(store.table())),
       has_begun_(slices.size()) {
-  const std::size_t largest = store.largest_capacity();
+  const std::size_t largest = store.largest_gradient_capacity();
   for (Slot& slot : slots_) {
     slot.memory = uninitialized<float>("mylos::sharded_gradients", largest);
     if (settings.bfloat16_gradients)
@@ -28,7 +28,7 @@ ShardedGradients::ShardedGradients(const ModeSettings& settings, Mesh& mesh, Par
   }
   if (settings.tree_sums) {
     for (const ParameterSlice& slice : slices_) {
-      tree_sums_.emplace_back("mylos::sharded_gradients::partial", slice.end - slice.begin, settings.micro_batches);
+      tree_sums_.emplace_back("mylos::sharded_gradients::partial", slice.gradient.size(), settings.micro_batches);
     }
   }
   store.set_gradient_source([this](std::size_t unit) { return take(unit); });
@@ -66,8 +66,9 @@ ShardedGradients::Slot* ShardedGradients::oldest_sum(const Slot* but) {
 
 void ShardedGradients::reduce(std::size_t unit) {
   store_.finish_gradients(space_, unit);
-  const auto found = std::ranges::find(slots_, unit, &Slot::unit);
-  require(found != slots_.end() && !found->summing, "sharded gradients: a unit is ready twice in a pass");
+  // If no other unit is trained, its gradients of the micro-batch before may still be summed in another slot.
+  const auto found = std::ranges::find_if(slots_, [&](const Slot& slot) { return slot.unit == unit && !slot.summing; });
+  require(found != slots_.end(), "sharded gradients: a unit is ready twice in a pass");
   Slot& slot = *found;
   const Buffer all = rounded_if_exchanged(slot);
   store_.take_gradients(unit);

@@ -215,9 +215,10 @@ class WholeValuesStrategy : public SlicedStrategy {
   WholeValuesStrategy(const WholeValuesStrategy&) = delete;
   WholeValuesStrategy& operator=(const WholeValuesStrategy&) = delete;
 
-  void sync_parameters(const ExecutionSpace& space) override {
+  void sync_parameters(const ExecutionSpace& space, ChangedUnits changed) override {
     UnitBatch batch(ranks_.least_gather_bytes(), [&](std::span<const std::size_t> units) { sync_units(space, units); });
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
+      if (changed == ChangedUnits::trained && !store_.table().units()[unit].trained) continue;
       // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, as are
       // those of the units that were exchanged with it, and the optimizer has written to the same memory.
       gathered_[unit].discard(space);
@@ -285,7 +286,7 @@ class AllReducedStrategy : public WholeValuesStrategy {
 
 Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::size_t shards) {
   return Vector<float>(fmt::format("mylos::gradients::{}", store.table().units()[unit].name),
-                       store.capacity(unit) / shards);
+                       store.gradient_capacity(unit) / shards);
 }
 
 /// Mode sharded-gradients: the gradients of each micro-batch are summed into slices.
@@ -328,8 +329,8 @@ class FullyShardedStrategy final : public SlicedStrategy {
   void begin_micro_batch(bool last) override { gradients_->begin_micro_batch(last); }
   void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
-  void sync_parameters(const ExecutionSpace& space) override {
-    values_.invalidate(space);
+  void sync_parameters(const ExecutionSpace& space, ChangedUnits changed) override {
+    values_.invalidate(space, changed);
     values_.prefetch(space);
   }
 

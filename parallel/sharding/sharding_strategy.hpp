@@ -57,9 +57,9 @@ class ShardingStrategy {
   /// values = their sum over all ranks, in groups that the mode uses anyway. For sums that are exact in any order: each
   /// value is zero on all ranks but one.
   virtual void join_values(const ExecutionSpace& space, const Vector<double>& values, const std::string& what) = 0;
-  /// Updates the store's values, in the compute type, from the master weights. Other ranks may read a unit's master
-  /// weights until the unit has been acquired, so they must not change before that.
-  virtual void sync_parameters(const ExecutionSpace& space) = 0;
+  /// Updates the store's values, in the compute type, from the master weights of the units that have changed. Other
+  /// ranks may read a unit's master weights until the unit has been acquired, so they must not change before that.
+  virtual void sync_parameters(const ExecutionSpace& space, ChangedUnits changed) = 0;
 
   /// Reads master weights of a tensor, from element `first` on, into host memory on every rank.
   virtual void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
@@ -100,7 +100,7 @@ std::size_t units_at_once(const ParameterTable& table);
 /// The memory of a rank in a mode, in bytes, by formula. With P parameters split among n ranks, slices have P/n
 /// elements.
 struct ModeMemory {
-  std::size_t slices = 0;     ///< elements of this rank's slices; each optimizer slot has as many floats
+  std::size_t slices = 0;     ///< elements of this rank's trained slices; each optimizer slot has as many floats
   std::size_t values = 0;     ///< in the compute type, with gathered units and float master weights
   std::size_t gradients = 0;  ///< including units that are being summed
   std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged

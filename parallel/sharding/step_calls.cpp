@@ -16,7 +16,7 @@ class StepRehearsal {
       : settings_(settings),
         store_(table, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh.shard().size())),
         strategy_(make_sharding_strategy(settings, mesh, store_)) {
-    strategy_->sync_parameters(space_);
+    strategy_->sync_parameters(space_, ChangedUnits::all);
   }
 
   void step() {
@@ -28,13 +28,13 @@ class StepRehearsal {
     strategy_->finish_gradients(space_);
     strategy_->sum_of_blocks(space_, Vector<double>("mylos::StepRehearsal::blocks", blocks()),
                              Vector<double>("mylos::StepRehearsal::sum", 1));
-    strategy_->sync_parameters(space_);
+    strategy_->sync_parameters(space_, ChangedUnits::trained);
   }
 
  private:
   void pass() {
     const std::span<const ParameterUnit> units = store_.table().units();
-    pass_over_units(strategy_->hooks(), units.size(), [&](std::size_t unit) {
+    pass_over_units(strategy_->hooks(), store_.table(), [&](std::size_t unit) {
       begin_gradients(unit);
       for (const std::size_t borrowed : units[unit].borrowed) begin_gradients(borrowed);
     });
@@ -42,7 +42,7 @@ class StepRehearsal {
 
   void begin_gradients(std::size_t unit) {
     for (std::size_t tensor = 0; tensor < store_.table().tensors().size(); ++tensor) {
-      if (store_.table().tensor(tensor).unit == unit) store_.begins_gradient(tensor, 1);
+      if (store_.table().tensor(tensor).unit == unit && store_.trains(tensor)) store_.begins_gradient(tensor, 1);
     }
   }
 
@@ -78,7 +78,7 @@ std::vector<CollectiveCall> calls_of_step(const ModeSettings& settings, std::siz
   CallRecorder recorder(rank, ranks, mesh_groups(rank, ranks, shards));
   Mesh mesh(recorder.world(), shards);
   StepRehearsal rehearsal(settings, mesh, table, precision);
-  rehearsal.step();  // units are prefetched in the order of an earlier pass
+  for (int step = 0; step < 2; ++step) rehearsal.step();  // units are prefetched in the order of earlier steps
   recorder.calls().clear();
   rehearsal.step();
   return recorder.calls();

@@ -9,17 +9,17 @@ namespace {
 /// Acquires and releases units like ParameterGatherer, and records what it would gather.
 class RecordedGathers : private UnitHooks {
  public:
-  explicit RecordedGathers(const ParameterTable& table) : units_(table.units().size()), slots_(table) {}
+  explicit RecordedGathers(const ParameterTable& table) : table_(table), units_(table.units().size()), slots_(table) {}
 
   /// Makes values invalid, and begins to gather the unit that is expected first.
   UnitList update() {
-    slots_.clear(ignore_);
+    slots_.clear(ignore_, ChangedUnits::trained);
     return prefetch();
   }
   PassGathers pass() {
     gathers_ = {std::vector<UnitList>(units_), std::vector<UnitList>(units_)};
     acquired_ = 0;
-    pass_over_units(*this, units_, [](std::size_t) {});
+    pass_over_units(*this, table_, [](std::size_t) {});
     return gathers_;
   }
 
@@ -40,6 +40,7 @@ class RecordedGathers : private UnitHooks {
     return units;
   }
 
+  const ParameterTable& table_;
   std::size_t units_, acquired_ = 0;
   PassGathers gathers_;
   UnitSlots slots_;

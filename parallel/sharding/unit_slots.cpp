@@ -89,10 +89,11 @@ void UnitSlots::release(std::size_t unit) {
   }
 }
 
-void UnitSlots::clear(const Discard& discard) {
+void UnitSlots::clear(const Discard& discard, ChangedUnits changed) {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     require(slots_[slot].users == 0, "gathered units: values change while they are in use");
     if (slots_[slot].unit == no_unit) continue;
+    if (changed == ChangedUnits::trained && !table_.units()[slots_[slot].unit].trained) continue;
     discard(slot);
     slots_[slot].unit = no_unit;
   }

@@ -35,8 +35,8 @@ class UnitSlots {
   Choice prefetch(const Discard& discard);
   /// Errors: std::invalid_argument if the unit was not acquired.
   void release(std::size_t unit);
-  /// Empties all slots. Errors: std::invalid_argument if a unit is held.
-  void clear(const Discard& discard);
+  /// Empties the slots of units that have changed. Errors: std::invalid_argument if a unit is held.
+  void clear(const Discard& discard, ChangedUnits changed);
 
  private:
   static constexpr std::size_t no_unit = static_cast<std::size_t>(-1);

@@ -103,6 +103,7 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   check_size_for_stem(input_.size, classifier_.config.stem);
   network_ = families::make_resnet(resnet_shape_of(classifier_.config, input_, train_ ? config_.label_smoothing : 0.0),
                                    run.engine.precision);
+  network_->freeze(run.engine.freeze);
   if (train_) make_stream(run);
   if (dev_) {
     evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.config.labels, dev_labels_, input_,

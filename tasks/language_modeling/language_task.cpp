@@ -51,7 +51,8 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
       tokenizer_(load_tokenizer(configured_.model, reads_data(configured_) ? notice_ : Notice{})),
       shape_(shape_of(run, pretrained_)),
       attention_(attention_use(families::attention_shape(shape_), run.engine)),
-      model_(families::make_llama(shape_, run.engine.precision)) {
+      frozen_(run.engine.freeze) {
+  make_model();
   require(config_.max_length <= shape_.positions,
           fmt::format("--max-length {}: the model has {} positions", config_.max_length, shape_.positions));
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
@@ -153,7 +154,12 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
 
 void LanguageTask::set_attention(AttentionKernel kernel) {
   shape_.attention = attention_.shape.kernel = kernel;
+  make_model();
+}
+
+void LanguageTask::make_model() {
   model_ = families::make_llama(shape_, attention_.precision);
+  model_->freeze(frozen_);
 }
 
 std::string LanguageTask::model_text() const {

@@ -66,6 +66,8 @@ class LanguageTask final : public Task {
   const families::LlamaShape& shape() const { return shape_; }
 
  private:
+  /// Makes the model with the attention kernel of shape_.
+  void make_model();
   data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
   void use_training_data(data::SampleSet samples);
   static std::string text_of(const data::SampleSet& samples);
@@ -78,6 +80,7 @@ class LanguageTask final : public Task {
   std::unique_ptr<data::Tokenizer> tokenizer_;  ///< null if the directory has none
   families::LlamaShape shape_;
   AttentionUse attention_;
+  std::vector<std::string> frozen_;  ///< TrainConfig::freeze
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;

@@ -60,7 +60,8 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice)
       tokenizer_(families::read_tokenizer(configured_.model)),
       shape_(shape_of(run, pretrained_)),
       attention_(attention_of(run, shape_)),
-      model_(families::make_bert_question_answering(shape_, run.engine.precision)) {
+      frozen_(run.engine.freeze) {
+  make_model();
   check_length(config_, shape_);
   if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
 }
@@ -200,7 +201,12 @@ nlohmann::ordered_json SquadTask::resolved() const {
 
 void SquadTask::set_attention(AttentionKernel kernel) {
   shape_.attention = attention_.shape.kernel = kernel;
+  make_model();
+}
+
+void SquadTask::make_model() {
   model_ = families::make_bert_question_answering(shape_, attention_.precision);
+  model_->freeze(frozen_);
 }
 
 std::string SquadTask::model_text() const {

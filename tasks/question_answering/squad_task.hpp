@@ -65,6 +65,8 @@ class SquadTask final : public Task {
   const SquadWindows* train_windows() const { return train_.get(); }
 
  private:
+  /// Makes the model with the attention kernel of shape_.
+  void make_model();
   SquadWindows load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const;
   void use_training_data(SquadWindows windows);
   void use_evaluation_data(SquadWindows windows);
@@ -79,6 +81,7 @@ class SquadTask final : public Task {
   std::unique_ptr<data::Tokenizer> tokenizer_;
   families::BertShape shape_;
   AttentionUse attention_;
+  std::vector<std::string> frozen_;  ///< TrainConfig::freeze
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<SquadWindows> train_;

@@ -22,8 +22,13 @@ template <class Model, class Data>
 struct ModelSetting {
   ModelSetting(std::unique_ptr<Model> made, Data samples, const std::string& provider,
                nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
-      : recompute(recomputed), data(std::move(samples)), model(std::move(made)) {
-    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
+      : recompute(recomputed), data(std::move(samples)), model(std::move(made)), provider_(provider) {
+    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider_);
+  }
+  /// Begins anew with the tensors frozen that these patterns select.
+  void freeze(const std::vector<std::string>& patterns) {
+    model->freeze(patterns);
+    engine = std::make_unique<Engine>(model->table(), engine->store.precision(), planned(), provider_);
   }
   std::size_t planned() const {
     Arena training, prediction;
@@ -70,7 +75,44 @@ struct ModelSetting {
   std::unique_ptr<Model> model;
   std::unique_ptr<Engine> engine;
   Values observed;  ///< statistics of each group of images
+
+ private:
+  std::string provider_;
 };
+
+/// Expects that with these tensors frozen, `part` has the losses and the other gradients of `whole`, bit for bit, no
+/// gradients of what is frozen, and no backward pass below the first trained unit.
+template <class Setting>
+void expect_frozen(Setting whole, Setting part, const std::vector<std::string>& patterns) {
+  SCOPED_TRACE(fmt::format("frozen: {}", fmt::join(patterns, ",")));
+  part.freeze(patterns);
+  const ParameterTable& table = part.model->table();
+  const std::size_t samples = whole.data.shape().samples;
+  EXPECT_EQ(part.train(samples, 0.5f), whole.train(samples, 0.5f));
+  const ParameterStore& store = part.engine->store;
+  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+    EXPECT_EQ(store.gradient_memory(unit).size() > 0, table.units()[unit].trained) << table.units()[unit].name;
+    if (table.units()[unit].trained) store.finish_gradients(part.engine->space, unit);
+  }
+  for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+    const ParameterTensor& tensor = table.tensor(row);
+    if (!table.units()[tensor.unit].trained) continue;
+    const Values all = host_values(store.unit_gradients(tensor.unit));
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
+    const Values expected = tensor.group.trainable ? whole.engine->gradient(row) : Values(tensor.size, 0.0);
+    EXPECT_EQ(Values(first, first + static_cast<std::ptrdiff_t>(tensor.size)), expected) << tensor.name;
+  }
+  std::vector<RecordingHooks::Entry> calls = expected_training_calls(table.units().size());
+  const auto forward = calls.begin() + 2 * static_cast<std::ptrdiff_t>(table.units().size()) - 1;
+  calls.erase(std::remove_if(forward, calls.end(),
+                             [&](const RecordingHooks::Entry& call) {
+                               const bool is_ready = call.event == RecordingHooks::Event::gradients_ready;
+                               return call.unit < table.first_trained_unit() ||
+                                      (is_ready && !table.units()[call.unit].trained);
+                             }),
+              calls.end());
+  EXPECT_EQ(part.engine->hooks.entries(), calls);
+}
 
 /// Expects the twin's losses and its gradients of every tensor, by central differences.
 template <class Setting, class Twin>

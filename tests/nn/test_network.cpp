@@ -79,8 +79,8 @@ class LoggedBody final : public Body<float> {
     return std::make_unique<LoggedPass>(log_, arena, shape.rows);
   }
   std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {{.name = "body"}}; }
-  double training_flops(std::size_t unit, const BatchShape&, Recompute recompute) const override {
-    return static_cast<double>(unit) + (recompute == Recompute::layer ? 100.0 : 0.0);
+  UnitFlops training_flops(std::size_t unit, const BatchShape&, Recompute recompute) const override {
+    return {static_cast<double>(unit), 10.0, 1000.0, recompute == Recompute::layer ? 100.0 : 0.0};
   }
 
  private:
@@ -192,8 +192,8 @@ TEST(Network, TheHeadsUnitIsLastAndHasTheBodysFinalTensors) {
 
 TEST(Network, CountsWhatItsPartsCount) {
   const NetworkSetting s;
-  EXPECT_THAT(s.model->unit_flops({2, 7, 5}, Recompute::none), ElementsAre(0.0, 1.0, 2.0, 7.0));
-  EXPECT_THAT(s.model->unit_flops({2, 7, 5}, Recompute::layer), ElementsAre(100.0, 101.0, 2.0, 7.0));
+  EXPECT_THAT(s.model->unit_flops({2, 6, 5}, Recompute::none), ElementsAre(1010.0, 1011.0, 1012.0, 6.0));
+  EXPECT_THAT(s.model->unit_flops({2, 6, 5}, Recompute::layer), ElementsAre(1110.0, 1111.0, 1012.0, 6.0));
   const std::vector<GemmProduct> products = s.model->products({2, 7, 5}, Purpose::training);
   ASSERT_EQ(products.size(), 2u);
   EXPECT_EQ(products[0].name, "body");
@@ -202,6 +202,33 @@ TEST(Network, CountsWhatItsPartsCount) {
   Arena planned;
   s.model->plan(planned, {2, 7, 5}, Purpose::training, Recompute::none);
   EXPECT_EQ(planned.peak(), 256u + 2816u) << "7 and 700 floats, in multiples of 256 bytes";
+}
+
+/// The head counts a third of its operations for each part of its pass.
+TEST(Network, FrozenUnitsNeedNoWeightGradients) {
+  const auto flops = [](const std::vector<std::string>& patterns) {
+    const NetworkSetting s;
+    s.model->freeze(patterns);
+    return s.model->unit_flops({2, 6, 5}, Recompute::layer);
+  };
+  EXPECT_THAT(flops({"body.1"}), ElementsAre(1110.0, 111.0, 1012.0, 6.0));
+  EXPECT_THAT(flops({"body.0-1"}), ElementsAre(0.0, 1.0, 1012.0, 6.0)) << "nothing is computed again below body.2";
+  EXPECT_THAT(flops({"head"}), ElementsAre(1110.0, 1111.0, 1012.0, 6.0)) << "a norm of the body is in the head's unit";
+  EXPECT_THAT(flops({"body"}), ElementsAre(0.0, 1.0, 2.0, 4.0));
+}
+
+TEST(Network, BackwardPassesEndAtTheFirstTrainedUnit) {
+  NetworkSetting s;
+  s.model->freeze(std::vector<std::string>{"body.0-1"});
+  Calls expected = forward_calls;
+  expected.insert(expected.end(), {"head", "finish backward", "release 3", "ready 3", "acquire 2", "backward 2",
+                                   "release 2", "ready 2"});
+  EXPECT_EQ(s.train(Recompute::layer), expected);
+  NetworkSetting whole_body;
+  whole_body.model->freeze(std::vector<std::string>{"body"});
+  expected = forward_calls;
+  expected.insert(expected.end(), {"head", "release 3", "ready 3"});
+  EXPECT_EQ(whole_body.train(Recompute::none), expected);
 }
 
 }  // namespace

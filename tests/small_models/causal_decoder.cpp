@@ -109,9 +109,10 @@ class CausalDecoder final : public nn::Body<float> {
 
   std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {}; }
   /// Based on the weights of a layer, once forward and twice backward.
-  double training_flops(std::size_t unit, const BatchShape& batch, Recompute recompute) const override {
-    const double passes = recompute == Recompute::layer ? 4.0 : 3.0;
-    return unit == 0 ? 0.0 : 2.0 * passes * static_cast<double>(batch.rows) * static_cast<double>(layer_size_);
+  nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, Recompute recompute) const override {
+    if (unit == 0) return {};
+    const double forward = 2.0 * static_cast<double>(batch.rows) * static_cast<double>(layer_size_);
+    return {forward, forward, forward, recompute == Recompute::layer ? forward : 0.0};
   }
 
  private:

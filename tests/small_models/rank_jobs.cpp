@@ -21,9 +21,13 @@ std::vector<Job> uneven_jobs(const train::TrainConfig& common) {
   train::TrainConfig decoder = common;
   decoder.learning_rate = 2e-4;
 
+  SpanTaskConfig frozen = uneven_spans();
+  frozen.freeze = {"embeddings", "layers.0", "*output.dense*"};
+
   return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
           {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution, 1},
-          {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3}};
+          {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3},
+          {"frozen BERT", [=] { return std::make_unique<SpanTask>(frozen); }, bert, 2}};
 }
 
 Job half_job(const train::TrainConfig& common) {

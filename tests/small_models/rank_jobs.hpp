@@ -18,8 +18,8 @@ struct Job {
   std::size_t micro_batch;
 };
 
-/// Returns BERT, the convolution, which has state tensors, and the decoder, with batches that no number of ranks
-/// divides and samples of different lengths. `common` is what their configurations share.
+/// Returns BERT, the convolution, which has state tensors, the decoder, and BERT with frozen tensors, with batches that
+/// no number of ranks divides and samples of different lengths. `common` is what their configurations share.
 std::vector<Job> uneven_jobs(const train::TrainConfig& common);
 
 /// Returns the first of them in half, with a loss scale that is too large for its first steps.

@@ -130,10 +130,14 @@ SpanTaskConfig uneven_spans(Precision precision) {
   return spans;
 }
 
+static std::unique_ptr<nn::Model> make_spans(const SpanTaskConfig& config) {
+  auto model = families::make_bert_question_answering(config.shape, config.precision);
+  model->freeze(config.freeze);
+  return model;
+}
+
 SpanTask::SpanTask(const SpanTaskConfig& config)
-    : GeneratedTask(families::make_bert_question_answering(config.shape, config.precision), config.sequences,
-                    config.batch, config.seed, {}),
-      config_(config) {
+    : GeneratedTask(make_spans(config), config.sequences, config.batch, config.seed, {}), config_(config) {
   if (config.evaluation_sequences > 0) evaluation_ = std::make_unique<SpanEvaluation>(config);
 }
 

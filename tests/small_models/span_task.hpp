@@ -16,6 +16,7 @@ struct SpanTaskConfig {
   std::size_t batch = 8;                 ///< sequences per step
   std::size_t evaluation_sequences = 0;  ///< not used for training
   std::uint64_t seed = 5;
+  std::vector<std::string> freeze = {};  ///< patterns of frozen tensors
 };
 
 /// Returns a small BERT with dropout, for sequences of different lengths. Its batch is a prime number of sequences.

@@ -64,7 +64,7 @@ class Engine {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(noise[i]);
       mode->write_tensor(row, values);
     }
-    mode->sync_parameters(space);
+    mode->sync_parameters(space, ChangedUnits::all);
     mode->begin_step(space);
   }
 
@@ -77,7 +77,7 @@ class Engine {
   Values gradient(std::size_t row) const { return host_values(store.gradient(row)); }
   void write(std::size_t row, const Values& values) {
     mode->write_tensor(row, std::vector<float>(values.begin(), values.end()));
-    mode->sync_parameters(space);
+    mode->sync_parameters(space, ChangedUnits::all);
   }
 
   ExecutionSpace space;

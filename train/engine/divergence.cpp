@@ -39,7 +39,7 @@ std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
     if (!run.optimizer->revert(run.space, spoilt->settings)) {
       return "last/ is not written, because an update with Nesterov momentum cannot be undone; ";
     }
-    run.mode->sync_parameters(run.space);
+    run.mode->sync_parameters(run.space, ChangedUnits::trained);
   }
   if (!weights_are_finite(run)) return {};
   run.export_model("last");

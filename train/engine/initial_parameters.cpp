@@ -129,7 +129,7 @@ void load_initial_parameters(const ExecutionSpace& space, const Task& task, std:
     filled = fill_parameters(task, seed, store, mode);
   }
   pass_on(filled, store, mode);
-  mode.sync_parameters(space);
+  mode.sync_parameters(space, ChangedUnits::all);
 }
 
 LoadedParameters::LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision)

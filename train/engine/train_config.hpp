@@ -95,6 +95,8 @@ struct TrainConfig {
   std::optional<RecordedLayout> recorded_layout = {};  ///< reused with the same number of ranks if no setting
                                                        ///< contradicts it and it fits
   nn::Recompute recompute = nn::Recompute::none;
+  std::vector<std::string>
+      freeze;  ///< tensors that are not trained (nn::Model::freeze), e.g. {"embeddings", "layers.0-5"}
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak
   double learning_rate_min = 0.0;           ///< lower bound of the schedule after warm-up

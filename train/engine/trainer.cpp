@@ -58,7 +58,7 @@ struct Trainer::Run {
     progress.evaluation_due = progress.evaluation_due && judges_models(config, task);
     start = progress;
     state.sent.since_last();
-    setup.mode->sync_parameters(setup.space);
+    setup.mode->sync_parameters(setup.space, ChangedUnits::all);
   }
 
   RunSetup setup;

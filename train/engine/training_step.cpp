@@ -113,7 +113,7 @@ void TrainingStep::sync_parameters(const ExecutionSpace& space) {
   const Stopwatch syncing;
   {
     const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::sync_parameters");
-    context_.mode.sync_parameters(space);
+    context_.mode.sync_parameters(space, ChangedUnits::trained);
   }
   synced_.exchange = parallel::waited_seconds() - waited;
   synced_.update = syncing.seconds() - synced_.exchange;

@@ -63,8 +63,13 @@ std::string training_text(const RunResult& result) {
 
 }  // namespace
 
+std::string parameters_text(std::size_t parameters, std::size_t frozen) {
+  const std::string all = count_of(parameters, "parameter");
+  return frozen == 0 ? all : fmt::format("{}, {} of them frozen", all, count_text(frozen));
+}
+
 std::string run_banner(const RunDescription& run) {
-  std::string text = named_line("model", fmt::format("{}, {}", run.model, count_of(run.parameters, "parameter")));
+  std::string text = named_line("model", fmt::format("{}, {}", run.model, parameters_text(run.parameters, run.frozen)));
   text += named_line("train", run.train);
   if (!run.dev.empty()) text += named_line("dev", run.dev);
   const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";

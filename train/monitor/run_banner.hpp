@@ -12,7 +12,8 @@ namespace mylos::train {
 
 struct RunDescription {
   std::string model;           ///< as the user named it, with its sizes: "minilm: 6 layers, hidden 384"
-  std::size_t parameters = 0;  ///< number of parameters
+  std::size_t parameters = 0;  ///< number of parameters,
+  std::size_t frozen = 0;      ///< and of those that are not trained
   std::string train;           ///< training file and its contents: "train.json: 100 questions, 120 windows"
   std::string dev;             ///< validation file and its contents; empty = none
   std::string precision;       ///< "float"
@@ -30,6 +31,9 @@ struct RunDescription {
   std::string load = {};  ///< threads of other programs on the first rank's node, if there are too many, else empty
   std::string output;
 };
+
+/// Returns "22,566,146 parameters, 22,565,376 of them frozen".
+std::string parameters_text(std::size_t parameters, std::size_t frozen);
 
 /// Returns newline-terminated lines, each with a name and its text.
 std::string run_banner(const RunDescription& run);

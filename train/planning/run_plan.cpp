@@ -83,12 +83,18 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
   const auto value = static_cast<double>(bytes_of(config.precision));
   const double gradient = config.parallel.bfloat16_gradients ? 2.0 : 4.0;
   std::vector<UnitWork> units;
+  // A forward pass is a third of a unit's work, the gradients of its input and of its weights are the others.
+  const auto backward = [&](std::size_t u) {
+    return u < table.first_trained_unit() ? 0.0 : table.units()[u].trained ? 2.0 : 1.0;
+  };
+  double thirds = 3.0;
+  for (std::size_t u = 0; u < shares.size(); ++u) thirds -= shares[u] * (2.0 - backward(u));
   for (std::size_t u = 0; u < shares.size(); ++u) {
     const double work = shares[u] * seconds / static_cast<double>(micro_batches);
     const auto size = static_cast<double>(table.units()[u].size);
-    units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size});
+    units.push_back({work / thirds, backward(u) * work / thirds, value * size, gradient * size});
   }
-  const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
+  const double slices = static_cast<double>(table.trained_size()) / static_cast<double>(shards);
   const Links links{.local = target.machine.link,
                     .of_node = ranks.of_node,
                     .network = target.network,
@@ -221,11 +227,13 @@ double checkpoints_of_run(const Workload& workload, const CheckpointConfig& chec
 
 double checkpoint_seconds(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
                           double training, std::size_t steps) {
-  const auto parameters = static_cast<double>(workload.model.table().size());
+  const ParameterTable& table = workload.model.table();
+  const auto parameters = static_cast<double>(table.size()),
+             trained = parameters - static_cast<double>(table.frozen_size());
   const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
-  constexpr double checkpoint = 12.0, models = 8.0;  // bytes per parameter: master weight and two slots; best/ and
-                                                     // last/
-  return parameters * (count * checkpoint + models) / target.storage;
+  // Bytes per parameter: the master weight; two slots of the optimizer; best/ and last/.
+  constexpr double master = 4.0, slots = 8.0, models = 8.0;
+  return (count * (parameters * master + trained * slots) + parameters * models) / target.storage;
 }
 
 }  // namespace

@@ -139,16 +139,20 @@ class Step {
     cost.rank_sent /= static_cast<double>(layout_.shards);
     exchange(cost);
   }
+  bool is_trained(std::size_t unit) const { return table_.units()[unit].trained; }
   bool reduces(bool last) const { return last || parallel::shards_gradients(layout_.mode); }
 
   /// Parameters that stay unsharded are gathered once per step, after the update of the previous step, one unit ahead.
   void forward(const std::vector<parallel::UnitList>& gathers, bool first) {
     const bool gathers_all = first && !parallel::shards_values(layout_.mode) && layout_.mode != ModeKind::replicated;
-    if (gathers_all) gather(0);
+    const auto gather_updated = [&](std::size_t unit) {
+      if (gathers_all && is_trained(unit)) gather(unit);
+    };
+    gather_updated(0);
     for (std::size_t u = 0; u < units_.size(); ++u) {
       if (!gathers.empty()) gather(gathers[u]);
       wait_for(u);
-      if (gathers_all && u + 1 < units_.size()) gather(u + 1);
+      if (u + 1 < units_.size()) gather_updated(u + 1);
       clocks_.compute(units_[u].forward);
     }
   }
@@ -157,14 +161,14 @@ class Step {
   /// complete.
   void backward(const std::vector<parallel::UnitList>& gathers, bool last) {
     const std::size_t count = units_.size();
-    for (std::size_t i = count; i-- > 0;) {
+    for (std::size_t i = count; i-- > table_.first_trained_unit();) {
       if (!gathers.empty()) gather(gathers[i]);
       wait_for(i);
       clocks_.compute(units_[i].backward);
-      if (reduces(last)) reduce(units_[i]);
-      if (last && i + 1 < count) sum_replicas(units_[i + 1]);
+      if (reduces(last) && is_trained(i)) reduce(units_[i]);
+      if (last && i + 1 < count && is_trained(i + 1)) sum_replicas(units_[i + 1]);
     }
-    if (last) sum_replicas(units_[0]);
+    if (last) sum_replicas(units_[table_.first_trained_unit()]);
   }
 
   const StepLayout& layout_;

@@ -172,6 +172,23 @@ struct BertSetting : ModelSetting<nn::Model, TwinBatch> {
                      TwinBatch(small_shape(layers), lengths), provider, recomputed, precision) {}
 };
 
+TEST(BertModel, FrozenTensorsHaveNoGradients) {
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
+    const auto make = [&] {
+      return BertSetting({1, 19, 2, 7}, true, exact_gemm_providers().front(), recompute, Precision::float32, 3);
+    };
+    for (const std::vector<std::string>& patterns : {std::vector<std::string>{"embeddings"},
+                                                     {"body"},
+                                                     {"head"},
+                                                     {"layers.0-1"},
+                                                     {"layer.1", "*key.weight"},
+                                                     {"*.bias"},
+                                                     {"*word_embeddings*", "*dense.weight"}}) {
+      expect_frozen(make(), make(), patterns);
+    }
+  }
+}
+
 TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
   const std::vector<std::size_t> packing{1, 19, 2, 7};
   for (const bool dropout : {false, true}) {

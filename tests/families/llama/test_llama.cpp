@@ -92,6 +92,22 @@ TEST(LlamaModel, LossesAndEveryGradientMatchTheTwin) {
   }
 }
 
+TEST(LlamaModel, FrozenTensorsHaveNoGradients) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const nn::Recompute recompute : llama_recomputations) {
+      SCOPED_TRACE(llama);
+      const auto make = [&] { return LlamaSetting(shape, gemm_providers().front(), recompute); };
+      for (const std::vector<std::string>& patterns :
+           {std::vector<std::string>{"embeddings"}, {"layers.0"}, {"*q_proj*"}, {"*norm*"}}) {
+        expect_frozen(make(), make(), patterns);
+      }
+      if (shape.tied) continue;  // its head has no tensors of its own
+      expect_frozen(make(), make(), {"body"});
+      expect_frozen(make(), make(), {"head"});
+    }
+  }
+}
+
 TEST(LlamaModel, PredictionGivesTheLikeliestTokensAndLosses) {
   for (const auto& [llama, shape] : llamas()) {
     SCOPED_TRACE(llama);

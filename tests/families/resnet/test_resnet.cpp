@@ -104,6 +104,16 @@ struct ResnetSetting : ModelSetting<nn::Model, ResnetTwinBatch> {
   ResnetShape shape;
 };
 
+TEST(ResnetModel, FrozenTensorsHaveNoGradients) {
+  for (const auto& [resnet, shape] : resnets()) {
+    SCOPED_TRACE(resnet);
+    for (const std::vector<std::string>& patterns :
+         {std::vector<std::string>{"stem"}, {"body"}, {"stages.0", "head"}, {"*normalization*"}}) {
+      expect_frozen(ResnetSetting(shape), ResnetSetting(shape), patterns);
+    }
+  }
+}
+
 /// Gradients in float differ by up to 4.3e-5, depending on the CPU. test_resnet_reference.cpp compares bottlenecks.
 TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
   for (const ResnetShape& shape : {basic_resnet(), cifar_resnet()}) {

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,15 +22,19 @@ namespace mylos::parallel {
 using tests::host_values;
 using tests::Values;
 
-/// Returns a table of four units. The last unit also reads the tensors of the first.
-inline ParameterTable make_four_units() {
+/// Returns a table of four units, of which these are frozen. The last unit also reads the tensors of the first.
+inline ParameterTable make_four_units(const std::set<std::string>& frozen = {}) {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {700}, {}, {.decay = false});
   builder.unit("second").tensor("weight", {50, 100}, {});
   builder.unit("third").tensor("bias", {10}, {});
   builder.unit("last").tensor("out", {2048}, {}).borrow("first");
-  return builder.build();
+  ParameterTable table = builder.build();
+  table.freeze([&](const ParameterTensor& tensor) { return frozen.contains(table.units()[tensor.unit].name); });
+  return table;
 }
+/// Frozen units: none; one that backward passes go through; those below the last, which reads one of them.
+inline const std::set<std::string> frozen_units[] = {{}, {"second"}, {"first", "second", "third"}};
 
 /// Returns small integers, so that every sum is exact in every type.
 inline float small_gradient(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i) {
@@ -43,9 +49,10 @@ class ModeRun {
 
   /// `world` contains all ranks. `load` is called when the master weights are set, before values are made of them.
   ModeRun(const ModeSettings& settings, Precision precision, std::size_t group = 2,
-          Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {})
+          Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {},
+          const std::set<std::string>& frozen = {})
       : settings_(settings),
-        table_(make_four_units()),
+        table_(make_four_units(frozen)),
         mesh_(world, ranks_that_split(settings.kind, group, world.size())),
         store_(table_, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh_.shard().size())),
         mode_(make_sharding_strategy(settings, mesh_, store_)) {
@@ -55,7 +62,7 @@ class ModeRun {
       mode_->write_tensor(row, values);
     }
     if (load) load(*mode_);
-    mode_->sync_parameters(space_);
+    mode_->sync_parameters(space_, ChangedUnits::all);
   }
 
   /// Runs a step. Each micro-batch adds its gradients; the last unit also adds gradients to the tensors of the first
@@ -77,11 +84,12 @@ class ModeRun {
       hooks.acquire(unit);
       if (unit + 1 < units) hooks.release(unit);
     }
-    for (std::size_t unit = units; unit-- > 0;) {
+    for (std::size_t unit = units; unit-- > table_.first_trained_unit();) {
       if (unit + 1 < units) hooks.acquire(unit);
       add_gradients(unit, index);
       for (const std::size_t borrowed : table_.units()[unit].borrowed) add_gradients(borrowed, index);
       hooks.release(unit);
+      if (!table_.units()[unit].trained) continue;
       hooks.gradients_ready(unit);
       if (on_ready_) on_ready_(unit);
     }
@@ -108,6 +116,10 @@ class ModeRun {
   void expect_gradients(std::size_t index) {
     double squares = 0.0;
     for (const ParameterSlice& part : mode_->slices()) {
+      if (!table_.units()[part.unit].trained) {
+        EXPECT_EQ(part.gradient.size(), 0u) << table_.units()[part.unit].name;
+        continue;
+      }
       const Values all = expected_gradient(part.unit, index);
       for (const double value : all) squares += value * value;
       const std::size_t begin = std::min(part.begin, all.size()), end = std::min(part.end, all.size());
@@ -137,14 +149,15 @@ class ModeRun {
     EXPECT_EQ(host_values(values), all);
   }
 
-  /// Adds 1 to the master weights, as an optimizer would.
+  /// Adds 1 to the master weights of trained units, as an optimizer would.
   void update() {
     for (const ParameterSlice& part : mode_->slices()) {
+      if (!table_.units()[part.unit].trained) continue;
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), part.master);
       for (std::size_t i = 0; i < host.size(); ++i) host(i) += 1.0f;
       Kokkos::deep_copy(part.master, host);
     }
-    mode_->sync_parameters(space_);
+    mode_->sync_parameters(space_, ChangedUnits::trained);
   }
 
   /// Checks the values that a forward pass sees, and the master weights that an export reads.
@@ -160,7 +173,8 @@ class ModeRun {
       std::vector<float> values(table_.tensor(row).size - first);
       mode_->read_tensor(row, first, values);
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_EQ(values[i], initial_value(row, first + i) + added) << row;
+        ASSERT_EQ(values[i], initial_value(row, first + i) + (table_.tensor(row).group.trainable ? added : 0.0f))
+            << row;
     }
   }
 
@@ -185,6 +199,7 @@ class ModeRun {
 
  private:
   void add_gradients(std::size_t unit, std::size_t pass) {
+    if (!table_.units()[unit].trained) return;
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
       const ParameterTensor& description = table_.tensor(row);
       if (description.unit != unit) continue;
@@ -207,7 +222,8 @@ class ModeRun {
     });
   }
 
-  void expect_unit(std::size_t unit, float added) {
+  void expect_unit(std::size_t unit, float added_if_trained) {
+    const float added = table_.units()[unit].trained ? added_if_trained : 0.0f;
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
       if (table_.tensor(row).unit != unit) continue;
       const Values values =

@@ -52,12 +52,13 @@ void sum_results(ModeRun& run, std::size_t samples) {
 }
 
 /// Returns the largest image memory of a rank after a run of the steps that a plan replays.
-std::size_t images_of_run(const ImageSettings& settings) {
+std::size_t images_of_run(const ImageSettings& settings, const std::set<std::string>& frozen = {}) {
   const ParameterTable table = make_four_units();
   RanksOnNodes on_nodes(std::vector<std::size_t>(tests::launch().world().size(), 0));
-  ModeRun run(settings.mode, settings.precision, settings.shards, *on_nodes.ranks, [&](ShardingStrategy& strategy) {
+  const auto load = [&](ShardingStrategy& strategy) {
     if (strategy.copies().size() > 1) load_in_pieces(strategy, table);
-  });
+  };
+  ModeRun run(settings.mode, settings.precision, settings.shards, *on_nodes.ranks, load, frozen);
   for (std::size_t step = 0; step < 6; ++step) {
     if (settings.evaluates && step % 3 == 0) {
       use_units(run);
@@ -82,7 +83,10 @@ void expect_images(const ModeSettings& mode, Precision precision) {
                                  .evaluates = evaluates,
                                  // Few losses need a block that nothing else can use; many may use one of gradients.
                                  .samples = evaluates ? 2000u : 3u};
-    EXPECT_EQ(images_of_run(settings), image_bytes(settings, make_four_units())) << evaluates;
+    for (const std::set<std::string>& frozen : frozen_units) {
+      EXPECT_EQ(images_of_run(settings, frozen), image_bytes(settings, make_four_units(frozen)))
+          << evaluates << ", frozen: " << fmt::format("{}", fmt::join(frozen, ", "));
+    }
   }
 }
 

@@ -159,7 +159,7 @@ TEST_F(NcclGroups, HoldAUnitAndTheUnitsThatItReads) {
   model.expect_values(4, ranks->size());
   model.expect_values(0, ranks->size());
   units.release(4);
-  units.invalidate(space);
+  units.invalidate(space, ChangedUnits::all);
   // None is in memory, and none can be predicted.
   EXPECT_EQ(launches_of(*ranks, [&] { units.acquire(space, 4); }), (Launches{1, 2}));
   model.expect_values(4, ranks->size());

@@ -47,7 +47,7 @@ TEST_F(ParameterGathererUnits, AreGatheredAnewAfterAnUpdate) {
     Kokkos::deep_copy(units.master(unit), static_cast<float>(100 * unit + 7 + ranks.rank()));
   }
   model.added = 7;
-  units.invalidate(space);
+  units.invalidate(space, ChangedUnits::all);
   use(4);
   expect_values(0);
   use(0);

@@ -72,7 +72,7 @@ TEST(ShardingStrategies, UpdatesRoundTheirValues) {
         const tests::KokkosRecorder recorder;
         const nn::UpdateSettings settings_of_step{.step = step, .learning_rate = 0.37f};
         optimizer->update(ExecutionSpace(), settings_of_step, tests::update_control());
-        run.mode().sync_parameters(ExecutionSpace());
+        run.mode().sync_parameters(ExecutionSpace(), ChangedUnits::trained);
         EXPECT_FALSE(keeps_copies && recorder.launched("mylos::activation::convert"));
       }
       run.expect_values_of_master_weights();
@@ -104,9 +104,43 @@ TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
   });
 }
 
+/// Calls check(settings, precision, frozen) with the names of frozen units.
+template <class Check>
+void for_each_frozen(const Check& check) {
+  for (const std::set<std::string>& frozen : frozen_units) {
+    SCOPED_TRACE(fmt::format("frozen: {}", fmt::join(frozen, ", ")));
+    for_each_setting([&](const ModeSettings& settings, Precision precision) { check(settings, precision, frozen); });
+  }
+}
+
+TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
+  for_each_frozen([](const ModeSettings& settings, Precision precision, const std::set<std::string>& frozen) {
+    ModeRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
+    for (std::size_t step = 0; step < 2; ++step) {
+      run.step(step);
+      run.expect_gradients(step);
+      run.update();
+    }
+    run.expect_values(2.0f);
+    // Values that are written later, as by a resumption, are exchanged.
+    const std::vector<float> values(run.table().tensor(0).size, 7.0f);
+    run.mode().write_tensor(0, values);
+    run.mode().sync_parameters(ExecutionSpace(), ChangedUnits::all);
+    run.expect_values_of_master_weights();
+  });
+}
+
+TEST(ShardingStrategies, OptimizersHaveNoStateOfFrozenUnits) {
+  ModeRun run({}, Precision::float32, 2, tests::launch().world(), {}, {"second"});
+  const auto optimizer = nn::make_adamw({}, run.table(), run.mode().slices());
+  for (std::size_t i = 0; i < run.mode().slices().size(); ++i) {
+    EXPECT_EQ(optimizer->slot(0, i).size(), i == 1 ? 0 : run.mode().slices()[i].master.size());
+  }
+}
+
 TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
-  for_each_setting([](const ModeSettings& settings, Precision precision) {
-    const ParameterTable table = make_four_units();
+  for_each_frozen([](const ModeSettings& settings, Precision precision, const std::set<std::string>& frozen) {
+    const ParameterTable table = make_four_units(frozen);
     const std::size_t ranks = tests::launch().world().size();
     Mesh mesh(tests::launch().world(), ranks_that_split(settings.kind, 2, ranks));
     const tests::KokkosRecorder recorder;
@@ -120,7 +154,9 @@ TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
     EXPECT_NEAR(static_cast<double>(taken), static_cast<double>(memory.values + memory.gradients + memory.exchange),
                 256.0 * static_cast<double>(recorder.allocations().size()));
     std::size_t slices = 0;
-    for (const ParameterSlice& part : mode->slices()) slices += part.end - part.begin;
+    for (const ParameterSlice& part : mode->slices()) {
+      if (table.units()[part.unit].trained) slices += part.end - part.begin;
+    }
     EXPECT_EQ(slices, memory.slices);
   });
 }

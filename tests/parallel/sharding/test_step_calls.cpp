@@ -47,17 +47,18 @@ Traffic count_calls(const std::vector<CollectiveCall>& calls, std::size_t shards
   return all;
 }
 
-/// Returns what this rank sends in the second step of a run.
-Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const std::vector<std::size_t>& nodes) {
+/// Returns what this rank sends in the third step of a run.
+Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const std::vector<std::size_t>& nodes,
+                        const std::set<std::string>& frozen) {
   RanksOnNodes on_nodes(nodes);
   on_nodes.ranks->set_bucket(bucket);
-  ModeRun run(settings, precision, 2, *on_nodes.ranks);
+  ModeRun run(settings, precision, 2, *on_nodes.ranks, {}, frozen);
   std::size_t blocks = 0;
   for (const ParameterSlice& slice : run.mode().slices()) {
     blocks += (slice.end - slice.begin + slice_block - 1) / slice_block;
   }
   Traffic before;
-  for (std::size_t step = 0; step < 2; ++step) {
+  for (std::size_t step = 0; step < 3; ++step) {
     on_nodes.ranks->barrier("the end of what was begun");
     before = traffic();
     run.step(step);
@@ -68,9 +69,13 @@ Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const
   return traffic() - before;
 }
 
-TEST(StepCalls, CountWhatRanksSend) {
+class StepCallsOfFrozen : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Units, StepCallsOfFrozen, ::testing::Range(std::size_t{0}, std::size(frozen_units)));
+
+TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
   const Communicator& world = tests::launch().world();
-  const ParameterTable table = make_four_units();
+  const std::set<std::string>& frozen = frozen_units[GetParam()];
+  const ParameterTable table = make_four_units(frozen);
   for (const std::vector<std::size_t>& nodes : node_layouts(world.size())) {
     for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                                 ModeKind::sharded, ModeKind::hybrid}) {
@@ -82,7 +87,7 @@ TEST(StepCalls, CountWhatRanksSend) {
                                  bfloat16_gradients ? ", bfloat16" : ""));
         const std::vector<CollectiveCall> calls =
             calls_of_step(settings, 2, world.rank(), world.size(), table, precision);
-        const Traffic sent = traffic_of_step(settings, precision, nodes);
+        const Traffic sent = traffic_of_step(settings, precision, nodes, frozen);
         EXPECT_EQ(sent, count_calls(calls, ranks_that_split(kind, 2, world.size()), nodes));
         EXPECT_EQ(sent.messages > 0, world.size() > 1);
       }
@@ -92,10 +97,11 @@ TEST(StepCalls, CountWhatRanksSend) {
 
 /// Returns the calls of a step of one micro-batch on four ranks as texts: kind, group and bytes. The model has four
 /// units of 16 KiB.
-std::vector<std::string> calls_on_four_ranks(ModeKind kind) {
+std::vector<std::string> calls_on_four_ranks(ModeKind kind, const std::set<std::string>& frozen = {}) {
   ParameterTable::Builder builder;
   for (const char* const name : {"a", "b", "c", "d"}) builder.unit(name).tensor(name, {4 * slice_block}, {});
-  const ParameterTable table = builder.build();
+  ParameterTable table = builder.build();
+  table.freeze([&](const ParameterTensor& tensor) { return frozen.contains(tensor.name); });
   std::vector<std::string> texts;
   for (const CollectiveCall& call : calls_of_step({.kind = kind}, 2, 3, 4, table, Precision::float32)) {
     const char* const name = call.kind == Kind::all_reduce       ? "all-reduce"
@@ -121,6 +127,18 @@ TEST(StepCalls, AreThoseOfTheMode) {
   EXPECT_EQ(std::ranges::count(hybrid, scattered), 4);
   EXPECT_EQ(std::ranges::count(hybrid, slice), 4);
   EXPECT_EQ(hybrid.size(), 15u) << "and the norm";
+}
+
+/// With the first three of four units frozen, only the last one's gradients and values are exchanged. Values of shards
+/// are gathered once: the backward pass ends at the last unit, and updates leave the first one as it is.
+TEST(StepCalls, OfFrozenUnitsAreOnlyGathers) {
+  const auto calls = [](ModeKind kind) { return calls_on_four_ranks(kind, {"a", "b", "c"}); };
+  const std::string whole = "all-reduce 2 16384", scattered = "reduce-scatter 1 16384", gathered = "all-gather 1 16384",
+                    norm = "all-reduce 1 8";
+  EXPECT_THAT(calls(ModeKind::replicated), ElementsAre(whole));
+  EXPECT_THAT(calls(ModeKind::sharded_optimizer), ElementsAre(scattered, norm, gathered));
+  EXPECT_THAT(calls(ModeKind::sharded_gradients), ElementsAre(scattered, norm, gathered));
+  EXPECT_THAT(calls(ModeKind::sharded), ElementsAre(gathered, gathered, gathered, gathered, scattered, norm));
 }
 
 TEST(MeshGroups, AreThoseOfAMesh) {

@@ -54,7 +54,7 @@ class CountedGathers : public ::testing::Test {
     return sent_bytes() - before;
   }
   void update() {
-    units.invalidate(space);
+    units.invalidate(space, ChangedUnits::all);
     units.prefetch(space);
   }
   void pass() {

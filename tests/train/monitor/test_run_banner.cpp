@@ -14,6 +14,11 @@ using testing::StartsWith;
 
 constexpr std::size_t mebibyte = 1u << 20;
 
+TEST(RunBanner, CountsFrozenParameters) {
+  EXPECT_EQ(parameters_text(12, 0), "12 parameters");
+  EXPECT_EQ(parameters_text(22566146, 22565376), "22,566,146 parameters, 22,565,376 of them frozen");
+}
+
 RunDescription described_example() {
   RunDescription run;
   run.model = "minilm: 6 layers, hidden 384";
