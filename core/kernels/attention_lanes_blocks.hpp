@@ -29,14 +29,22 @@ KOKKOS_FORCEINLINE_FUNCTION void for_lanes(const Body& body) {
   for (int j = 0; j < width; ++j) body(j);
 }
 
-/// Computes the first `rows` rows of a register tile, at most `height`.
-template <int columns, int height = most_tile_rows>
-void multiply_tile(int rows, int inner, const Left<float>& a, const Block<const float>& b, bool accumulate,
+/// c (rows, columns) = or += a (rows, inner) b (inner, columns) for one row of register tiles, of at most `height`
+/// rows.
+template <int height = most_tile_rows>
+void multiply_rows(int rows, int columns, int inner, const Left<float>& a, const Block<const float>& b, bool accumulate,
                    const Block<float>& c) {
   if constexpr (height > 1) {
-    if (rows < height) return multiply_tile<columns, height - 1>(rows, inner, a, b, accumulate, c);
+    if (rows < height) return multiply_rows<height - 1>(rows, columns, inner, a, b, accumulate, c);
   }
-  tile_product<columns, height>(inner, a, b, accumulate, c);
+  int column = 0;
+  for (; column + tile_columns <= columns; column += tile_columns) {
+    tile_product<tile_columns, height>(inner, a, {b.data + column, b.stride}, accumulate, {c.data + column, c.stride});
+  }
+  if constexpr (tile_columns > square) {
+    if (column == columns) return;
+    tile_product<square, height>(inner, a, {b.data + column, b.stride}, accumulate, {c.data + column, c.stride});
+  }
 }
 
 /// c (rows, columns) = or += a (rows, inner) b (inner, columns). Nothing beyond these is read or written. `columns`
@@ -47,18 +55,7 @@ inline void multiply(int rows, int columns, int inner, const Left<float>& a, con
   for (int tile = 0, row = 0; tile < tiles; ++tile) {
     const int of_tile = tile < higher ? height + 1 : height;
     const Left<float> left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};
-    float* const result = c.data + row * c.stride;
-    int column = 0;
-    for (; column + tile_columns <= columns; column += tile_columns) {
-      multiply_tile<tile_columns>(of_tile, inner, left, {b.data + column, b.stride}, accumulate,
-                                  {result + column, c.stride});
-    }
-    if constexpr (tile_columns > square) {
-      if (column < columns) {
-        multiply_tile<square>(of_tile, inner, left, {b.data + column, b.stride}, accumulate,
-                              {result + column, c.stride});
-      }
-    }
+    multiply_rows(of_tile, columns, inner, left, b, accumulate, {c.data + row * c.stride, c.stride});
     row += of_tile;
   }
 }

@@ -63,9 +63,11 @@ KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
   (std::make_integer_sequence<int, count>{});
 }
 
-/// Computes one register tile of `product`, or its first `height` rows.
+/// Computes one register tile of `product`, or its first `height` rows. Takes references: the halves of a block that is
+/// passed in memory are written apart and read together, which waits for the writes.
 template <int columns, int height = tile_rows>
-inline void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate, Block<float> c) {
+inline void tile_product(int inner, const Left<float>& a, const Block<const float>& b, bool accumulate,
+                         const Block<float>& c) {
   constexpr int vectors = columns / vector, registers = height * vectors;
   Register sum[registers];
   const auto result = [&](auto r) { return c.data + r / vectors * c.stride + r % vectors * vector; };
