@@ -55,14 +55,6 @@ KOKKOS_FORCEINLINE_FUNCTION Register load_once(const float* from) {
   return x;
 }
 
-/// Calls body(integral constant) for 0 to count - 1. Registers in an array stay in registers only if all indices are
-/// constants: in loops that are unrolled later, GCC writes them to memory around the loop over `inner`.
-template <int count, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
-  [&]<int... index>(std::integer_sequence<int, index...>) { (body(std::integral_constant<int, index>{}), ...); }
-  (std::make_integer_sequence<int, count>{});
-}
-
 /// Computes one register tile of `product`, or its first `height` rows. Takes references: the halves of a block that is
 /// passed in memory are written apart and read together, which waits for the writes.
 template <int columns, int height = tile_rows>

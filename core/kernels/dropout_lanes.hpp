@@ -62,21 +62,24 @@ struct DrawLanes {
     constexpr int most = registers / 8, at_once = count / width < most ? count / width : most;  // half of the registers
     static_assert(count % (at_once * width) == 0);
     for (int begin = 0; begin < count; begin += at_once * width) {
-      Register x[4][at_once];
-      for (int w = 0; w < 4; ++w) std::memcpy(x[w], word[w] + begin, sizeof x[w]);
+      // Whole registers: what is written in parts and read at once waits for the writes.
+      Register x[4 * at_once];
+      const auto words_of = [&](auto i) { return word[i / at_once] + begin + i % at_once * width; };
+      unrolled<4 * at_once>([&](auto i) { std::memcpy(&x[i], words_of(i), sizeof x[i]); });
       Register k0 = (key & 0xffffffffu) + Register{}, k1 = (key >> 32) + Register{};
       for (int round = 0; round < 10; ++round) {
-        for (int r = 0; r < at_once; ++r) {
-          const Register p0 = product(0xD2511F53u, x[0][r]), p1 = product(0xCD9E8D57u, x[2][r]);
-          x[0][r] = (p1 >> 32) ^ x[1][r] ^ k0;
-          x[2][r] = (p0 >> 32) ^ x[3][r] ^ k1;
-          x[1][r] = p1;
-          x[3][r] = p0;
-        }
+        unrolled<at_once>([&](auto r) {
+          Register &x0 = x[r], &x1 = x[at_once + r], &x2 = x[2 * at_once + r], &x3 = x[3 * at_once + r];
+          const Register p0 = product(0xD2511F53u, x0), p1 = product(0xCD9E8D57u, x2);
+          x0 = (p1 >> 32) ^ x1 ^ k0;
+          x2 = (p0 >> 32) ^ x3 ^ k1;
+          x1 = p1;
+          x3 = p0;
+        });
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
       }
-      for (int w = 0; w < 4; ++w) std::memcpy(word[w] + begin, x[w], sizeof x[w]);
+      unrolled<4 * at_once>([&](auto i) { std::memcpy(words_of(i), &x[i], sizeof x[i]); });
     }
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// Loops with one source for two kinds of machine: a team of device threads, or one host thread whose inner loops
 /// vectorise. A functor takes (team, row); inside it, the team's threads divide the work of `team_for` and `team_sum`.
@@ -34,6 +35,14 @@ inline constexpr std::size_t host_lanes = 32;
 #else
 #define MYLOS_ROLLED
 #endif
+
+/// Calls body(integral constant) for 0 to count - 1. Registers in an array stay in registers only if all indices are
+/// constants: around loops that it unrolls later, GCC writes them to memory.
+template <int count, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
+  [&]<int... index>(std::integer_sequence<int, index...>) { (body(std::integral_constant<int, index>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
 
 /// Calls body(i) for i in [0, n), in any order: no iteration may read what another writes.
 template <class Body>
