@@ -110,6 +110,46 @@ TEST(AttentionRows, AreTransposedAtEachNumber) {
     }
   }
 }
+
+/// Returns how many of the first `bytes` of scratch a pass has used on the thread that used most: it writes over a
+/// pattern.
+template <class Pass>
+std::size_t used_scratch(std::size_t bytes, const Pass& pass) {
+  using Threads = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Static>>;
+  constexpr unsigned char pattern = 0xa5;
+  std::vector<std::size_t> used(static_cast<std::size_t>(ExecutionSpace().concurrency()));
+  const auto on_threads = [&](const auto& body) {
+    const Threads threads = Threads(static_cast<int>(used.size()), 1).set_scratch_size(0, Kokkos::PerTeam(bytes));
+    Kokkos::parallel_for("test::scratch", threads, [&](const Threads::member_type& team) {
+      body(static_cast<unsigned char*>(team.team_scratch(0).get_shmem(bytes)), team.league_rank());
+    });
+  };
+  on_threads([&](unsigned char* scratch, int) { std::fill_n(scratch, bytes, pattern); });
+  pass();
+  on_threads([&](const unsigned char* scratch, int thread) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (scratch[i] != pattern) used[thread] = i + 1;
+    }
+  });
+  return *std::max_element(used.begin(), used.end());
+}
+
+/// Sequences with several blocks of keys and of queries: the plan counts what their passes use, up to the alignment of
+/// arrays and the end of a copied row.
+TEST(AttentionScratch, OfLanesIsWhatAPassUses) {
+  if constexpr (kernels_in_teams) GTEST_SKIP() << "This build's attention does not compute in lanes";
+  constexpr std::size_t longest = 320, slack = 9 * attention::scratch_alignment;
+  for (const std::size_t head_size : {32, 64}) {
+    const tests::AttentionProblem<float> problem({"", 4, 2, head_size, false, 0.1f, {longest, 40, longest}});
+    const TeamProcessor thread{.threads = 1, .on_host = true};
+    const std::size_t forward = attention_forward_scratch<float>(problem.shape, 3, longest, thread),
+                      backward = attention_backward_scratch<float>(problem.shape, 3, longest, thread);
+    const std::size_t used_forward = used_scratch(forward, [&] { problem.forward(); }),
+                      used_backward = used_scratch(backward, [&] { problem.backward(); });
+    EXPECT_TRUE(used_forward <= forward && used_forward + slack >= forward) << used_forward << " of " << forward;
+    EXPECT_TRUE(used_backward <= backward && used_backward + slack >= backward) << used_backward << " of " << backward;
+  }
+}
 #endif
 
 }  // namespace
