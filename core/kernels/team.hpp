@@ -36,6 +36,7 @@ inline constexpr std::size_t host_lanes = 32;
 #define MYLOS_ROLLED
 #endif
 
+#if !defined(MYLOS_DEVICE_BUILD)
 /// Calls body(integral constant) for 0 to count - 1. Registers in an array stay in registers only if all indices are
 /// constants: around loops that it unrolls later, GCC writes them to memory.
 template <int count, class Body>
@@ -43,6 +44,7 @@ KOKKOS_FORCEINLINE_FUNCTION void unrolled(const Body& body) {
   [&]<int... index>(std::integer_sequence<int, index...>) { (body(std::integral_constant<int, index>{}), ...); }
   (std::make_integer_sequence<int, count>{});
 }
+#endif
 
 /// Calls body(i) for i in [0, n), in any order: no iteration may read what another writes.
 template <class Body>
