@@ -2,6 +2,7 @@
 
 #include "families/bert/bert_layer.hpp"
 #include "nn/body.hpp"
+#include "nn/model.hpp"
 
 #include <memory>
 
@@ -20,5 +21,8 @@ using nn::names::start_labels;
 /// units are "embeddings", "layer.0", ... Errors: std::invalid_argument if the sizes in `shape` do not fit together.
 template <class T>
 std::unique_ptr<nn::Body<T>> make_bert_body(const BertShape& shape);
+
+/// Returns a BERT with a span head, "qa_outputs"; `predict` returns (T, 2) logits. Errors: those of make_bert_body.
+std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision);
 
 }  // namespace mylos::families

@@ -1,9 +1,13 @@
 #pragma once
 
-#include "families/llama/llama_shape.hpp"
+#include "families/llama/llama_layer.hpp"
 #include "nn/body.hpp"
+#include "nn/model.hpp"
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace mylos::families {
 
@@ -21,5 +25,61 @@ inline constexpr const char* llama_embeddings = "model.embed_tokens.weight";
 /// together.
 template <class T>
 std::unique_ptr<nn::Body<T>> make_llama_body(const LlamaShape& shape);
+
+/// Returns a Llama whose head predicts the next token; `predict` returns (T, 1), the likeliest one. A sample's loss is
+/// the sum over its predicted tokens. With tied embeddings the head borrows their tensor, otherwise it has
+/// "lm_head.weight". Errors: those of make_llama_body.
+std::unique_ptr<nn::Model> make_llama(const LlamaShape& shape, Precision precision);
+
+/// The tensors of a Llama's body: unit 0 has the embeddings, unit i + 1 layer i, and the head's unit the final norm.
+template <class T>
+struct LlamaUnits {
+  void find_tensors(const ParameterTable& table);
+  RmsNormParameters<T> norm_of(const nn::Pass& pass) const {
+    return {pass.parameters.values<T>(norm), shape.rms_norm_epsilon};
+  }
+
+  LlamaShape shape;
+  RotaryFrequencies frequencies = {};
+  std::size_t embeddings = 0, norm = 0;
+  std::vector<LlamaLayer<T>> layers = {};
+};
+
+/// The caches of a pass that generates: one for each layer, and the place of the rows in them.
+template <class T>
+struct LlamaCaches {
+  std::span<const KeyValueCache<T>> layers;
+  CachedRows rows;
+  Vector<float> workspace = {};  ///< as in LlamaCache
+};
+
+/// A pass through a Llama's body, of training, prediction or generation.
+template <class T>
+class LlamaPass final : public nn::BodyPass<T> {
+ public:
+  explicit LlamaPass(const LlamaUnits<T>& units) : units_(units) {}
+
+  void take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute);
+  /// Nothing is kept: all layers, and the head's norm, reuse the memory of one layer.
+  void take_prediction(Arena& arena, std::size_t rows);
+  /// Makes a pass of prediction one of generation.
+  void set_caches(const LlamaCaches<T>& caches) { caches_ = caches; }
+
+  void forward(const nn::Pass& pass, const Batch& batch, std::size_t unit) override;
+  void finish(const nn::Pass& pass, const Batch& batch) override;
+  void finish_backward(const nn::Pass& pass, const Batch& batch) override;
+  void restore(const nn::Pass& pass, const Batch& batch, std::size_t unit) override;
+  void backward(const nn::Pass& pass, const Batch& batch, std::size_t unit) override;
+
+ private:
+  const LlamaUnits<T>& units_;
+  Matrix<float> rotary_;  ///< (T, D)
+  std::vector<LlamaLayerActivations<T>> layers_;
+  RmsNormSaved<T> norm_;          ///< for the head
+  LlamaLayerScratch<T> scratch_;  ///< after the forward pass, `normal` holds the head's input
+  Matrix<T> dx_;                  ///< (T, H), gradient passed down through the layers
+  LlamaLayerWorkspace<T> workspace_;
+  std::optional<LlamaCaches<T>> caches_;
+};
 
 }  // namespace mylos::families

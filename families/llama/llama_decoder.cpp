@@ -4,7 +4,6 @@
 #include "core/element_type.hpp"
 #include "core/kernels/few_rows_product.hpp"
 #include "families/llama/llama_body.hpp"
-#include "families/llama/llama_pass.hpp"
 #include "nn/network.hpp"
 
 #include <fmt/format.h>

@@ -1,15 +1,19 @@
 #include "families/resnet/resnet_body.hpp"
 
 #include "core/base/error.hpp"
+#include "core/element_type.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/pixels.hpp"
 #include "core/kernels/pooling.hpp"
 #include "families/resnet/resnet_block.hpp"
 #include "families/resnet/resnet_memory.hpp"
+#include "nn/heads/linear_heads.hpp"
+#include "nn/network.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mylos::families {
 namespace {
@@ -328,5 +332,14 @@ std::unique_ptr<nn::Body<T>> make_resnet_body(const ResnetShape& shape) {
 template std::unique_ptr<nn::Body<float>> make_resnet_body<float>(const ResnetShape&);
 template std::unique_ptr<nn::Body<bfloat16>> make_resnet_body<bfloat16>(const ResnetShape&);
 template std::unique_ptr<nn::Body<half>> make_resnet_body<half>(const ResnetShape&);
+
+std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, Precision precision) {
+  return with_type(precision, [&]<class T>(T) {
+    auto body = make_resnet_body<T>(shape);
+    const float range = 1.0f / std::sqrt(static_cast<float>(body->width()));
+    return nn::make_network<T>(std::move(body),
+                               nn::make_class_head<T>("classifier.1", shape.labels, range, shape.label_smoothing));
+  });
+}
 
 }  // namespace mylos::families

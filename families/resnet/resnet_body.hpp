@@ -2,6 +2,7 @@
 
 #include "families/resnet/resnet_shape.hpp"
 #include "nn/body.hpp"
+#include "nn/model.hpp"
 
 #include <memory>
 
@@ -24,5 +25,9 @@ using nn::names::labels;  ///< in [0, labels)
 /// Errors: std::invalid_argument if the sizes in `shape` do not fit together.
 template <class T>
 std::unique_ptr<nn::Body<T>> make_resnet_body(const ResnetShape& shape);
+
+/// Returns a ResNet that gives (T, labels) logits, with softmax cross entropy. A sample's loss is the sum over its
+/// images. Errors: those of make_resnet_body.
+std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, Precision precision);
 
 }  // namespace mylos::families

@@ -7,7 +7,7 @@
 #include "core/base/unicode.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_labels.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/base/quantities.hpp"
 #include "families/model_directory.hpp"
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_shapes.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"

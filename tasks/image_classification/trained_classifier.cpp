@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/json.hpp"
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"

@@ -3,7 +3,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "data/text/sample_file.hpp"
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "families/model_families.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "data/huggingface/pretrained.hpp"
 #include "data/tokenizer/tokenizer.hpp"
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "families/llama/llama_config.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/language_modeling/language_evaluation.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "families/llama/llama_shapes.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"

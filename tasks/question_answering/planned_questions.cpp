@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/text_model.hpp"

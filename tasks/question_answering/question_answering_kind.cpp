@@ -3,7 +3,7 @@
 #include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad_files.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 #include "families/bert/bert_shapes.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"

@@ -5,7 +5,7 @@
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/model_families.hpp"
 #include "tasks/interface/attention_choice.hpp"

@@ -5,7 +5,7 @@
 #include "core/base/hdf5_file.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 
 #include <fmt/format.h>
 

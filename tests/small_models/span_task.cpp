@@ -1,7 +1,7 @@
 #include "tests/small_models/span_task.hpp"
 
 #include "core/random.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -2,9 +2,9 @@
 // same code, so its counts are those of a build for GPUs; only products may be computed by several launches there.
 
 #include "core/launch_bound.hpp"
-#include "families/bert/bert_question_answering.hpp"
-#include "families/llama/llama.hpp"
-#include "families/resnet/resnet.hpp"
+#include "families/bert/bert_body.hpp"
+#include "families/llama/llama_body.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "tests/support/device_work.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/tasks/recorded_engine.hpp"

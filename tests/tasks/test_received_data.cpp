@@ -1,8 +1,8 @@
 // A task that receives its data from another task, as on all ranks but the first.
 
 #include "core/base/value_bytes.hpp"
-#include "families/bert/bert_question_answering.hpp"
-#include "families/llama/llama.hpp"
+#include "families/bert/bert_body.hpp"
+#include "families/llama/llama_body.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/question_answering/squad_config.hpp"

@@ -1,6 +1,6 @@
 #include "tests/families/bert/bert_twin.hpp"
 
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 
 #include <fmt/format.h>
 

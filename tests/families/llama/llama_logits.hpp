@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/element_type.hpp"
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "nn/network.hpp"
 
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "tests/support/engine.hpp"
 
 #include <cstdint>

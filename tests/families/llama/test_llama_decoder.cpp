@@ -2,7 +2,7 @@
 
 #include "families/llama/llama_decoder.hpp"
 
-#include "families/llama/llama.hpp"
+#include "families/llama/llama_body.hpp"
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/support/temporary.hpp"

@@ -1,7 +1,7 @@
 // Compares the whole model, at odd sizes, with the double-precision reference: basic and bottleneck blocks, both stems,
 // and every position of strides.
 
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 
 #include "tests/families/resnet/resnet_twin.hpp"
 #include "tests/nn/model_setting.hpp"

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_evaluation.hpp"
 
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "tests/data/images/small_images.hpp"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_export.hpp"
 
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/resnet_shape_of.hpp"

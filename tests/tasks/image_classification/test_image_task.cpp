@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_task.hpp"
 
-#include "families/resnet/resnet.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "tasks/task_kinds.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/data/images/small_images.hpp"

@@ -2,7 +2,7 @@
 // folder.
 
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_question_answering.hpp"
+#include "families/bert/bert_body.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"
 
