@@ -13,12 +13,13 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "families/llama/llama_shapes.hpp"
+#include "families/model_families.hpp"
 
 namespace mylos::families {
 namespace {
@@ -67,11 +68,11 @@ path resolve_directory(const path& directory) {
 std::string remedy_for(const std::string& name) {
   const std::string obstacle = data::architecture_obstacle(name);
   if (!obstacle.empty()) return obstacle;
-  const NamedLlama* shape = find_llama_shape(name);
-  if (shape == nullptr || shape->fetched == name) return "get it with: mylos fetch " + name;
+  const data::KnownModel* known = find_known_model(name);
+  if (known == nullptr || known->fetched == name) return "get it with: mylos fetch " + name;
   return fmt::format(
       "only `mylos plan` knows this name; get a model of this size with: mylos fetch {}, and give that name",
-      shape->fetched);
+      known->fetched);
 }
 
 path resolve_name(const std::string& name, bool checks_sums) {
@@ -114,6 +115,15 @@ path resolve_model(const std::string& model, bool checks_sums) {
   if (std::filesystem::exists(status)) fail(fmt::format("{} is a file, not a model directory", model));
   if (!data::is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
   return resolve_name(model, checks_sums);
+}
+
+NamedModel read_named_model(const std::string& name, std::string_view type) {
+  if (const data::KnownModel* known = find_known_model(name, type)) {
+    const std::string own(known->name);
+    return {own, std::string(known->fetched), {}, parse_json(known->config, own), own};
+  }
+  const path directory = resolve_model(name), file = directory / "config.json";
+  return {name, name, directory, read_json(file), file.string()};
 }
 
 }  // namespace mylos::families

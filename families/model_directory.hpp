@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
-/// Resolves the argument of --model to a model directory, without network access.
+#include "core/base/json.hpp"
+
+/// Finds the model that --model names, without network access.
 namespace mylos::families {
 
 /// Resolves `model` to a model directory. It is a directory with config.json, the output directory of a run (its best/
@@ -11,5 +14,18 @@ namespace mylos::families {
 /// in full and must match its fetch record; when many processes read the same cache, one of them needs to do this.
 /// Throws std::runtime_error with the locations searched and how to get the model.
 std::filesystem::path resolve_model(const std::string& model, bool checks_sums = true);
+
+/// A model whose sizes a command needs, and not its weights.
+struct NamedModel {
+  std::string name;                 ///< of the built-in sizes, else as the user called it
+  std::string fetched;              ///< name of such a model with weights
+  std::filesystem::path directory;  ///< empty for built-in sizes
+  Json config;                      ///< its config.json
+  std::string file;                 ///< that `config` is from, in messages
+};
+
+/// Returns the built-in model of the family `type` called `name` (find_known_model), else the one in
+/// resolve_model(name). Errors: those of resolve_model, and std::runtime_error if config.json is no JSON.
+NamedModel read_named_model(const std::string& name, std::string_view type);
 
 }  // namespace mylos::families

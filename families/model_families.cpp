@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -58,6 +61,7 @@ constexpr std::array families{
     data::ModelFamily{
         .model_type = "bert",
         .model = "a BERT model",
+        .known = known_berts,
         .needed = bert_needs,
         .optional = bert_may_have,
         .check_config = [](const path& file) { read_bert_config(file); },
@@ -69,6 +73,7 @@ constexpr std::array families{
     data::ModelFamily{
         .model_type = "llama",
         .model = "a Llama",
+        .known = known_llamas,
         .needed = {},
         .optional = sentencepiece_files,
         .check_config = [](const path& file) { read_llama_config(file); },
@@ -79,6 +84,7 @@ constexpr std::array families{
         .tokenizer_files = [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }},
     data::ModelFamily{.model_type = "resnet",
                       .model = "a ResNet",
+                      .known = known_resnets,
                       .needed = {},
                       .optional = resnet_may_have,
                       .check_config = [](const path& file) { read_resnet_config(file); },
@@ -104,6 +110,23 @@ const data::ModelFamily& find_model_family(const path& directory) {
   const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   if (found != families.end()) return *found;
   fail_unsupported(config, file.string(), type);
+}
+
+std::span<const data::KnownModel> known_models(std::string_view type) {
+  const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
+  return found == families.end() ? std::span<const data::KnownModel>() : found->known;
+}
+
+const data::KnownModel* find_known_model(std::string_view name, std::string_view type) {
+  std::error_code unreadable;  // reported by the code that reads it
+  if (std::filesystem::is_directory(name, unreadable)) return nullptr;
+  for (const data::ModelFamily& family : families) {
+    if (!type.empty() && family.model_type != type) continue;
+    for (const data::KnownModel& model : family.known) {
+      if (model.name == name || model.fetched == name) return &model;
+    }
+  }
+  return nullptr;
 }
 
 void check_model_family(const path& directory) {

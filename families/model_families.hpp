@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "data/huggingface/model_family.hpp"
 #include "data/tokenizer/tokenizer.hpp"
@@ -13,7 +15,15 @@ namespace mylos::families {
 /// the supported families if there is no such family.
 const data::ModelFamily& find_model_family(const std::filesystem::path& directory);
 
-/// Throws the same if config.json names a model type that no family has. Readers report other errors of the file.
+/// Returns the models of the family `type` whose sizes are built in; none if there is no such family.
+std::span<const data::KnownModel> known_models(std::string_view type);
+
+/// Returns the built-in model called `name`, or fetched by that name, of the family `type`, or of any if that is empty.
+/// Null if there is none, or if `name` is a directory, which takes precedence.
+const data::KnownModel* find_known_model(std::string_view name, std::string_view type = {});
+
+/// Throws the errors of find_model_family if config.json names a model type that no family has. Readers report other
+/// errors of the file.
 void check_model_family(const std::filesystem::path& directory);
 
 /// Returns the tokenizer of the model in `directory`. Throws std::runtime_error with the file that is missing or wrong;

@@ -53,10 +53,8 @@ std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record)
 /// Returns the task that trains a model of this name without a directory; null if there is none, or if it is a
 /// directory.
 const tasks::TaskKind* kind_by_name(const fs::path& model) {
-  std::error_code unreadable;  // then it counts as a name
   const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
-  return known != nullptr && known->trains_by_name(model.string()) && !fs::is_directory(model, unreadable) ? known
-                                                                                                           : nullptr;
+  return known != nullptr && known->trains_by_name(model.string()) ? known : nullptr;
 }
 
 /// Returns the directory of config.json and the tokenizer's files: --model, else last/ or best/ of the run itself, else

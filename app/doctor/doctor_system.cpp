@@ -130,9 +130,8 @@ Findings cache_findings() {
 
 Findings model_findings(const std::string& model) {
   if (model.empty()) return {};
-  std::error_code unreadable;  // reported by the code that reads it
   const tasks::TaskKind* kind = tasks::kind_of_known_model(model);
-  if (kind != nullptr && kind->trains_by_name(model) && !std::filesystem::is_directory(model, unreadable)) {
+  if (kind != nullptr && kind->trains_by_name(model)) {
     return {{Level::ok, "model", model + ", from the initialiser"}};
   }
   try {

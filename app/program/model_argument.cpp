@@ -47,21 +47,11 @@ Json run_of_model(const std::string& model) {
   return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
-/// Returns whether --model is a directory, which takes precedence over a name.
-bool names_directory(const Arguments& arguments) {
-  std::error_code unreadable;  // then it counts as a name
-  return fs::is_directory(arguments.model, unreadable);
-}
-
-/// Returns whether --model is a name that the task trains without a directory.
-bool is_trained_by_name(const Arguments& arguments) {
-  return !names_directory(arguments) && arguments.task->trains_by_name(arguments.model);
-}
-
 /// Errors: UsageError if the model is for another task than the chosen one; std::runtime_error if it is of no family.
 void check_task(const Arguments& arguments) {
   const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
-  if (served == nullptr && !is_trained_by_name(arguments)) families::check_model_family(arguments.run.task.model);
+  if (served == nullptr && !arguments.task->trains_by_name(arguments.model))
+    families::check_model_family(arguments.run.task.model);
   if (served == nullptr || served == arguments.task) return;
   throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {})",
                                arguments.model, served->title(), served->name(), arguments.task->title(),
@@ -94,8 +84,9 @@ void resolve_model_argument(Arguments& arguments) {
 
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
-  arguments.run.task.model =
-      is_trained_by_name(arguments) ? fs::path(arguments.model) : families::resolve_model(arguments.model, is_first);
+  arguments.run.task.model = arguments.task->trains_by_name(arguments.model)
+                                 ? fs::path(arguments.model)
+                                 : families::resolve_model(arguments.model, is_first);
   check_task(arguments);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }

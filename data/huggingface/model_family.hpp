@@ -15,9 +15,17 @@ namespace mylos::data {
 class PretrainedModel;
 struct ModelFile;
 
+/// A published model whose sizes are built in.
+struct KnownModel {
+  std::string_view name;     ///< "bert-base"
+  std::string_view fetched;  ///< name of a model of these sizes with weights, for `mylos fetch` and --model
+  std::string_view config;   ///< what a config.json says of its sizes
+};
+
 struct ModelFamily {
   std::string_view model_type;                 ///< in config.json
   std::string_view model;                      ///< in messages, with its article: "a BERT model"
+  std::span<const KnownModel> known;           ///< for commands that need no weights
   std::span<const std::string_view> needed;    ///< required files beside config.json and the weights
   std::span<const std::string_view> optional;  ///< files that only some models have
   /// Throws std::runtime_error if config.json describes a model that Mylos cannot train.

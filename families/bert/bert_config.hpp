@@ -1,19 +1,29 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
 
 #include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
+#include "data/huggingface/model_family.hpp"
 #include "families/bert/bert_shape.hpp"
-
-namespace mylos::data {
-class PretrainedModel;
-}
 
 /// The configuration of a BERT model in Hugging Face's config.json.
 namespace mylos::families {
+
+/// The sizes of Devlin et al. 2019, uncased, and MiniLM-L6-H384-uncased.
+inline constexpr std::array known_berts{
+    data::KnownModel{"bert-base", "bert-base-uncased",
+                     R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
+                         "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512})"},
+    data::KnownModel{"bert-large", "bert-large-uncased",
+                     R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024, "num_hidden_layers": 24,
+                         "num_attention_heads": 16, "intermediate_size": 4096, "max_position_embeddings": 512})"},
+    data::KnownModel{"minilm", "minilm",
+                     R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6,
+                         "num_attention_heads": 12, "intermediate_size": 1536, "max_position_embeddings": 512})"}};
 
 /// Parses the configuration in `json`, which was read from `file`, with the defaults of Hugging Face's BertConfig.
 /// Throws std::runtime_error with the file, the key, its value and the supported values for another model type,

@@ -1,6 +1,7 @@
 #include "families/resnet/resnet_config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +10,6 @@
 #include "core/base/printable.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "families/resnet/resnet_shapes.hpp"
 
 namespace mylos::families {
 namespace {
@@ -19,7 +19,6 @@ constexpr std::size_t widest_resnet = std::size_t{1} << 16;
 constexpr std::size_t deepest_resnet = 1024;
 constexpr std::size_t most_stages = 64;
 constexpr std::size_t most_image_channels = 3;
-constexpr std::size_t bottleneck_factor = 4;
 
 constexpr const char* resnet_title = "a ResNet";
 
@@ -70,58 +69,62 @@ void read_labels(const data::ConfigReader& reader, ResnetConfig& config) {
   fail(fmt::format("{}: num_labels = {}, but id2label has {}", reader.file(), count, config.labels.size()));
 }
 
-void read_layer_type(const data::ConfigReader& reader, ResnetConfig& config) {
+void read_layer_type(const data::ConfigReader& reader, ResnetShape& shape) {
   const Json* type = reader.find("layer_type");
   if (type == nullptr) return;
   if (*type != "basic" && *type != "bottleneck") {
     fail(fmt::format("{}: layer_type = {} is not supported; only \"basic\" and \"bottleneck\" are", reader.file(),
                      data::json_value_text(*type)));
   }
-  config.bottleneck = *type == "bottleneck";
+  shape.bottleneck = *type == "bottleneck";
 }
 
-void read_stem(const data::ConfigReader& reader, ResnetConfig& config) {
+void read_stem(const data::ConfigReader& reader, ResnetShape& shape) {
   const Json* stem = reader.find(resnet_stem_key);
   if (stem == nullptr) return;
   if (*stem != to_string(ResnetStem::imagenet) && *stem != to_string(ResnetStem::cifar)) {
     fail(fmt::format("{}: {} = {} is not supported; only \"imagenet\" and \"cifar\" are", reader.file(),
                      resnet_stem_key, data::json_value_text(*stem)));
   }
-  config.stem = *stem == to_string(ResnetStem::cifar) ? ResnetStem::cifar : ResnetStem::imagenet;
+  shape.stem = *stem == to_string(ResnetStem::cifar) ? ResnetStem::cifar : ResnetStem::imagenet;
 }
 
-void check_sizes(const data::ConfigReader& reader, const ResnetConfig& config) {
-  if (config.hidden_sizes.size() != config.depths.size()) {
+void check_sizes(const data::ConfigReader& reader, const ResnetShape& shape) {
+  if (shape.hidden.size() != shape.depths.size()) {
     fail(fmt::format("{}: {} hidden_sizes and {} depths; each stage has one of both", reader.file(),
-                     config.hidden_sizes.size(), config.depths.size()));
+                     shape.hidden.size(), shape.depths.size()));
   }
-  for (const std::size_t size : config.hidden_sizes) {
-    if (!config.bottleneck || size % bottleneck_factor == 0) continue;
+  for (const std::size_t size : shape.hidden) {
+    if (!shape.bottleneck || size % bottleneck_reduction == 0) continue;
     fail(fmt::format("{}: hidden_sizes has {}; with layer_type \"bottleneck\" each is a multiple of {}", reader.file(),
-                     size, bottleneck_factor));
+                     size, bottleneck_reduction));
   }
 }
 
 /// Parses timm's config.json: the name of an architecture and the number of labels.
 ResnetConfig parse_timm_config(const data::ConfigReader& reader) {
   const Json& name = *reader.find("architecture");
-  const NamedResnet* known = name.is_string() ? find_resnet_shape(name.get<std::string>()) : nullptr;
-  if (known == nullptr) {
-    fail(
-        fmt::format("{}: architecture = {} is not supported; only resnet18, resnet34, resnet50, resnet101 and "
-                    "resnet152 are",
-                    reader.file(), data::json_value_text(name)));
+  std::optional<ResnetConfig> known;
+  if (name.is_string()) known = known_resnet(name.get<std::string>());
+  if (!known) {
+    std::vector<std::string_view> names;
+    for (const data::KnownModel& each : known_resnets) names.push_back(each.name);
+    fail(fmt::format("{}: architecture = {} is not supported; only {} and {} are", reader.file(),
+                     data::json_value_text(name), fmt::join(names.begin(), names.end() - 1, ", "), names.back()));
   }
-  ResnetConfig config = known->config;
-  std::size_t labels = config.labels.size();
+  std::size_t labels = known->labels.size();
   reader.read_size("num_classes", 1, most_resnet_labels, labels, false);
-  config.labels = unnamed_labels(labels);
-  return config;
+  known->labels = unnamed_labels(labels);
+  return *known;
 }
 
 }  // namespace
 
-std::string_view to_string(ResnetStem stem) { return stem == ResnetStem::cifar ? "cifar" : "imagenet"; }
+std::optional<ResnetConfig> known_resnet(std::string_view name) {
+  const auto* const found = std::ranges::find(known_resnets, name, &data::KnownModel::name);
+  if (found == known_resnets.end()) return std::nullopt;
+  return parse_resnet_config(parse_json(found->config, std::string(name)), std::string(name));
+}
 
 std::vector<std::string> unnamed_labels(std::size_t count) {
   std::vector<std::string> labels;
@@ -134,17 +137,18 @@ ResnetConfig parse_resnet_config(const Json& json, const std::string& file) {
   if (reader.find("model_type") == nullptr && reader.find("architecture") != nullptr) return parse_timm_config(reader);
   reader.check_model_type("resnet");
   ResnetConfig config;
-  reader.read_size("num_channels", 1, most_image_channels, config.num_channels, false);
-  reader.read_size("embedding_size", 1, widest_resnet, config.embedding_size, false);
-  read_sizes(reader, "hidden_sizes", widest_resnet, config.hidden_sizes);
-  read_sizes(reader, "depths", deepest_resnet, config.depths);
-  read_layer_type(reader, config);
+  ResnetShape& shape = config.shape;
+  reader.read_size("num_channels", 1, most_image_channels, shape.channels, false);
+  reader.read_size("embedding_size", 1, widest_resnet, shape.embedding, false);
+  read_sizes(reader, "hidden_sizes", widest_resnet, shape.hidden);
+  read_sizes(reader, "depths", deepest_resnet, shape.depths);
+  read_layer_type(reader, shape);
   reader.read_choice("hidden_act", "relu", "relu");
-  reader.read_flag("downsample_in_first_stage", config.downsample_in_first_stage);
-  reader.read_flag("downsample_in_bottleneck", config.downsample_in_bottleneck);
+  reader.read_flag("downsample_in_first_stage", shape.downsample_in_first_stage);
+  reader.read_flag("downsample_in_bottleneck", shape.downsample_in_bottleneck);
   read_labels(reader, config);
-  read_stem(reader, config);
-  check_sizes(reader, config);
+  read_stem(reader, shape);
+  check_sizes(reader, shape);
   return config;
 }
 
@@ -160,15 +164,15 @@ OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtyp
   OrderedJson json;
   json["architectures"] = {"ResNetForImageClassification"};
   json["model_type"] = "resnet";
-  json["num_channels"] = config.num_channels;
-  json["embedding_size"] = config.embedding_size;
-  json["hidden_sizes"] = config.hidden_sizes;
-  json["depths"] = config.depths;
-  json["layer_type"] = config.bottleneck ? "bottleneck" : "basic";
+  json["num_channels"] = config.shape.channels;
+  json["embedding_size"] = config.shape.embedding;
+  json["hidden_sizes"] = config.shape.hidden;
+  json["depths"] = config.shape.depths;
+  json["layer_type"] = config.shape.bottleneck ? "bottleneck" : "basic";
   json["hidden_act"] = "relu";
-  json["downsample_in_first_stage"] = config.downsample_in_first_stage;
-  json["downsample_in_bottleneck"] = config.downsample_in_bottleneck;
-  if (config.stem != ResnetStem::imagenet) json[resnet_stem_key] = to_string(config.stem);
+  json["downsample_in_first_stage"] = config.shape.downsample_in_first_stage;
+  json["downsample_in_bottleneck"] = config.shape.downsample_in_bottleneck;
+  if (config.shape.stem != ResnetStem::imagenet) json[resnet_stem_key] = to_string(config.shape.stem);
   OrderedJson names = OrderedJson::object(), ids = OrderedJson::object();
   for (std::size_t id = 0; id < config.labels.size(); ++id) {
     names[std::to_string(id)] = config.labels[id];

@@ -1,49 +1,52 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
-
-namespace mylos::data {
-class PretrainedModel;
-}
+#include "data/huggingface/model_family.hpp"
+#include "families/resnet/resnet_shape.hpp"
 
 /// The configuration of a ResNet in Hugging Face's config.json.
 namespace mylos::families {
 
 inline constexpr std::size_t most_resnet_labels = 1'000'000;
 
-/// The first layers of a network.
-enum class ResnetStem {
-  imagenet,  ///< 7 x 7 convolution with stride 2, then max pooling with stride 2
-  cifar,     ///< 3 x 3 convolution with stride 1, no pooling
-};
-
 /// Key of the stem in our config.json. transformers supports only its own stem.
 inline constexpr const char* resnet_stem_key = "mylos_stem";
 
-/// Returns "imagenet" or "cifar".
-std::string_view to_string(ResnetStem stem);
-
-/// Names and defaults match transformers' ResNetConfig.
+/// The content of config.json: the sizes, and the names of the labels.
 struct ResnetConfig {
-  std::size_t num_channels = 3;
-  std::size_t embedding_size = 64;
-  std::vector<std::size_t> hidden_sizes = {256, 512, 1024, 2048};
-  std::vector<std::size_t> depths = {3, 4, 6, 3};
-  bool bottleneck = true;  ///< layer_type "bottleneck"; false: "basic"
-  bool downsample_in_first_stage = false;
-  bool downsample_in_bottleneck = false;
+  ResnetShape shape;
   std::vector<std::string> labels = {"LABEL_0", "LABEL_1"};  ///< id2label, in the order of the ids
-  ResnetStem stem = ResnetStem::imagenet;
 
   bool operator==(const ResnetConfig&) const = default;
 };
+
+/// The sizes of He et al. 2016 as in torchvision: the stride of a bottleneck is in its 3 x 3 convolution. With
+/// ImageNet's labels.
+inline constexpr std::array known_resnets{
+    data::KnownModel{"resnet18", "microsoft/resnet-18",
+                     R"({"model_type": "resnet", "num_labels": 1000, "layer_type": "basic",
+                         "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]})"},
+    data::KnownModel{"resnet34", "microsoft/resnet-34",
+                     R"({"model_type": "resnet", "num_labels": 1000, "layer_type": "basic",
+                         "hidden_sizes": [64, 128, 256, 512], "depths": [3, 4, 6, 3]})"},
+    data::KnownModel{"resnet50", "microsoft/resnet-50",
+                     R"({"model_type": "resnet", "num_labels": 1000, "depths": [3, 4, 6, 3]})"},
+    data::KnownModel{"resnet101", "microsoft/resnet-101",
+                     R"({"model_type": "resnet", "num_labels": 1000, "depths": [3, 4, 23, 3]})"},
+    data::KnownModel{"resnet152", "microsoft/resnet-152",
+                     R"({"model_type": "resnet", "num_labels": 1000, "depths": [3, 8, 36, 3]})"}};
+
+/// Returns the one of known_resnets called `name`, for ImageNet's images; nullopt if there is none.
+std::optional<ResnetConfig> known_resnet(std::string_view name);
 
 /// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
 std::vector<std::string> unnamed_labels(std::size_t count);

@@ -6,13 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace mylos::families {
 namespace {
-
-/// Channels of a bottleneck's result per inner channel.
-constexpr std::size_t bottleneck_reduction = 4;
 
 /// The size of a block's input.
 struct ImageSize {
@@ -27,7 +23,7 @@ ConvolutionShape convolution(const ImageSize& image, std::size_t out, std::size_
 
 ImageSize stem_result(const ResnetShape& shape) {
   const ImageSize size = result_of(stem_convolution(shape));
-  if (shape.stem == ResnetShape::Stem::cifar) return size;
+  if (shape.stem == ResnetStem::cifar) return size;
   const PoolingShape pooling{size.height, size.width};
   return {pooling.out_height(), pooling.out_width(), size.channels};
 }
@@ -51,29 +47,9 @@ ResnetBlockShape block_shape(const ResnetShape& shape, const ImageSize& image, s
   return block;
 }
 
-ResnetShape torchvision_shape(bool bottleneck, std::vector<std::size_t> depths) {
-  ResnetShape shape;
-  shape.bottleneck = bottleneck;
-  shape.hidden = {64, 128, 256, 512};
-  if (bottleneck) {
-    for (std::size_t& channels : shape.hidden) channels *= bottleneck_reduction;
-  }
-  shape.depths = std::move(depths);
-  shape.mean.assign(imagenet_mean.begin(), imagenet_mean.end());
-  shape.deviation.assign(imagenet_deviation.begin(), imagenet_deviation.end());
-  return shape;
-}
-
 }  // namespace
 
-std::optional<ResnetShape> known_resnet(std::string_view name) {
-  if (name == "resnet18") return torchvision_shape(false, {2, 2, 2, 2});
-  if (name == "resnet34") return torchvision_shape(false, {3, 4, 6, 3});
-  if (name == "resnet50") return torchvision_shape(true, {3, 4, 6, 3});
-  if (name == "resnet101") return torchvision_shape(true, {3, 4, 23, 3});
-  if (name == "resnet152") return torchvision_shape(true, {3, 8, 36, 3});
-  return std::nullopt;
-}
+std::string_view to_string(ResnetStem stem) { return stem == ResnetStem::cifar ? "cifar" : "imagenet"; }
 
 void check_shape(const ResnetShape& shape) {
   require(!shape.hidden.empty() && shape.hidden.size() == shape.depths.size(),
@@ -85,8 +61,7 @@ void check_shape(const ResnetShape& shape) {
             fmt::format("ResNet: the {} channels of stage {} are not a multiple of {}", channels, stage,
                         shape.bottleneck ? bottleneck_reduction : 1));
   }
-  require(shape.embedding > 0 && shape.labels > 0,
-          fmt::format("ResNet: {} channels behind the stem and {} labels", shape.embedding, shape.labels));
+  require(shape.embedding > 0, "ResNet: 0 channels behind the stem");
   require(
       shape.channels > 0 && shape.channels <= most_pixel_channels && shape.mean.size() == shape.channels &&
           shape.deviation.size() == shape.channels,
@@ -94,16 +69,14 @@ void check_shape(const ResnetShape& shape) {
                   shape.channels, shape.mean.size(), shape.deviation.size(), most_pixel_channels));
   require(std::ranges::all_of(shape.deviation, [](float value) { return value > 0.0f; }),
           "ResNet: a deviation of pixels is not above 0");
-  require(shape.label_smoothing >= 0.0f && shape.label_smoothing < 1.0f,
-          fmt::format("ResNet: label smoothing {} is not in [0, 1)", shape.label_smoothing));
   require(shape.height > 0 && shape.width > 0,
           fmt::format("ResNet: images of {} x {} pixels are too small", shape.height, shape.width));
 }
 
 ConvolutionShape stem_convolution(const ResnetShape& shape) {
   const ImageSize image{shape.height, shape.width, shape.channels};
-  return shape.stem == ResnetShape::Stem::imagenet ? convolution(image, shape.embedding, 7, 2)
-                                                   : convolution(image, shape.embedding, 3, 1);
+  return shape.stem == ResnetStem::imagenet ? convolution(image, shape.embedding, 7, 2)
+                                            : convolution(image, shape.embedding, 3, 1);
 }
 
 std::vector<std::vector<ResnetBlockShape>> resnet_stages(const ResnetShape& shape) {

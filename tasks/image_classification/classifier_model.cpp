@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "data/huggingface/channels_last.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "families/resnet/resnet_shapes.hpp"
+#include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
@@ -53,9 +53,9 @@ std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const Parame
 ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights) {
   std::error_code unreadable;  // counts as a name
   ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
-  const families::NamedResnet* known = families::find_resnet_shape(read.name);
-  if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {
-    read.config = known->config;
+  const std::optional<families::ResnetConfig> known = families::known_resnet(read.name);
+  if (known && !std::filesystem::is_directory(model, unreadable)) {
+    read.config = *known;
     if (weights.empty()) return read;
     ensure(!data::is_pickle(weights), fmt::format("--weights {}: a Python pickle; convert it once, in its directory, "
                                                   "which is then --weights: {}",
@@ -76,11 +76,25 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
 }
 
 void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem) {
-  if (!stem || *stem == model.config.stem) return;
+  if (!stem || *stem == model.config.shape.stem) return;
   ensure(!model.has_weights(),
          fmt::format("--stem {}: the weights in {} have the stem {}; leave it out", to_string(*stem),
-                     model.pretrained->directory().string(), to_string(model.config.stem)));
-  model.config.stem = *stem;
+                     model.pretrained->directory().string(), to_string(model.config.shape.stem)));
+  model.config.shape.stem = *stem;
+}
+
+families::ResnetShape shape_for(const ClassifierModel& model, const ImageInput& input) {
+  families::ResnetShape shape = model.config.shape;
+  shape.height = shape.width = input.size;
+  shape.mean = input.mean;
+  shape.deviation = input.deviation;
+  return shape;
+}
+
+std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const ImageInput& input, Precision precision,
+                                        double label_smoothing) {
+  const families::ResnetHead head{model.config.labels.size(), static_cast<float>(label_smoothing)};
+  return families::make_resnet(shape_for(model, input), head, precision);
 }
 
 Precision classifier_precision(const RunConfig& run, const ClassifierModel& model) {

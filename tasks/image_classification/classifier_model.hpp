@@ -4,10 +4,13 @@
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "families/resnet/resnet_config.hpp"
+#include "nn/model.hpp"
+#include "tasks/image_classification/image_input.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "train/engine/task.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -30,6 +33,12 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
 
 /// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
 void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem);
+
+/// Returns the sizes of the model for images of `input`.
+families::ResnetShape shape_for(const ClassifierModel& model, const ImageInput& input);
+/// Returns the network of the model, without weights, for images of `input`. Errors: those of families::make_resnet.
+std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const ImageInput& input, Precision precision,
+                                        double label_smoothing = 0.0);
 
 /// Returns the type in which a run that started from `model` writes its weights; see export_precision().
 Precision classifier_precision(const RunConfig& run, const ClassifierModel& model);

@@ -4,7 +4,6 @@
 #include "core/base/usage_error.hpp"
 #include "data/images/image_file.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "families/resnet/resnet_shapes.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
 #include "tasks/image_classification/image_options.hpp"
@@ -82,13 +81,7 @@ class ImageClassificationKind final : public TaskKind {
     return {data, data, "images"};
   }
   std::span<const std::string_view> model_types() const override { return types; }
-  std::vector<std::string> known_models() const override {
-    std::vector<std::string> names;
-    for (const families::NamedResnet& shape : families::resnet_shapes()) names.push_back(shape.name);
-    return names;
-  }
-  bool knows_model(std::string_view name) const override { return families::find_resnet_sizes(name) != nullptr; }
-  bool trains_by_name(std::string_view name) const override { return families::find_resnet_shape(name) != nullptr; }
+  bool trains_from_sizes() const override { return true; }
 
   void set_defaults(RunConfig& run, std::string_view) const override {
     run.settings = ImageConfig();

@@ -10,7 +10,6 @@
 #include "families/resnet/resnet_body.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_labels.hpp"
-#include "tasks/image_classification/resnet_shape_of.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
@@ -18,6 +17,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace mylos::tasks {
@@ -98,11 +98,10 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   resolve_labels();
   resolve_channels();
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
-  input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.num_channels,
+  input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.shape.channels,
                          train_ ? PreferredSize::data : PreferredSize::model);
-  check_size_for_stem(input_.size, classifier_.config.stem);
-  network_ = families::make_resnet(resnet_shape_of(classifier_.config, input_, train_ ? config_.label_smoothing : 0.0),
-                                   run.engine.precision);
+  check_size_for_stem(input_.size, classifier_.config.shape.stem);
+  network_ = make_network(classifier_, input_, run.engine.precision, train_ ? config_.label_smoothing : 0.0);
   network_->freeze(run.engine.freeze);
   if (train_) make_stream(run);
   if (dev_) {
@@ -195,7 +194,7 @@ void ImageTask::resolve_labels() {
 
 void ImageTask::resolve_channels() {
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
-  if (!classifier_.pretrained && set != nullptr) classifier_.config.num_channels = data::channels_of(*set);
+  if (!classifier_.pretrained && set != nullptr) classifier_.config.shape.channels = data::channels_of(*set);
 }
 
 void ImageTask::make_stream(const RunConfig& run) {
@@ -217,14 +216,14 @@ void ImageTask::make_stream(const RunConfig& run) {
       .transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads, .substitute = {}};
   if (config_.skips_damaged) options.substitute = next_images(*stream_);
   batches_ = std::make_unique<ImageBatches>(*train_, train_labels_, input_, options);
-  if (classifier_.config.stem == families::ResnetStem::cifar) {
+  if (classifier_.config.shape.stem == families::ResnetStem::cifar) {
     notice_("--stem cifar: only mylos reads the models that it writes; transformers does not have this stem");
   }
 }
 
 /// Errors: std::runtime_error if BatchNorm would see a single value per channel, whose gradient is zero.
 void ImageTask::check_groups() const {
-  const auto last = families::resnet_stages(resnet_shape_of(classifier_.config, input_, 0.0)).back().back().last();
+  const auto last = families::resnet_stages(shape_for(classifier_, input_)).back().back().last();
   if (last.out_pixels() > 1) return;
   for (std::size_t step = 0; step < stream_->steps_per_epoch(); ++step) {
     for (const std::size_t sample : stream_->global_batch(step)) {
@@ -295,19 +294,18 @@ nlohmann::ordered_json ImageTask::resolved() const {
                                    {"std", data::shortest_decimals(input_.deviation)},
                                    {"labels", classifier_.config.labels.size()},
                                    {"label-names", classifier_.config.labels},
-                                   {"channels", classifier_.config.num_channels},
-                                   {"stem", to_string(classifier_.config.stem)}};
+                                   {"channels", classifier_.config.shape.channels},
+                                   {"stem", to_string(classifier_.config.shape.stem)}};
   if (stream_) chosen["batch-norm-group"] = group_size(config_, stream_->largest_batch());
   return chosen;
 }
 
 std::string ImageTask::model_text() const {
-  const families::ResnetConfig& config = classifier_.config;
-  std::size_t blocks = 0;
-  for (const std::size_t depth : config.depths) blocks += depth;
-  return fmt::format("{} {}, {}, {} stem, {}", count_text(blocks), config.bottleneck ? "bottlenecks" : "basic blocks",
-                     count_of(config.num_channels, "channel"), to_string(config.stem),
-                     count_of(config.labels.size(), "label"));
+  const families::ResnetShape& shape = classifier_.config.shape;
+  const std::size_t blocks = std::accumulate(shape.depths.begin(), shape.depths.end(), std::size_t{0});
+  return fmt::format("{} {}, {}, {} stem, {}", count_text(blocks), shape.bottleneck ? "bottlenecks" : "basic blocks",
+                     count_of(shape.channels, "channel"), to_string(shape.stem),
+                     count_of(classifier_.config.labels.size(), "label"));
 }
 
 std::string ImageTask::train_text() const {

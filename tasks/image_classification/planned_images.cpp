@@ -2,14 +2,11 @@
 
 #include "core/base/quantities.hpp"
 #include "families/model_directory.hpp"
-#include "families/resnet/resnet_body.hpp"
-#include "families/resnet/resnet_shapes.hpp"
+#include "families/model_families.hpp"
 #include "tasks/image_classification/image_task.hpp"
-#include "tasks/image_classification/resnet_shape_of.hpp"
 
 #include <fmt/format.h>
 
-#include <system_error>
 #include <utility>
 
 namespace mylos::tasks {
@@ -21,18 +18,17 @@ constexpr std::size_t imagenet_images = 1'281'167;
 /// Returns the model's directory, or its name if it has built-in sizes, also under the name that its weights are
 /// fetched by.
 std::filesystem::path find_model(const std::string& name) {
-  std::error_code unreadable;  // reported when it is read
-  const families::NamedResnet* known = families::find_resnet_sizes(name);
-  if (known != nullptr && !std::filesystem::is_directory(name, unreadable)) return known->name;
-  return families::resolve_model(name);
+  const data::KnownModel* known = families::find_known_model(name, "resnet");
+  return known != nullptr ? std::filesystem::path(known->name) : families::resolve_model(name);
 }
 
 }  // namespace
 
 std::unique_ptr<nn::Model> make_image_network(const std::string& name, Precision precision) {
   const ClassifierModel model = read_classifier(find_model(name));
-  const ImageInput input = resolve_input({}, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
-  return families::make_resnet(resnet_shape_of(model.config, input), precision);
+  const ImageInput input =
+      resolve_input({}, model.processor, nullptr, model.config.shape.channels, PreferredSize::model);
+  return make_network(model, input, precision);
 }
 
 PlannedRun plan_images(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
@@ -44,8 +40,7 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     config.task.train = data;
     const ImageTask task(config, notice);
     planned.samples = std::make_shared<GroupStream>(*task.stream());
-    planned.network =
-        families::make_resnet(resnet_shape_of(task.classifier().config, task.input()), run.engine.precision);
+    planned.network = make_network(task.classifier(), task.input(), run.engine.precision);
     planned.data = fmt::format("{}: {}", data.string(), task.train_text());
   } else {
     ImageConfig& images = image_config(config);
@@ -53,10 +48,10 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     choose_stem(model, images.stem);
     if (images.labels > 0) model.config.labels = families::unnamed_labels(images.labels);
     const ImageInput input =
-        resolve_input(images, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
+        resolve_input(images, model.processor, nullptr, model.config.shape.channels, PreferredSize::model);
     const std::size_t group = group_size(images, run.task.batch);
     planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
-    planned.network = families::make_resnet(resnet_shape_of(model.config, input), run.engine.precision);
+    planned.network = make_network(model, input, run.engine.precision);
     planned.data = fmt::format("{}, as ImageNet has, of {} x {} pixels; --data DATA plans for these data",
                                count_of(imagenet_images, "image"), input.size, input.size);
     planned.data_options = "--train DATA";

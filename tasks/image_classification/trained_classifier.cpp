@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/json.hpp"
-#include "families/resnet/resnet_body.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"
-#include "tasks/image_classification/resnet_shape_of.hpp"
 #include "tasks/interface/trained_model.hpp"
 
 #include <algorithm>
@@ -61,19 +59,19 @@ void read_channels(const Json& value, const JsonLocation& location, std::size_t 
 
 TrainedClassifier read_trained(const TrainedModel& trained) {
   TrainedClassifier read{.model = read_classifier(trained.model), .input = {}};
-  families::ResnetConfig& config = read.model.config;
+  families::ResnetShape& shape = read.model.config.shape;
   const ResolvedRun run(trained.resolved);
-  read_labels(run, config.labels);
+  read_labels(run, read.model.config.labels);
   run.member("channels", [&](const Json& value, const JsonLocation& location) {
-    config.num_channels = as_count(value, location);
-    if (config.num_channels != 1 && config.num_channels != 3) location.fail("is neither 1 nor 3");
+    shape.channels = as_count(value, location);
+    if (shape.channels != 1 && shape.channels != 3) location.fail("is neither 1 nor 3");
   });
   run.member("stem", [&](const Json& value, const JsonLocation& location) {
     const std::string& stem = as_string(value, location);
     if (stem != "imagenet" && stem != "cifar") location.fail("is neither imagenet nor cifar");
-    config.stem = stem == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
+    shape.stem = stem == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
   });
-  read.input = resolve_input({}, read.model.processor, nullptr, config.num_channels, PreferredSize::model);
+  read.input = resolve_input({}, read.model.processor, nullptr, shape.channels, PreferredSize::model);
   run.member("image-size", [&](const Json& value, const JsonLocation& location) {
     read.input.size = as_count(value, location);
     if (read.input.size > data::largest_image_side)
@@ -92,14 +90,14 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
     read.input.resampling = filter == "bicubic" ? data::Resampling::bicubic : data::Resampling::bilinear;
   });
   run.member("mean", [&](const Json& value, const JsonLocation& location) {
-    read_channels(value, location, config.num_channels, read.input.mean);
+    read_channels(value, location, shape.channels, read.input.mean);
   });
   run.member("std", [&](const Json& value, const JsonLocation& location) {
-    read_channels(value, location, config.num_channels, read.input.deviation);
+    read_channels(value, location, shape.channels, read.input.deviation);
     if (!std::ranges::all_of(read.input.deviation, [](float one) { return one > 0.0f; }))
       location.fail("is not positive");
   });
-  check_size_for_stem(read.input.size, config.stem);
+  check_size_for_stem(read.input.size, shape.stem);
   return read;
 }
 
@@ -107,7 +105,7 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
 
 std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained) {
   const TrainedClassifier read = read_trained(trained);
-  return families::make_resnet(resnet_shape_of(read.model.config, read.input), Precision::float32);
+  return make_network(read.model, read.input, Precision::float32);
 }
 
 std::unique_ptr<train::ModelExporter> make_trained_exporter(const TrainedModel& trained, const ParameterTable& table) {

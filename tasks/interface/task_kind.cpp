@@ -1,13 +1,33 @@
 #include "tasks/interface/task_kind.hpp"
 
 #include "core/base/usage_error.hpp"
+#include "families/model_families.hpp"
 #include "nn/model.hpp"
 #include "tasks/interface/task.hpp"
 #include "tasks/interface/trained_model.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mylos::tasks {
+
+std::vector<std::string> TaskKind::known_models() const {
+  std::vector<std::string> names;
+  for (const std::string_view type : model_types()) {
+    for (const data::KnownModel& known : families::known_models(type)) names.emplace_back(known.name);
+  }
+  return names;
+}
+
+bool TaskKind::knows_model(std::string_view name) const {
+  return std::ranges::any_of(model_types(),
+                             [&](std::string_view type) { return families::find_known_model(name, type) != nullptr; });
+}
+
+bool TaskKind::trains_by_name(std::string_view name) const {
+  return trains_from_sizes() && knows_model(name) && std::ranges::count(known_models(), name) > 0;
+}
 
 std::unique_ptr<nn::Model> TaskKind::trained_network(const TrainedModel& trained) const {
   return network(trained.model.string(), Precision::float32);

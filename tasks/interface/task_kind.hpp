@@ -77,11 +77,13 @@ class TaskKind {
   /// Returns the values of model_type in the config.json of its models.
   virtual std::span<const std::string_view> model_types() const = 0;
   /// Returns the names of built-in model sizes, which plan accepts without a directory.
-  virtual std::vector<std::string> known_models() const { return {}; }
-  /// Returns whether `name` is one of these names, or an alias of one.
-  virtual bool knows_model(std::string_view) const { return false; }
-  /// Returns whether training accepts `name` without a directory: built-in sizes, starting from the initialiser.
-  virtual bool trains_by_name(std::string_view) const { return false; }
+  std::vector<std::string> known_models() const;
+  /// Returns whether `name` is one of these names, or the name that a model of these sizes is fetched by.
+  bool knows_model(std::string_view name) const;
+  /// Returns whether training begins from the initialiser for a name of built-in sizes.
+  virtual bool trains_from_sizes() const { return false; }
+  /// Returns whether training accepts `name` without a directory.
+  bool trains_by_name(std::string_view name) const;
 
   /// Sets the defaults of `command` (its name) in `run`.
   virtual void set_defaults(RunConfig& run, std::string_view command) const = 0;

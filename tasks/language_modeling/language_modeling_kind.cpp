@@ -1,7 +1,9 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include "core/base/usage_error.hpp"
-#include "families/llama/llama_shapes.hpp"
+#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_config.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
@@ -42,12 +44,6 @@ class LanguageModelingKind final : public TaskKind {
     return {files, files, "documents"};
   }
   std::span<const std::string_view> model_types() const override { return types; }
-  std::vector<std::string> known_models() const override {
-    std::vector<std::string> names;
-    for (const families::NamedLlama& shape : families::llama_shapes()) names.push_back(shape.name);
-    return names;
-  }
-  bool knows_model(std::string_view name) const override { return families::find_llama_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     run.settings = LanguageConfig();
@@ -71,7 +67,8 @@ class LanguageModelingKind final : public TaskKind {
     return std::make_unique<LanguageTask>(run, notice);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return families::make_llama(find_llama_sizes(name), precision);
+    const families::NamedModel model = families::read_named_model(name, "llama");
+    return families::make_llama(families::parse_llama_config(model.config, model.file), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

@@ -2,7 +2,6 @@
 
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
-#include "families/llama/llama_config.hpp"
 #include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>
@@ -13,10 +12,6 @@ namespace mylos::tasks {
 /// Limits --max-length to the positions of the model in `run.task.model`, which the user called `name`; the default is
 /// adapted. Errors: UsageError if the user gave a longer length.
 void fit_samples(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
-
-/// Returns the configuration of the model called `name`: built-in sizes, or a directory or name that train accepts.
-/// Errors: std::runtime_error if there is no such model.
-families::LlamaShape find_llama_sizes(const std::string& name);
 
 /// Plans a run of the model called `name` on the documents in `file` or, if that is empty, on a fixed number of full
 /// samples. Built-in sizes need a directory only for the tokenizer that cuts documents. Errors: std::runtime_error if a

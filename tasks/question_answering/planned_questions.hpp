@@ -2,7 +2,6 @@
 
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
-#include "families/bert/bert_shapes.hpp"
 #include "tasks/interface/planned_run.hpp"
 
 #include <filesystem>
@@ -13,10 +12,6 @@ namespace mylos::tasks {
 /// Limits --max-length to the positions of the model in `run.task.model`, which the user called `name`; the default is
 /// adapted as in run_qa. Errors: UsageError if the user gave a longer length.
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
-
-/// Returns the sizes of the model called `name`: built-in sizes, or a directory or name that train accepts. Errors:
-/// std::runtime_error if there is no such model.
-families::NamedBert find_bert_sizes(const std::string& name);
 
 /// Plans a run of the model called `name` on the questions in `file` or, if that is empty, on as many full windows as
 /// SQuAD v1.1 has. Built-in sizes need a directory only for the vocabulary that cuts questions. Errors:

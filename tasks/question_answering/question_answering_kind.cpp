@@ -4,7 +4,8 @@
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad_files.hpp"
 #include "families/bert/bert_body.hpp"
-#include "families/bert/bert_shapes.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
@@ -68,12 +69,6 @@ class QuestionAnsweringKind final : public TaskKind {
     return {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"};
   }
   std::span<const std::string_view> model_types() const override { return types; }
-  std::vector<std::string> known_models() const override {
-    std::vector<std::string> names;
-    for (const families::NamedBert& shape : families::bert_shapes()) names.push_back(shape.name);
-    return names;
-  }
-  bool knows_model(std::string_view name) const override { return families::find_bert_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     SquadConfig config;
@@ -106,7 +101,8 @@ class QuestionAnsweringKind final : public TaskKind {
     return std::make_unique<SquadTask>(run, notice);
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return families::make_bert_question_answering(find_bert_sizes(name).config, precision);
+    const families::NamedModel model = families::read_named_model(name, "bert");
+    return families::make_bert_question_answering(families::parse_bert_config(model.config, model.file), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

@@ -195,7 +195,7 @@ TEST_F(Plan, BadInput) {
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "v100-32", "--precision", "bfloat16"}),
               HasSubstr("use --precision half"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--max-length", "1024"}),
-              HasSubstr("bert-base has 512 positions"));
+              HasSubstr("--max-length 1024: expected at most 512, the positions that bert-base has"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--job", "lsf"}), HasSubstr("slurm or pbs"));
   EXPECT_THAT(complaint({"--model", "bert-base", "--gpu", "h100", "--job", "pbs", "--json"}),
               HasSubstr("exclude each other"));

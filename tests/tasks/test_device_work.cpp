@@ -80,12 +80,11 @@ ShapedModel llama() {
 
 /// The layers of ResNet-50, trained with SGD.
 ShapedModel resnet_50() {
-  families::ResnetShape shape = *families::known_resnet("resnet50");
+  families::ResnetShape shape;
   shape.height = shape.width = 32;
   shape.embedding = 8;
   shape.hidden = {8, 8, 16, 16};
-  shape.labels = 10;
-  return {"ResNet-50", [=] { return families::make_resnet(shape, Precision::float32); },
+  return {"ResNet-50", [=] { return families::make_resnet(shape, {.labels = 10}, Precision::float32); },
           [bytes = shape.pixels() * shape.channels](Batch& batch) {
             batch.set(families::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
             batch.set(families::images::labels, some_indices(samples * rows, 10));

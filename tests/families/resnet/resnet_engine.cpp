@@ -83,28 +83,20 @@ LabelledImages read_digits() {
   return images;
 }
 
-families::ResnetShape read_resnet_shape(const fs::path& config, std::size_t height, std::size_t width) {
+RecordedResnet read_resnet(const fs::path& config, std::size_t height, std::size_t width) {
   const families::ResnetConfig read = families::read_resnet_config(config);
-  families::ResnetShape shape;
-  shape.height = height;
-  shape.width = width;
-  shape.channels = read.num_channels;
-  shape.bottleneck = read.bottleneck;
-  shape.embedding = read.embedding_size;
-  shape.hidden = read.hidden_sizes;
-  shape.depths = read.depths;
-  shape.downsample_in_first_stage = read.downsample_in_first_stage;
-  shape.downsample_in_bottleneck = read.downsample_in_bottleneck;
-  shape.labels = read.labels.size();
-  shape.mean.assign(shape.channels, 0.1307f);
-  shape.deviation.assign(shape.channels, 0.3081f);
-  return shape;
+  RecordedResnet resnet{.shape = read.shape, .head = {.labels = read.labels.size()}};
+  resnet.shape.height = height;
+  resnet.shape.width = width;
+  resnet.shape.mean.assign(read.shape.channels, 0.1307f);
+  resnet.shape.deviation.assign(read.shape.channels, 0.3081f);
+  return resnet;
 }
 
-families::ResnetShape recorded_resnet_shape(const fs::path& folder) {
+RecordedResnet recorded_resnet(const fs::path& folder) {
   const data::SafetensorsFile file(folder / "batch.safetensors");
   const std::vector<std::size_t>& images = file.find("pixel_values")->shape;
-  return read_resnet_shape(folder / "config.json", images[2], images[3]);
+  return read_resnet(folder / "config.json", images[2], images[3]);
 }
 
 std::vector<float> read_resnet_tensor(const fs::path& path, const ParameterTensor& row, const std::string& prefix) {
@@ -118,12 +110,12 @@ std::vector<float> read_resnet_tensor(const fs::path& path, const ParameterTenso
   return row.shape.size() == 4 ? channels_last(values, row.shape[3], row.shape[1] * row.shape[2]) : values;
 }
 
-RecordedResnetTask::RecordedResnetTask(const families::ResnetShape& shape, Precision precision, fs::path weights,
+RecordedResnetTask::RecordedResnetTask(const RecordedResnet& resnet, Precision precision, fs::path weights,
                                        LabelledImages images, std::vector<Groups> steps)
     : weights_(std::move(weights)),
       images_(std::move(images)),
       steps_(std::move(steps)),
-      model_(families::make_resnet(shape, precision)) {
+      model_(families::make_resnet(resnet.shape, resnet.head, precision)) {
   for (const Groups& step : steps_) groups_.insert(groups_.end(), step.begin(), step.end());
 }
 

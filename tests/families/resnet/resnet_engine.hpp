@@ -30,10 +30,15 @@ LabelledImages read_recorded_images(const std::filesystem::path& batch_file);
 /// Reads MNIST's training images as bytes.
 LabelledImages read_digits();
 
-/// Returns the shape described by config.json, for images of this size.
-families::ResnetShape read_resnet_shape(const std::filesystem::path& config, std::size_t height, std::size_t width);
-/// Returns the shape of the model in a recorded folder, with the image size of its batch.
-families::ResnetShape recorded_resnet_shape(const std::filesystem::path& folder);
+struct RecordedResnet {
+  families::ResnetShape shape;
+  families::ResnetHead head;
+};
+
+/// Returns the model described by config.json, for images of this size.
+RecordedResnet read_resnet(const std::filesystem::path& config, std::size_t height, std::size_t width);
+/// Returns the model in a recorded folder, with the image size of its batch.
+RecordedResnet recorded_resnet(const std::filesystem::path& folder);
 
 /// Reads a tensor from a file, optionally with `prefix` before its name, in the layout of the table.
 std::vector<float> read_resnet_tensor(const std::filesystem::path& file, const ParameterTensor& row,
@@ -44,7 +49,7 @@ class RecordedResnetTask final : public train::Task {
  public:
   using Groups = std::vector<std::vector<std::size_t>>;
 
-  RecordedResnetTask(const families::ResnetShape& shape, Precision precision, std::filesystem::path weights,
+  RecordedResnetTask(const RecordedResnet& resnet, Precision precision, std::filesystem::path weights,
                      LabelledImages images, std::vector<Groups> steps);
 
   const nn::Model& model() const override { return *model_; }

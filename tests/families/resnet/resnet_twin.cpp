@@ -20,7 +20,7 @@ ResnetTwinBatch::ResnetTwinBatch(const families::ResnetShape& shape, std::vector
     : groups(std::move(group_sizes)), image_size(shape.pixels() * shape.channels) {
   const std::size_t images = std::accumulate(groups.begin(), groups.end(), std::size_t{0});
   pixels = random_values(images * image_size, 31, 1.5);
-  for (std::size_t i = 0; i < images; ++i) labels.push_back(static_cast<std::int32_t>(i * 7 % shape.labels));
+  for (std::size_t i = 0; i < images; ++i) labels.push_back(static_cast<std::int32_t>(i * 7 % twin_head.labels));
 }
 
 void ResnetTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
@@ -131,7 +131,7 @@ ResnetTwin::Maps ResnetTwin::block(const std::string& name, const Maps& x, std::
 }
 
 Values ResnetTwin::logits(bool running) const {
-  const bool pools = shape_.stem == families::ResnetShape::Stem::imagenet;
+  const bool pools = shape_.stem == families::ResnetStem::imagenet;
   Maps x{shape_.height, shape_.width, shape_.channels, batch_.pixels};
   x = convolved("resnet.embedder.embedder", x, shape_.embedding, pools ? 7 : 3, pools ? 2 : 1, running);
   rectify(x.values);
@@ -147,7 +147,7 @@ Values ResnetTwin::logits(bool running) const {
   const std::size_t pixels = x.height * x.width;
   Values logits;
   for (std::size_t image = 0; image < batch_.images(); ++image) {
-    for (std::size_t label = 0; label < shape_.labels; ++label) {
+    for (std::size_t label = 0; label < twin_head.labels; ++label) {
       logits.push_back(bias[label]);
       for (std::size_t i = 0; i < pixels * x.channels; ++i) {
         logits.back() += x.values[image * pixels * x.channels + i] * weight[label * x.channels + i % x.channels] /
@@ -164,16 +164,16 @@ Values ResnetTwin::running_logits() const { return logits(true); }
 Values ResnetTwin::losses_of(const Values& logits) const {
   Values losses;
   std::size_t image = 0;
-  const auto smoothing = static_cast<double>(shape_.label_smoothing);
+  const auto smoothing = static_cast<double>(twin_head.label_smoothing);
   for (const std::size_t size : batch_.groups) {
     losses.push_back(0.0);
     for (const std::size_t end = image + size; image < end; ++image) {
-      const double* const row = logits.data() + image * shape_.labels;
+      const double* const row = logits.data() + image * twin_head.labels;
       double sum = 0.0;
-      for (std::size_t label = 0; label < shape_.labels; ++label) sum += std::exp(row[label]);
-      for (std::size_t label = 0; label < shape_.labels; ++label) {
+      for (std::size_t label = 0; label < twin_head.labels; ++label) sum += std::exp(row[label]);
+      for (std::size_t label = 0; label < twin_head.labels; ++label) {
         const bool is_target = static_cast<std::int32_t>(label) == batch_.labels[image];
-        const double target = smoothing / static_cast<double>(shape_.labels) + (is_target ? 1.0 - smoothing : 0.0);
+        const double target = smoothing / static_cast<double>(twin_head.labels) + (is_target ? 1.0 - smoothing : 0.0);
         losses.back() += target * (std::log(sum) - row[label]);
       }
     }

@@ -10,6 +10,9 @@
 /// model.
 namespace mylos::tests {
 
+/// The head of every model that has a twin.
+inline constexpr families::ResnetHead twin_head{.labels = 5, .label_smoothing = 0.125f};
+
 /// Groups of pseudo-random images, with the given group sizes.
 struct ResnetTwinBatch {
   std::vector<std::size_t> groups;

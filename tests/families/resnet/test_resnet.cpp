@@ -27,10 +27,9 @@ ResnetShape small_resnet(std::size_t height, std::size_t width) {
   ResnetShape shape;
   shape.height = height;
   shape.width = width;
-  shape.labels = 5;
+  shape.bottleneck = false;
   shape.mean = {0.5f, 0.4f, 0.3f};
   shape.deviation = {0.25f, 0.3f, 0.2f};
-  shape.label_smoothing = 0.125f;
   return shape;
 }
 
@@ -66,7 +65,7 @@ ResnetShape basic_resnet() {
 /// Grey images, no pooling, and more blocks in the last stage than in the others together.
 ResnetShape cifar_resnet() {
   ResnetShape shape = small_resnet(9, 7);
-  shape.stem = ResnetShape::Stem::cifar;
+  shape.stem = ResnetStem::cifar;
   shape.channels = 1;
   shape.mean = {0.25f};
   shape.deviation = {0.5f};
@@ -91,7 +90,8 @@ std::vector<NamedResnet> resnets() {
 struct ResnetSetting : ModelSetting<nn::Model, ResnetTwinBatch> {
   explicit ResnetSetting(const ResnetShape& of, const std::string& provider = gemm_providers().back(),
                          nn::Recompute recomputed = nn::Recompute::none, Precision precision = Precision::float32)
-      : ModelSetting(make_resnet(of, precision), ResnetTwinBatch(of, {3, 2}), provider, recomputed, precision),
+      : ModelSetting(make_resnet(of, twin_head, precision), ResnetTwinBatch(of, {3, 2}), provider, recomputed,
+                     precision),
         shape(of) {
     const auto rows = model->table().state_tensors();
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -144,8 +144,8 @@ TEST(ResnetModel, PredictionUsesRunningStatistics) {
     Batch batch;
     s.data.fill(1, 2, batch);
     const Values alone = host_values(s.model->predict(s.engine->pass(), batch, {}));
-    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(3 * shape.labels);
-    expect_near(alone, Values(first, first + static_cast<std::ptrdiff_t>(2 * shape.labels)), 4e-6, "alone");
+    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(3 * twin_head.labels);
+    expect_near(alone, Values(first, first + static_cast<std::ptrdiff_t>(2 * twin_head.labels)), 4e-6, "alone");
   }
 }
 
@@ -172,13 +172,13 @@ TEST(ResnetModel, RecomputationChangesNoBitAndTakesLessMemory) {
       EXPECT_EQ(again.gradients(), kept.gradients());
     }
   }
-  EXPECT_TRUE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(nn::Recompute::layer));
-  EXPECT_FALSE(make_resnet(cifar_resnet(), Precision::float32)->can_recompute(nn::Recompute::attention));
+  EXPECT_TRUE(make_resnet(cifar_resnet(), twin_head, Precision::float32)->can_recompute(nn::Recompute::layer));
+  EXPECT_FALSE(make_resnet(cifar_resnet(), twin_head, Precision::float32)->can_recompute(nn::Recompute::attention));
 }
 
-/// For a known model, in floats per image: little memory is needed beyond the layers' results.
+/// For ResNet-50, in floats per image: little memory is needed beyond the layers' results.
 TEST(ResnetModel, MemoryIsThatOfResultsAndLittleMore) {
-  const auto model = make_resnet(known_resnet("resnet50").value(), Precision::float32);
+  const auto model = make_resnet({}, {}, Precision::float32);
   const auto planned = [&](ParameterStore::Purpose purpose, nn::Recompute recompute) {
     Arena arena;
     model->plan(arena, {.samples = 1, .rows = 32, .longest = 32}, purpose, recompute);
@@ -229,6 +229,14 @@ TEST(ResnetModel, SixteenBitsGoInTheSameDirection) {
   }
 }
 
+TEST(ResnetModel, RefusesHeadsThatNoLossFits) {
+  const auto message = [](const ResnetHead& head) {
+    return error_of([&] { make_resnet(cifar_resnet(), head, Precision::float32); });
+  };
+  EXPECT_EQ(message({.labels = 0}), "ResNet: 0 labels");
+  EXPECT_EQ(message({.label_smoothing = 1.0f}), "ResNet: label smoothing 1 is not in [0, 1)");
+}
+
 TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
   for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
     ResnetSetting s(bottleneck_resnet(), gemm_providers().back(), recompute);
@@ -242,7 +250,7 @@ TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
 }
 
 TEST(ResnetModel, HasTheRowsThatFilesName) {
-  const auto model = make_resnet(bottleneck_resnet(), Precision::float32);
+  const auto model = make_resnet(bottleneck_resnet(), twin_head, Precision::float32);
   const ParameterTable& table = model->table();
   const ParameterTensor& stem = table.tensor(table.find("resnet.embedder.embedder.convolution.weight"));
   EXPECT_EQ(stem.shape, (std::vector<std::size_t>{6, 7, 7, 3}));
@@ -280,7 +288,7 @@ TEST(ResnetModel, RefusesPixelsOfOtherSizes) {
 
 TEST(ResnetWork, OperationsAreThoseOfTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
-    const auto model = make_resnet(shape, Precision::float32);
+    const auto model = make_resnet(shape, twin_head, Precision::float32);
     for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
       const ProfiledPass profiled = profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), Precision::float32,
                                                  recompute, gemm_providers().back());
@@ -292,7 +300,7 @@ TEST(ResnetWork, OperationsAreThoseOfTheProductsOfAPass) {
 TEST(ResnetWork, ListsTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
-      const auto model = make_resnet(shape, precision);
+      const auto model = make_resnet(shape, twin_head, precision);
       const ProfiledPass profiled = profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision,
                                                  nn::Recompute::none, gemm_providers().back());
       // For convolutions and for other products.

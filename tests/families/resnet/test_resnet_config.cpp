@@ -8,7 +8,6 @@
 #include "core/base/json.hpp"
 #include "data/huggingface/model_type.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "families/resnet/resnet_shapes.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -29,8 +28,8 @@ std::string resnet_message(const char* key, const Json& value) {
 TEST(ResnetConfig, AbsentKeysTakeHuggingFacesDefaults) {
   const ResnetConfig config = parse_resnet({{"model_type", "resnet"}});
   EXPECT_EQ(config, ResnetConfig());
-  EXPECT_TRUE(config.bottleneck);
-  EXPECT_THAT(config.depths, ElementsAre(3, 4, 6, 3));
+  EXPECT_TRUE(config.shape.bottleneck);
+  EXPECT_THAT(config.shape.depths, ElementsAre(3, 4, 6, 3));
   EXPECT_THAT(config.labels, ElementsAre("LABEL_0", "LABEL_1"));
 }
 
@@ -46,14 +45,16 @@ TEST(ResnetConfig, LabelsAreThoseOfId2labelByTheirNumbers) {
 
 TEST(ResnetConfig, WhatIsWrittenIsReadAgain) {
   ResnetConfig config;
-  config.num_channels = 1;
-  config.hidden_sizes = {8, 16};
-  config.depths = {2, 1};
-  config.bottleneck = false;
-  config.downsample_in_first_stage = config.downsample_in_bottleneck = true;
+  ResnetShape& shape = config.shape;
+  shape.channels = 1;
+  shape.embedding = 8;
+  shape.hidden = {8, 16};
+  shape.depths = {2, 1};
+  shape.bottleneck = false;
+  shape.downsample_in_first_stage = shape.downsample_in_bottleneck = true;
   config.labels = {"b", "a", "c"};
   for (const ResnetStem stem : {ResnetStem::imagenet, ResnetStem::cifar}) {
-    config.stem = stem;
+    shape.stem = stem;
     const OrderedJson json = resnet_config_json(config);
     EXPECT_EQ(parse_resnet(Json(json)), config);
     EXPECT_EQ(json.contains(resnet_stem_key), stem == ResnetStem::cifar);
@@ -63,24 +64,21 @@ TEST(ResnetConfig, WhatIsWrittenIsReadAgain) {
 }
 
 TEST(ResnetConfig, KnownModelsAreTorchvisions) {
-  EXPECT_THAT(find_resnet_shape("resnet18")->config.hidden_sizes, ElementsAre(64, 128, 256, 512));
-  EXPECT_FALSE(find_resnet_shape("resnet34")->config.bottleneck);
-  EXPECT_THAT(find_resnet_shape("resnet101")->config.depths, ElementsAre(3, 4, 23, 3));
-  EXPECT_THAT(find_resnet_shape("resnet152")->config.depths, ElementsAre(3, 8, 36, 3));
-  const ResnetConfig& fifty = find_resnet_shape("resnet50")->config;
-  EXPECT_TRUE(fifty.bottleneck);
-  EXPECT_FALSE(fifty.downsample_in_bottleneck);
+  EXPECT_THAT(known_resnet("resnet18")->shape.hidden, ElementsAre(64, 128, 256, 512));
+  EXPECT_FALSE(known_resnet("resnet34")->shape.bottleneck);
+  EXPECT_THAT(known_resnet("resnet101")->shape.depths, ElementsAre(3, 4, 23, 3));
+  EXPECT_THAT(known_resnet("resnet152")->shape.depths, ElementsAre(3, 8, 36, 3));
+  const ResnetConfig fifty = known_resnet("resnet50").value();
+  EXPECT_EQ(fifty.shape, ResnetShape());
   EXPECT_EQ(fifty.labels.size(), 1000u);
-  EXPECT_EQ(find_resnet_shape("microsoft/resnet-50"), nullptr) << "is fetched with its weights";
-  EXPECT_EQ(find_resnet_sizes("microsoft/resnet-50"), find_resnet_shape("resnet50"));
-  EXPECT_EQ(find_resnet_sizes("resnet20"), nullptr);
+  EXPECT_FALSE(known_resnet("microsoft/resnet-50")) << "is fetched with its weights";
 }
 
 TEST(ResnetConfig, TimmNamesAnArchitecture) {
   const Json timm = {{"architecture", "resnet34"}, {"num_classes", 7}};
   EXPECT_EQ(data::model_type_of(timm, "F"), "resnet");
   const ResnetConfig config = parse_resnet(timm);
-  EXPECT_EQ(config.depths, find_resnet_shape("resnet34")->config.depths);
+  EXPECT_EQ(config.shape, known_resnet("resnet34")->shape);
   EXPECT_EQ(config.labels.size(), 7u);
   EXPECT_EQ(error_of([] {
               parse_resnet({{"architecture", "resnet50d"}});
@@ -116,7 +114,7 @@ TEST(ResnetConfig, TheRecordedDirectoriesAreRead) {
   const std::filesystem::path tiny = tests::shared_reference() / "resnet" / "basic-tiny";
   if (!std::filesystem::exists(tiny)) GTEST_SKIP() << tiny << " is not there";
   const ResnetConfig config = read_resnet_config(tiny / "config.json");
-  EXPECT_THAT(config.hidden_sizes, ElementsAre(8, 16));
+  EXPECT_THAT(config.shape.hidden, ElementsAre(8, 16));
   EXPECT_EQ(config.labels.size(), 5u);
   EXPECT_EQ(read_resnet_config(data::PretrainedModel(tiny)), config);
 }

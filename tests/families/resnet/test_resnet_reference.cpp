@@ -85,12 +85,12 @@ class ResnetReference : public testing::Test {
 
 /// Returns a task with the recorded batch as one group in every step.
 RecordedResnetTask recorded_task(const fs::path& folder, float label_smoothing = 0.0f) {
-  families::ResnetShape shape = recorded_resnet_shape(folder);
-  shape.label_smoothing = label_smoothing;
+  RecordedResnet resnet = recorded_resnet(folder);
+  resnet.head.label_smoothing = label_smoothing;
   LabelledImages images = read_recorded_images(folder / "batch.safetensors");
   std::vector<std::size_t> group(images.labels.size());
   std::iota(group.begin(), group.end(), std::size_t{0});
-  return {shape, Precision::float32, folder / "model.safetensors", std::move(images), {{group}}};
+  return {resnet, Precision::float32, folder / "model.safetensors", std::move(images), {{group}}};
 }
 
 /// The result of a training pass: the loss of the batch, and its group's observed statistics.
@@ -158,7 +158,7 @@ TEST_F(ResnetReference, LogitsAndLosses) {
     const TrainedOnce trained = train_resnet_once(engine);
     compare({trained.loss}, as_values(recorded.read_float("loss")), "loss");
     compare({train_resnet_once(smoothed).loss}, as_values(recorded.read_float("loss_smoothed")), "loss_smoothed");
-    normalize_as_observed(engine, trained.observed, recorded_resnet_shape(folder));
+    normalize_as_observed(engine, trained.observed, recorded_resnet(folder).shape);
     compare(predict_resnet(engine).logits, as_values(recorded.read_float("logits")), "logits");
   });
 }
@@ -218,9 +218,8 @@ class RecordedDigits : public ResnetReference {
   }
 
   ResnetEngine engine(const std::string& weights, const std::string& provider) const {
-    return {
-        {read_resnet_shape(folder_ / "config.json", 28, 28), Precision::float32, folder_ / weights, digits_, order_},
-        provider};
+    return {{read_resnet(folder_ / "config.json", 28, 28), Precision::float32, folder_ / weights, digits_, order_},
+            provider};
   }
   /// Returns the relative differences of the losses of `count` steps after the first `done`.
   std::vector<double> loss_differences(ResnetEngine& engine, std::size_t done, std::size_t count) const {

@@ -34,8 +34,8 @@ class DigitsOnRanks : public testing::Test {
   /// Writes the checkpoint of a run at the recorded state after `done` steps, including SGD's momentum.
   fs::path write_checkpoint(const fs::path& directory, const train::Task& task, std::size_t done) const {
     const fs::path state = recorded_.recording / fmt::format("state-{}.safetensors", done);
-    const families::ResnetShape shape = read_resnet_shape(recorded_.recording / "config.json", 28, 28);
-    ResnetEngine engine({shape, Precision::float32, state, {}, {{{0}}}}, default_gemm_provider());
+    const RecordedResnet resnet = read_resnet(recorded_.recording / "config.json", 28, 28);
+    ResnetEngine engine({resnet, Precision::float32, state, {}, {{{0}}}}, default_gemm_provider());
     engine.read_momentum(state);
     train::TrainConfig config = recorded_.run.engine;
     config.output = directory;

@@ -3,7 +3,6 @@
 #include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
-#include "tasks/image_classification/resnet_shape_of.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"
 
 #include <gmock/gmock.h>
@@ -38,12 +37,16 @@ TensorValues numbered_values(const ParameterTable& table) {
   return values;
 }
 
+std::unique_ptr<nn::Model> network_of(const families::ResnetConfig& config, const ImageInput& images) {
+  return make_network({.name = {}, .config = config, .pretrained = {}, .processor = {}}, images, Precision::float32);
+}
+
 class ImageDirectory : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_small_classifier(model_);
     config_ = families::read_resnet_config(model_ / "config.json");
-    network_ = families::make_resnet(resnet_shape_of(config_, input), Precision::float32);
+    network_ = network_of(config_, input);
     values_ = numbered_values(table());
     write(exported_, 5);
   }
@@ -191,16 +194,16 @@ TEST_F(ImageDirectory, ANewClassifierIgnoresTheOldOne) {
 TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
   const ClassifierModel model = read_classifier("resnet50");
   EXPECT_FALSE(model.has_weights());
-  EXPECT_TRUE(model.config.bottleneck);
+  EXPECT_TRUE(model.config.shape.bottleneck);
   EXPECT_THAT(error_of([] { read_classifier("resnet51"); }), HasSubstr("resnet51/config.json"));
 }
 
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   config_ = read_classifier("resnet18").config;
   config_.labels = families::unnamed_labels(7);
-  config_.stem = families::ResnetStem::cifar;
+  config_.shape.stem = families::ResnetStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
-  network_ = families::make_resnet(resnet_shape_of(config_, pictures), Precision::float32);
+  network_ = network_of(config_, pictures);
   values_ = numbered_values(table());
   write(other_, 1'000'000);
   std::filesystem::remove(other_ / "config.json");
@@ -225,7 +228,7 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {
   ClassifierModel bare = read_classifier(model_), whole = read_classifier(exported_);
   choose_stem(bare, families::ResnetStem::cifar);
-  EXPECT_EQ(bare.config.stem, families::ResnetStem::cifar);
+  EXPECT_EQ(bare.config.shape.stem, families::ResnetStem::cifar);
   choose_stem(whole, std::nullopt);
   choose_stem(whole, families::ResnetStem::imagenet);
   EXPECT_THAT(error_of([&] { choose_stem(whole, families::ResnetStem::cifar); }),

@@ -165,7 +165,7 @@ TEST_F(ImageTaskTest, ChecksumsFollowTheImages) {
 TEST_F(ImageTaskTest, AKnownModelTakesLabelsAndChannelsFromTheData) {
   run_.task.model = "resnet18";
   const auto task = make();
-  EXPECT_EQ(task->classifier().config.num_channels, 1u);
+  EXPECT_EQ(task->classifier().config.shape.channels, 1u);
   EXPECT_EQ(task->classifier().config.labels.size(), 10u);
   image_config(run_).labels = 12;
   EXPECT_EQ(make()->classifier().config.labels.at(11), "LABEL_11");

@@ -1,0 +1,93 @@
+#include "families/model_families.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/base/json.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "families/bert/bert_config.hpp"
+#include "families/llama/llama_config.hpp"
+#include "families/resnet/resnet_config.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <string>
+
+namespace mylos::families {
+namespace {
+
+Json config_of(std::string_view name, std::string_view type) {
+  const data::KnownModel* known = find_known_model(name, type);
+  return known == nullptr ? Json() : parse_json(known->config, std::string(name));
+}
+
+BertShape known_bert(std::string_view name) { return parse_bert_config(config_of(name, "bert"), std::string(name)); }
+
+TEST(KnownModels, BertsHaveTheSizesOfTheReleases) {
+  BertShape base{.token_types = 2, .padding_token = 0};
+  base.vocabulary = 30522;
+  base.hidden = 768;
+  base.layers = base.heads = 12;
+  base.feed_forward = 3072;
+  base.positions = 512;
+  EXPECT_EQ(known_bert("bert-base"), base);
+  BertShape large = base, minilm = base;
+  large.hidden = 1024;
+  large.layers = 24;
+  large.heads = 16;
+  large.feed_forward = 4096;
+  EXPECT_EQ(known_bert("bert-large"), large);
+  minilm.hidden = 384;
+  minilm.layers = 6;
+  minilm.feed_forward = 1536;
+  EXPECT_EQ(known_bert("minilm"), minilm);
+}
+
+/// Returns the number of parameters of a known Llama, whose head is not tied, by formula.
+std::size_t parameters_of(std::string_view name) {
+  const LlamaShape c = parse_llama_config(config_of(name, "llama"), std::string(name));
+  EXPECT_FALSE(c.tied);
+  EXPECT_EQ(c.rms_norm_epsilon, 1e-5f);
+  const std::size_t attention = c.hidden * c.head_size * (2 * c.heads + 2 * c.key_value_heads);
+  const std::size_t layer = attention + 3 * c.hidden * c.feed_forward + 2 * c.hidden;
+  return 2 * c.vocabulary * c.hidden + c.layers * layer + c.hidden;
+}
+
+/// The counts published by the authors.
+TEST(KnownModels, LlamasHaveThePublishedCountsOfParameters) {
+  EXPECT_EQ(parameters_of("llama-2-7b"), 6'738'415'616u);
+  EXPECT_EQ(parameters_of("codellama-7b"), 6'738'546'688u);
+  EXPECT_EQ(parameters_of("llama-3-8b"), 8'030'261'248u);
+  EXPECT_EQ(parameters_of("tinyllama-1.1b"), 1'100'048'384u);
+  EXPECT_EQ(parameters_of("codellama-13b"), 13'016'028'160u);
+  EXPECT_EQ(parameters_of("codellama-34b"), 33'743'970'304u);
+}
+
+TEST(KnownModels, EachIsFoundByItsNameAndByTheNameThatIsFetched) {
+  EXPECT_EQ(known_models("bert").size(), 3u);
+  EXPECT_EQ(known_models("llama").size(), 6u);
+  EXPECT_EQ(known_models("resnet").size(), 5u);
+  for (const std::string_view type : {"bert", "llama", "resnet"}) {
+    for (const data::KnownModel& known : known_models(type)) {
+      EXPECT_EQ(find_known_model(known.name), &known);
+      EXPECT_EQ(find_known_model(known.fetched, type), &known) << known.fetched;
+      EXPECT_TRUE(data::is_model_name(known.fetched)) << known.fetched;
+    }
+  }
+  EXPECT_EQ(find_known_model("bert-base-uncased"), find_known_model("bert-base"));
+}
+
+TEST(KnownModels, OtherNamesAndDirectoriesAreNone) {
+  EXPECT_EQ(find_known_model("bert-base", "llama"), nullptr);
+  EXPECT_EQ(find_known_model("bert-base-cased"), nullptr) << "its vocabulary has another size";
+  EXPECT_EQ(find_known_model("llama-2-7B"), nullptr);
+  EXPECT_EQ(find_known_model("resnet20"), nullptr);
+  EXPECT_EQ(find_known_model(""), nullptr);
+  EXPECT_TRUE(known_models("vit").empty());
+  const tests::TemporaryDirectory directory;
+  const tests::WorkingDirectory inside(directory.path());
+  std::filesystem::create_directory("bert-base");
+  EXPECT_EQ(find_known_model("bert-base"), nullptr);
+  EXPECT_NE(find_known_model("bert-large"), nullptr);
+}
+
+}  // namespace
+}  // namespace mylos::families
