@@ -13,7 +13,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
-#include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
@@ -119,11 +118,10 @@ path resolve_model(const std::string& model, bool checks_sums) {
 
 NamedModel read_named_model(const std::string& name, std::string_view type) {
   if (const data::KnownModel* known = find_known_model(name, type)) {
-    const std::string own(known->name);
-    return {own, std::string(known->fetched), {}, parse_json(known->config, own), own};
+    return {std::string(known->name), std::string(known->fetched), {}, *known};
   }
-  const path directory = resolve_model(name), file = directory / "config.json";
-  return {name, name, directory, read_json(file), file.string()};
+  const path directory = resolve_model(name);
+  return {name, name, directory, directory / "config.json"};
 }
 
 }  // namespace mylos::families

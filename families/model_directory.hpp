@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/json.hpp"
+#include "data/huggingface/config_reader.hpp"
 
 /// Finds the model that --model names, without network access.
 namespace mylos::families {
@@ -20,8 +20,7 @@ struct NamedModel {
   std::string name;                 ///< of the built-in sizes, else as the user called it
   std::string fetched;              ///< name of such a model with weights
   std::filesystem::path directory;  ///< empty for built-in sizes
-  Json config;                      ///< its config.json
-  std::string file;                 ///< that `config` is from, in messages
+  data::ModelConfig config;
 };
 
 /// Returns the built-in model of the family `type` called `name` (find_known_model), else the one in

@@ -6,7 +6,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
+#include "data/huggingface/model_family.hpp"
 #include "data/huggingface/model_type.hpp"
+#include "data/huggingface/pretrained.hpp"
 
 namespace mylos::data {
 
@@ -26,6 +28,12 @@ std::string architecture_text(const Json& config) {
   if (named.is_null()) named = config.value("architecture", Json());  // timm's
   return named.is_string() ? fmt::format(" ({})", printable(named.get<std::string>())) : "";
 }
+
+ModelConfig::ModelConfig(const KnownModel& known)
+    : ModelConfig(parse_json(known.config, known.name), std::string(known.name)) {}
+
+ModelConfig::ModelConfig(const PretrainedModel& model)
+    : ModelConfig(Json(model.config()), model.config_path().string()) {}
 
 ConfigReader::ConfigReader(const Json& json, std::string file, std::string model)
     : file_(std::move(file)), model_(std::move(model)), json_(json) {
@@ -86,6 +94,16 @@ void ConfigReader::read_choice(const char* key, std::string_view accepted, std::
   const auto* entry = find(key);
   if (entry == nullptr || *entry == accepted || *entry == alias) return;
   fail(fmt::format("{}: {} = {} is not supported; only \"{}\" is", file_, key, json_value_text(*entry), accepted));
+}
+
+bool ConfigReader::read_second(const char* key, std::string_view first, std::string_view second, bool absent) const {
+  const auto* entry = find(key);
+  if (entry == nullptr) return absent;
+  if (*entry != first && *entry != second) {
+    fail(fmt::format("{}: {} = {} is not supported; only \"{}\" and \"{}\" are", file_, key, json_value_text(*entry),
+                     first, second));
+  }
+  return *entry == second;
 }
 
 void ConfigReader::refuse_true(const char* key, std::string_view why) const {

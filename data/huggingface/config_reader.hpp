@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/json.hpp"
@@ -10,6 +12,9 @@
 /// Checked access to the values of a config.json, used for all model families. Errors are std::runtime_error with the
 /// file, the key, its value and the supported values.
 namespace mylos::data {
+
+struct KnownModel;
+class PretrainedModel;
 
 /// Formats a value as in the file, on one line.
 std::string json_value_text(const Json& value);
@@ -21,11 +26,24 @@ std::string architecture_text(const Json& config);
 double shortest_decimal(float value);
 std::vector<double> shortest_decimals(const std::vector<float>& values);
 
+/// What the config.json of a model says, and its name in messages. Errors: those of read_json and parse_json.
+struct ModelConfig {
+  ModelConfig(Json said, std::string name) : json(std::move(said)), file(std::move(name)) {}
+  ModelConfig(const std::filesystem::path& path) : ModelConfig(read_json(path), path.string()) {}
+  ModelConfig(const KnownModel& known);
+  ModelConfig(const PretrainedModel& model);
+
+  Json json;
+  std::string file;
+};
+
 class ConfigReader {
  public:
   /// Reads `json`, which came from `file` and must outlive the reader. `model` is a phrase for messages, such as "a
   /// BERT model".
   ConfigReader(const Json& json, std::string file, std::string model);
+  ConfigReader(const ModelConfig& config, std::string model)
+      : ConfigReader(config.json, config.file, std::move(model)) {}
 
   /// Returns null if the key is absent or null. Hugging Face treats these alike, except for pad_token_id.
   const Json* find(const char* key) const;
@@ -40,6 +58,8 @@ class ConfigReader {
   void read_flag(const char* key, bool& value) const;
   /// Throws unless the key is absent or has one of the two accepted values.
   void read_choice(const char* key, std::string_view accepted, std::string_view alias) const;
+  /// Returns whether the key has the second of two values rather than the first; `absent` if it is absent.
+  bool read_second(const char* key, std::string_view first, std::string_view second, bool absent) const;
   /// Throws unless the key is absent or false. `why` is appended to the message.
   void refuse_true(const char* key, std::string_view why = "") const;
 

@@ -6,8 +6,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "data/huggingface/config_reader.hpp"
-#include "data/huggingface/pretrained.hpp"
 
 namespace mylos::families {
 namespace {
@@ -29,8 +27,8 @@ void check_together(const BertShape& config, const std::string& file) {
 
 }  // namespace
 
-BertShape parse_bert_config(const Json& json, const std::string& file) {
-  const data::ConfigReader reader(json, file, "a BERT model");
+BertShape read_bert_config(const data::ModelConfig& from) {
+  const data::ConfigReader reader(from, "a BERT model");
   reader.check_model_type("bert");
   BertShape config{.token_types = 2};
   reader.read_size("vocab_size", 1, most_tokens, config.vocabulary, true);
@@ -51,16 +49,8 @@ BertShape parse_bert_config(const Json& json, const std::string& file) {
   reader.read_choice("position_embedding_type", "absolute", "absolute");
   reader.refuse_true("is_decoder", " (an encoder)");
   reader.refuse_true("add_cross_attention", " (an encoder)");
-  check_together(config, file);
+  check_together(config, from.file);
   return config;
-}
-
-BertShape read_bert_config(const std::filesystem::path& path) {
-  return parse_bert_config(read_json(path), path.string());
-}
-
-BertShape read_bert_config(const data::PretrainedModel& model) {
-  return parse_bert_config(Json(model.config()), model.config_path().string());
 }
 
 BertShape with_dropout(BertShape shape, std::optional<double> dropout) {

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <optional>
-#include <string>
 
-#include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/bert/bert_shape.hpp"
 
@@ -25,14 +23,10 @@ inline constexpr std::array known_berts{
                      R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6,
                          "num_attention_heads": 12, "intermediate_size": 1536, "max_position_embeddings": 512})"}};
 
-/// Parses the configuration in `json`, which was read from `file`, with the defaults of Hugging Face's BertConfig.
+/// Reads a config.json with the defaults of Hugging Face's BertConfig.
 /// Throws std::runtime_error with the file, the key, its value and the supported values for another model type,
 /// impossible sizes, another activation or relative position embeddings.
-BertShape parse_bert_config(const Json& json, const std::string& file);
-
-/// Reads config.json. Errors as for parse_bert_config.
-BertShape read_bert_config(const std::filesystem::path& path);
-BertShape read_bert_config(const data::PretrainedModel& model);
+BertShape read_bert_config(const data::ModelConfig& from);
 
 /// Returns the shape with this dropout in place of its own, unless that is nullopt.
 BertShape with_dropout(BertShape shape, std::optional<double> dropout);

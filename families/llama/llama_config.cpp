@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "data/huggingface/config_reader.hpp"
-#include "data/huggingface/pretrained.hpp"
 
 namespace mylos::families {
 namespace {
@@ -156,8 +154,8 @@ OrderedJson token_json(std::optional<std::int32_t> id) {
 
 }  // namespace
 
-LlamaShape parse_llama_config(const Json& json, const std::string& file) {
-  const data::ConfigReader reader(json, file, model_title);
+LlamaShape read_llama_config(const data::ModelConfig& from) {
+  const data::ConfigReader reader(from, model_title);
   reader.check_model_type("llama");
   LlamaShape config;
   reader.read_size("vocab_size", 1, most_llama_tokens, config.vocabulary, true);
@@ -174,14 +172,6 @@ LlamaShape parse_llama_config(const Json& json, const std::string& file) {
   read_rope(reader, config);
   read_tokens(reader, config);
   return config;
-}
-
-LlamaShape read_llama_config(const std::filesystem::path& path) {
-  return parse_llama_config(read_json(path), path.string());
-}
-
-LlamaShape read_llama_config(const data::PretrainedModel& model) {
-  return parse_llama_config(Json(model.config()), model.config_path().string());
 }
 
 OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype) {

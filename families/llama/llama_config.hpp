@@ -1,12 +1,11 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/llama/llama_shape.hpp"
 
@@ -41,15 +40,11 @@ inline constexpr std::array known_llamas{
                          "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4,
                          "max_position_embeddings": 2048, "rope_theta": 1e4, "rms_norm_eps": 1e-5})"}};
 
-/// Parses the configuration in `json`, which was read from `file`, with the defaults of Hugging Face's LlamaConfig.
+/// Reads a config.json with the defaults of Hugging Face's LlamaConfig.
 /// rope_theta and the scaling are read at the top level (rope_scaling) and under rope_parameters, which must not
 /// contradict each other. Throws std::runtime_error with the file, the key, its value and the supported values for
 /// another model type or activation, biases, dropout, other types of scaling, or impossible sizes.
-LlamaShape parse_llama_config(const Json& json, const std::string& file);
-
-/// Reads config.json. Errors as for parse_llama_config.
-LlamaShape read_llama_config(const std::filesystem::path& path);
-LlamaShape read_llama_config(const data::PretrainedModel& model);
+LlamaShape read_llama_config(const data::ModelConfig& from);
 
 /// Returns the config.json of a LlamaForCausalLM that transformers can load. `dtype` is the type of its weights, such
 /// as "float32".

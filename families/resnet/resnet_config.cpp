@@ -8,8 +8,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
-#include "data/huggingface/config_reader.hpp"
-#include "data/huggingface/pretrained.hpp"
 
 namespace mylos::families {
 namespace {
@@ -69,26 +67,6 @@ void read_labels(const data::ConfigReader& reader, ResnetConfig& config) {
   fail(fmt::format("{}: num_labels = {}, but id2label has {}", reader.file(), count, config.labels.size()));
 }
 
-void read_layer_type(const data::ConfigReader& reader, ResnetShape& shape) {
-  const Json* type = reader.find("layer_type");
-  if (type == nullptr) return;
-  if (*type != "basic" && *type != "bottleneck") {
-    fail(fmt::format("{}: layer_type = {} is not supported; only \"basic\" and \"bottleneck\" are", reader.file(),
-                     data::json_value_text(*type)));
-  }
-  shape.bottleneck = *type == "bottleneck";
-}
-
-void read_stem(const data::ConfigReader& reader, ResnetShape& shape) {
-  const Json* stem = reader.find(resnet_stem_key);
-  if (stem == nullptr) return;
-  if (*stem != to_string(ResnetStem::imagenet) && *stem != to_string(ResnetStem::cifar)) {
-    fail(fmt::format("{}: {} = {} is not supported; only \"imagenet\" and \"cifar\" are", reader.file(),
-                     resnet_stem_key, data::json_value_text(*stem)));
-  }
-  shape.stem = *stem == to_string(ResnetStem::cifar) ? ResnetStem::cifar : ResnetStem::imagenet;
-}
-
 void check_sizes(const data::ConfigReader& reader, const ResnetShape& shape) {
   if (shape.hidden.size() != shape.depths.size()) {
     fail(fmt::format("{}: {} hidden_sizes and {} depths; each stage has one of both", reader.file(),
@@ -123,7 +101,7 @@ ResnetConfig parse_timm_config(const data::ConfigReader& reader) {
 std::optional<ResnetConfig> known_resnet(std::string_view name) {
   const auto* const found = std::ranges::find(known_resnets, name, &data::KnownModel::name);
   if (found == known_resnets.end()) return std::nullopt;
-  return parse_resnet_config(parse_json(found->config, std::string(name)), std::string(name));
+  return read_resnet_config(*found);
 }
 
 std::vector<std::string> unnamed_labels(std::size_t count) {
@@ -132,8 +110,8 @@ std::vector<std::string> unnamed_labels(std::size_t count) {
   return labels;
 }
 
-ResnetConfig parse_resnet_config(const Json& json, const std::string& file) {
-  const data::ConfigReader reader(json, file, resnet_title);
+ResnetConfig read_resnet_config(const data::ModelConfig& from) {
+  const data::ConfigReader reader(from, resnet_title);
   if (reader.find("model_type") == nullptr && reader.find("architecture") != nullptr) return parse_timm_config(reader);
   reader.check_model_type("resnet");
   ResnetConfig config;
@@ -142,22 +120,15 @@ ResnetConfig parse_resnet_config(const Json& json, const std::string& file) {
   reader.read_size("embedding_size", 1, widest_resnet, shape.embedding, false);
   read_sizes(reader, "hidden_sizes", widest_resnet, shape.hidden);
   read_sizes(reader, "depths", deepest_resnet, shape.depths);
-  read_layer_type(reader, shape);
+  shape.bottleneck = reader.read_second("layer_type", "basic", "bottleneck", shape.bottleneck);
   reader.read_choice("hidden_act", "relu", "relu");
   reader.read_flag("downsample_in_first_stage", shape.downsample_in_first_stage);
   reader.read_flag("downsample_in_bottleneck", shape.downsample_in_bottleneck);
   read_labels(reader, config);
-  read_stem(reader, shape);
+  const bool is_cifar = reader.read_second(resnet_stem_key, "imagenet", "cifar", false);
+  shape.stem = is_cifar ? ResnetStem::cifar : ResnetStem::imagenet;
   check_sizes(reader, shape);
   return config;
-}
-
-ResnetConfig read_resnet_config(const std::filesystem::path& path) {
-  return parse_resnet_config(read_json(path), path.string());
-}
-
-ResnetConfig read_resnet_config(const data::PretrainedModel& model) {
-  return parse_resnet_config(Json(model.config()), model.config_path().string());
 }
 
 OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtype) {

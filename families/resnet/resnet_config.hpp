@@ -2,14 +2,13 @@
 
 #include <array>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/json.hpp"
 #include "core/base/python_json.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/resnet/resnet_shape.hpp"
 
@@ -51,14 +50,10 @@ std::optional<ResnetConfig> known_resnet(std::string_view name);
 /// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
 std::vector<std::string> unnamed_labels(std::size_t count);
 
-/// Parses `json`, the content of `file`, in the format of transformers or of timm. In timm's format, `architecture`
+/// Reads a config.json in the format of transformers or of timm. In timm's format, `architecture`
 /// must be the name of a known shape. Throws std::runtime_error with the file, the key, its value and the supported
 /// values.
-ResnetConfig parse_resnet_config(const Json& json, const std::string& file);
-
-/// Reads config.json. Errors as for parse_resnet_config.
-ResnetConfig read_resnet_config(const std::filesystem::path& path);
-ResnetConfig read_resnet_config(const data::PretrainedModel& model);
+ResnetConfig read_resnet_config(const data::ModelConfig& from);
 
 /// Returns the config.json of a ResNetForImageClassification. transformers can load it if the stem is imagenet.
 OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtype = "float32");

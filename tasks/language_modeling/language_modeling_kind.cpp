@@ -5,6 +5,7 @@
 #include "families/llama/llama_config.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
+#include "tasks/interface/text_model.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
 #include "tasks/language_modeling/language_task.hpp"
@@ -60,7 +61,8 @@ class LanguageModelingKind final : public TaskKind {
   }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
-    fit_samples(run, name, sources, notice);
+    const std::size_t positions = families::read_llama_config(run.task.model / "config.json").positions;
+    fit_max_length(language_config(run).max_length, positions, name, sources, notice);
   }
 
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
@@ -68,7 +70,7 @@ class LanguageModelingKind final : public TaskKind {
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     const families::NamedModel model = families::read_named_model(name, "llama");
-    return families::make_llama(families::parse_llama_config(model.config, model.file), precision);
+    return families::make_llama(families::read_llama_config(model.config), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

@@ -36,16 +36,11 @@ std::unique_ptr<nn::Model> planned_network(const families::LlamaShape& sizes, co
 
 }  // namespace
 
-void fit_samples(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = families::read_llama_config(run.task.model / "config.json").positions;
-  fit_max_length(language_config(run).max_length, positions, name, sources, notice);
-}
-
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
   RunConfig fitted = run;
   const families::NamedModel model = find_planned_model(fitted, name, "llama", file);
-  const families::LlamaShape sizes = families::parse_llama_config(model.config, model.file);
+  const families::LlamaShape sizes = families::read_llama_config(model.config);
   fit_max_length(language_config(fitted).max_length, sizes.positions, name, sources, notice);
   PlannedRun planned{
       .config = std::move(fitted), .name = model.name, .model = model.fetched, .network = planned_network(sizes, run)};

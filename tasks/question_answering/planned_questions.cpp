@@ -28,16 +28,11 @@ std::unique_ptr<nn::Model> planned_network(const families::BertShape& sizes, con
 
 }  // namespace
 
-void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = families::read_bert_config(run.task.model / "config.json").positions;
-  fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
-}
-
 PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
   RunConfig fitted = run;
   const families::NamedModel model = find_planned_model(fitted, name, "bert", file);
-  const families::BertShape sizes = families::parse_bert_config(model.config, model.file);
+  const families::BertShape sizes = families::read_bert_config(model.config);
   fit_max_length(squad_config(fitted).max_length, sizes.positions, name, sources, notice);
   PlannedRun planned{
       .config = std::move(fitted), .name = model.name, .model = model.fetched, .network = planned_network(sizes, run)};

@@ -7,6 +7,7 @@
 #include "families/bert/bert_config.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
+#include "tasks/interface/text_model.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
 #include "tasks/question_answering/prepared_questions.hpp"
@@ -94,7 +95,8 @@ class QuestionAnsweringKind final : public TaskKind {
 
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
-    fit_windows(run, name, sources, notice);
+    const std::size_t positions = families::read_bert_config(run.task.model / "config.json").positions;
+    fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
   }
 
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
@@ -102,7 +104,7 @@ class QuestionAnsweringKind final : public TaskKind {
   }
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     const families::NamedModel model = families::read_named_model(name, "bert");
-    return families::make_bert_question_answering(families::parse_bert_config(model.config, model.file), precision);
+    return families::make_bert_question_answering(families::read_bert_config(model.config), precision);
   }
   std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
                                                          const ParameterTable& table) const override {

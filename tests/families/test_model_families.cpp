@@ -2,24 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/json.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/resnet/resnet_config.hpp"
 #include "tests/support/temporary.hpp"
 
-#include <string>
+#include <filesystem>
+#include <string_view>
 
 namespace mylos::families {
 namespace {
 
-Json config_of(std::string_view name, std::string_view type) {
-  const data::KnownModel* known = find_known_model(name, type);
-  return known == nullptr ? Json() : parse_json(known->config, std::string(name));
-}
-
-BertShape known_bert(std::string_view name) { return parse_bert_config(config_of(name, "bert"), std::string(name)); }
+BertShape known_bert(std::string_view name) { return read_bert_config(*find_known_model(name, "bert")); }
 
 TEST(KnownModels, BertsHaveTheSizesOfTheReleases) {
   BertShape base{.token_types = 2, .padding_token = 0};
@@ -43,7 +38,7 @@ TEST(KnownModels, BertsHaveTheSizesOfTheReleases) {
 
 /// Returns the number of parameters of a known Llama, whose head is not tied, by formula.
 std::size_t parameters_of(std::string_view name) {
-  const LlamaShape c = parse_llama_config(config_of(name, "llama"), std::string(name));
+  const LlamaShape c = read_llama_config(*find_known_model(name, "llama"));
   EXPECT_FALSE(c.tied);
   EXPECT_EQ(c.rms_norm_epsilon, 1e-5f);
   const std::size_t attention = c.hidden * c.head_size * (2 * c.heads + 2 * c.key_value_heads);

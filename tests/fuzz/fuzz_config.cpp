@@ -8,9 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   try {
     const auto config =
-        mylos::families::parse_bert_config(mylos::parse_json(mylos::tests::as_text(bytes, size), "input"), "input");
+        mylos::families::read_bert_config({mylos::parse_json(mylos::tests::as_text(bytes, size), "input"), "input"});
     const auto again =
-        mylos::families::parse_bert_config(mylos::Json(mylos::families::bert_config_json(config)), "written");
+        mylos::families::read_bert_config({mylos::Json(mylos::families::bert_config_json(config)), "written"});
     mylos::tests::expect(again == config, "a configuration survives writing and reading");
   } catch (const std::runtime_error&) {  // how bad input is rejected
   }

@@ -40,7 +40,7 @@ void write_language_model(const fs::path& directory, Precision precision) {
       "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
       "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2})";
   tests::write_file(directory / "train.jsonl", "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [7, 8]}\n");
-  const families::LlamaShape parsed = families::parse_llama_config(parse_json(config, "config"), "config");
+  const families::LlamaShape parsed = families::read_llama_config({parse_json(config, "config"), "config"});
   const auto model = families::make_llama(parsed, Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;

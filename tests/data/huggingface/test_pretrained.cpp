@@ -187,7 +187,7 @@ TEST(Pretrained, WhatIsWrittenReadsBack) {
   const TemporaryDirectory directory;
   const families::WordPieceFiles tokenizer{
       "[PAD]\n[UNK]\n", "{}", {.do_lower_case = false, .strip_accents = false, .tokenize_chinese_chars = true}};
-  const auto config = families::parse_bert_config(parse_json(tiny_config, "config"), "config");
+  const auto config = families::read_bert_config({parse_json(tiny_config, "config"), "config"});
   const auto files = families::wordpiece_model_files(tokenizer, config.positions);
   const std::vector<float> values{1, 2, 3, 4};
   const std::vector<NamedTensor> weights{{wanted[0].name, {2}, std::span(values).first(2)},

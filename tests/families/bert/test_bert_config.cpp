@@ -22,7 +22,7 @@ Json small() {
 }
 
 /// Parses `json` as if read from a file F.
-BertShape parse_text(const Json& json) { return parse_bert_config(parse_json(json.dump(), "F"), "F"); }
+BertShape parse_text(const Json& json) { return read_bert_config({parse_json(json.dump(), "F"), "F"}); }
 
 std::string message_with(const char* key, const Json& value) {
   auto json = small();
@@ -52,7 +52,7 @@ TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
   EXPECT_EQ(config.hidden_dropout, 0.0f);
   EXPECT_EQ(config.initializer_range, 0.02f);
   const OrderedJson written = bert_config_json(config);
-  EXPECT_EQ(parse_bert_config(Json(written), "written"), config);
+  EXPECT_EQ(read_bert_config({Json(written), "written"}), config);
   EXPECT_EQ(written["architectures"], OrderedJson({"BertForQuestionAnswering"}));
 }
 
@@ -62,7 +62,7 @@ TEST(BertConfig, NoTokenIsPaddingWherePadTokenIdIsNull) {
   json["pad_token_id"] = nullptr;
   const BertShape config = parse_text(json);
   EXPECT_EQ(config.padding_token, no_padding);
-  EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "written"), config);
+  EXPECT_EQ(read_bert_config({Json(bert_config_json(config)), "written"}), config);
   json.erase("pad_token_id");
   EXPECT_EQ(parse_text(json).padding_token, 0);
 }
@@ -80,7 +80,7 @@ TEST(BertConfig, EveryFieldSurvivesWritingAndReading) {
                    .layer_norm_epsilon = 1e-5f,
                    .initializer_range = 0.5,
                    .padding_token = 4};
-  EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "F"), config);
+  EXPECT_EQ(read_bert_config({Json(bert_config_json(config)), "F"}), config);
 }
 
 TEST(BertConfig, AcceptsGeluByItsOtherNameAndOldFilesWithoutModelType) {
@@ -130,7 +130,7 @@ TEST(BertConfig, ImpossibleSizesAreNamed) {
   }
   EXPECT_EQ(message_with("type_vocab_size", 1), "F: type_vocab_size = 1 is not a whole number from 2 to 16777216");
   EXPECT_EQ(message_with("hidden_size", 34), "F: hidden_size = 34 is not a multiple of num_attention_heads = 4");
-  EXPECT_EQ(error_of([] { parse_bert_config(Json::array({1}), "F"); }), "F: not a JSON object");
+  EXPECT_EQ(error_of([] { read_bert_config({Json::array({1}), "F"}); }), "F: not a JSON object");
   EXPECT_EQ(message_with("pad_token_id", 97), "F: pad_token_id = 97 is not below vocab_size = 97");
 }
 

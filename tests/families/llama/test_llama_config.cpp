@@ -24,7 +24,7 @@ Json small_llama() {
 }
 
 /// Parses `json` as if read from a file F.
-LlamaShape parse_llama(const Json& json) { return parse_llama_config(parse_json(json.dump(), "F"), "F"); }
+LlamaShape parse_llama(const Json& json) { return read_llama_config({parse_json(json.dump(), "F"), "F"}); }
 
 LlamaShape llama_with(const char* key, const Json& value) {
   Json json = small_llama();
@@ -78,7 +78,7 @@ TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
                     .padding_token = 6,
                     .begin_token = 3,
                     .end_tokens = {4, 5}};
-  const auto again = [&] { return parse_llama_config(Json(llama_config_json(config)), "F"); };
+  const auto again = [&] { return read_llama_config({Json(llama_config_json(config)), "F"}); };
   EXPECT_EQ(again(), config);
   config.rope_scaling = {.kind = RotaryScaling::Kind::linear, .factor = 2.0};
   config.begin_token.reset();

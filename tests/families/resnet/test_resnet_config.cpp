@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using tests::error_of;
 
-ResnetConfig parse_resnet(const Json& json) { return parse_resnet_config(parse_json(json.dump(), "F"), "F"); }
+ResnetConfig parse_resnet(const Json& json) { return read_resnet_config({parse_json(json.dump(), "F"), "F"}); }
 
 std::string resnet_message(const char* key, const Json& value) {
   Json json = {{"model_type", "resnet"}};
