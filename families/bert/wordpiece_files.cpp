@@ -38,6 +38,12 @@ void check_tokenizer_class(const Json& json, const std::string& file) {
   fail(fmt::format("{}: tokenizer_class {} is not supported; only BertTokenizer is", file, printable(name)));
 }
 
+std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
+  auto path = directory / vocabulary_file;
+  ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
+  return path;
+}
+
 OrderedJson special_token_names() {
   return {{"unk_token", "[UNK]"},
           {"sep_token", "[SEP]"},
@@ -72,12 +78,6 @@ data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& direc
   options.strip_accents = read_switch(json, "strip_accents", file);
   options.tokenize_chinese_chars = read_switch(json, "tokenize_chinese_chars", file).value_or(true);
   return options;
-}
-
-std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
-  auto path = directory / "vocab.txt";
-  ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
-  return path;
 }
 
 WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory) {

@@ -27,9 +27,6 @@ inline constexpr std::string_view vocabulary_file = "vocab.txt";
 /// Reads the options in tokenizer_config.json of `directory`. Returns the defaults if there is no such file.
 data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory);
 
-/// Returns the path of vocab.txt in `directory`. Throws if there is none.
-std::filesystem::path vocabulary_path(const std::filesystem::path& directory);
-
 WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory);
 
 /// Returns the tokenizer files of a model directory, including those that transformers requires. `longest_input` is the

@@ -4,7 +4,6 @@
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "nn/layers/linear.hpp"
-#include "nn/sample_losses.hpp"
 
 namespace mylos::nn {
 namespace {

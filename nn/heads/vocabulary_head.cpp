@@ -4,7 +4,6 @@
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/largest_column.hpp"
 #include "nn/layers/linear.hpp"
-#include "nn/sample_losses.hpp"
 
 #include <fmt/format.h>
 

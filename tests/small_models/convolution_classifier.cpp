@@ -4,8 +4,8 @@
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/team.hpp"
+#include "nn/head.hpp"
 #include "nn/layers/linear.hpp"
-#include "nn/sample_losses.hpp"
 #include "tests/small_models/batch_norm.hpp"
 
 #include <fmt/format.h>

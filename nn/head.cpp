@@ -1,4 +1,4 @@
-#include "nn/sample_losses.hpp"
+#include "nn/head.hpp"
 
 #include "core/kernels/team.hpp"
 #include "core/work.hpp"
