@@ -1,4 +1,5 @@
 #include "app/options/commands.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/report/excerpt.hpp"
@@ -82,7 +83,7 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
 int run_ask(const Arguments& configured) {
   Arguments arguments = configured;
   const std::vector<std::string>& questions = arguments.positional;
-  if (questions.empty() && arguments.ask.context == "-") {
+  if (questions.empty() && arguments.ask->context == "-") {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
   }
   for (const std::string& question : questions) {
@@ -92,7 +93,7 @@ int run_ask(const Arguments& configured) {
   }
   take_run_settings(*find_command("ask"), arguments);
   resolve_model_argument(arguments);
-  const std::string context = read_context(arguments.ask.context);
+  const std::string context = read_context(arguments.ask->context);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   tasks::QuestionAnswerer answerer(arguments.run, log_line);

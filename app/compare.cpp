@@ -1,6 +1,7 @@
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
 #include "app/options/consistency.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/replaceable_file.hpp"
@@ -72,7 +73,7 @@ double logged_seconds(const std::filesystem::path& run) {
 /// Returns "seed 42, now 7" for each setting of the run in `saved`, a run.json, that is not that of a run of `setting`.
 train::CommandDifference difference_from(const OrderedJson& saved, const Arguments& arguments,
                                          const ComparedSetting& setting) {
-  static constexpr std::array<std::string_view, 3> own = {"mode", "checkpoint-every", "save-strategy"};
+  static constexpr std::array<std::string_view, 2> own = {"mode", "checkpoint-every"};
   Arguments run = arguments;
   resolve_model_argument(run, [](const std::string&) {});
   resolve_ranks(run, setting.ranks);
@@ -124,7 +125,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
     take_figures(output, logged_seconds(output), setting);
     return log_line(name + ": this job has already finished it; its figures are those of its metrics and its log");
   }
-  std::vector<std::string> words = launcher_words(arguments.compare.launcher, setting);
+  std::vector<std::string> words = launcher_words(arguments.compare->launcher, setting);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const std::string& word :
        {program, std::string("train"), std::string("--config"), config.string(), std::string("--mode"), setting.mode,
@@ -145,7 +146,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
 
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   std::vector<ComparedSetting> settings;
-  for (const ComparedRanks& ranks : arguments.compare.ranks) {
+  for (const ComparedRanks& ranks : arguments.compare->ranks) {
     for (const std::string& mode : arguments.modes) settings.push_back({mode, ranks.count, {}, {}, ranks.nodes});
   }
   return settings;
@@ -156,8 +157,7 @@ OrderedJson common_settings(const Arguments& arguments) {
   OrderedJson settings = settings_for_any_ranks(*find_command("train"), arguments);
   settings[program_key] = program_json();
   // Checkpoints would only disturb the timing, and these runs are never resumed.
-  const bool is_told = arguments.sources.was_given("checkpoint-every") || arguments.sources.was_given("save-strategy");
-  if (!is_told) settings["checkpoint-every"] = "never";
+  if (!arguments.sources.was_given("checkpoint-every")) settings["checkpoint-every"] = "never";
   return settings;
 }
 
@@ -214,7 +214,7 @@ int run_compare(const Arguments& arguments) {
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }
-  const std::optional<double> baseline = arguments.compare.baseline_seconds;
+  const std::optional<double> baseline = arguments.compare->baseline_seconds;
   const OrderedJson lines = comparison_json(settings, baseline);
   write_text(table, lines.dump(2) + "\n");
   for (const auto& [name, format] : table_files)

@@ -1,4 +1,5 @@
 #include "app/options/consistency.hpp"
+#include "app/options/plan_options.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
@@ -34,7 +35,7 @@ using parallel::ModeKind;
 std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
                                         const train::PlanTarget& target) {
   std::vector<ModeKind> modes = train::possible_modes(target.ranks);
-  if (arguments.run.engine.parallel.mode && !arguments.plan.every_mode) modes = {*arguments.run.engine.parallel.mode};
+  if (arguments.run.engine.parallel.mode && !arguments.plan->every_mode) modes = {*arguments.run.engine.parallel.mode};
   std::vector<train::ModePlan> plans;
   for (const ModeKind mode : modes) {
     train::TrainConfig config = arguments.run.engine;
@@ -65,8 +66,7 @@ std::vector<TrainOption> planned_options(const Arguments& configured, const trai
   engine.parallel.mode = plan.mode;
   if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
   if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = work.batch_size(plan.memory.largest);
-  std::set<std::string, std::less<>> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
-  shown.insert(configured.sources.given.begin(), configured.sources.given.end());
+  std::set<std::string, std::less<>> shown = configured.sources.given;
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
   return train_options(arguments, shown);
@@ -182,7 +182,7 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
 }
 
 void print_job(const Arguments& arguments, const train::ModePlan& plan, const train::WorkKind& work) {
-  const PlanArguments& target = arguments.plan;
+  const PlanArguments& target = *arguments.plan;
   Job job{.nodes = target.nodes,
           .ranks_per_node = target.gpus / target.nodes,
           .threads = planned_threads(arguments),
@@ -207,10 +207,10 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
 int run_plan(const Arguments& configured) {
   Arguments arguments = configured;
   if (arguments.model.empty()) throw UsageError("plan needs --model; see mylos plan --help");
-  if (!arguments.plan.job.empty() && arguments.json) {
+  if (!arguments.plan->job.empty() && arguments.json) {
     throw UsageError("--job and --json exclude each other; give one of them");
   }
-  resolve_batch(arguments, arguments.plan.gpus);
+  resolve_batch(arguments, arguments.plan->gpus);
   const tasks::PlannedRun run = planned_run(arguments);
   arguments.model = run.model;
   arguments.run = run.config;
@@ -221,7 +221,7 @@ int run_plan(const Arguments& configured) {
   const train::Workload workload(*run.network, *samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
-  if (!arguments.plan.job.empty()) {
+  if (!arguments.plan->job.empty()) {
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);
   } else if (arguments.json) {

@@ -2,6 +2,7 @@
 
 #include "app/batch/batch_json.hpp"
 #include "app/bench/breakdown_json.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
@@ -38,16 +39,16 @@ std::optional<BatchTable> read_batches(const fs::path& file) {
 
 int run_report(const Arguments& arguments) {
   const fs::path output = arguments.run.engine.output.empty() ? "report.html" : arguments.run.engine.output;
-  if (arguments.positional.empty() && arguments.report.batches.empty()) {
+  if (arguments.positional.empty() && arguments.report->batches.empty()) {
     throw UsageError("report needs a run's directory, or --batches FILE; see mylos report --help");
   }
-  if (arguments.report.between && arguments.positional.size() > 1) {
+  if (arguments.report->between && arguments.positional.size() > 1) {
     throw UsageError("--between compares evaluations of one run; name one run, or leave it out to compare the runs");
   }
   check_replaceable({"--output", output, "a report", is_report}, arguments.overwrite);
-  const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels),
-                                .between = arguments.report.between,
-                                .batches = read_batches(arguments.report.batches)};
+  const ReportSettings settings{.kernels = read_kernels(arguments.report->kernels),
+                                .between = arguments.report->between,
+                                .batches = read_batches(arguments.report->batches)};
   const std::string html = report_html(read_reported_runs(arguments.positional), settings);
   write_text(output, html);
   log_line(fmt::format("{}: {}", output.string(), bytes_text(html.size())));

@@ -1,3 +1,5 @@
+#include "app/options/plan_options.hpp"
+#include "app/options/train_options.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/plan/plan_target.hpp"
 #include "app/report/compared_runs.hpp"
@@ -186,7 +188,7 @@ std::string script_name(std::string_view scheduler) { return scheduler == "slurm
 
 /// Returns --job, or the scheduler whose command is there.
 std::string scheduler_of(const Arguments& arguments) {
-  if (!arguments.plan.job.empty()) return arguments.plan.job;
+  if (!arguments.plan->job.empty()) return arguments.plan->job;
   const auto is_there = [](const char* program) {
     return run_process({"/bin/sh", "-c", fmt::format("command -v {}", program)}).exit_code == 0;
   };
@@ -200,7 +202,7 @@ std::string submit_line(std::string_view scheduler, const fs::path& sweep, std::
 
 /// Writes the job script. Of an existing one, which may have lines of the site, only the array's range is replaced.
 void write_script(const Arguments& arguments, const std::string& scheduler, const fs::path& sweep, std::size_t points) {
-  const PlanArguments& target = arguments.plan;
+  const PlanArguments& target = *arguments.plan;
   const fs::path file = sweep / script_name(scheduler);
   if (fs::exists(file) && !arguments.overwrite) {
     std::string script = read_text(file);
@@ -210,19 +212,19 @@ void write_script(const Arguments& arguments, const std::string& scheduler, cons
   }
   constexpr double two_hours = 7200.0;
   Arguments machine = arguments;
-  if (runs_on_host) machine.plan.gpu = "cpu";
+  if (runs_on_host) machine.plan->gpu = "cpu";
   write_text(file, job_script(scheduler, {.nodes = target.nodes,
                                           .ranks_per_node = target.gpus / target.nodes,
                                           .threads = planned_threads(machine),
                                           .gpus = !runs_on_host,
-                                          .walltime = arguments.train.walltime.value_or(two_hours),
+                                          .walltime = arguments.train->walltime.value_or(two_hours),
                                           .sweep = sweep.string(),
                                           .points = points}));
 }
 
 int write_array(const Arguments& arguments) {
   if (arguments.run.engine.output.empty()) throw UsageError("sweep needs --output; see mylos sweep --help");
-  const auto [gpus, nodes] = std::pair(arguments.plan.gpus, arguments.plan.nodes);
+  const auto [gpus, nodes] = std::pair(arguments.plan->gpus, arguments.plan->nodes);
   if (gpus % nodes != 0) {
     throw UsageError(
         fmt::format("--gpus {}: expected a multiple of --nodes {}; --gpus counts the ranks of all nodes", gpus, nodes));

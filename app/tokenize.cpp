@@ -1,3 +1,4 @@
+#include "app/options/tool_options.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -97,9 +98,9 @@ void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
 
 int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
-    tokenize_by_vocabulary(arguments.tokenize);
+    tokenize_by_vocabulary(*arguments.tokenize);
   } else {
-    tokenize_for(*families::read_tokenizer(families::resolve_model(arguments.model)), arguments.tokenize.decode);
+    tokenize_for(*families::read_tokenizer(families::resolve_model(arguments.model)), arguments.tokenize->decode);
   }
   return 0;
 }

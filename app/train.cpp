@@ -1,4 +1,5 @@
 #include "app/options/consistency.hpp"
+#include "app/options/train_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
@@ -74,7 +75,7 @@ void look_at_launch(const TrainRank& rank, const train::TrainConfig& engine) {
 /// Selects the library that exchanges arrays of devices, and says which one that is. Collective.
 void use_communicator(const TrainRank& rank, const Arguments& arguments) {
   const parallel::CommunicatorChoice& choice =
-      rank.launch.use_communicator(arguments.train.communicator, train::device_sums(arguments.run.engine));
+      rank.launch.use_communicator(arguments.train->communicator, train::device_sums(arguments.run.engine));
   if (!choice.remark.empty()) rank.notice()(choice.remark);
   if (!choice.nccl || rank.launch.nodes() == 1) return;
   rank.notice()(parallel::nccl_network(parallel::process_environment));
@@ -123,12 +124,12 @@ void write_trace(const TrainRank& rank, const std::filesystem::path& trace) {
 
 /// Sets when the run ends; the program began at `begin`. The first rank queries the scheduler and ends the run for all.
 void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_point begin) {
-  if (!arguments.train.stop_before && !arguments.train.walltime) return;
+  if (!arguments.train->stop_before && !arguments.train->walltime) return;
   static constexpr double usual_margin = 300.0;
   parallel::on_first_rank(rank.ranks, [&] {
-    const double before = arguments.train.stop_before.value_or(usual_margin);
-    const std::optional<double> remaining = arguments.train.walltime
-                                                ? std::optional(*arguments.train.walltime - seconds_since(begin))
+    const double before = arguments.train->stop_before.value_or(usual_margin);
+    const std::optional<double> remaining = arguments.train->walltime
+                                                ? std::optional(*arguments.train->walltime - seconds_since(begin))
                                                 : remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler reports when this job ends; give --walltime, too");
     if (std::isinf(*remaining)) {
@@ -145,8 +146,8 @@ void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_poi
 
 /// `arguments` must outlive the rules.
 train::OutputRules output_rules(const Arguments& arguments) {
-  train::OutputRules rules = train::output_rules(arguments.overwrite, arguments.train.resume);
-  rules.extend = arguments.train.extend;
+  train::OutputRules rules = train::output_rules(arguments.overwrite, arguments.train->resume);
+  rules.extend = arguments.train->extend;
   rules.compare = [&arguments](const auto& saved) { return difference_from_run(saved, arguments); };
   return rules;
 }
@@ -226,14 +227,14 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
   output.use([&](train::OutputDirectory& directory) {
     result.signal == 0 ? directory.finish() : directory.end(interruption_text(result));
   });
-  write_trace(rank, arguments.train.trace);
+  write_trace(rank, arguments.train->trace);
   report_unwritten(rank, training);
   if (rank.is_first()) {
     if (result.signal != 0) log_line(how_to_go_on(arguments, output.start().goes_on, rank.ranks.size()));
     print_results(*output.directory());
     for (const std::string& line : run.task->closing_lines()) log_line(line);
     log_text(training.nodes);
-    if (arguments.train.profile) log_text(training.profile.table(seconds_since(begin)));
+    if (arguments.train->profile) log_text(training.profile.table(seconds_since(begin)));
     log_text(train::closing_line(result, seconds_since(begin)));
   }
   return exit_code_of(result.signal);
@@ -242,9 +243,9 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
 int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin) {
   resolve_arguments(rank, arguments);
   warn_without_cache(rank);
-  check_trace(rank, arguments.train.trace);
+  check_trace(rank, arguments.train->trace);
   watch_walltime(rank, arguments, begin);
-  if (arguments.train.dry_run) {
+  if (arguments.train->dry_run) {
     try_run(rank, arguments);
     return 0;
   }
@@ -270,7 +271,7 @@ int launch_training(double collective_timeout, const std::function<Arguments(par
   return on_ranks(launch, [&] {
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     const Arguments arguments = arguments_of(launch.world());
-    const TrainRank rank{launch, launch.world(), arguments.train.verbose};
+    const TrainRank rank{launch, launch.world(), arguments.train->verbose};
     return train_on(rank, arguments, begin);
   });
 }

@@ -1,3 +1,4 @@
+#include "app/options/tool_options.hpp"
 #include "app/report/html.hpp"
 #include "app/report/watch_gpus.hpp"
 #include "app/run_commands.hpp"
@@ -180,8 +181,8 @@ int run_watch(const Arguments& arguments) {
   }
   Screen screen;
   screen.show(picture(run, watched.gpus()), run.done_steps());
-  while (!run.has_ended() && !arguments.watch.once) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.watch.refresh));
+  while (!run.has_ended() && !arguments.watch->once) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.watch->refresh));
     watched.update();
     // The final state is shown also if the output is not a terminal.
     screen.show(picture(run, watched.gpus()), run.done_steps() + (run.has_ended() ? 1 : 0));

@@ -32,9 +32,8 @@ Arguments with_setting(const Arguments& configured, const BatchSetting& setting)
 }
 
 std::vector<TrainOption> row_options(const Arguments& arguments, const BatchSetting& setting) {
-  std::set<std::string, std::less<>> names = {"model",       "mode",      "precision", "batch",
-                                              "micro-batch", "recompute", "max-length"};
-  names.insert(arguments.sources.given.begin(), arguments.sources.given.end());
+  std::set<std::string, std::less<>> names = arguments.sources.given;
+  names.insert("recompute");  // the row has its own
   return train_options(with_setting(arguments, setting), names);
 }
 

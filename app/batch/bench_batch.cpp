@@ -5,6 +5,7 @@
 #include "app/batch/batch_text.hpp"
 #include "app/bench/bench.hpp"
 #include "app/options/options.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/on_ranks.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 void check_options(const Arguments& arguments) {
   if (arguments.model.empty()) throw UsageError("bench batch needs --model; see mylos bench --help");
-  if (arguments.bench.predicts) {
+  if (arguments.bench->predicts) {
     const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
     if (launched <= 1) return;
     throw UsageError(fmt::format(
@@ -83,7 +84,7 @@ int measure(const Arguments& arguments) {
 
 int bench_batch(const Arguments& arguments) {
   check_options(arguments);
-  if (!arguments.bench.predicts) return measure(arguments);
+  if (!arguments.bench->predicts) return measure(arguments);
   const BatchTable table = planned_batches(arguments);
   print_table(arguments, table);
   return exit_code(arguments, table);

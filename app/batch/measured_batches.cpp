@@ -2,6 +2,7 @@
 #include "app/batch/batch_text.hpp"
 #include "app/bench/bench.hpp"
 #include "app/bench/calibration.hpp"
+#include "app/options/plan_options.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
@@ -123,8 +124,8 @@ std::size_t BatchRunner::available() const {
   constexpr double gib = 1u << 30;
   const std::size_t has = train::resident_memory();
   const std::size_t free = train::available_on_every_rank(train::ranks_of(launch_));
-  if (!arguments_.plan.memory) return free;
-  const auto bound = static_cast<std::size_t>(*arguments_.plan.memory * gib);
+  if (!arguments_.plan->memory) return free;
+  const auto bound = static_cast<std::size_t>(*arguments_.plan->memory * gib);
   const std::size_t bounded = std::min(free, bound - std::min(bound, has));
   return static_cast<std::size_t>(parallel::minimum(world_, static_cast<std::int64_t>(bounded)));
 }

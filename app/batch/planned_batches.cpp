@@ -1,4 +1,5 @@
 #include "app/batch/batch_runs.hpp"
+#include "app/options/plan_options.hpp"
 #include "app/plan/plan_target.hpp"
 #include "core/base/usage_error.hpp"
 #include "train/planning/run_plan.hpp"
@@ -31,7 +32,7 @@ BatchRow plan_row(const train::Workload& workload, const train::TrainConfig& con
 }  // namespace
 
 BatchTable planned_batches(const Arguments& configured) {
-  if (configured.plan.gpu.empty()) throw UsageError("bench batch --plan needs --gpu; see mylos bench --help");
+  if (configured.plan->gpu.empty()) throw UsageError("bench batch --plan needs --gpu; see mylos bench --help");
   Arguments arguments = configured;
   const tasks::PlannedRun run = planned_run(configured);
   arguments.model = run.model;

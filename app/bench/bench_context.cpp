@@ -1,4 +1,5 @@
 #include "app/bench/bench.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "core/base/standard_output.hpp"
@@ -24,7 +25,7 @@ void print_bench_context(std::size_t threads) {
 
 std::vector<std::string> timed_providers(const Arguments& arguments) {
   std::vector<std::string> providers =
-      arguments.bench.providers.empty() ? exact_gemm_providers() : arguments.bench.providers;
+      arguments.bench->providers.empty() ? exact_gemm_providers() : arguments.bench->providers;
   if (arguments.run.engine.gemm.tf32) providers.push_back(tf32_gemm_provider());
   return providers;
 }

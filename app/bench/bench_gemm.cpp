@@ -1,5 +1,6 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/gemm_timing.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/compute.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
@@ -20,7 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 /// Returns the model of --model or --shapes. Errors: UsageError if neither names one.
 std::string model_name(const Arguments& arguments) {
   if (!arguments.model.empty()) return arguments.model;
-  if (!arguments.bench.shapes.empty()) return arguments.bench.shapes;
+  if (!arguments.bench->shapes.empty()) return arguments.bench->shapes;
   const std::vector<std::string> known = arguments.task->known_models();
   if (!known.empty()) return known.front();
   throw UsageError(
@@ -89,12 +90,12 @@ int bench_gemm(const Arguments& arguments) {
   ProductTimer timer(timed_providers(arguments));
   if (!arguments.json) {
     print_bench_context();
-    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", name, arguments.bench.tokens,
+    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", name, arguments.bench->tokens,
                       arguments.repeats));
   }
   std::vector<ProductRates> products;
   OrderedJson rows = OrderedJson::array();
-  for (const GemmProduct& product : training_products(*network, arguments.bench.tokens)) {
+  for (const GemmProduct& product : training_products(*network, arguments.bench->tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const ProviderRate& rate : rates_of(products.back(), timer.providers())) {
       if (arguments.json) {

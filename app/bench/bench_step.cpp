@@ -3,6 +3,7 @@
 #include "app/bench/calibration.hpp"
 #include "app/bench/gemm_timing.hpp"
 #include "app/bench/memory_bandwidth.hpp"
+#include "app/options/tool_options.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
@@ -82,7 +83,7 @@ class StepBench final : public train::Reporter {
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
-    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.bench.breakdown ? 2 : 1);
+    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.bench->breakdown ? 2 : 1);
     config.steps = steps_;
     config.waits_for_each_step = true;
     train::Trainer trainer(config, task_);
@@ -105,7 +106,7 @@ class StepBench final : public train::Reporter {
       measure_ceilings(report);
     }
     // Do not profile after the last step: each step prepares the batch of the next one.
-    if (arguments_.bench.breakdown && report.step >= bench_warm_ups && report.step < steps_) {
+    if (arguments_.bench->breakdown && report.step >= bench_warm_ups && report.step < steps_) {
       profiles_.push_back({std::make_unique<StepProfile>()});
       is_profiled_ = true;
     }
@@ -231,7 +232,7 @@ void StepBench::print_json() const {
                         {"share_of_gemm", flops() / ceiling},
                         {"products", products},
                         {"calibration", to_json(calibration())}};
-  if (arguments_.bench.breakdown) {
+  if (arguments_.bench->breakdown) {
     result[breakdown_key] = to_json(breakdown(), ceilings());
   }
   print_indented_json(result);
@@ -250,7 +251,7 @@ void StepBench::print_text() const {
                                       100.0 * flops() / ceiling, 1e-9 * ceiling);
   mylos::print(
       fmt::format("{:.0f} {}/s, {:.1f} GFLOP/s{}\n", work_per_second(), task_.work().name, 1e-9 * flops(), share));
-  if (arguments_.bench.breakdown) {
+  if (arguments_.bench->breakdown) {
     mylos::print(to_text(breakdown(), ceilings()));
   }
 }

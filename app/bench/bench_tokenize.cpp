@@ -1,4 +1,5 @@
 #include "app/bench/bench.hpp"
+#include "app/options/tool_options.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/median.hpp"
@@ -26,11 +27,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::unique_ptr<data::Tokenizer> find_tokenizer(const Arguments& arguments) {
-  if (arguments.model.empty() == arguments.tokenize.vocabulary.empty()) {
+  if (arguments.model.empty() == arguments.tokenize->vocabulary.empty()) {
     throw UsageError("bench tokenize needs either --vocab or --model; see mylos bench --help");
   }
   if (arguments.model.empty()) {
-    return families::read_vocabulary(arguments.tokenize.vocabulary, !arguments.tokenize.cased);
+    return families::read_vocabulary(arguments.tokenize->vocabulary, !arguments.tokenize->cased);
   }
   return families::read_tokenizer(families::resolve_model(arguments.model));
 }

@@ -66,11 +66,11 @@ const Option* option_of_key(const std::string& key, const Command& command, cons
     if (option_of_key(option.name, command, task) != nullptr) names.push_back(option.name);
   }
   throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), printable(key),
-                               suggestion_with_peers(normalized_name(key), std::move(names), "", task)));
+                               suggestion_with_peers(normalized_name(key), std::move(names), "", command, task)));
 }
 
 /// Accepts a key that names a peer option without an effect here. Errors: UsageError if it would have one.
-void read_peer_option(const tasks::PeerOption& option, const std::string& key, const OrderedJson& value,
+void read_peer_option(const PeerOption& option, const std::string& key, const OrderedJson& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
   const std::string text = plain_text(value);
@@ -79,16 +79,13 @@ void read_peer_option(const tasks::PeerOption& option, const std::string& key, c
 }
 
 void read_key(const std::string& key, const OrderedJson& value, const Command& command,
-              const std::filesystem::path& file, Arguments& arguments) {
+              const std::filesystem::path& file, Arguments& arguments, std::vector<Setting>& settings) {
   const Option* option = option_of_key(key, command, *arguments.task);
-  if (option == nullptr) {
-    const tasks::PeerOption* peer = find_peer_option(normalized_name(key), *arguments.task);
-    if (peer == nullptr) fail_unknown(key, command, *arguments.task, file);
-    return read_peer_option(*peer, key, value, file, arguments);
-  }
+  const PeerOption* peer = find_peer_option(normalized_name(key), command, *arguments.task);
+  if (option == nullptr && peer == nullptr) fail_unknown(key, command, *arguments.task, file);
+  if (option == nullptr) return read_peer_option(*peer, key, value, file, arguments);
   if (value.is_null()) return;
-  set_option(arguments, *option, typed_value(value, key, file), fmt::format("{}: {}", file.string(), option->name));
-  arguments.sources.configured.insert(option->name);
+  settings.push_back({option, typed_value(value, key, file), fmt::format("{}: {}", file.string(), option->name), peer});
 }
 
 /// Reads the recorded run's choice of GEMM providers.
@@ -176,7 +173,8 @@ OrderedJson changed_options(const Command& command, const Arguments& arguments) 
   return names;
 }
 
-void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
+void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments,
+                      std::vector<Setting>& settings) {
   const OrderedJson config = parse_object(file);
   for (const auto& [key, value] : config.items()) {
     if (normalized_name(key) == "recipe" && !value.is_null() && !config.contains(program_key)) {
@@ -189,7 +187,7 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
       read_layout(value, file, arguments);
     }
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
-    read_key(key, value, command, file, arguments);
+    read_key(key, value, command, file, arguments, settings);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
+#include "app/options/settings.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -30,10 +31,11 @@ nlohmann::ordered_json settings_json(const Command& command, const Arguments& ar
 /// Returns the same for runs on any number of ranks: a batch per rank is kept as such.
 nlohmann::ordered_json settings_for_any_ranks(const Command& command, const Arguments& arguments);
 
-/// Applies the values of a saved run.json, checked as if they stood on the command line. Keys may use any name that the
-/// command line accepts, including names of peers; absent and null keys change nothing. Errors: UsageError naming the
-/// file and the key; std::runtime_error if the file cannot be read.
-void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments);
+/// Adds the settings of a saved run.json to `settings`, and applies what else it records. Keys may use any name that
+/// the command line accepts, including names of peers; absent and null keys change nothing. Errors: UsageError naming
+/// the file and the key; std::runtime_error if the file cannot be read.
+void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments,
+                      std::vector<Setting>& settings);
 
 /// Returns the names of the options of `command` that differ from their default. The list distinguishes options that
 /// were set from options whose default changes in another version.

@@ -2,6 +2,9 @@
 
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/plan_options.hpp"
+#include "app/options/tool_options.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/json.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/usage_error.hpp"
@@ -19,44 +22,47 @@
 namespace mylos::app {
 namespace {
 
-bool was_given(const Arguments& arguments, const char* name) { return arguments.sources.was_given(name); }
+bool was_given(const Arguments& arguments, std::string_view name) { return arguments.sources.was_given(name); }
 
 bool was_configured(const Arguments& arguments, const char* name) { return arguments.sources.was_configured(name); }
 
 void exclude(const Arguments& arguments, const char* one, const char* other) { arguments.sources.exclude(one, other); }
 
-bool is_overridden(const Arguments& arguments, const char* name, const char* other) {
+bool is_overridden(const Arguments& arguments, std::string_view name, std::string_view other) {
   return arguments.sources.is_overridden(name, other);
 }
 
-/// Options that split a rank's part of a step into micro-batches.
-constexpr std::array cuts = {"gradient-accumulation-steps", "micro-batch", "micro-tokens"};
+bool is_off(const Option& option, const Arguments& arguments) {
+  return option.is_switch() && !arguments.sources.switched_on.contains(option.name);
+}
 
-std::size_t& cut_of(train::TrainConfig& engine, std::string_view name) {
-  if (name == "micro-batch") return engine.micro_batch;
-  return name == "micro-tokens" ? engine.micro_tokens : engine.accumulation;
+/// Resets options of a configuration that one on the command line excludes.
+void drop_what_is_excluded(const Arguments& defaults, Arguments& arguments) {
+  const auto drop = [&](const Option& option, const Option& given) {
+    const bool is_replaced = is_overridden(arguments, option.name, given.name) && !is_off(given, arguments);
+    if (is_replaced && option.copy) option.copy(arguments, defaults);
+  };
+  for (const Option& option : option_table(*arguments.task)) {
+    if (option.traits.excludes.empty()) continue;
+    for (const std::string& name : split(option.traits.excludes, ' ')) {
+      const Option& other = *find_option(name, *arguments.task);
+      drop(other, option);
+      drop(option, other);
+    }
+  }
 }
 
 /// Resolves precedence between the command line and a configuration: the setting on the command line wins.
-void drop_what_was_overridden(Arguments& arguments) {
+void drop_what_was_overridden(const Arguments& defaults, Arguments& arguments) {
   if (was_given(arguments, "epochs") && !was_given(arguments, "steps")) arguments.run.engine.steps = 0;
   if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
     arguments.run.engine.warmup_steps.reset();
   }
   train::TrainConfig& engine = arguments.run.engine;
-  // Another cut does not change the batch that a configuration has as parts of a rank's.
-  const bool is_cut_anew = std::ranges::any_of(cuts, [&](const char* cut) { return was_given(arguments, cut); });
-  if (is_cut_anew && !was_given(arguments, "gradient-accumulation-steps")) {
-    const std::size_t parts = std::max<std::size_t>(engine.accumulation, 1);
-    if (arguments.batch_per_rank) *arguments.batch_per_rank *= parts;
-    if (arguments.batch_size_per_device) *arguments.batch_size_per_device *= parts;
-  }
-  for (const char* given : cuts) {
-    if (!was_given(arguments, given)) continue;
-    for (const char* other : cuts) {
-      if (!was_given(arguments, other)) cut_of(engine, other) = 0;
-    }
-  }
+  const std::size_t parts = engine.accumulation;
+  drop_what_is_excluded(defaults, arguments);
+  // Another division into micro-batches does not change the batch that a configuration has as parts of a rank's.
+  if (engine.accumulation != parts && arguments.batch_per_rank) *arguments.batch_per_rank *= parts;
   for (const Option& option : option_table(*arguments.task)) {
     if (option.traits.lays_out && arguments.sources.was_given(option.name)) engine.recorded_layout.reset();
   }
@@ -100,7 +106,7 @@ void check_settings_of_choices(const Arguments& defaults, const Arguments& argum
 void check_settings_of_options(const Arguments& defaults, Arguments& arguments) {
   for (const Option& option : option_table(*arguments.task)) {
     if (!lacks_needed(option, arguments) || option.print(arguments) == option.print(defaults)) continue;
-    if (!arguments.train.recipe.empty() && !arguments.sources.was_given(option.name)) {
+    if (!arguments.train->recipe.empty() && !arguments.sources.was_given(option.name)) {
       option.copy(arguments, defaults);
       continue;
     }
@@ -110,23 +116,10 @@ void check_settings_of_options(const Arguments& defaults, Arguments& arguments) 
   }
 }
 
-/// Removes the momentum for Trainer's `--optim sgd`, which is SGD without momentum.
-void take_peers_sgd(Arguments& arguments) {
-  const bool is_peers_name = std::ranges::any_of(arguments.typed, [](const TypedOption& option) {
-    return option.name == "optimizer" && option.words.front().starts_with("--optim") &&
-           !option.words.front().starts_with("--optimizer");
-  });
-  if (!is_peers_name || arguments.run.engine.optimizer.kind != train::OptimizerKind::sgd) return;
-  if (was_given(arguments, "momentum")) return;
-  arguments.run.engine.optimizer.sgd.momentum = 0.0;
-  arguments.remarks.push_back("--optim sgd: SGD without momentum, as Trainer's; --momentum X gives it one");
-}
-
 /// Refuses contradictory settings of the optimizer and its learning rate.
 void check_optimizer(const Arguments& defaults, Arguments& arguments) {
   drop_settings_of_replaced_choices(defaults, arguments);
   check_settings_of_choices(defaults, arguments);
-  take_peers_sgd(arguments);
   const train::TrainConfig& engine = arguments.run.engine;
   if (engine.optimizer.sgd.nesterov && engine.optimizer.sgd.momentum == 0.0) {
     throw UsageError("--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
@@ -155,28 +148,13 @@ void check_exclusions(const Command& command, const Arguments& arguments) {
     return option.print && option.print(arguments) == option.print(defaults);
   });
   for (const Option& option : option_table(*arguments.task)) {
-    const bool is_off = option.is_switch() && !arguments.sources.switched_on.contains(option.name);
-    if (option.traits.excludes.empty() || is_off || !has_option(command, option)) continue;
+    if (option.traits.excludes.empty() || is_off(option, arguments) || !has_option(command, option)) continue;
     for (const std::string& other : split(option.traits.excludes, ' ')) sources.exclude(option.name, other);
   }
 }
 
-/// Applies the option as a batch per rank. Returns the sequences per micro-batch; 0 if the option does not determine
-/// it.
-std::size_t take_batch_size_per_device(Arguments& arguments) {
-  constexpr const char* name = "batch-size-per-device";
-  if (!arguments.batch_size_per_device) return 0;
-  const auto is_replaced = [&](const char* other) { return is_overridden(arguments, name, other); };
-  const bool has_batch = is_replaced("batch") || is_replaced("batch-per-rank");
-  const bool has_cut = is_replaced("micro-batch") || is_replaced("micro-tokens");
-  if (!has_batch) arguments.batch_per_rank = arguments.batch_size_per_device;
-  return has_batch || has_cut ? 0 : *arguments.batch_size_per_device;
-}
-
 /// Resolves the batch for one rank: --gradient-accumulation-steps multiplies a batch per rank.
 void resolve_batches(Arguments& arguments) {
-  const std::size_t micro_batch = take_batch_size_per_device(arguments);
-  if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
   std::size_t& batch = arguments.run.task.batch;
   const std::size_t parts = arguments.run.engine.accumulation;
   arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
@@ -186,9 +164,6 @@ void resolve_batches(Arguments& arguments) {
     throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
   }
   arguments.batch_per_rank.reset();
-  if (micro_batch == 0) return;
-  for (const char* cut : cuts) cut_of(arguments.run.engine, cut) = 0;
-  arguments.run.engine.micro_batch = micro_batch;
 }
 
 [[noreturn]] void fail_without(const Command& command, std::string_view name) {
@@ -218,10 +193,9 @@ void check_deterministic(const Arguments& arguments) {
         "and mode; leave one of them out");
   }
   if (engine.micro_batch == 0 && engine.micro_tokens == 0 && engine.accumulation == 0) return;
-  const char* given = arguments.batch_size_per_device ? "batch-size-per-device"
-                      : engine.accumulation > 0       ? "gradient-accumulation-steps"
-                      : engine.micro_batch > 0        ? "micro-batch"
-                                                      : "micro-tokens";
+  const std::string_view given = engine.accumulation > 0  ? "gradient-accumulation-steps"
+                                 : engine.micro_batch > 0 ? arguments.sources.spelling("micro-batch")
+                                                          : "micro-tokens";
   throw UsageError(
       fmt::format("--deterministic divides every step into {} micro-batch groups (--leaves); leave out --{}",
                   engine.parallel.micro_batch_groups, given));
@@ -229,10 +203,10 @@ void check_deterministic(const Arguments& arguments) {
 
 /// Refuses communicators that this build lacks.
 void check_communicator(const Arguments& arguments) {
-  if (arguments.train.communicator == "nccl" && !parallel::has_nccl()) {
+  if (arguments.train->communicator == "nccl" && !parallel::has_nccl()) {
     throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
   }
-  if (arguments.train.communicator == "mpi" && !parallel::has_mpi()) {
+  if (arguments.train->communicator == "mpi" && !parallel::has_mpi()) {
     throw UsageError("--communicator mpi: this build has no MPI; use auto, or build with -DMYLOS_ENABLE_MPI=ON");
   }
 }
@@ -253,72 +227,14 @@ void check_evaluated(const Arguments& arguments) {
   throw UsageError("--do-eval needs evaluation data: --dev FILE (--validation_file), or --dataset NAME");
 }
 
-/// Returns the option that a switch sets.
-const Option& meant_option(const Command& command, const Arguments& arguments, const Option& meaning) {
-  const Option* list = meaning.means.list.empty() ? nullptr : find_option(meaning.means.list, *arguments.task);
-  if (list != nullptr && has_option(command, *list)) return *list;
-  return *find_option(meaning.means.option, *arguments.task);
-}
-
-/// Returns whether a switch on the command line replaces `meaning`, a switch of the configuration for another value of
-/// the same option. Errors: UsageError if both are on the command line, or both in the configuration.
-bool is_replaced(const Arguments& arguments, const Option& meaning) {
-  const OptionSources& sources = arguments.sources;
-  return std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
-    if (!sources.switched_on.contains(other.name) || other.means.option != meaning.means.option) return false;
-    if (other.means.value == meaning.means.value) return false;
-    sources.exclude(meaning.name, other.name);
-    return sources.is_overridden(meaning.name, other.name);
-  });
-}
-
-/// Sets the options that switches are other names for, such as --precision for --bf16.
-void resolve_meanings(const Command& command, Arguments& arguments) {
-  OptionSources sources = arguments.sources;
-  for (const Option& option : option_table(*arguments.task)) {
-    if (option.means.option.empty() || !sources.switched_on.contains(option.name)) continue;
-    const Option& meant = meant_option(command, arguments, option);
-    if (is_replaced(arguments, option)) continue;
-    const bool is_same = meant.print && plain_text(meant.print(arguments)) == option.means.value;
-    if (is_same && was_given(arguments, meant.name.c_str())) continue;
-    arguments.sources.exclude(option.name, meant.name);
-    if (arguments.sources.is_overridden(option.name, meant.name)) continue;
-    set_option(arguments, meant, option.means.value, "--" + option.name);
-    (sources.was_given(option.name) ? sources.given : sources.configured).insert(meant.name);
-  }
-  arguments.sources = std::move(sources);
-}
-
-/// Resolves Trainer's checkpoint strategy. As in Trainer, save_steps only counts with "steps".
-void resolve_save_strategy(Arguments& arguments) {
-  const std::string& strategy = arguments.train.save_strategy;
-  if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
-  train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
-  const auto& beside = was_given(arguments, "save-strategy") ? arguments.sources.given : arguments.sources.configured;
-  const bool is_given = beside.contains("checkpoint-every"), is_in_steps = is_given && checkpoints.every_steps > 0;
-  if (is_given && !is_in_steps) exclude(arguments, "save-strategy", "checkpoint-every");
-  if (strategy == "steps") {
-    constexpr std::size_t of_trainer = 500;
-    if (checkpoints.every_steps == 0) checkpoints.every_steps = of_trainer;
-    return;
-  }
-  if (is_in_steps) {
-    arguments.remarks.push_back(
-        fmt::format("--save-steps {} has no effect with --save-strategy {}", checkpoints.every_steps, strategy));
-  }
-  checkpoints.every_steps = 0;
-  checkpoints.every_seconds = 0.0;
-  checkpoints.every_epoch = strategy == "epoch";
-}
-
 /// Checks the options of --extend, which continues from the last checkpoint of the run in --output.
 void check_extend(const Arguments& arguments) {
-  if (!arguments.train.extend) return;
-  if (arguments.train.resume != "auto") {
+  if (!arguments.train->extend) return;
+  if (arguments.train->resume != "auto") {
     throw UsageError(
         fmt::format("--extend and --resume {} exclude each other: --extend continues from the last checkpoint "
                     "in --output; leave one of them out",
-                    arguments.train.resume));
+                    arguments.train->resume));
   }
 }
 
@@ -326,14 +242,13 @@ void resolve_train(const Command& command, Arguments& arguments) {
   const Arguments defaults = default_arguments(command, *arguments.task);
   check_evaluated(arguments);
   check_required(command, arguments);
-  drop_what_was_overridden(arguments);
+  drop_what_was_overridden(defaults, arguments);
   check_optimizer(defaults, arguments);
   resolve_batches(arguments);
   check_deterministic(arguments);
   check_communicator(arguments);
   check_settings_of_options(defaults, arguments);
   check_extend(arguments);
-  resolve_save_strategy(arguments);
 }
 
 /// Refuses modes of a single run: compare sets modes and numbers of ranks itself.
@@ -342,8 +257,8 @@ void resolve_compare(const Arguments& arguments) {
   if (was_given(arguments, "extend"))
     throw UsageError("compare starts every run from the beginning; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
-  const auto tells = [&](const char* word) { return arguments.compare.launcher.find(word) != std::string::npos; };
-  for (const ComparedRanks& ranks : arguments.compare.ranks) {
+  const auto tells = [&](const char* word) { return arguments.compare->launcher.find(word) != std::string::npos; };
+  for (const ComparedRanks& ranks : arguments.compare->ranks) {
     if (ranks.nodes == 0 || tells("{nodes}") || tells("{ranks_per_node}")) continue;
     throw UsageError(fmt::format(
         "--ranks {} needs {{nodes}} or {{ranks_per_node}} in --launcher, such as \"srun --nodes {{nodes}} -n {{n}}\"",
@@ -379,8 +294,8 @@ void check_tf32(const Arguments& arguments) {
 /// offsets.
 void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (arguments.model.empty()) {
-    if (arguments.tokenize.decode) fail_without(command, "model");
-    if (arguments.tokenize.vocabulary.empty())
+    if (arguments.tokenize->decode) fail_without(command, "model");
+    if (arguments.tokenize->vocabulary.empty())
       throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
     return;
   }
@@ -393,7 +308,7 @@ void check_tokenizer(const Command& command, const Arguments& arguments) {
 
 /// Returns whether the command only predicts, so that this build need not be able to compute the run.
 bool only_plans(const Command& command, const Arguments& arguments) {
-  return command.name == "plan" || (command.name == "bench" && arguments.bench.predicts);
+  return command.name == "plan" || (command.name == "bench" && arguments.bench->predicts);
 }
 
 /// A plan is checked for the planned GPU (tasks::planned_attention).
@@ -415,7 +330,6 @@ void check_attention(const Command& command, const Arguments& arguments) {
 }  // namespace
 
 void resolve(const Command& command, Arguments& arguments) {
-  resolve_meanings(command, arguments);
   check_exclusions(command, arguments);
   if (!command.takes_settings_of_run) arguments.task->check(arguments.run);
   check_loss_scale(arguments);
@@ -430,7 +344,7 @@ void resolve(const Command& command, Arguments& arguments) {
 }
 
 void resolve_ranks(Arguments& arguments, std::size_t ranks) {
-  if (arguments.plan.every_mode) throw UsageError("--mode all: only mylos plan accepts all; name one mode");
+  if (arguments.plan->every_mode) throw UsageError("--mode all: only mylos plan accepts all; name one mode");
   resolve_batch(arguments, ranks);
 }
 

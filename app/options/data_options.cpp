@@ -1,4 +1,5 @@
 #include "app/options/options.hpp"
+#include "app/options/tool_options.hpp"
 
 #include "data/images/synthetic_images.hpp"
 
@@ -15,12 +16,12 @@ constexpr std::string_view files = "Model and data";
 
 Option model_option() {
   Option option =
-      named("model", {"model-name-or-path"}, "M", files,
+      named("model", "M", files,
             "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint/export plan doctor "
             "generate tokenize classify",
             "Hugging Face model directory, output directory of a run (its best/ is used), or name of a model from "
             "`mylos fetch`",
-            {.lays_out = true});
+            {.lays_out = true, .is_shown = true});
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -50,7 +51,7 @@ Option path_or_drawn_option(Option option, Field field) {
 Option task_option() {
   std::vector<Choice> choices;
   for (const tasks::TaskKind* kind : tasks::task_kinds()) choices.push_back({std::string(kind->name()), {}});
-  Option option = named("task", {}, "NAME", files, "train eval prepare bench plan",
+  Option option = named("task", "NAME", files, "train eval prepare bench plan",
                         describe(choices) + "; default: derived from model_type in the model's config.json");
   option.expects = describe(choices);
   option.choices = names_of(choices);
@@ -69,49 +70,37 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
   return {
       model_option(),
       task_option(),
-      path_or_drawn_option(
-          named("train", {"train-file"}, "FILE", files, "train", trained + " to train on", {.lays_out = true}),
-          [](auto& a) -> auto& { return a.run.task.train; }),
-      path_or_drawn_option(
-          named("dev", {"validation-file"}, "FILE", files, "train",
-                trained + " to evaluate on; default: no evaluation"),
-          [](auto& a) -> auto& { return a.run.task.dev; }),
-      path_or_drawn_option(
-          named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
-          [](auto& a) -> auto& { return a.data; }),
-      path_option(
-          named("context", {}, "FILE", files, "ask", "text that contains the answers; - reads standard input"),
-          [](auto& a) -> auto& { return a.ask.context; }),
-      path_option(
-          with_help(named("output", {"output-dir"}, "PATH", files,
-                          "train eval prepare checkpoint/export doctor report sweep", "directory for the results"),
-                    {{"prepare", "output file (.h5 or .jsonl)"},
-                     {"checkpoint", "directory for the exported model"},
-                     {"doctor", "directory to test; default: the current one"},
-                     {"report", "output file; default: report.html"}}),
-          [](auto& a) -> auto& { return a.run.engine.output; }),
+      path_or_drawn_option(named("train", "FILE", files, "train", trained + " to train on", {.lays_out = true}),
+                           MYLOS_FIELD(run.task.train)),
+      path_or_drawn_option(named("dev", "FILE", files, "train", trained + " to evaluate on; default: no evaluation"),
+                           MYLOS_FIELD(run.task.dev)),
+      path_or_drawn_option(named("data", "FILE", files, data_commands, std::string(texts.read)), MYLOS_FIELD(data)),
+      path_option(named("context", "FILE", files, "ask", "text that contains the answers; - reads standard input"),
+                  MYLOS_FIELD(ask->context)),
+      path_option(with_help(named("output", "PATH", files, "train eval prepare checkpoint/export doctor report sweep",
+                                  "directory for the results"),
+                            {{"prepare", "output file (.h5 or .jsonl)"},
+                             {"checkpoint", "directory for the exported model"},
+                             {"doctor", "directory to test; default: the current one"},
+                             {"report", "output file; default: report.html"}}),
+                  MYLOS_FIELD(run.engine.output)),
+      count_option(named("train-limit", "N", files, "train prepare",
+                         "use only the first N " + entries + " of the training file"),
+                   {}, MYLOS_FIELD(run.task.train_limit)),
+      real_option(named("train-fraction", "X", files, "train",
+                        "train on a random part of the samples, the same in every epoch, determined by --seed"),
+                  {.smallest = 0.0, .largest = 1.0, .open_below = true}, MYLOS_FIELD(run.task.train_fraction)),
       count_option(
-          named("train-limit", {"max-train-samples"}, "N", files, "train prepare",
-                "use only the first N " + entries + " of the training file"),
-          {}, [](auto& a) -> auto& { return a.run.task.train_limit; }),
-      real_option(
-          named("train-fraction", {}, "X", files, "train",
-                "train on a random part of the samples, the same in every epoch, determined by --seed"),
-          {.smallest = 0.0, .largest = 1.0, .open_below = true},
-          [](auto& a) -> auto& { return a.run.task.train_fraction; }),
-      count_option(
-          named("dev-limit", {"max-eval-samples"}, "N", files, "train eval",
-                "use only the first N " + entries + " of the evaluation file",
+          named("dev-limit", "N", files, "train eval", "use only the first N " + entries + " of the evaluation file",
                 {.needs = {"dev", "", "without it nothing is evaluated"}}),
-          {}, [](auto& a) -> auto& { return a.run.task.dev_limit; }),
-      unrecorded(switch_option(
-          named("do-train", {}, "", files, "train",
-                "accepted for compatibility with scripts of transformers; mylos train always trains"),
-          [](auto& a) -> auto& { return a.run.task.do_train; })),
-      unrecorded(switch_option(
-          named("do-eval", {}, "", files, "train",
-                "evaluate during training; needs --dev, or a --dataset with evaluation data"),
-          [](auto& a) -> auto& { return a.run.task.do_eval; })),
+          {}, MYLOS_FIELD(run.task.dev_limit)),
+      unrecorded(
+          switch_option(named("do-train", "", files, "train",
+                              "accepted for compatibility with scripts of transformers; mylos train always trains"),
+                        MYLOS_FIELD(run.task.do_train))),
+      unrecorded(switch_option(named("do-eval", "", files, "train",
+                                     "evaluate during training; needs --dev, or a --dataset with evaluation data"),
+                               MYLOS_FIELD(run.task.do_eval))),
   };
 }
 

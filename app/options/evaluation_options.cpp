@@ -26,7 +26,7 @@ std::vector<Choice> metric_choices(const tasks::TaskKind& task) {
 
 /// A plain number counts steps; with its unit, epochs.
 Option eval_every_option() {
-  Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, "train",
+  Option option = named("eval-every", "N|Nepochs", evaluation, "train",
                         "interval between evaluations: a number of steps, or of epochs (10epochs); default: one epoch",
                         {.needs = of_metric});
   option.expects = "a number of steps, or of epochs: 10epochs";
@@ -56,32 +56,29 @@ Option eval_every_option() {
 std::vector<Option> evaluation_options(const tasks::TaskKind& task) {
   return {
       eval_every_option(),
-      switch_option(
-          named("eval-on-start", {}, "", evaluation, "train", "also evaluate before the first step",
-                {.on_resume = OnResume::free, .needs = of_samples}),
-          [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
-      choice_option(
-          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, "train",
-                "metric that selects the model in best/: " + describe(metric_choices(task)) +
-                    "; training_loss is the mean over the steps since the last evaluation",
-                {.needs = of_metric}),
-          metric_choices(task), [](auto& a) -> auto& { return a.run.engine.best.by; }),
+      switch_option(named("eval-on-start", "", evaluation, "train", "also evaluate before the first step",
+                          {.on_resume = OnResume::free, .needs = of_samples}),
+                    MYLOS_FIELD(run.engine.evaluate_on_start)),
+      choice_option(named("best-by", "METRIC", evaluation, "train",
+                          "metric that selects the model in best/: " + describe(metric_choices(task)) +
+                              "; training_loss is the mean over the steps since the last evaluation",
+                          {.needs = of_metric}),
+                    metric_choices(task), MYLOS_FIELD(run.engine.best.by)),
       count_or_unset_option(
-          named("patience", {}, "N", evaluation, "train",
+          named("patience", "N", evaluation, "train",
                 "number of evaluations without an improvement after which training stops, or of epochs by the training "
                 "loss without --dev; default: no early stopping"),
-          {}, [](auto& a) -> auto& { return a.run.engine.best.patience; }),
-      real_option(
-          named("min-delta", {}, "X", evaluation, "train",
-                "smallest change of the metric that counts as an improvement for --patience: more than X",
-                {.needs = {"patience", "", "it decides only when training stops"}}),
-          {0, unbounded}, [](auto& a) -> auto& { return a.run.engine.best.min_delta; }),
+          {}, MYLOS_FIELD(run.engine.best.patience)),
+      real_option(named("min-delta", "X", evaluation, "train",
+                        "smallest change of the metric that counts as an improvement for --patience: more than X",
+                        {.needs = {"patience", "", "it decides only when training stops"}}),
+                  {0, unbounded}, MYLOS_FIELD(run.engine.best.min_delta)),
       count_option(
-          named("keep-best", {"save-top-k"}, "K", evaluation, "train",
+          named("keep-best", "K", evaluation, "train",
                 "number of best models to keep: best/, and best-models/STEP/ for the others; without --dev, by the "
                 "training loss of each epoch",
                 {.on_resume = OnResume::free}),
-          {1, 1'000}, [](auto& a) -> auto& { return a.run.engine.best.keep; }),
+          {1, 1'000}, MYLOS_FIELD(run.engine.best.keep)),
   };
 }
 

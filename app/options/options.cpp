@@ -1,5 +1,9 @@
 #include "app/options/options.hpp"
 
+#include "app/options/peer_options.hpp"
+#include "app/options/plan_options.hpp"
+#include "app/options/tool_options.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/error.hpp"
 #include "core/base/usage_error.hpp"
 
@@ -13,16 +17,57 @@
 namespace mylos::app {
 namespace {
 
+std::vector<Option> options_of_task(const tasks::TaskKind& task) {
+  std::vector<Option> options;
+  for (const auto& option : task.options()) {
+    options.push_back(option_of_whole<Arguments>(
+        option, [](auto& arguments) -> auto& { return arguments.run; }));
+    options.back().is_of_task = true;
+  }
+  return options;
+}
+
+/// Adds a peer's name to the option that it stands for, or lists it behind that.
+void add_peer(const PeerOption& peer, bool is_of_task, std::vector<Option>& all) {
+  const auto meant = std::ranges::find(all, peer.option, &Option::name);
+  require(meant != all.end(), fmt::format("a peer's option means --{}, which is not there", peer.option));
+  const auto is_known = [&](const Option& option) { return option.is_called(peer.name); };
+  if (peer.is_alias()) {
+    if (std::ranges::none_of(all, is_known)) meant->aliases.emplace_back(peer.name);
+    return;
+  }
+  std::string help(peer.help);
+  if (help.empty()) help = fmt::format("the same as --{} {}", peer.option, peer.value);
+  const std::size_t part = peer.commands.find('/');
+  if (part != std::string_view::npos) help = fmt::format("with {}: {}", peer.commands.substr(part + 1), help);
+  if (const auto listed = std::ranges::find_if(all, is_known); listed != all.end()) {
+    listed->commands += fmt::format(" {}", peer.commands);
+    listed->command_help.push_back({peer.commands, help});
+    return;
+  }
+  Option row = named(std::string(peer.name), std::string(peer.placeholder), meant->section, peer.commands, help);
+  if (!peer.is_switch) row.command_help = meant->command_help;
+  row.expects = peer.is_switch ? "nothing, true or false" : meant->expects;
+  if (!peer.values.empty()) {
+    std::vector<Choice> choices;
+    for (const std::string& value : split(peer.values, ',')) choices.push_back({value, {}});
+    row.expects = describe(choices);
+    row.choices = names_of(choices);
+  }
+  row.is_of_task = is_of_task;
+  all.insert(meant + 1, std::move(row));
+}
+
 std::vector<Option> make_table(const tasks::TaskKind& task) {
   std::vector<Option> all;
-  for (std::vector<Option> part : {data_options(task), own_options(task), training_options(task), rank_options(),
-                                   plan_options(), tool_options(task)}) {
+  for (std::vector<Option> part : {data_options(task), options_of_task(task), training_options(task), rank_options(),
+                                   process_options(), plan_options(), tool_options(task)}) {
     std::ranges::move(part, std::back_inserter(all));
   }
-  for (const auto& [name, alias] : task.aliases()) {
-    const auto option = std::ranges::find(all, name, &Option::name);
-    require(option != all.end(), fmt::format("an alias of --{}, which is not there", name));
-    option->aliases.emplace_back(alias);
+  const std::vector<PeerOption> peers = peer_options(task);
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const bool is_of_task = i + task.peer_options().size() >= peers.size();
+    if (!peers[i].option.empty()) add_peer(peers[i], is_of_task, all);
   }
   return all;
 }
@@ -44,10 +89,7 @@ const std::vector<Option>& option_table(const tasks::TaskKind& task) {
 
 std::vector<Option> own_options(const tasks::TaskKind& task) {
   std::vector<Option> options;
-  for (const auto& option : task.options()) {
-    options.push_back(option_of_whole<Arguments>(
-        option, [](auto& arguments) -> auto& { return arguments.run; }));
-  }
+  std::ranges::copy_if(option_table(task), std::back_inserter(options), &Option::is_of_task);
   return options;
 }
 
@@ -81,13 +123,14 @@ const Option* given_without(std::string_view name, const Arguments& arguments) {
 void check_options_of(std::string_view command, std::string_view part, const Arguments& arguments) {
   const Option* option = given_without(fmt::format("{}/{}", command, part), arguments);
   if (option == nullptr) return;
-  throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part, option->name));
+  throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part,
+                               arguments.sources.spelling(option->name)));
 }
 
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {
   const std::string normal = normalized_name(name);
   for (const tasks::TaskKind* other : tasks::task_kinds()) {
-    const auto options = other->options();
+    const auto options = own_options(*other);
     if (other != &task && find_called(options, normal) != options.end()) return other;
   }
   return nullptr;

@@ -15,10 +15,9 @@ namespace mylos::app {
 using Option = mylos::Option<Arguments>;
 
 /// Returns an option with the common columns of the table; helpers for each kind of option add the rest.
-inline Option named(std::string name, std::vector<std::string> aliases, std::string placeholder,
-                    std::string_view section, std::string_view commands, std::string help, OptionTraits traits = {}) {
-  return named_option<Arguments>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                 std::move(help), traits);
+inline Option named(std::string name, std::string placeholder, std::string_view section, std::string_view commands,
+                    std::string help, OptionTraits traits = {}) {
+  return named_option<Arguments>(std::move(name), std::move(placeholder), section, commands, std::move(help), traits);
 }
 
 /// Returns the values of --mode and --modes.
@@ -49,12 +48,11 @@ std::vector<Option> own_options(const tasks::TaskKind& task);
 /// Returns a task other than `task` that has its own option with this name or alias; null if there is none.
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task);
 
-/// The parts of the table, one file each.
+/// Parts of the table, one file each. Options of one command are in headers: train_options.hpp, plan_options.hpp,
+/// tool_options.hpp.
 std::vector<Option> data_options(const tasks::TaskKind& task);
 std::vector<Option> training_options(const tasks::TaskKind& task);
 std::vector<Option> evaluation_options(const tasks::TaskKind& task);
 std::vector<Option> rank_options();
-std::vector<Option> tool_options(const tasks::TaskKind& task);
-std::vector<Option> plan_options();
 
 }  // namespace mylos::app

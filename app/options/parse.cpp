@@ -4,7 +4,9 @@
 #include "app/options/consistency.hpp"
 #include "app/options/peer_options.hpp"
 #include "app/options/recipes.hpp"
+#include "app/options/settings.hpp"
 #include "app/options/task_choice.hpp"
+#include "app/options/train_options.hpp"
 #include "app/options/words.hpp"
 #include "core/base/files.hpp"
 #include "core/base/option_values.hpp"
@@ -42,21 +44,14 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
   return names;
 }
 
-/// Returns what `mylos bench batch` takes in place of an option of other commands, with "; " before it; else nothing.
-std::string_view instead_in_bench(std::string_view option) {
-  if (option == "mode") return "; bench batch takes --modes";
-  if (option == "batch-per-rank") return "; bench batch takes --batch, the samples of a step on all ranks together";
-  if (option != "batch-size-per-device" && option != "gradient-accumulation-steps") return {};
-  return "; bench batch takes --batch, the samples of a step on all ranks together, and tries all micro-batches";
-}
-
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
 [[noreturn]] void refuse_option(const Command& command, std::span<const std::string> words, const tasks::TaskKind& task,
                                 const std::string& name) {
   if (const Option* option = find_option(name, task)) {
-    throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}", command.name, name,
-                                 commands_with(*option),
-                                 command.name == "bench" ? instead_in_bench(option->name) : ""));
+    const std::string& text = option->help_for(command.name);  // what the command takes instead
+    throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}{}", command.name, name,
+                                 commands_with(*option), text == option->help ? "" : "; ",
+                                 text == option->help ? "" : text));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
     check_named_model(words);
@@ -66,14 +61,14 @@ std::string_view instead_in_bench(std::string_view option) {
   const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
-      command.trains() ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
+      command.trains() ? suggestion_with_peers(normal, names, "--", command, task) : suggestion(normal, names, "--");
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
-/// The option that a name refers to: one of ours, or else one of a peer.
+/// The option that a name refers to: a row of the table, one of a peer, or both.
 struct Meaning {
   const Option* option = nullptr;
-  const tasks::PeerOption* peer = nullptr;
+  const PeerOption* peer = nullptr;
   bool is_denied = false;  ///< spelled --no-NAME, like Trainer's --no_dataloader_pin_memory
 
   bool is_switch() const { return option != nullptr ? option->is_switch() : peer->is_switch; }
@@ -89,11 +84,11 @@ std::map<std::string, Meaning> meanings_of(const Command& command, const tasks::
     if (meaning.is_switch()) meanings.emplace("no-" + name, Meaning{meaning.option, meaning.peer, true});
   };
   for (const std::string& name : option_names(command, task)) {
-    if (name != "help") add(name, {find_option(name, task)});
+    if (name != "help") add(name, {find_option(name, task), find_peer_option(name, command, task)});
   }
-  if (!command.trains()) return meanings;
-  for (const tasks::PeerOption& peer : peer_options(task)) {
-    add(std::string(peer.name), {nullptr, find_peer_option(peer.name, task)});
+  for (const PeerOption& peer : peer_options(task)) {
+    const PeerOption* known = peer.option.empty() ? find_peer_option(peer.name, command, task) : nullptr;
+    if (known != nullptr) add(std::string(peer.name), {nullptr, known});
   }
   return meanings;
 }
@@ -103,45 +98,40 @@ std::string value_of(const Meaning& meaning, const ReadOption& read) {
   if (meaning.is_denied && read.value) throw UsageError(fmt::format("{} takes no value", read.typed));
   if (read.value) return *read.value;
   if (meaning.is_switch()) return meaning.is_denied ? "false" : "true";
-  if (meaning.peer != nullptr && meaning.peer->why.empty()) return "";  // refused with any value
-  if (meaning.peer != nullptr) throw UsageError(fmt::format("{} needs a value", read.typed));
+  const bool is_ours = meaning.option != nullptr;
+  if (!is_ours && meaning.peer->why.empty()) return "";  // refused with any value
+  if (!is_ours) throw UsageError(fmt::format("{} needs a value", read.typed));
   if (!meaning.option->alone.empty()) return meaning.option->alone;
   throw UsageError(fmt::format("{} needs a value: {}", read.typed, meaning.option->expects));
 }
 
-/// An occurrence of one of our options, with its value as text.
-struct Occurrence {
-  const Option* option;
-  ReadOption read;
-  std::string value;
-};
-
-/// Adds one of our options to `ours`, or the remark on a peer's option to `remarks`. Errors: UsageError.
-void take_option(const Meaning& meaning, ReadOption read, std::vector<Occurrence>& ours,
-                 std::vector<std::string>& remarks) {
+/// Adds a setting to `settings`, or the remark on a peer's option without effect. Errors: UsageError.
+void take_option(const Meaning& meaning, ReadOption& read, std::vector<Setting>& settings, Arguments& arguments) {
   const std::string value = value_of(meaning, read);
   if (meaning.option != nullptr) {
-    ours.push_back({meaning.option, std::move(read), value});
+    settings.push_back({meaning.option, value, read.typed, meaning.peer});
+    arguments.typed.push_back({meaning.option->name, std::move(read.words)});
     return;
   }
   const std::string remark = remark_on(*meaning.peer, read.typed, value);
-  remarks.push_back(meaning.is_denied ? fmt::format("{} has no effect here: {}", read.typed, meaning.peer->why)
-                                      : remark);
+  arguments.remarks.push_back(
+      meaning.is_denied ? fmt::format("{} has no effect here: {}", read.typed, meaning.peer->why) : remark);
 }
 
-/// Sets what the recipe on the command line sets, so that the options there replace it.
-void take_recipe(const Command& command, std::span<const Occurrence> options, Arguments& arguments) {
-  const auto last = [&](std::string_view name) {
-    return std::ranges::find(options.rbegin(), options.rend(), name,
-                             [](const Occurrence& each) { return std::string_view(each.option->name); });
-  };
-  const auto recipe = last("recipe");
-  if (recipe == options.rend()) return;
-  if (last("config") != options.rend()) {
-    throw UsageError("--recipe and --config exclude each other; give one of them");
+/// Adds the settings of the configurations, or of the recipe, on the command line.
+void add_configured(const Command& command, Settings& settings, Arguments& arguments) {
+  const Setting* recipe = nullptr;
+  std::vector<const Setting*> files;
+  for (const Setting& each : settings.typed) {
+    if (each.option->name == "recipe") recipe = &each;
+    if (each.option->name == "config") files.push_back(&each);
   }
-  const auto is_given = [&](std::string_view name) { return last(name) != options.rend(); };
-  apply_recipe(recipe->value, command, is_given, arguments);
+  if (recipe != nullptr && !files.empty()) refuse_both("recipe", "config", true);
+  if (recipe != nullptr) add_recipe(recipe->value, command, *arguments.task, settings);
+  for (const Setting* each : files) {
+    set_option(arguments, *each->option, each->value, each->shown);
+    read_config_file(arguments.train->config, command, arguments, settings.configured);
+  }
 }
 
 void check_positional(const Command& command, const std::vector<std::string>& positional) {
@@ -155,12 +145,31 @@ void check_positional(const Command& command, const std::vector<std::string>& po
   }
 }
 
-/// Refuses invalid UTF-8 for commands whose options are recorded as JSON in run.json.
-void check_recordable(const Command& command, const Occurrence& occurrence) {
-  const std::optional<std::size_t> wrong = command.trains() ? first_invalid_utf8(occurrence.value) : std::nullopt;
-  if (!wrong) return;
-  throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
-                               occurrence.read.typed, *wrong));
+/// Sets an option of the command line. Refuses invalid UTF-8 for commands whose options are recorded as JSON in
+/// run.json.
+void set_typed(const Command& command, const Setting& setting, Arguments& arguments) {
+  const std::optional<std::size_t> wrong = command.trains() ? first_invalid_utf8(setting.value) : std::nullopt;
+  if (wrong) {
+    throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
+                                 setting.shown, *wrong));
+  }
+  set_option(arguments, *setting.option, setting.value, setting.shown);
+  arguments.sources.given.insert(setting.option->name);
+}
+
+void set_all(const Command& command, const Settings& settings, Arguments& arguments) {
+  for (const Setting& each : settings.configured) {
+    set_option(arguments, *each.option, each.value, each.shown);
+    arguments.sources.configured.insert(each.option->name);
+  }
+  arguments.sources.configured.insert(settings.left_out.begin(), settings.left_out.end());
+  for (const Setting& each : settings.typed) set_typed(command, each, arguments);
+  for (const std::vector<Setting>* list : {&settings.configured, &settings.typed}) {
+    for (const Setting& each : *list) {
+      arguments.sources.spellings.erase(each.option->name);
+      if (each.peer != nullptr) arguments.sources.spellings.emplace(each.option->name, each.peer->name);
+    }
+  }
 }
 
 }  // namespace
@@ -180,10 +189,12 @@ std::string suggestion(std::string_view text, std::span<const std::string> names
   return nearest.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, nearest);
 }
 
+void refuse_value(std::string_view name, std::string_view text, std::string_view expects) {
+  throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), expects));
+}
+
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name) {
-  if (!option.parse(arguments, text)) {
-    throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), option.expects));
-  }
+  if (!option.parse(arguments, text)) refuse_value(name, text, option.expects);
   if (!option.is_switch()) return;
   arguments.sources.switched_on.erase(option.name);
   if (*parse_truth(text)) arguments.sources.switched_on.insert(option.name);
@@ -199,11 +210,11 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   Arguments arguments = default_arguments(command, task);
   arguments.help = read.help;
   if (read.help) return arguments;
-  std::vector<Occurrence> options;
+  Settings settings;
   for (ReadOption& each : read.options) {
     const auto known = meanings.find(each.name);
     if (known == meanings.end()) refuse_option(command, words, task, each.typed.substr(2));
-    take_option(known->second, std::move(each), options, arguments.remarks);
+    take_option(known->second, each, settings.typed, arguments);
   }
   if (!read.dashed.empty()) {
     throw UsageError(
@@ -211,18 +222,9 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   }
   check_positional(command, read.positional);
   arguments.positional = std::move(read.positional);
-  take_recipe(command, options, arguments);
-  for (const Occurrence& each : options) {
-    if (each.option->name != "config") continue;
-    set_option(arguments, *each.option, each.value, each.read.typed);
-    read_config_file(arguments.train.config, command, arguments);
-  }
-  for (Occurrence& each : options) {
-    check_recordable(command, each);
-    set_option(arguments, *each.option, each.value, each.read.typed);
-    arguments.sources.given.insert(each.option->name);
-    arguments.typed.push_back({each.option->name, std::move(each.read.words)});
-  }
+  add_configured(command, settings, arguments);
+  translate(settings, default_arguments(command, task), arguments.remarks);
+  set_all(command, settings, arguments);
   resolve(command, arguments);
   if (arguments.sources.was_given("recipe")) say_recipe(arguments);
   return arguments;

@@ -22,6 +22,9 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
 /// Sets `option` to the value `text`; errors call it `name` ("--max_steps", "run.json: steps"). Errors: UsageError.
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name);
 
+/// Errors: UsageError, always, which says that `name` has the value `text`, where `expects` says what it may have.
+[[noreturn]] void refuse_value(std::string_view name, std::string_view text, std::string_view expects);
+
 /// Returns "; did you mean X?", or an empty string if no name is similar.
 std::string suggestion(std::string_view text, std::span<const std::string> names, std::string_view prefix);
 

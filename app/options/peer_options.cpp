@@ -17,8 +17,6 @@
 namespace mylos::app {
 namespace {
 
-using tasks::PeerOption;
-
 constexpr std::string_view recorded =
     "every step is recorded in metrics.jsonl and in TensorBoard's file in the output directory";
 constexpr std::string_view no_workers = "tokenization uses all threads of a rank, and batches are made without workers";
@@ -44,7 +42,94 @@ constexpr std::string_view own_device = runs_on_host ? "" : "false";
 constexpr std::string_view of_build = runs_on_host ? "this build computes on the CPU" : "this build computes on GPUs";
 constexpr std::string_view other_build = runs_on_host ? "" : "train with a build for the CPU";
 
+/// Trainer's sgd has no momentum.
+OptionTexts optimizer_of_trainer(const std::string& name, const PeerSurroundings& around) {
+  const PeerSurroundings::Find& beside = around.is_typed ? around.typed : around.configured;
+  if (name != "sgd" || beside("momentum")) return {{"optimizer", name}};
+  around.remark("--optim sgd: SGD without momentum, as Trainer's; --momentum X gives it one");
+  return {{"optimizer", name}, {"momentum", "0"}};
+}
+
+/// As in Trainer, save_steps only counts with "steps". Another --checkpoint-every beside it is refused later.
+OptionTexts checkpoints_of_trainer(const std::string& strategy, const PeerSurroundings& around) {
+  constexpr const char* option = "checkpoint-every";
+  const auto in_steps = [](const std::optional<std::string>& every) { return every && parse_count(*every, {}); };
+  const auto beside = (around.is_typed ? around.typed : around.configured)(option);
+  const bool counts = strategy == "steps";
+  if (in_steps(beside) && !counts) {
+    around.remark(fmt::format("--save-steps {} has no effect with --save-strategy {}", *beside, strategy));
+  }
+  const auto every = beside ? beside : around.configured(option);
+  if (in_steps(beside)) around.leave_out(option, around.is_typed);
+  if (counts) return {{option, in_steps(every) ? *every : "500"}};
+  return {{option, strategy == "no" ? "never" : strategy}};
+}
+
+/// A micro-batch, of which a rank's batch has as many as --gradient-accumulation-steps says.
+OptionTexts batch_per_device(const std::string& size, const PeerSurroundings& around) {
+  constexpr const char* parts = "gradient-accumulation-steps";
+  if (!around.is_typed && (around.typed("batch") || around.typed("batch-per-rank"))) return {};
+  const auto typed = around.typed(parts);
+  const auto accumulation = parse_count((typed ? typed : around.configured(parts)).value_or(""), {});
+  const auto count = parse_count(size, {});
+  if (!accumulation || !count) return {{"batch-per-rank", size}, {"micro-batch", size}};
+  for (const bool is_typed : {true, false}) around.leave_out(parts, is_typed);
+  return {{"batch-per-rank", std::to_string(*count * *accumulation)}, {"micro-batch", size}};
+}
+
+constexpr PeerOption with_meaning(PeerOption row, PeerOption::Meaning meaning) {
+  row.meaning = meaning;
+  return row;
+}
+
 constexpr std::array peer_table = {
+    // Other names of options of every task.
+    peer_alias("model-name-or-path", "model"),
+    peer_alias("train-file", "train"),
+    peer_alias("validation-file", "dev"),
+    peer_alias("output-dir", "output"),
+    peer_alias("max-train-samples", "train-limit"),
+    peer_alias("max-eval-samples", "dev-limit"),
+    peer_alias("num-train-epochs", "epochs"),
+    peer_alias("max-steps", "steps"),
+    peer_alias("max-training-steps", "steps"),
+    peer_alias("per-device-train-batch-size", "batch-per-rank"),
+    peer_alias("lr", "learning-rate"),
+    peer_alias("lr-scheduler-type", "schedule"),
+    peer_alias("warmup-ratio", "warmup"),
+    peer_alias("max-grad-norm", "clip"),
+    peer_alias("eval-steps", "eval-every"),
+    peer_alias("metric-for-best-model", "best-by"),
+    peer_alias("save-top-k", "keep-best"),
+    peer_alias("fp16-init-scale", "initial-loss-scale"),
+    peer_alias("gradient-checkpointing", "recompute"),
+    peer_alias("overwrite-output-dir", "overwrite"),
+    peer_alias("save-steps", "checkpoint-every"),
+    peer_alias("save-total-limit", "keep"),
+    peer_alias("resume-from-checkpoint", "resume"),
+    peer_alias("strategy", "mode"),
+    peer_alias("ddp-timeout", "collective-timeout"),
+    with_meaning(peer_alias("optim", "optimizer"), optimizer_of_trainer),
+    // Settings of ours by another name.
+    peer_switch("bf16", "precision", "bfloat16", "train"),
+    peer_switch("fp16", "precision", "half", "train"),
+    peer_switch("no-fsdp", "mode", "replicated", "train plan"),
+    peer_switch("no-fsdp", "modes", "replicated", "compare"),
+    peer_switch("no-fsdp", "modes", "replicated", "bench/batch"),
+    PeerOption{.name = "batch-size-per-device",
+               .option = "batch-per-rank",
+               .commands = "train plan",
+               .placeholder = "N",
+               .help = "micro-batch size; the batch is N x --gradient-accumulation-steps [1] x ranks",
+               .meaning = batch_per_device},
+    PeerOption{.name = "save-strategy",
+               .values = "no,epoch,steps",
+               .option = "checkpoint-every",
+               .commands = "train",
+               .placeholder = "NAME",
+               .help = "Trainer's name for --checkpoint-every: steps (as many as that option says, else 500), epoch, "
+                       "or no (never)",
+               .meaning = checkpoints_of_trainer},
     // Logging.
     PeerOption{"report-to", false, "", recorded},
     PeerOption{"logging-dir", false, "", recorded},
@@ -173,9 +258,9 @@ std::string lower_case(std::string_view text) {
 
 bool has_no_effect(const PeerOption& option, std::string_view value) {
   if (option.why.empty()) return false;
-  if (option.harmless.empty()) return true;
-  const std::vector<std::string> harmless = split(option.harmless, ',');
-  return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
+  if (option.values.empty()) return true;
+  const std::vector<std::string> taken = split(option.values, ',');
+  return std::ranges::any_of(taken, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
 }
 
 /// Returns the value, with that of a switch as true or false.
@@ -195,12 +280,18 @@ std::vector<PeerOption> peer_options(const tasks::TaskKind& task) {
   return all;
 }
 
-const PeerOption* find_peer_option(std::string_view name, const tasks::TaskKind& task) {
-  for (const std::span<const PeerOption> table : {std::span<const PeerOption>(peer_table), task.peer_options()}) {
-    const auto found = std::ranges::find(table, name, &PeerOption::name);
-    if (found != table.end()) return &*found;
+const PeerOption* find_peer_option(std::string_view name, const Command& command, const tasks::TaskKind& task) {
+  const PeerOption* of_other = nullptr;
+  for (const std::span<const PeerOption> table : {task.peer_options(), std::span<const PeerOption>(peer_table)}) {
+    for (const PeerOption& row : table) {
+      if (row.name != name) continue;
+      if (row.is_alias()) return row.meaning == nullptr ? nullptr : &row;
+      if (row.option.empty()) return command.trains() ? &row : nullptr;
+      if (names_command(row.commands, command.name)) return &row;
+      if (of_other == nullptr && names_command(row.commands, command.options_of)) of_other = &row;
+    }
   }
-  return nullptr;
+  return of_other;
 }
 
 std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value) {
@@ -212,11 +303,13 @@ std::string remark_on(const PeerOption& option, std::string_view shown, std::str
 }
 
 std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix,
-                                  const tasks::TaskKind& task) {
-  for (const PeerOption& option : peer_options(task)) names.emplace_back(option.name);
+                                  const Command& command, const tasks::TaskKind& task) {
+  for (const PeerOption& option : peer_options(task)) {
+    if (option.option.empty()) names.emplace_back(option.name);
+  }
   const std::string nearest = nearest_name(typed, names);
-  const PeerOption* peer = find_peer_option(nearest, task);
-  const bool is_refused = peer != nullptr && peer->why.empty();
+  const PeerOption* peer = find_peer_option(nearest, command, task);
+  const bool is_refused = peer != nullptr && peer->option.empty() && peer->why.empty();
   return is_refused ? fmt::format("; {}", peer->instead) : suggestion(typed, names, prefix);
 }
 

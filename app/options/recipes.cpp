@@ -2,7 +2,9 @@
 
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/peer_options.hpp"
 #include "app/options/task_choice.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/usage_error.hpp"
@@ -85,32 +87,33 @@ std::string list_of_recipes() {
   return text;
 }
 
-void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
-                  Arguments& arguments) {
-  const auto [task, recipe] = find_recipe(name);
+void add_recipe(std::string_view name, const Command& command, const tasks::TaskKind& task, Settings& settings) {
+  const auto [task_of_it, recipe] = find_recipe(name);
   if (recipe == nullptr) {
     throw UsageError(fmt::format("--recipe {}: there is no such recipe{} (mylos train --recipe list)", printable(name),
                                  suggestion(name, recipe_names(), "")));
   }
-  if (task != arguments.task) {
-    throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task->name(),
-                                 arguments.task->title()));
+  if (task_of_it != &task) {
+    throw UsageError(fmt::format("--recipe {} belongs to --task {}, and this is a run of {}", name, task_of_it->name(),
+                                 task.title()));
   }
-  for_each_setting(*recipe, *arguments.task, [&](const Option& option, const std::string& value) {
-    const bool is_replaced = std::ranges::any_of(option_table(*arguments.task), [&](const Option& other) {
-      return is_given(other.name) && (other.name == option.name || other.means.option == option.name);
-    });
-    if (is_replaced || !has_option(command, option)) return;
-    set_option(arguments, option, value, fmt::format("--recipe {}: {}", name, option.name));
-    arguments.sources.configured.insert(option.name);
+  for_each_setting(*recipe, task, [&](const Option& option, const std::string& value) {
+    const auto sets = [&](const Setting& each) { return each.is_about(option.name); };
+    if (std::ranges::any_of(settings.typed, sets) || !has_option(command, option)) return;
+    settings.configured.push_back({&option, value, fmt::format("--recipe {}: {}", name, option.name),
+                                   find_peer_option(option.name, command, task)});
   });
 }
 
 void say_recipe(Arguments& arguments) {
-  const Recipe& recipe = *find_recipe(arguments.train.recipe).recipe;
+  const Recipe& recipe = *find_recipe(arguments.train->recipe).recipe;
   std::string taken;
   for_each_setting(recipe, *arguments.task, [&](const Option& option, const std::string& value) {
-    const bool is_taken = !lacks_needed(option, arguments) && arguments.sources.was_configured(option.name);
+    const OptionSources& sources = arguments.sources;
+    const bool is_spelling = std::ranges::any_of(sources.spellings, [&](const auto& each) {
+      return each.second == option.name && !sources.was_given(each.first);
+    });
+    const bool is_taken = !lacks_needed(option, arguments) && (is_spelling || sources.was_configured(option.name));
     if (!is_taken || is_excluded(option, arguments)) return;
     taken += fmt::format(" --{}{}", option.name, option.is_switch() ? "" : " " + value);
   });

@@ -2,8 +2,8 @@
 
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
+#include "app/options/settings.hpp"
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,11 +24,9 @@ bool asks_for_recipes(std::span<const std::string> words);
 /// Returns the list of recipes with their settings.
 std::string list_of_recipes();
 
-/// Sets the options of the recipe, as a configuration would. Leaves out those that `command` lacks, and those that the
-/// command line sets; `is_given` tells whether an option is there. Errors: UsageError if the recipe is unknown or of
-/// another task.
-void apply_recipe(std::string_view name, const Command& command, const std::function<bool(std::string_view)>& is_given,
-                  Arguments& arguments);
+/// Adds the settings of the recipe to the configured ones, without those that `command` lacks, and those that the
+/// command line sets. Errors: UsageError if the recipe is unknown or not of `task`.
+void add_recipe(std::string_view name, const Command& command, const tasks::TaskKind& task, Settings& settings);
 
 /// Adds a remark with what the recipe has set, once options are resolved, and one with what differs.
 void say_recipe(Arguments& arguments);

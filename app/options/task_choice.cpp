@@ -10,6 +10,7 @@
 #include "families/model_families.hpp"
 
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -56,14 +57,13 @@ const tasks::TaskKind* kind_of_named_model(const std::string& model) {
 }  // namespace
 
 std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
-  const Option& option = *find_option(name);
-  std::vector<OptionName> names{{option.name}};
-  for (const std::string& alias : option.aliases) names.push_back({alias});
+  std::set<std::string, std::less<>> known{std::string(name)};
   for (const tasks::TaskKind* kind : tasks::task_kinds()) {
-    for (const tasks::OptionAlias& each : kind->aliases()) {
-      if (each.option == name) names.push_back({std::string(each.alias)});
-    }
+    const std::vector<std::string>& aliases = find_option(name, *kind)->aliases;
+    known.insert(aliases.begin(), aliases.end());
   }
+  std::vector<OptionName> names;
+  for (const std::string& each : known) names.push_back({each});
   std::string value;
   for (const ReadOption& read : read_words(names, words, TruthWords::positional).options) {
     if (read.value) value = *read.value;

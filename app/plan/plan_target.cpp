@@ -1,6 +1,7 @@
 #include "app/plan/plan_target.hpp"
 
 #include "app/bench/calibration.hpp"
+#include "app/options/plan_options.hpp"
 #include "app/program/compute.hpp"
 #include "core/base/error.hpp"
 #include "core/base/option_values.hpp"
@@ -29,24 +30,24 @@ bool is_of_kind(std::string device, const std::string& kind) {
                              [&](const std::string& part) { return device.find(part) != std::string::npos; });
 }
 
-bool is_host(const Arguments& arguments) { return arguments.plan.gpu == "cpu"; }
+bool is_host(const Arguments& arguments) { return arguments.plan->gpu == "cpu"; }
 
 /// Returns whether a measurement fits the planned machine and precision. One named with --bench may be of another CPU.
 bool serves(const Calibration& one, const Arguments& arguments) {
   if (one.precision != arguments.run.engine.precision || one.host != is_host(arguments)) return false;
-  if (!one.host) return is_of_kind(one.device, arguments.plan.gpu);
-  const bool any_cpu = !arguments.plan.measured.empty();
+  if (!one.host) return is_of_kind(one.device, arguments.plan->gpu);
+  const bool any_cpu = !arguments.plan->measured.empty();
   return one.threads == planned_threads(arguments) && (any_cpu || one.device == processor_name());
 }
 
 /// Returns the fitting measurement of the model that is nearest in size.
 std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const nn::Model& model) {
-  const std::filesystem::path& named = arguments.plan.measured;
+  const std::filesystem::path& named = arguments.plan->measured;
   std::vector<Calibration> all = named.empty() ? saved_calibrations() : std::vector{read_calibration(named)};
   std::erase_if(all, [&](const Calibration& one) { return !serves(one, arguments); });
   if (all.empty() && named.empty()) return {};
   if (all.empty()) {
-    fail(fmt::format("--bench {}: not measured on --gpu {} in {}{}", named.string(), arguments.plan.gpu,
+    fail(fmt::format("--bench {}: not measured on --gpu {} in {}{}", named.string(), arguments.plan->gpu,
                      to_string(arguments.run.engine.precision),
                      is_host(arguments) ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
   }
@@ -120,7 +121,7 @@ std::size_t nccl_bytes(const train::Machine& machine, const train::RankCounts& r
 
 std::size_t planned_threads(const Arguments& arguments) {
   constexpr std::size_t of_gpu = 8;  // as requested in jobscripts/; they read and tokenize data
-  const PlanArguments& plan = arguments.plan;
+  const PlanArguments& plan = *arguments.plan;
   if (plan.threads) return *plan.threads;
   if (!is_host(arguments)) return of_gpu;
   const bool is_asked_for = threads_from_environment() > 0;
@@ -129,7 +130,7 @@ std::size_t planned_threads(const Arguments& arguments) {
 
 tasks::PlannedRun planned_run(const Arguments& arguments) {
   tasks::RunConfig run = arguments.run;
-  const train::Machine* const kind = train::find_gpu_kind(arguments.plan.gpu);
+  const train::Machine* const kind = train::find_gpu_kind(arguments.plan->gpu);
   run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
   tasks::PlannedRun planned = arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
   planned.network->freeze(run.engine.freeze);
@@ -138,7 +139,7 @@ tasks::PlannedRun planned_run(const Arguments& arguments) {
 
 train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model) {
   constexpr double giga = 1e9, gib = 1u << 30;
-  const PlanArguments& plan = arguments.plan;
+  const PlanArguments& plan = *arguments.plan;
   if (plan.gpu.empty()) throw UsageError("plan needs --gpu; see mylos plan --help");
   if (plan.gpus % plan.nodes != 0) {
     throw UsageError(fmt::format("--gpus {}: expected a multiple of --nodes {}; --gpus counts the GPUs of all nodes",

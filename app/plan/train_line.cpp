@@ -1,6 +1,7 @@
 #include "app/plan/train_line.hpp"
 
 #include "app/options/options.hpp"
+#include "app/options/plan_options.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/plan/plan_target.hpp"
 #include "data/images/synthetic_images.hpp"
@@ -27,7 +28,8 @@ std::optional<std::string> value_as_typed(const nlohmann::ordered_json& value) {
 std::vector<TrainOption> train_options(const Arguments& arguments, const std::set<std::string, std::less<>>& names) {
   std::vector<TrainOption> options;
   for (const Option& option : option_table(*arguments.task)) {
-    if (!option.belongs_to("train") || !option.print || !names.contains(option.name)) continue;
+    const bool is_shown = option.traits.is_shown || names.contains(option.name);
+    if (!is_shown || !option.print || !option.belongs_to("train")) continue;
     if (const auto value = value_as_typed(option.print(arguments))) options.emplace_back(option.name, *value);
   }
   return options;
@@ -45,7 +47,7 @@ std::string data_path(const Arguments& arguments) {
 
 std::string launched_line(const Arguments& arguments, const std::string& data_options,
                           const std::vector<TrainOption>& options) {
-  const PlanArguments& target = arguments.plan;
+  const PlanArguments& target = *arguments.plan;
   const std::size_t of_node = target.gpus / target.nodes;
   const std::string gpus = target.gpu == "cpu" ? "" : fmt::format(" --gpus-per-node={}", of_node);
   std::string line = fmt::format("srun --mpi=pmix --nodes={} --ntasks-per-node={} --cpus-per-task={}{} mylos train",

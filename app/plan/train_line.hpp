@@ -13,8 +13,8 @@ namespace mylos::app {
 /// Name and value of an option; switches have no value.
 using TrainOption = std::pair<std::string, std::string>;
 
-/// Returns the options of train among `names` that have a value in `arguments`, in table order, without switches that
-/// are off.
+/// Returns the options of train that printed commands show, and those among `names`, that have a value in `arguments`,
+/// in table order, without switches that are off.
 std::vector<TrainOption> train_options(const Arguments& arguments, const std::set<std::string, std::less<>>& names);
 
 /// Returns " --name value", quoted for a shell.

@@ -1,4 +1,5 @@
 #include "app/runs/command_line.hpp"
+#include "app/options/train_options.hpp"
 
 #include "app/plan/job_script.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
@@ -9,7 +10,7 @@ namespace mylos::app {
 namespace {
 
 bool is_left_out(const Arguments& arguments, const TypedOption& option, bool goes_on) {
-  return option.name == "overwrite" || (option.name == "resume" && (goes_on || arguments.train.resume == "never"));
+  return option.name == "overwrite" || (option.name == "resume" && (goes_on || arguments.train->resume == "never"));
 }
 
 }  // namespace
@@ -22,7 +23,7 @@ std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t r
   }
   // These two options override values of --config.
   if (arguments.sources.was_configured("overwrite")) command += " --no-overwrite";
-  if (arguments.sources.was_configured("resume") && (goes_on || arguments.train.resume == "never"))
+  if (arguments.sources.was_configured("resume") && (goes_on || arguments.train->resume == "never"))
     command += " --resume auto";
   const bool is_saved = !parallel::resolve_checkpoint(arguments.run.engine.output).empty();
   return fmt::format("{}{}: {}",

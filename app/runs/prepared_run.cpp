@@ -3,6 +3,7 @@
 #include "app/bench/calibration.hpp"
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
+#include "app/options/train_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/on_ranks.hpp"
 #include "app/program/task_on_ranks.hpp"
@@ -46,7 +47,7 @@ RecordedRun take_up(const TrainRank& rank, Arguments& arguments, const std::file
   if (checkpoints.extend) recorded.extended_from = record.integer("steps");
   checkpoints.resume = checkpoint;
   if (rank.is_first()) {
-    log_line(fmt::format("{} after step {}, from {}", arguments.train.dry_run ? "would go on" : "goes on",
+    log_line(fmt::format("{} after step {}, from {}", arguments.train->dry_run ? "would go on" : "goes on",
                          record.integer("step"), checkpoint.string()));
   }
   return recorded;
@@ -58,7 +59,7 @@ std::vector<parallel::NamedValue> described_run(const Arguments& arguments) {
   std::vector<parallel::NamedValue> values = {
       {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
       {"--recipe",
-       arguments.train.recipe.empty() ? "not given" : arguments.train.recipe},  // before the settings that it makes
+       arguments.train->recipe.empty() ? "not given" : arguments.train->recipe},  // before the settings that it makes
       {"--task", std::string(arguments.task->name())}};
   const nlohmann::ordered_json settings = settings_json(*find_command("train"), arguments);
   for (const auto& [name, value] : settings.items()) {

@@ -1,6 +1,7 @@
 #include "app/runs/recorded_training.hpp"
 
 #include "app/bench/calibration.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/trace.hpp"
 #include "parallel/communicator/agreement.hpp"
@@ -83,8 +84,8 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
   train::GpuMonitor monitor(config.output, rank.launch.placements(), rank.ranks.rank(),
                             {.interval = train::gpu_sample_interval(rank.launch.nodes()),
                              .log = [](const std::string& line) { log_line(line); },
-                             .gpu_log = arguments.train.gpu_log});
-  report_unwatched(rank, arguments.train.gpu_log, monitor);
+                             .gpu_log = arguments.train->gpu_log});
+  report_unwatched(rank, arguments.train->gpu_log, monitor);
   RecordedTraining training;
   std::vector<train::Reporter*> reporters = {&notes, &monitor, &training.profile};
   if (rank.logs()) {
@@ -99,7 +100,7 @@ RecordedTraining train_and_record(const TrainRank& rank, const Arguments& argume
     reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
   });
   constexpr std::size_t most_events = 20'000;
-  if (!arguments.train.trace.empty()) Trace::start(most_events);
+  if (!arguments.train->trace.empty()) Trace::start(most_events);
   training.result = run.trainer.run(reporters, description.dump());
   parallel::on_first_rank(rank.ranks, [&] {
     training.result.joules = written->tensorboard.close(training.result.signal == 0);

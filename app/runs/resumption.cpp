@@ -3,6 +3,7 @@
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
 #include "app/options/options.hpp"
+#include "app/options/train_options.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
@@ -39,7 +40,7 @@ train::CommandDifference difference_but_for(std::vector<std::string_view> compar
   std::vector<std::string_view> may_differ = std::move(compared_otherwise);
   add_options(may_differ, OnResume::free, *arguments.task);
   std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
-  if (!arguments.train.extend) return {.options = std::move(all)};
+  if (!arguments.train->extend) return {.options = std::move(all)};
   add_options(may_differ, OnResume::longer, *arguments.task);
   std::vector<std::string> rest = differing_settings(saved, command, arguments, may_differ);
   const bool extends = rest.size() != all.size();
@@ -68,7 +69,7 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
          fmt::format("{} belongs to a run with other options: {}; use those of the run, {}or start over with another "
                      "--output or --overwrite --resume never",
                      checkpoint.string(), fmt::join(differing, "; "),
-                     arguments.train.extend ? "" : "continue to larger --steps or --epochs with --extend, "));
+                     arguments.train->extend ? "" : "continue to larger --steps or --epochs with --extend, "));
   take_recorded_choices(saved, checkpoint, arguments);
   return {std::move(saved), extends};
 }

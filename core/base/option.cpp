@@ -31,16 +31,21 @@ bool OptionRow::is_called(std::string_view text) const {
   return name == text || std::ranges::find(aliases, text) != aliases.end();
 }
 
+std::string_view OptionSources::spelling(std::string_view name) const {
+  const auto found = spellings.find(name);
+  return found == spellings.end() ? name : std::string_view(found->second);
+}
+
 void OptionSources::exclude(std::string_view one, std::string_view other) const {
   const bool one_given = was_given(one), other_given = was_given(other);
-  if (one_given && other_given) {
-    throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
-  }
+  if (one_given && other_given) refuse_both(spelling(one), spelling(other), true);
   if (one_given || other_given) return;
-  if (was_configured(one) && was_configured(other)) {
-    throw UsageError(
-        fmt::format("{} and {} exclude each other; leave one of them out of the configuration", one, other));
-  }
+  if (was_configured(one) && was_configured(other)) refuse_both(spelling(one), spelling(other), false);
+}
+
+void refuse_both(std::string_view one, std::string_view other, bool is_typed) {
+  if (is_typed) throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
+  throw UsageError(fmt::format("{} and {} exclude each other; leave one of them out of the configuration", one, other));
 }
 
 }  // namespace mylos

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -31,11 +32,10 @@ enum class OnResume {
   longer,  ///< with --extend
 };
 
-/// An option and its value, such as those that a switch stands for: --bf16 stands for {"precision", "bfloat16"}.
-struct OptionMeaning {
+/// An option and its value.
+struct OptionValue {
   std::string_view option = {};
   std::string_view value = {};
-  std::string_view list = {};  ///< the option that commands have instead if it takes several values
 };
 
 /// Another option that must have a value. If `choice` is empty, any value will do, and `why` says what for.
@@ -43,7 +43,7 @@ struct OptionNeed {
   std::string_view option = {};
   std::string_view choice = {};
   std::string_view why = {};
-  OptionMeaning unless = {};  ///< what does as well
+  OptionValue unless = {};  ///< what does as well
 };
 
 /// The columns of an option table that most rows leave out.
@@ -53,22 +53,23 @@ struct OptionTraits {
   OptionNeed needs = {};
   std::string_view excludes = {};  ///< options that must not be set, too, separated by spaces
   std::string_view from_run = {};  ///< commands that take the value from the run that trained their model
+  bool is_shown = false;           ///< printed commands of train have it, also if it was not given
 };
 
 /// The columns of a row of an option table.
 struct OptionRow {
-  std::string name;                  ///< "learning-rate"; users may type _ for -
-  std::vector<std::string> aliases;  ///< names in other programs, such as "lr"
-  std::string placeholder;           ///< the value in the help, such as "X"; empty for a switch
-  std::string_view section;          ///< section of the help
-  std::string commands;              ///< names of the commands that have it (names_command)
-  std::string help;                  ///< description with the unit
+  std::string name;          ///< "learning-rate"; users may type _ for -
+  std::string placeholder;   ///< the value in the help, such as "X"; empty for a switch
+  std::string_view section;  ///< section of the help
+  std::string commands;      ///< names of the commands that have it (names_command)
+  std::string help;          ///< description with the unit
   OptionTraits traits = {};
   std::string expects = {};                    ///< description of valid values: "a whole number from 1 to 512"
   std::string alone = {};                      ///< value if the option is given alone; empty if a value is required
   std::vector<std::string> choices = {};       ///< the words among its values, for completion
+  std::vector<std::string> aliases = {};       ///< names in other programs, from the table of peers' options
   bool is_derived = false;                     ///< default depends on other options: not shown in the help
-  OptionMeaning means = {};                    ///< of a switch without a field of its own
+  bool is_of_task = false;                     ///< not every task has it
   std::vector<CommandHelp> command_help = {};  ///< replaces `help` in some commands
 
   bool is_switch() const { return placeholder.empty(); }
@@ -109,9 +110,10 @@ Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
 
 /// The source of each option that was set, by name, and the switches that are on.
 struct OptionSources {
-  std::set<std::string, std::less<>> given = {};        ///< set on the command line
-  std::set<std::string, std::less<>> configured = {};   ///< set in the --config file
-  std::set<std::string, std::less<>> switched_on = {};  ///< switches that are on
+  std::set<std::string, std::less<>> given = {};                   ///< set on the command line
+  std::set<std::string, std::less<>> configured = {};              ///< set in the --config file
+  std::set<std::string, std::less<>> switched_on = {};             ///< switches that are on
+  std::map<std::string, std::string, std::less<>> spellings = {};  ///< peers' options by which others were set
 
   bool was_given(std::string_view name) const { return given.contains(name); }
   bool was_configured(std::string_view name) const { return configured.contains(name); }
@@ -120,9 +122,15 @@ struct OptionSources {
   bool is_overridden(std::string_view name, std::string_view other) const {
     return !was_given(name) && was_given(other);
   }
+  /// Returns the peer's option by which `name` was set, else `name`.
+  std::string_view spelling(std::string_view name) const;
   /// Rejects two mutually exclusive settings if both are on the command line, or both only in the configuration file.
   /// Errors: UsageError naming both.
   void exclude(std::string_view one, std::string_view other) const;
 };
+
+/// Errors: UsageError, always, which says that two options of the command line (`is_typed`) or of a configuration
+/// exclude each other.
+[[noreturn]] void refuse_both(std::string_view one, std::string_view other, bool is_typed);
 
 }  // namespace mylos

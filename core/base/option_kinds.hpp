@@ -12,16 +12,17 @@
 #include <vector>
 
 /// Kinds of options: each function adds the parsing and printing of one field of the target. `field` is a generic
-/// callable that returns the field: [](auto& config) -> auto& { return config.batch; }.
+/// callable that returns the field: MYLOS_FIELD(batch).
+#define MYLOS_FIELD(...) \
+  [](auto& target) -> auto& { return target.__VA_ARGS__; }
+
 namespace mylos {
 
 /// Creates an option from the columns of an option table; the functions below add the rest.
 template <class Target>
-Option<Target> named_option(std::string name, std::vector<std::string> aliases, std::string placeholder,
-                            std::string_view section, std::string_view commands, std::string help,
-                            OptionTraits traits = {}) {
-  return {{std::move(name), std::move(aliases), std::move(placeholder), section, std::string(commands), std::move(help),
-           traits}};
+Option<Target> named_option(std::string name, std::string placeholder, std::string_view section,
+                            std::string_view commands, std::string help, OptionTraits traits = {}) {
+  return {{std::move(name), std::move(placeholder), section, std::string(commands), std::move(help), traits}};
 }
 
 template <class T>
@@ -33,6 +34,24 @@ nlohmann::ordered_json option_json(const T& value) {
 template <class T>
 nlohmann::ordered_json option_json(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// Returns the name of an enumerator, null if there is no value.
+template <class T>
+nlohmann::ordered_json name_or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(to_string(*value)) : nlohmann::ordered_json(nullptr);
+}
+
+/// Parses the words between commas; returns nullopt if `parse` returns that for one of them.
+template <class T, class Parse>
+std::optional<std::vector<T>> parse_list(std::string_view text, Parse parse) {
+  std::vector<T> values;
+  for (const std::string& word : split(text, ',')) {
+    const auto value = parse(word);
+    if (!value) return std::nullopt;
+    values.push_back(static_cast<T>(*value));
+  }
+  return values;
 }
 
 /// Adds a value that `parse` makes from the text; `parse` returns nullopt for invalid text. The field may be a
@@ -74,6 +93,18 @@ Option<Target> real_option(Option<Target> option, RealRange range, Field field) 
                        [range](std::string_view text) { return parse_real(text, range); });
 }
 
+/// Adds a text, which is not empty unless it is unset.
+template <class Target, class Field>
+Option<Target> text_option(Option<Target> option, std::string expects, Field field) {
+  option = parsed_option(std::move(option), std::move(expects), field, [](std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional<std::string>(text);
+  });
+  option.print = [field](const Target& target) -> nlohmann::ordered_json {
+    return field(target).empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(field(target));
+  };
+  return option;
+}
+
 /// Adds a duration in seconds; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> duration_option(Option<Target> option, Field field) {
@@ -86,15 +117,6 @@ Option<Target> switch_option(Option<Target> option, Field field) {
   return parsed_option(std::move(option), "nothing, true or false", field, parse_truth);
 }
 
-/// Adds a switch that is another name for a value of another option, which is set instead of a field of its own.
-template <class Target>
-Option<Target> meaning_option(Option<Target> row, OptionMeaning means) {
-  row.means = means;
-  row.expects = "nothing, true or false";
-  row.parse = [](Target&, std::string_view text) { return parse_truth(text).has_value(); };
-  return row;
-}
-
 /// Adds a choice from a list of names, stored as a string; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> choice_option(Option<Target> option, std::vector<Choice> choices, Field field) {
@@ -104,7 +126,7 @@ Option<Target> choice_option(Option<Target> option, std::vector<Choice> choices,
                        [choices = std::move(choices)](std::string_view text) { return parse_choice(text, choices); });
 }
 
-/// Adds a choice among the names of an enumeration.
+/// Adds a choice among the names of an enumeration; the field may be a std::optional.
 template <class Target, class Field, class Parse, class Print>
 Option<Target> enumeration_option(Option<Target> option, std::vector<Choice> choices, Field field, Parse from_name,
                                   Print to_name) {
@@ -115,9 +137,7 @@ Option<Target> enumeration_option(Option<Target> option, std::vector<Choice> cho
     if (name) field(target) = from_name(*name);
     return name.has_value();
   };
-  option.print = [field, to_name](const Target& target) -> nlohmann::ordered_json {
-    return std::string(to_name(field(target)));
-  };
+  option.print = [field, to_name](const Target& target) -> nlohmann::ordered_json { return to_name(field(target)); };
   return option;
 }
 

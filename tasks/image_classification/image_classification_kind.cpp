@@ -22,16 +22,17 @@ namespace {
 
 constexpr std::array<std::string_view, 1> types = {"resnet"};
 
-/// Names for the options of every task in Derecho's examples.
-constexpr std::array aliases_of_examples = {
-    OptionAlias{"model", "arch"},
-    OptionAlias{"epochs", "num-epochs"},
-    OptionAlias{"batch-per-rank", "batch-size"},
-    OptionAlias{"seed", "random-seed"},
-};
-
 constexpr std::string_view by_output = "use --output DIR: best/, last/, checkpoints/ and metrics.jsonl are in it";
-constexpr std::array<PeerOption, 4> peers = {
+/// Names in Derecho's examples and other programs.
+constexpr std::array peers = {
+    peer_alias("arch", "model"),
+    peer_alias("num-epochs", "epochs"),
+    peer_alias("batch-size", "batch-per-rank"),
+    peer_alias("random-seed", "seed"),
+    peer_alias("label-smoothing-factor", "label-smoothing"),
+    peer_switch("use-fsdp", "mode", "sharded", "train plan"),
+    peer_switch("use-fsdp", "modes", "sharded", "compare"),
+    peer_switch("use-amp", "precision", "bfloat16", "train plan"),
     PeerOption{"backend", false, "", "", "use --communicator auto, mpi or nccl"},
     PeerOption{"model-dir", false, "", "", by_output},
     PeerOption{"model-filename", false, "", "", by_output},
@@ -91,7 +92,6 @@ class ImageClassificationKind final : public TaskKind {
     run.engine.clip = 0.0;
   }
   std::vector<Option<RunConfig>> options() const override { return image_options(); }
-  std::span<const OptionAlias> aliases() const override { return aliases_of_examples; }
   std::span<const PeerOption> peer_options() const override { return peers; }
   std::span<const Recipe> recipes() const override { return programs; }
   std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }

@@ -3,6 +3,7 @@
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
+#include "core/base/peer_option.hpp"
 #include "tasks/interface/run_config.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -30,23 +31,6 @@ namespace mylos::tasks {
 class Task;
 struct PlannedRun;
 struct TrainedModel;
-
-/// An alias of an option that every task has, for runs of one kind: {"batch-per-rank", "batch-size"}.
-struct OptionAlias {
-  std::string_view option;
-  std::string_view alias;
-};
-
-/// An option of another program (Hugging Face's scripts and Trainer, Lightning, DeepSpeed, FSDP) that Mylos does not
-/// have.
-struct PeerOption {
-  std::string_view name;  ///< without --, and with "-" for "_"
-  bool is_switch = false;
-  std::string_view harmless = {};  ///< comma-separated values that are accepted and ignored; empty = all values
-  std::string_view why = {};       ///< why Mylos ignores these values; if it is empty, Mylos refuses every value
-  std::string_view instead = {};   ///< advice for values that are refused
-  bool is_secret = false;          ///< messages never contain the value
-};
 
 /// The settings of a program that fine-tunes the same models.
 struct Recipe {
@@ -89,9 +73,7 @@ class TaskKind {
   virtual void set_defaults(RunConfig& run, std::string_view command) const = 0;
   /// Returns the options beyond those of every task.
   virtual std::vector<Option<RunConfig>> options() const = 0;
-  /// Returns aliases of the options of every task, from peers for its data.
-  virtual std::span<const OptionAlias> aliases() const { return {}; }
-  /// Returns options of peers for its data that have no effect here.
+  /// Returns rows of the table of peers' options, for its data and its options.
   virtual std::span<const PeerOption> peer_options() const { return {}; }
   /// Returns the recipes that train it.
   virtual std::span<const Recipe> recipes() const { return {}; }

@@ -22,6 +22,12 @@ namespace {
 
 constexpr std::array<std::string_view, 1> types = {"llama"};
 
+constexpr std::array peers = {
+    peer_alias("text-column", "text-field"),
+    peer_alias("max-seq-length", "max-length"),
+    peer_alias("block-size", "max-length"),
+};
+
 // torch.optim.AdamW decays all tensors by 0.01. Only Trainer clips gradients.
 constexpr std::array programs = {
     Recipe{"chess-fsdp", "CodeLlama on games of chess with FSDP (chess_finetune.py)",
@@ -51,6 +57,7 @@ class LanguageModelingKind final : public TaskKind {
     if (command == "generate") run.task.batch = 1;  // answers each typed line before the next one
   }
   std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
+  std::span<const PeerOption> peer_options() const override { return peers; }
   std::span<const Recipe> recipes() const override { return programs; }
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}};

@@ -16,37 +16,19 @@ constexpr std::string_view reads_documents = "train eval prepare bench plan";
 
 using OwnOption = Option<LanguageConfig>;
 
-OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
-              std::string_view commands, std::string help, OptionTraits traits = {}) {
-  return named_option<LanguageConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
-                                      std::move(help), traits);
-}
-
-/// Accepts any word.
-OwnOption text_field_option() {
-  OwnOption option = own("text-field", {"text-column"}, "NAME", files, reads_documents,
-                         "field of JSON lines that contains the text; default: input_ids, text or Moves, whichever the "
-                         "first line has",
-                         {.from_run = "eval"});
-  option.expects = "the name of a field";
-  option.parse = [](LanguageConfig& config, std::string_view text) {
-    if (!text.empty()) config.text_field = text;
-    return !text.empty();
-  };
-  option.print = [](const LanguageConfig& config) -> nlohmann::ordered_json {
-    if (config.text_field.empty()) return nullptr;
-    return config.text_field;
-  };
-  return option;
+OwnOption own(std::string name, std::string placeholder, std::string_view section, std::string_view commands,
+              std::string help, OptionTraits traits = {}) {
+  return named_option<LanguageConfig>(std::move(name), std::move(placeholder), section, commands, std::move(help),
+                                      traits);
 }
 
 OwnOption long_option() {
   return enumeration_option(
-      own("long", {}, "WHAT", documents, reads_documents,
+      own("long", "WHAT", documents, reads_documents,
           "documents longer than --max-length: split (the rest becomes further samples) or truncate (the rest is left "
           "out)",
           {.from_run = "eval"}),
-      {{"split", {}}, {"truncate", {}}}, [](auto& config) -> auto& { return config.long_documents; },
+      {{"split", {}}, {"truncate", {}}}, MYLOS_FIELD(long_documents),
       [](std::string_view name) {
         return name == "split" ? data::LongDocuments::split : data::LongDocuments::truncate;
       },
@@ -55,50 +37,44 @@ OwnOption long_option() {
 
 std::vector<OwnOption> own_options() {
   return {
-      text_field_option(),
-      path_option(
-          own("order", {}, "FILE", files, "train",
-              "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling",
-              {.excludes = "train-fraction"}),
-          [](auto& config) -> auto& { return config.order; }),
-      switch_option(
-          own("strict", {}, "", files, "train eval prepare", "fail on an empty document, instead of leaving it out",
-              {.on_resume = OnResume::free}),
-          [](auto& config) -> auto& { return config.strict; }),
-      count_option(
-          own("max-length", {"max-seq-length", "block-size"}, "N", documents, reads_documents,
-              "largest number of tokens in a sample", {.lays_out = true, .from_run = "eval"}),
-          {2, 1'048'576}, [](auto& config) -> auto& { return config.max_length; }),
-      long_option(),
-      switch_option(
-          own("no-bos", {}, "", documents, "train eval prepare bench plan generate",
-              "do not begin documents and prompts with the model's BOS token", {.from_run = "eval generate"}),
-          [](auto& config) -> auto& { return config.no_bos; }),
-      switch_option(
-          own("no-eos", {}, "", documents, reads_documents, "do not end documents with the model's EOS token",
+      text_option(
+          own("text-field", "NAME", files, reads_documents,
+              "field of JSON lines that contains the text; default: input_ids, text or Moves, whichever the first line "
+              "has",
               {.from_run = "eval"}),
-          [](auto& config) -> auto& { return config.no_eos; }),
+          "the name of a field", MYLOS_FIELD(text_field)),
+      path_option(own("order", "FILE", files, "train",
+                      "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling",
+                      {.excludes = "train-fraction"}),
+                  MYLOS_FIELD(order)),
+      switch_option(own("strict", "", files, "train eval prepare",
+                        "fail on an empty document, instead of leaving it out", {.on_resume = OnResume::free}),
+                    MYLOS_FIELD(strict)),
+      count_option(own("max-length", "N", documents, reads_documents, "largest number of tokens in a sample",
+                       {.lays_out = true, .from_run = "eval", .is_shown = true}),
+                   {2, 1'048'576}, MYLOS_FIELD(max_length)),
+      long_option(),
+      switch_option(own("no-bos", "", documents, "train eval prepare bench plan generate",
+                        "do not begin documents and prompts with the model's BOS token", {.from_run = "eval generate"}),
+                    MYLOS_FIELD(no_bos)),
+      switch_option(own("no-eos", "", documents, reads_documents, "do not end documents with the model's EOS token",
+                        {.from_run = "eval"}),
+                    MYLOS_FIELD(no_eos)),
   };
 }
 
 std::vector<OwnOption> generation_options() {
   return {
-      count_option(
-          own("max-new-tokens", {}, "N", generation, "generate", "largest number of tokens in a continuation"),
-          {1, 1'000'000'000}, [](auto& config) -> auto& { return config.generation.max_new_tokens; }),
-      real_option(
-          own("temperature", {}, "X", generation, "generate",
-              "sampling temperature, which divides the logits; 0: always take the likeliest token"),
-          {.smallest = 0.0, .largest = unbounded},
-          [](auto& config) -> auto& { return config.generation.sampling.temperature; }),
-      count_option(
-          own("top-k", {}, "N", generation, "generate", "sample from the N likeliest tokens"), {1, 1'000'000'000},
-          [](auto& config) -> auto& { return config.generation.sampling.top_k; }),
-      real_option(
-          own("top-p", {}, "X", generation, "generate",
-              "sample from the smallest set of likeliest tokens whose probabilities add up to X"),
-          {.smallest = 0.0, .largest = 1.0, .open_below = true},
-          [](auto& config) -> auto& { return config.generation.sampling.top_p; }),
+      count_option(own("max-new-tokens", "N", generation, "generate", "largest number of tokens in a continuation"),
+                   {1, 1'000'000'000}, MYLOS_FIELD(generation.max_new_tokens)),
+      real_option(own("temperature", "X", generation, "generate",
+                      "sampling temperature, which divides the logits; 0: always take the likeliest token"),
+                  {.smallest = 0.0, .largest = unbounded}, MYLOS_FIELD(generation.sampling.temperature)),
+      count_option(own("top-k", "N", generation, "generate", "sample from the N likeliest tokens"), {1, 1'000'000'000},
+                   MYLOS_FIELD(generation.sampling.top_k)),
+      real_option(own("top-p", "X", generation, "generate",
+                      "sample from the smallest set of likeliest tokens whose probabilities add up to X"),
+                  {.smallest = 0.0, .largest = 1.0, .open_below = true}, MYLOS_FIELD(generation.sampling.top_p)),
   };
 }
 

@@ -24,7 +24,12 @@ namespace {
 
 constexpr std::array<std::string_view, 1> types = {"bert"};
 
-constexpr std::array<PeerOption, 1> peers = {
+constexpr std::array peers = {
+    peer_alias("dataset-name", "dataset"),
+    peer_alias("max-seq-length", "max-length"),
+    peer_alias("n-best-size", "n-best"),
+    peer_alias("null-score-diff-threshold", "null-threshold"),
+    peer_switch("version-2-with-negative", "squad", "2.0", "train"),
     PeerOption{"dataset-config-name", false, "plain_text,squad,squad_v2,None", "there is one of each",
                "use --dataset squad or squad_v2"},
 };

@@ -1,6 +1,7 @@
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
 #include "app/options/peer_options.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/usage_error.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
@@ -176,9 +177,10 @@ TEST(RunQaNames, TokensAreNotTold) {
 
 /// The recorded command lines hold the answer to each of them.
 TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
-  for (const tasks::PeerOption& option : app::peer_options()) {
+  for (const PeerOption& option : app::peer_options()) {
     SCOPED_TRACE(option.name);
-    ASSERT_EQ(app::find_option(option.name), nullptr) << "it has an option of ours";
+    ASSERT_EQ(app::find_option(option.name) == nullptr, option.option.empty()) << "it has an option of ours";
+    if (!option.option.empty()) continue;
     EXPECT_EQ(!option.why.empty() && option.harmless.empty(), option.instead.empty());
   }
   const app::Arguments arguments = parse_train({"--report_to", "none", "--batch", "3"});
@@ -211,9 +213,9 @@ TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
 }
 
 TEST(RunQaNames, TrueAndFalseSayWhetherToResume) {
-  EXPECT_EQ(parse_train({"--resume_from_checkpoint", "True"}).train.resume, "auto");
-  EXPECT_EQ(parse_train({"--resume_from_checkpoint=false"}).train.resume, "never");
-  EXPECT_EQ(parse_train({"--resume", "y"}).train.resume, "y") << "a directory may be called so";
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint", "True"}).train->resume, "auto");
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint=false"}).train->resume, "never");
+  EXPECT_EQ(parse_train({"--resume", "y"}).train->resume, "y") << "a directory may be called so";
 }
 
 std::string with_underscores(std::string_view name) {
@@ -256,8 +258,9 @@ std::vector<PageRow> page_rows() {
 TEST(RunQaNames, ThePageTellsOfEach) {
   const std::string page = read_file(source_dir() / "docs/coming-from.md");
   const std::vector<PageRow> rows = page_rows();
-  for (const tasks::PeerOption& option : app::peer_options()) {
+  for (const PeerOption& option : app::peer_options()) {
     const std::string name = with_underscores(option.name);
+    if (!option.option.empty()) continue;
     if (option.why.empty()) {
       EXPECT_TRUE(std::ranges::any_of(rows, [&](const PageRow& row) { return row.names.contains(name); })) << name;
     } else {
@@ -278,7 +281,7 @@ TEST(RunQaNames, TheTablesOfThePageAreTheProgramsAnswers) {
         EXPECT_TRUE(option->belongs_to("train"));
         if (option->name != app::normalized_name(name)) answered.insert(option->name);
       } else {
-        const tasks::PeerOption* peer = app::find_peer_option(app::normalized_name(name));
+        const PeerOption* peer = app::find_peer_option(app::normalized_name(name), *app::find_command("train"));
         ASSERT_NE(peer, nullptr) << "train neither takes nor answers it";
         answered = matches(std::string(peer->instead), "--([a-z][a-z0-9-]*)");
         if (peer->instead.empty()) {

@@ -13,8 +13,14 @@ namespace {
 mylos::app::Arguments read(std::string_view text) {
   const mylos::tests::MemoryFile file(text);
   const mylos::app::Command& train = *mylos::app::find_command("train");
-  mylos::app::Arguments arguments = mylos::app::default_arguments(train);
-  mylos::app::read_config_file(file.path(), train, arguments);
+  const mylos::app::Arguments defaults = mylos::app::default_arguments(train);
+  mylos::app::Arguments arguments = defaults;
+  mylos::app::Settings settings;
+  mylos::app::read_config_file(file.path(), train, arguments, settings.configured);
+  mylos::app::translate(settings, defaults, arguments.remarks);
+  for (const mylos::app::Setting& each : settings.configured) {
+    mylos::app::set_option(arguments, *each.option, each.value, each.shown);
+  }
   return arguments;
 }
 

@@ -187,9 +187,8 @@ class NextWord final : public SmallKind {
   void set_defaults(RunConfig& run, std::string_view) const override { run.settings = WordSettings(); }
   std::vector<Option<RunConfig>> options() const override {
     const auto shortest = count_option(
-        named_option<WordSettings>("shortest", {"min-words"}, "N", "Sentences", "train eval",
-                                   "words of a sentence at least"),
-        {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
+        named_option<WordSettings>("shortest", "N", "Sentences", "train eval", "words of a sentence at least"), {2, 8},
+        [](auto& settings) -> auto& { return settings.shortest; });
     std::vector<Option<RunConfig>> all;
     tasks::append_options<WordSettings>(all, {shortest});
     return all;

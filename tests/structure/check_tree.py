@@ -193,7 +193,7 @@ def option_names(root):
     """Yields the names in the tables of options: those of all tasks, and those of each task."""
     for path in sources(root):
         if path.parent == pathlib.PurePath("app/options") or (path.parts[0] == "tasks" and path.stem.endswith("_options")):
-            yield from re.findall(r'\(\s*"([a-z][\w-]*)",\s*\{', (root / path).read_text())
+            yield from re.findall(r'\b(?:named|own)\(\s*"([a-z][\w-]*)",', (root / path).read_text())
 
 
 def check_settings(root):

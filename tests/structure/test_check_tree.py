@@ -51,8 +51,8 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(len(list(check_tree.check_families(self.root))), 2)
 
     def breaches_of_settings(self, path, line):
-        self.write("app/options/tool_options.cpp", 'named("micro-batch", {}, "N", batches);\n')
-        self.write("tasks/language_modeling/language_modeling_options.cpp", 'own(\n    "text-field", {"text-column"}, "NAME");\n')
+        self.write("app/options/tool_options.hpp", 'named("micro-batch", "N", batches);\n')
+        self.write("tasks/language_modeling/language_modeling_options.cpp", 'own(\n    "text-field", "NAME");\n')
         self.write(path, line + "\n")
         breaches = list(check_tree.check_settings(self.root))
         (self.root / path).unlink()

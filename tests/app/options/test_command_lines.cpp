@@ -3,6 +3,8 @@
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
 #include "app/options/peer_options.hpp"
+#include "app/options/plan_options.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/crc32c.hpp"
 #include "core/base/files.hpp"
 #include "core/base/usage_error.hpp"
@@ -73,9 +75,9 @@ std::string meaning(const Command& command, const Words& words) {
       if (usual[name] != value && !depends_on_build(name)) text += fmt::format(" {}={}", name, value.dump());
     }
     text += fmt::format(
-        " resume={} flags={}{}{}{}{}{} per-rank={}", arguments.train.resume, arguments.overwrite ? 'o' : '-',
-        arguments.train.extend ? 'e' : '-', arguments.train.dry_run ? 'd' : '-', arguments.train.verbose ? 'v' : '-',
-        arguments.plan.every_mode ? 'm' : '-', arguments.run.task.do_eval ? 'q' : '-', arguments.batch_is_per_rank);
+        " resume={} flags={}{}{}{}{}{} per-rank={}", arguments.train->resume, arguments.overwrite ? 'o' : '-',
+        arguments.train->extend ? 'e' : '-', arguments.train->dry_run ? 'd' : '-', arguments.train->verbose ? 'v' : '-',
+        arguments.plan->every_mode ? 'm' : '-', arguments.run.task.do_eval ? 'q' : '-', arguments.batch_is_per_rank);
     text += " modes=";
     for (const std::string& mode : arguments.modes) text += mode + ",";
     text += " positional=";
@@ -87,7 +89,7 @@ std::string meaning(const Command& command, const Words& words) {
   }
 }
 
-/// Returns the names of all options of `task` and of peers, with aliases.
+/// Returns the names of all options of `task` and of peers, with aliases, in alphabetical order.
 Words names_of(const tasks::TaskKind& task) {
   Words names;
   for (const Option& option : option_table(task)) {
@@ -95,10 +97,11 @@ Words names_of(const tasks::TaskKind& task) {
     names.push_back(option.name);
     names.insert(names.end(), option.aliases.begin(), option.aliases.end());
   }
-  for (const tasks::PeerOption& peer : peer_options(task)) {
+  for (const PeerOption& peer : peer_options(task)) {
     if (!depends_on_build(peer.name)) names.emplace_back(peer.name);
   }
-  return names;
+  const std::set<std::string> each_once(names.begin(), names.end());
+  return {each_once.begin(), each_once.end()};
 }
 
 Words values_of(const std::string& name, const tasks::TaskKind& task) {

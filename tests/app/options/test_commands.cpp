@@ -1,6 +1,7 @@
 #include "app/options/commands.hpp"
 
 #include "app/options/options.hpp"
+#include "app/options/peer_options.hpp"
 #include "core/base/option_values.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 
 namespace mylos::app {
 namespace {
+
+using Words = std::vector<std::string>;
 
 /// Returns whether a word of a row names a command, or a part of one: the first argument of "bench" is
 /// "gemm|step|batch".
@@ -34,7 +37,7 @@ TEST(Commands, RowsNameCommandsAndOptionsThatExist) {
         EXPECT_TRUE(is_command_or_part(name)) << option.name << ": " << name;
       }
       for (const CommandHelp& each : option.command_help) {
-        for (const std::string& name : split(each.commands, ' ')) EXPECT_NE(find_command(name), nullptr) << option.name;
+        for (const std::string& name : split(each.commands, ' ')) EXPECT_TRUE(is_command_or_part(name)) << option.name;
       }
       const auto& [needed, choice, why, unless] = option.traits.needs;
       const Option* other = needed.empty() ? nullptr : find_option(needed, *task);
@@ -43,9 +46,12 @@ TEST(Commands, RowsNameCommandsAndOptionsThatExist) {
         EXPECT_TRUE(std::ranges::find(other->choices, choice) != other->choices.end()) << option.name;
       if (!choice.empty()) EXPECT_TRUE(option.copy) << option.name;
       EXPECT_TRUE(option.print || option.traits.on_resume == OnResume::same) << option.name;
-      for (const std::string_view meant : {option.means.option, option.means.list}) {
-        Arguments arguments;
-        if (!meant.empty()) EXPECT_TRUE(find_option(meant, *task)->parse(arguments, option.means.value)) << option.name;
+    }
+    for (const PeerOption& peer : peer_options(*task)) {
+      Arguments arguments;
+      if (!peer.value.empty()) EXPECT_TRUE(find_option(peer.option, *task)->parse(arguments, peer.value)) << peer.name;
+      for (const std::string& name : peer.commands.empty() ? Words() : split(peer.commands, ' ')) {
+        EXPECT_TRUE(is_command_or_part(name)) << peer.name << ": " << name;
       }
     }
   }
@@ -80,13 +86,15 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),
-            "batch batch-norm-group batch-per-rank batch-size-per-device bf16 dataset fp16 "
-            "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model no-fsdp "
-            "precision recompute shard-size stem train use-amp use-fsdp");
+            "batch batch-norm-group batch-per-rank dataset "
+            "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model "
+            "precision recompute shard-size stem train");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.excludes.empty(); }),
-            "batch batch-size-per-device dataset extend micro-batch micro-tokens order use-syn");
+            "batch dataset extend micro-batch micro-tokens order use-syn");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
             "doc-stride long max-length no-bos no-eos squad text-field");
+  EXPECT_EQ(names_where([](const Option& option) { return option.traits.is_shown; }),
+            "batch max-length micro-batch mode model precision");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "app/options/config_file.hpp"
 
 #include "app/options/parse.hpp"
+#include "app/options/train_options.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
@@ -125,7 +126,7 @@ TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
   EXPECT_TRUE(arguments.batch_is_per_rank);
   EXPECT_EQ(arguments.run.engine.precision, Precision::float16);
   EXPECT_EQ(tasks::squad_config(arguments.run).squad, "2.0");
-  EXPECT_EQ(arguments.train.resume, "auto");
+  EXPECT_EQ(arguments.train->resume, "auto");
   ASSERT_EQ(arguments.remarks.size(), 4u);
   EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
   EXPECT_NE(arguments.remarks.front().find(" has no effect here: "), std::string::npos) << arguments.remarks.front();

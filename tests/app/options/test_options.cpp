@@ -2,6 +2,8 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
+#include "app/options/peer_options.hpp"
+#include "app/options/tool_options.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm_providers.hpp"
@@ -117,10 +119,12 @@ TEST(Options, NamesOfATaskAreNoneOfAllTasks) {
 
 TEST(Options, EveryOneSaysWhatItDoesAndWhoHasIt) {
   for (const Option& option : option_table()) {
+    const bool is_of_peers = std::ranges::any_of(
+        peer_options(), [&](const PeerOption& peer) { return peer.name == option.name && !peer.option.empty(); });
     EXPECT_FALSE(option.commands.empty()) << option.name;
     EXPECT_FALSE(option.help.empty()) << option.name;
     EXPECT_FALSE(option.expects.empty()) << option.name;
-    EXPECT_TRUE(option.parse) << option.name;
+    EXPECT_NE(static_cast<bool>(option.parse), is_of_peers) << option.name;
   }
 }
 
@@ -255,6 +259,11 @@ TEST(Options, TrainersSaveStrategyIsObeyed) {
   const tests::TemporaryDirectory directory;
   tests::write_file(directory / "c.json", R"({"save_steps": 9})");
   EXPECT_EQ(every({"--config", directory / "c.json", "--save_strategy", "steps"}), 9) << "the file's save_steps";
+  tests::write_file(directory / "c.json", R"({"save_steps": 9, "save_strategy": "epoch", "optim": "sgd"})");
+  EXPECT_EQ(every({"--config", directory / "c.json"}), "epoch");
+  EXPECT_EQ(every({"--config", directory / "c.json", "--save_steps", "5"}), 5);
+  EXPECT_EQ(recorded("momentum", {"--config", directory / "c.json"}), 0.0) << "a configuration means the same";
+  EXPECT_EQ(recorded("momentum", {"--config", directory / "c.json", "--optimizer", "sgd"}), 0.9);
   const Arguments none = parse_train_with({"--save_strategy", "no", "--save_steps", "7"});
   EXPECT_FALSE(none.run.engine.checkpoints.regular());
   EXPECT_EQ(none.remarks, Words{"--save-steps 7 has no effect with --save-strategy no"});
@@ -273,7 +282,7 @@ TEST(Options, AnExtensionGoesOnFromTheRunsOwnCheckpoint) {
 TEST(Options, ProvidersAreAListOfThisBuilds) {
   const Command& bench = *find_command("bench");
   const Words words = {"gemm", "--providers=kokkos-kernels,kokkos-kernels"};
-  EXPECT_EQ(parse_arguments(bench, words).bench.providers.size(), 2u);
+  EXPECT_EQ(parse_arguments(bench, words).bench->providers.size(), 2u);
   for (const std::string wrong : {"", "mkl", "kokkos-kernels,", ",kokkos-kernels"}) {
     const Words bad = {"gemm", "--providers=" + wrong};
     const std::string error = tests::error_of([&] { parse_arguments(bench, bad); });

@@ -23,7 +23,7 @@ struct Whole {
 
 Option<Part> count_of_part() {
   return count_option(
-      named_option<Part>("count", {"how-many"}, "N", "Section", "train plan", "how many"), {1, 9},
+      named_option<Part>("count", "N", "Section", "train plan", "how many"), {1, 9},
       [](auto& part) -> auto& { return part.count; });
 }
 
@@ -47,7 +47,7 @@ TEST(Option, OfAPartThatIsNoSettingIsNoneOfTheWhole) {
   const auto part = [](auto& whole) -> auto& { return whole.part; };
   EXPECT_FALSE(option_of_whole<Whole>(unrecorded(count_of_part()), part).print);
   Option<Part> rate = real_option(
-      named_option<Part>("rate", {}, "X", "Section", "train", "rate"), {0, 1},
+      named_option<Part>("rate", "X", "Section", "train", "rate"), {0, 1},
       [](auto& each) -> auto& { return each.rate; });
   rate.alone = "0.5";
   rate.choices = {"none"};
@@ -80,7 +80,8 @@ TEST(Option, NamesWholeCommandsAndTheirParts) {
 }
 
 TEST(Option, IsCalledByItsNameAndAliases) {
-  const Option<Part> option = count_of_part();
+  Option<Part> option = count_of_part();
+  option.aliases = {"how-many"};
   EXPECT_TRUE(option.is_called("count"));
   EXPECT_TRUE(option.is_called("how-many"));
   EXPECT_FALSE(option.is_called("how_many"));
@@ -111,6 +112,15 @@ TEST(OptionSources, TheCommandLineWinsOverTheConfiguration) {
   EXPECT_EQ(exclusion(sources), "");
   EXPECT_TRUE(sources.is_overridden("batch-per-rank", "batch"));
   EXPECT_FALSE(sources.is_overridden("batch", "batch-per-rank"));
+}
+
+TEST(OptionSources, APeersOptionIsNamedInPlaceOfOurs) {
+  const OptionSources sources{.given = {"batch", "batch-per-rank"},
+                              .configured = {},
+                              .switched_on = {},
+                              .spellings = {{"batch-per-rank", "batch-size-per-device"}}};
+  EXPECT_THAT(exclusion(sources), HasSubstr("--batch and --batch-size-per-device exclude each other"));
+  EXPECT_EQ(sources.spelling("batch"), "batch");
 }
 
 }  // namespace
