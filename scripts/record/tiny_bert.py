@@ -19,6 +19,12 @@ SHAPE = {
 }
 LENGTHS = [32, 3, 17, 26, 11]
 STEPS, WARM_UP, PEAK = 5, 2, 1e-3
+# Runs with frozen tensors, and whether a tensor is frozen there: --freeze embeddings,layers.0-1 and body and layers.1,*query*.
+FROZEN = {
+    "lower-layers": lambda name: name.startswith(("bert.embeddings.", "bert.encoder.layer.0.", "bert.encoder.layer.1.")),
+    "body": lambda name: name.startswith("bert."),
+    "queries": lambda name: name.startswith("bert.encoder.layer.1.") or "query" in name,
+}
 
 
 def make_batch():
@@ -40,6 +46,16 @@ def make_batch():
     }
 
 
+def record_steps(model, batch, output):
+    """Writes the steps of AdamW, and the tensors afterwards. Frozen tensors get no gradient, and so no step."""
+    output.mkdir(parents=True, exist_ok=True)
+    optimizer = make_adamw(model)
+    loss_of = lambda model, batch: question_answering_loss(model, batch)[0]
+    steps = [train_step(model, optimizer, loss_of, batch, learning_rate(step, STEPS, WARM_UP, PEAK)) for step in range(STEPS)]
+    (output / "steps.json").write_text(json.dumps(steps, indent=1) + "\n", encoding="ascii")
+    write_tensors(output / f"after-{STEPS}-steps.safetensors", parameters(model))
+
+
 def main():
     torch.set_num_threads(1)
     OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -57,11 +73,12 @@ def main():
                   {"start_logits": starts * shown, "end_logits": ends * shown, "loss": loss.reshape(1)})
     write_tensors(OUTPUT / "gradients.safetensors", {name: parameter.grad for name, parameter in model.named_parameters()})
 
-    optimizer = make_adamw(model)
-    loss_of = lambda model, batch: question_answering_loss(model, batch)[0]
-    steps = [train_step(model, optimizer, loss_of, batch, learning_rate(step, STEPS, WARM_UP, PEAK)) for step in range(STEPS)]
-    (OUTPUT / "steps.json").write_text(json.dumps(steps, indent=1) + "\n", encoding="ascii")
-    write_tensors(OUTPUT / f"after-{STEPS}-steps.safetensors", parameters(model))
+    record_steps(model, batch, OUTPUT)
+    for run, is_frozen in FROZEN.items():
+        model = make_model(SHAPE, seed=1, spread=0.1)
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad = not is_frozen(name)
+        record_steps(model, batch, OUTPUT / "frozen" / run)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder.
 
-#include "families/bert/bert_config.hpp"
 #include "families/bert/bert_body.hpp"
+#include "families/bert/bert_config.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"
 
@@ -49,13 +49,14 @@ tests::RecordedSamples read_batch(const fs::path& path) {
   return samples;
 }
 
-/// Runs `check` for each folder with each provider.
+/// Runs `check` for each folder with each provider, with these tensors frozen.
 template <class Check>
-void for_each_reference(const Check& check) {
+void for_each_reference(const Check& check, const std::vector<std::string>& frozen = {}) {
   tests::for_each_recorded("", [&](const fs::path& folder, const std::string& provider) {
     const families::BertShape shape = families::read_bert_config(folder / "config.json");
-    Engine engine(folder, provider, families::make_bert_question_answering(shape, Precision::float32),
-                  read_batch(folder / "batch.safetensors"));
+    auto model = families::make_bert_question_answering(shape, Precision::float32);
+    model->freeze(frozen);
+    Engine engine(folder, provider, std::move(model), read_batch(folder / "batch.safetensors"));
     check(folder, engine);
   });
 }
@@ -114,32 +115,58 @@ TEST(reference, Gradients) {
   });
 }
 
-TEST(reference, AdamWSteps) {
-  for_each_reference([](const fs::path& folder, Engine& engine) {
-    const auto steps = tests::read_recorded_json(folder / "steps.json");
-    double learning_rates = 0.0;
-    engine.repeat_steps(steps, [&](const train::StepResult& result, const nlohmann::json& recorded) {
-      EXPECT_NEAR(result.loss, recorded["loss"].get<double>(), 1e-5);
-      EXPECT_NEAR(result.gradient_norm, recorded["gradient_norm"].get<double>(), 1e-4);
-      learning_rates += recorded["learning_rate"].get<double>();
-    });
-    const data::SafetensorsFile expected(folder /
-                                         fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
-    const data::SafetensorsFile gradients(folder / "gradients.safetensors");
-    const auto layers = families::read_bert_config(folder / "config.json").layers;
-    const std::string last_layer = std::to_string(layers - 1);
-    for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
-      const std::string& name = engine.store.table().tensor(row).name;
-      const auto values = expected.read_float(name), gradient = gradients.read_float(name);
-      std::vector<float> actual(values.size());
-      engine.mode->read_tensor(row, 0, actual);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        // AdamW divides a gradient by its own size, so if the gradient is rounding noise, the step is too.
-        const bool noise = is_noise(name, last_layer) || (gradient[i] != 0.0f && std::abs(gradient[i]) < 1e-5f);
-        ASSERT_NEAR(actual[i], values[i], noise ? 2.0 * learning_rates : 1e-5) << name << " element " << i;
-      }
-    }
+/// Repeats the steps of `recording`, in the folder of the model or below it.
+void expect_recorded_steps(const fs::path& folder, const fs::path& recording, Engine& engine) {
+  const auto steps = tests::read_recorded_json(recording / "steps.json");
+  double learning_rates = 0.0;
+  engine.repeat_steps(steps, [&](const train::StepResult& result, const nlohmann::json& recorded) {
+    EXPECT_NEAR(result.loss, recorded["loss"].get<double>(), 1e-5);
+    EXPECT_NEAR(result.gradient_norm, recorded["gradient_norm"].get<double>(), 1e-4);
+    learning_rates += recorded["learning_rate"].get<double>();
   });
+  const data::SafetensorsFile expected(recording /
+                                       fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
+  const data::SafetensorsFile initial(folder / "model.safetensors"), gradients(folder / "gradients.safetensors");
+  const auto layers = families::read_bert_config(folder / "config.json").layers;
+  const std::string last_layer = std::to_string(layers - 1);
+  for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+    const ParameterTensor& tensor = engine.store.table().tensor(row);
+    const auto values = expected.read_float(tensor.name), gradient = gradients.read_float(tensor.name);
+    std::vector<float> actual(values.size());
+    engine.mode->read_tensor(row, 0, actual);
+    if (!tensor.group.trainable) {
+      EXPECT_EQ(actual, initial.read_float(tensor.name)) << tensor.name;
+      EXPECT_EQ(actual, values) << tensor.name << " of PyTorch";
+      continue;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      // AdamW divides a gradient by its own size, so if the gradient is rounding noise, the step is too.
+      const bool noise = is_noise(tensor.name, last_layer) || (gradient[i] != 0.0f && std::abs(gradient[i]) < 1e-5f);
+      ASSERT_NEAR(actual[i], values[i], noise ? 2.0 * learning_rates : 1e-5) << tensor.name << " element " << i;
+    }
+  }
+}
+
+TEST(reference, AdamWSteps) {
+  for_each_reference([](const fs::path& folder, Engine& engine) { expect_recorded_steps(folder, folder, engine); });
+}
+
+/// As PyTorch with requires_grad off, by scripts/record/tiny_bert.py.
+TEST(reference, AdamWStepsWithFrozenTensors) {
+  const std::pair<std::string, std::vector<std::string>> runs[] = {
+      {"lower-layers", {"embeddings", "layers.0-1"}}, {"body", {"body"}}, {"queries", {"layers.1", "*query*"}}};
+  for (const auto& [run, frozen] : runs) {
+    SCOPED_TRACE(run);
+    std::size_t compared = 0;
+    for_each_reference(
+        [&](const fs::path& folder, Engine& engine) {
+          if (!fs::exists(folder / "frozen")) return;
+          expect_recorded_steps(folder, folder / "frozen" / run, engine);
+          ++compared;
+        },
+        frozen);
+    EXPECT_GT(compared, 0u);
+  }
 }
 
 }  // namespace
