@@ -4,6 +4,7 @@
 #include "app/program/compute.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "tasks/interface/planned_run.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -84,7 +85,8 @@ std::vector<std::pair<std::string, double>> combined_rates(const std::vector<Pro
 
 int bench_gemm(const Arguments& arguments) {
   const std::string name = model_name(arguments);
-  const auto network = arguments.task->network(name, arguments.run.engine.precision);
+  const std::unique_ptr<nn::Model> network =
+      arguments.task->plan(name, {}, arguments.run, {}, [](const std::string&) {}).network;
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   ProductTimer timer(timed_providers(arguments));

@@ -153,15 +153,14 @@ int export_checkpoint(const Arguments& arguments) {
   const tasks::TaskKind& kind = kind_in(directory);
   const tasks::TrainedModel trained{
       .model = directory, .run = recorded_run(arguments, index.record), .resolved = recorded_resolved(index.record)};
-  const std::unique_ptr<nn::Model> network = kind.trained_network(trained);
-  const std::vector<SavedTensor> tensors = exported_tensors(index, network->table(), directory, path);
+  const tasks::ExportedModel model = kind.export_model(trained);
+  const std::vector<SavedTensor> tensors = exported_tensors(index, model.network->table(), directory, path);
   std::error_code unreadable;  // reported by the code that writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: already exists; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
-  const std::unique_ptr<train::ModelExporter> exporter = kind.trained_exporter(trained, network->table());
   train::export_model(
-      *exporter, [&](const train::TensorSink& take) { read_tensors(file, tensors, take); }, output);
+      *model.exporter, [&](const train::TensorSink& take) { read_tensors(file, tensors, take); }, output);
   log_line(fmt::format("{}: written from {}", output.string(), path.string()));
   return 0;
 }

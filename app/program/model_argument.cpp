@@ -78,10 +78,6 @@ void take_run_settings(const Command& command, Arguments& arguments) {
   arguments.task->check(arguments.run);
 }
 
-void resolve_model_argument(Arguments& arguments) {
-  resolve_model_argument(arguments, [](const std::string& line) { log_line(line); });
-}
-
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   arguments.run.task.model = arguments.task->trains_by_name(arguments.model)

@@ -3,15 +3,14 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 #include "core/base/notice.hpp"
+#include "core/base/standard_output.hpp"
 
 namespace mylos::app {
 
 /// Resolves --model to a directory, or to a name that the task trains without one, stores it in `arguments`, and adapts
-/// the task's settings to the model. `notice` receives a line for each default that is adapted; without it, the line
-/// goes to standard error. Errors: std::runtime_error if there is no such model; UsageError if a setting does not fit
-/// it.
-void resolve_model_argument(Arguments& arguments, const Notice& notice);
-void resolve_model_argument(Arguments& arguments);
+/// the task's settings to the model. `notice` receives a line for each default that is adapted. Errors:
+/// std::runtime_error if there is no such model; UsageError if a setting does not fit it.
+void resolve_model_argument(Arguments& arguments, const Notice& notice = log_line);
 
 /// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
 /// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about

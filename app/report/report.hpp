@@ -2,8 +2,8 @@
 
 #include "app/batch/batch_rows.hpp"
 #include "app/bench/step_breakdown.hpp"
-#include "app/report/report_answers.hpp"
 #include "app/report/report_run.hpp"
+#include "tasks/interface/run_report.hpp"
 
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ namespace mylos::app {
 /// Inputs of the page other than the runs.
 struct ReportSettings {
   std::vector<BreakdownRow> kernels = {};  ///< kernels of one step, from `mylos bench step --breakdown --json`
-  StepPair between = {};                   ///< evaluations whose answers are compared
+  tasks::StepPair between = {};            ///< evaluations whose answers are compared
   std::optional<BatchTable> batches = {};  ///< output of `mylos bench batch --json`
 };
 

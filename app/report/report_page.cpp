@@ -4,7 +4,7 @@
 #include "app/report/report_batches.hpp"
 #include "app/report/report_curves.hpp"
 #include "app/report/report_gpus.hpp"
-#include "app/report/report_pictures.hpp"
+#include "app/report/report_samples.hpp"
 #include "app/report/report_settings.hpp"
 #include "app/report/report_style.hpp"
 #include "app/report/report_time.hpp"
@@ -30,7 +30,7 @@ using nlohmann::json;
 class Page {
  public:
   /// Adds a section; does nothing if `html` is empty.
-  void add(const char* id, const char* heading, const std::string& html) {
+  void add(std::string_view id, std::string_view heading, const std::string& html) {
     if (html.empty()) return;
     links_ += element("a", fmt::format("href=\"#{}\"", id), heading) + " ";
     body_ += element("section", fmt::format("id=\"{}\"", id), text_element("h2", "", heading) + "\n" + html) + "\n";
@@ -224,8 +224,7 @@ std::string header_html(const std::vector<ReportedRun>& runs, const std::string&
 }
 
 /// Adds the sections that are read from the files of the runs, of which there must be at least one.
-void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settings, const AnswersSection& answers,
-              const std::string& pictures, Page& page) {
+void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settings, Page& page) {
   const bool one = runs.size() == 1;
   page.add("run", "The run", one ? description_html(runs.front()) : "");
   page.add("runs", "The runs", one ? "" : comparison_html(runs));
@@ -233,22 +232,21 @@ void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settin
   page.add("curves", "Curves", curves_html(runs));
   page.add("time", "Where the time goes", time_html(runs, settings.kernels));
   page.add("gpus", "GPUs", gpus_html(runs));
-  page.add("changes", "Answers that changed", answers.changes);
-  page.add("errors", "Worst errors", answers.errors);
-  page.add("pictures", "Worst mistakes", pictures);
 }
 
 }  // namespace
 
 std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettings& settings) {
   const std::string title = title_of(runs, settings);
-  AnswersSection answers = runs.empty() ? AnswersSection{} : answers_html(runs, settings.between);
-  const std::string pictures = pictures_html(runs, answers.problems);
+  const tasks::RunReport samples = report_of_tasks(runs, settings.between);
   Page page;
-  if (!runs.empty()) add_runs(runs, settings, answers, pictures, page);
+  if (!runs.empty()) add_runs(runs, settings, page);
+  for (const tasks::ReportSection& section : samples.sections) {
+    page.add(section.id, section.heading, section_html(section));
+  }
   page.add("batches", "Micro-batches", settings.batches ? batches_html(*settings.batches) : "");
   std::string body = header_html(runs, title) + (runs.size() == 1 ? summary_html(runs.front()) : "");
-  body += missing_html(runs, answers.problems) + page.html();
+  body += missing_html(runs, samples.problems) + page.html();
   return "<!DOCTYPE html>\n" +
          element("html", "lang=\"en\"", "\n" + head_html(title) + element("body", "", "\n" + body)) + "\n";
 }

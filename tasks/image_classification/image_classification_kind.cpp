@@ -6,11 +6,8 @@
 #include "data/images/synthetic_images.hpp"
 #include "tasks/image_classification/group_stream.hpp"
 #include "tasks/image_classification/image_config.hpp"
-#include "tasks/image_classification/image_options.hpp"
 #include "tasks/image_classification/image_task.hpp"
-#include "tasks/image_classification/planned_images.hpp"
-#include "tasks/image_classification/prepared_images.hpp"
-#include "tasks/image_classification/trained_classifier.hpp"
+#include "tasks/interface/planned_run.hpp"
 #include "tasks/interface/trained_model.hpp"
 
 #include <fmt/format.h>
@@ -54,7 +51,7 @@ constexpr std::array programs = {
 };
 
 /// Resolves --use-syn: --steps-syn batches of images of --image-size, sized by the batch of all ranks.
-void resolve_drawn_images(RunConfig& run, const OptionSources& sources) {
+void resolve_drawn_images(RunConfig& run) {
   ImageConfig& config = image_config(run);
   if (!config.use_syn) {
     if (config.steps_syn > 0) throw UsageError("--steps-syn needs --use-syn; give both or none");
@@ -71,18 +68,30 @@ void draw_images(RunConfig& run) {
   run.task.train = fmt::format("synthetic:{}x{}x{}", config.steps_syn * run.task.batch, side, side);
 }
 
+constexpr TaskCommand own_commands[] = {{"classify", classify}};
+
+TaskTraits image_classification_traits() {
+  constexpr std::string_view data =
+      "a directory with one directory per class or with the files of CIFAR or MNIST, synthetic:COUNTxHxW, or images.h5";
+  return {.name = "image-classification",
+                    .title = "image classification",
+                    .data_texts = {data, data, "images"},
+                    .model_types = types,
+                    .trains_by_name = true,
+                    .options = image_options,
+                    .peer_options = peers,
+                    .recipes = programs,
+                    .metrics = {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}},
+                    .commands = own_commands,
+                    .prepares_for_model = false,
+                    .prepare = prepare_image_file,
+                    .is_prepared = data::is_image_file,
+                    .report = report_mistakes};
+}
+
 class ImageClassificationKind final : public TaskKind {
  public:
-  std::string_view name() const override { return "image-classification"; }
-  std::string_view title() const override { return "image classification"; }
-  DataTexts data_texts() const override {
-    constexpr std::string_view data =
-        "a directory with one directory per class or with the files of CIFAR or MNIST, synthetic:COUNTxHxW, or "
-        "images.h5";
-    return {data, data, "images"};
-  }
-  std::span<const std::string_view> model_types() const override { return types; }
-  bool trains_from_sizes() const override { return true; }
+  ImageClassificationKind() : TaskKind(image_classification_traits()) {}
 
   void set_defaults(RunConfig& run, std::string_view) const override {
     run.settings = ImageConfig();
@@ -91,12 +100,8 @@ class ImageClassificationKind final : public TaskKind {
     run.engine.learning_rate = 0.1;
     run.engine.clip = 0.0;
   }
-  std::vector<Option<RunConfig>> options() const override { return image_options(); }
-  std::span<const PeerOption> peer_options() const override { return peers; }
-  std::span<const Recipe> recipes() const override { return programs; }
-  std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
-  void resolve(RunConfig& run, const OptionSources& sources, std::string_view command) const override {
-    if (command == "train") resolve_drawn_images(run, sources);
+  void resolve(RunConfig& run, const OptionSources&, std::string_view command) const override {
+    if (command == "train") resolve_drawn_images(run);
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) != 0.0) {
@@ -143,27 +148,11 @@ class ImageClassificationKind final : public TaskKind {
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<ImageTask>(run, notice);
   }
-  std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    return make_image_network(name, precision);
-  }
-  std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const override {
-    return make_trained_network(trained);
-  }
-  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
-                                                         const ParameterTable& table) const override {
-    return make_trained_exporter(trained, table);
-  }
+  ExportedModel export_model(const TrainedModel& trained) const override { return export_classifier(trained); }
   PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
                   const OptionSources&, const Notice& notice) const override {
     return plan_images(name, data, run, notice);
   }
-
-  void prepare(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
-               const Notice& notice) const override {
-    prepare_image_file(run, data, output, notice);
-  }
-  bool prepares_for_model() const override { return false; }
-  bool is_prepared(const std::filesystem::path& file) const override { return data::is_image_file(file); }
 };
 
 }  // namespace

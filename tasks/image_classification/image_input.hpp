@@ -3,6 +3,7 @@
 #include "data/huggingface/image_processor.hpp"
 #include "data/images/image_set.hpp"
 #include "data/images/image_transform.hpp"
+#include "families/resnet/resnet_shape.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
 #include <cstddef>
@@ -25,6 +26,10 @@ struct ImageInput {
 
   bool operator==(const ImageInput&) const = default;
 };
+
+/// Returns the shape of the model of `config`, which reads this input.
+families::ResnetShape resnet_shape_of(const families::ResnetConfig& config, const ImageInput& input,
+                                      double label_smoothing = 0.0);
 
 /// Returns the transform that produces this input without augmentation.
 data::TransformOptions transform_options(const ImageInput& input);

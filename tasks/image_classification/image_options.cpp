@@ -1,4 +1,4 @@
-#include "tasks/image_classification/image_options.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/option_kinds.hpp"
 #include "data/huggingface/image_processor.hpp"

@@ -1,4 +1,4 @@
-#include "tasks/image_classification/planned_images.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/quantities.hpp"
 #include "families/model_directory.hpp"
@@ -23,13 +23,6 @@ std::filesystem::path find_model(const std::string& name) {
 }
 
 }  // namespace
-
-std::unique_ptr<nn::Model> make_image_network(const std::string& name, Precision precision) {
-  const ClassifierModel model = read_classifier(find_model(name));
-  const ImageInput input =
-      resolve_input({}, model.processor, nullptr, model.config.shape.channels, PreferredSize::model);
-  return make_network(model, input, precision);
-}
 
 PlannedRun plan_images(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
                        const Notice& notice) {

@@ -1,4 +1,4 @@
-#include "tasks/image_classification/prepared_images.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"

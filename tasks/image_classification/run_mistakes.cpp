@@ -1,4 +1,4 @@
-#include "tasks/image_classification/run_mistakes.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
@@ -8,6 +8,7 @@
 #include "data/images/resize.hpp"
 #include "data/images/synthetic_images.hpp"
 #include "tasks/image_classification/image_data.hpp"
+#include "tasks/image_classification/image_mistakes.hpp"
 #include "tasks/image_classification/picture_notes.hpp"
 #include "tasks/interface/task.hpp"
 #include "train/engine/data_notes.hpp"
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <system_error>
 
@@ -69,35 +71,71 @@ data::Image fitted(data::Image image) {
   return data::resize(image, scaled(image.shape.height), scaled(image.shape.width));
 }
 
-MistakePicture picture_of(const data::ImageSet& set, std::size_t index) {
+ReportedPicture picture_of(const data::ImageSet& set, const ImageMistake& mistake) {
   try {
-    ensure(index < set.size(), fmt::format("the data has no image {}", index));
-    const data::Image image = fitted(set.decode(index));
-    return {.png = data::encode_png(image), .problem = {}, .width = image.shape.width, .height = image.shape.height};
+    ensure(mistake.index < set.size(), fmt::format("the data has no image {}", mistake.index));
+    const data::Image image = fitted(set.decode(mistake.index));
+    return {.png = data::encode_png(image),
+            .problem = {},
+            .width = image.shape.width,
+            .height = image.shape.height,
+            .label = mistake.label};
   } catch (const std::exception& error) {
     return {.png = {}, .problem = error.what()};
   }
 }
 
+ReportedSample sample_of(const ImageMistake& mistake) {
+  const std::string sure =
+      std::isfinite(mistake.probability) ? fmt::format("{:.1f} % sure", 100.0 * mistake.probability) : "not finite";
+  const std::string position = mistake.file.empty() ? fmt::format("number {}", mistake.index) : mistake.file;
+  return {.facts = {{"label", mistake.label},
+                    {"predicted", mistake.predicted, sure},
+                    {.name = "loss", .text = {}, .number = mistake.loss},
+                    {"image", position}}};
+}
+
+/// Adds the mistakes of the best evaluation that the run kept. Errors: std::runtime_error naming the file of the
+/// evaluation.
+void add_mistakes(const ReportedRuns::Run& run, std::vector<ReportedList>& lists) {
+  const std::vector<train::KeptEvaluation> kept = train::list_evaluations(run.record.directory);
+  const auto best = std::ranges::find(kept, run.record.best_step(),
+                                      [](const auto& each) { return std::optional<std::size_t>(each.step); });
+  if (best == kept.end()) return;
+  const ImageMistakes mistakes = read_mistakes(best->file);
+  const std::size_t shown = mistakes.worst.size();
+  ReportedList& list = lists.emplace_back();
+  list.fold = run.name;
+  list.text =
+      fmt::format("{} of {} (step {}, the best evaluation) {} taken for another label{}", count_text(mistakes.wrong),
+                  count_of(mistakes.images, "image"), count_text(best->step), mistakes.wrong == 1 ? "is" : "are",
+                  shown == 0               ? "."
+                  : shown < mistakes.wrong ? fmt::format("; the {} with the largest loss:", shown)
+                                           : ":");
+  for (const ImageMistake& each : mistakes.worst) list.samples.push_back(sample_of(each));
+  if (shown == 0) return;
+  try {
+    const std::unique_ptr<data::ImageSet> set = evaluated_images(run.record);
+    for (std::size_t i = 0; i < shown; ++i) list.samples[i].picture = picture_of(*set, mistakes.worst[i]);
+  } catch (const std::exception& error) {
+    list.note = fmt::format("The pictures are not shown: {}.", error.what());
+  }
+}
+
 }  // namespace
 
-std::optional<RunMistakes> read_run_mistakes(const train::RunRecord& run) {
-  const std::vector<train::KeptEvaluation> kept = train::list_evaluations(run.directory);
-  const auto best =
-      std::ranges::find(kept, run.best_step(), [](const auto& each) { return std::optional<std::size_t>(each.step); });
-  if (best == kept.end()) return std::nullopt;
-  RunMistakes found{.origin = fmt::format("step {}, the best evaluation", count_text(best->step)),
-                    .mistakes = read_mistakes(best->file),
-                    .pictures = {},
-                    .problem = {}};
-  if (found.mistakes.worst.empty()) return found;
-  try {
-    const std::unique_ptr<data::ImageSet> set = evaluated_images(run);
-    for (const ImageMistake& each : found.mistakes.worst) found.pictures.push_back(picture_of(*set, each.index));
-  } catch (const std::exception& error) {
-    found.problem = error.what();
+RunReport report_mistakes(const ReportedRuns& runs) {
+  RunReport report;
+  ReportSection section{.id = "pictures", .heading = "Worst mistakes", .has_pictures = true};
+  for (const ReportedRuns::Run& run : runs.runs) {
+    try {
+      add_mistakes(run, section.lists);
+    } catch (const std::runtime_error& error) {
+      report.problems.push_back(problem_of(run, error.what()));
+    }
   }
-  return found;
+  report.sections.push_back(std::move(section));
+  return report;
 }
 
 }  // namespace mylos::tasks

@@ -1,4 +1,4 @@
-#include "tasks/image_classification/trained_classifier.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 
 #include <fmt/format.h>
 
@@ -103,14 +103,12 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
 
 }  // namespace
 
-std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained) {
+ExportedModel export_classifier(const TrainedModel& trained) {
   const TrainedClassifier read = read_trained(trained);
-  return make_network(read.model, read.input, Precision::float32);
-}
-
-std::unique_ptr<train::ModelExporter> make_trained_exporter(const TrainedModel& trained, const ParameterTable& table) {
-  const TrainedClassifier read = read_trained(trained);
-  return image_exporter(read.model.config, read.input, table, classifier_precision(trained.run, read.model));
+  auto network = make_network(read.model, read.input, Precision::float32);
+  auto exporter =
+      image_exporter(read.model.config, read.input, network->table(), classifier_precision(trained.run, read.model));
+  return {std::move(network), std::move(exporter)};
 }
 
 }  // namespace mylos::tasks

@@ -65,12 +65,18 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
   return tensors;
 }
 
-std::unique_ptr<train::ModelExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                          const ParameterTable& table) {
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model) {
   const data::ModelFamily& family = families::find_model_family(model.directory());
   return std::make_unique<PretrainedExporter>(family.config_json(model), family.tokenizer_files(model),
-                                              weight_tensors(table),
+                                              std::vector<data::TensorShape>(),
                                               data::WeightFormat{.precision = export_precision(run, model)});
+}
+
+ExportedModel export_pretrained(const RunConfig& run, const data::PretrainedModel& model,
+                                std::unique_ptr<nn::Model> network) {
+  std::unique_ptr<PretrainedExporter> exporter = pretrained_exporter(run, model);
+  exporter->take_tensors(network->table());
+  return {std::move(network), std::move(exporter)};
 }
 
 PretrainedExporter::PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files,

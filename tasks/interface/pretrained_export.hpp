@@ -2,7 +2,7 @@
 
 #include "core/parameters.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "tasks/interface/run_config.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "train/engine/model_exporter.hpp"
 
 #include <filesystem>
@@ -23,11 +23,6 @@ std::string_view torch_dtype(Precision precision);
 /// Returns the parameter tensors of `table` as weight files have them: convolutions in PyTorch's layout.
 std::vector<data::TensorShape> weight_tensors(const ParameterTable& table);
 
-/// Returns the exporter of a run's model with the tensors of `table`, whose family writes config.json and the
-/// tokenizer's files (data::ModelFamily).
-std::unique_ptr<train::ModelExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                          const ParameterTable& table);
-
 /// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load.
 class PretrainedExporter final : public train::ModelExporter {
  public:
@@ -35,6 +30,9 @@ class PretrainedExporter final : public train::ModelExporter {
   /// image processor) next to it. `weights` are the tensors that are exported, in order, as weight files have them.
   PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files, std::vector<data::TensorShape> weights,
                      const data::WeightFormat& format);
+
+  /// Exports the parameter tensors of `table` from now on.
+  void take_tensors(const ParameterTable& table) { weights_ = weight_tensors(table); }
 
   std::vector<std::size_t> files() const override;
   std::unique_ptr<train::ModelExport> start(const std::filesystem::path& directory,
@@ -46,5 +44,12 @@ class PretrainedExporter final : public train::ModelExporter {
   std::vector<data::TensorShape> weights_;
   data::WeightFormat format_;
 };
+
+/// Returns the exporter of a run's model, before it has taken the model's tensors. The model's family writes
+/// config.json and the tokenizer's files (data::ModelFamily).
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model);
+/// Returns `network` with the exporter of its tensors.
+ExportedModel export_pretrained(const RunConfig& run, const data::PretrainedModel& model,
+                                std::unique_ptr<nn::Model> network);
 
 }  // namespace mylos::tasks

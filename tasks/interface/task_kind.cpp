@@ -2,9 +2,7 @@
 
 #include "core/base/usage_error.hpp"
 #include "families/model_families.hpp"
-#include "nn/model.hpp"
 #include "tasks/interface/task.hpp"
-#include "tasks/interface/trained_model.hpp"
 
 #include <fmt/format.h>
 
@@ -26,20 +24,26 @@ bool TaskKind::knows_model(std::string_view name) const {
 }
 
 bool TaskKind::trains_by_name(std::string_view name) const {
-  return trains_from_sizes() && knows_model(name) && std::ranges::count(known_models(), name) > 0;
+  return traits_.trains_by_name && knows_model(name) && std::ranges::count(known_models(), name) > 0;
 }
 
-std::unique_ptr<nn::Model> TaskKind::trained_network(const TrainedModel& trained) const {
-  return network(trained.model.string(), Precision::float32);
+std::vector<Option<RunConfig>> TaskKind::options() const {
+  return traits_.options ? traits_.options() : std::vector<Option<RunConfig>>();
 }
 
-void TaskKind::prepare(const RunConfig&, const std::filesystem::path&, const std::filesystem::path&,
-                       const Notice&) const {
+void TaskKind::prepare(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
+                       const Notice& notice) const {
+  if (traits_.prepare) return traits_.prepare(run, data, output, notice);
   throw UsageError(
       fmt::format("prepare: {} has nothing to prepare; train and eval read its data as they are", title()));
 }
 
+bool TaskKind::is_prepared(const std::filesystem::path& file) const {
+  return traits_.is_prepared && traits_.is_prepared(file);
+}
+
 std::vector<std::string> TaskKind::texts(const std::filesystem::path& data) const {
+  if (traits_.texts) return traits_.texts(data);
   throw UsageError(fmt::format("--data {}: {} has no texts to tokenize", data.string(), title()));
 }
 

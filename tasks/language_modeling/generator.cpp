@@ -19,28 +19,19 @@
 namespace mylos::tasks {
 namespace {
 
-/// Returns the run without data.
-RunConfig without_data(RunConfig run) {
-  run.task.train.clear();
-  run.task.dev.clear();
-  // Timing the providers would take longer than a prompt, and results would depend on the timings.
-  train::GemmConfig& gemm = run.engine.gemm;
-  if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
-  return run;
-}
-
 const data::Tokenizer& tokenizer_of(const LanguageTask& task) {
-  if (task.tokenizer() == nullptr) families::fail_without_tokenizer(task.directory());
-  return *task.tokenizer();
+  const data::Tokenizer* tokenizer = task.loaded().tokenizer();
+  if (tokenizer == nullptr) families::fail_without_tokenizer(task.loaded().files().directory());
+  return *tokenizer;
 }
 
 /// Returns the task. Errors: std::runtime_error if its weights are larger than the free memory.
 const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision precision) {
   const std::size_t needed = task.model().table().size() * bytes_of(precision), available = train::available_memory();
-  ensure(needed <= available,
-         fmt::format("the weights of {} need {} of memory in {}, and {} are free{}{}", task.directory().string(),
-                     bytes_text(needed), to_string(precision), bytes_text(available), train::address_space_note(),
-                     precision == Precision::float32 ? "; use --precision bfloat16" : ""));
+  ensure(needed <= available, fmt::format("the weights of {} need {} of memory in {}, and {} are free{}{}",
+                                          task.loaded().files().directory().string(), bytes_text(needed),
+                                          to_string(precision), bytes_text(available), train::address_space_note(),
+                                          precision == Precision::float32 ? "; use --precision bfloat16" : ""));
   return task;
 }
 
@@ -58,18 +49,19 @@ struct Generator::Sequence {
 };
 
 Generator::Generator(const RunConfig& run, const Notice& notice)
-    : task_(without_data(run), notice),
+    : task_(run, notice),
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
-      gemm_(train::select_gemm(space_, without_data(run).engine.gemm, {})),
+      gemm_(train::select_gemm(space_, run.engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
-      decoder_(families::make_llama_decoder(task_.shape(), run.engine.precision, task_.model().table())),
+      decoder_(families::make_llama_decoder(task_.loaded().sizes(), run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {}
 
 Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
-  const families::LlamaShape& shape = task_.shape();
+  const families::LlamaShape& shape = task_.loaded().sizes();
   Prompt prompt;
   prompt.number = number;
+  prompt.text = text;
   if (shape.begin_token && !config_.no_bos) prompt.ids.push_back(*shape.begin_token);
   prompt.text_begin = prompt.ids.size();
   for (const data::TokenId id : tokenizer_.encode(text)) prompt.ids.push_back(id);
@@ -84,7 +76,7 @@ Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) con
 
 /// The prompt and its continuation together may have as many tokens as the model has positions.
 std::size_t Generator::most_tokens(const Prompt& prompt) const {
-  return std::min(config_.generation.max_new_tokens, task_.shape().positions - prompt.ids.size());
+  return std::min(config_.generation.max_new_tokens, task_.loaded().sizes().positions - prompt.ids.size());
 }
 
 void Generator::reserve(std::span<const Prompt> prompts) {
@@ -119,7 +111,7 @@ void Generator::take_token(Sequence& sequence, std::span<const float> logits, co
                      sequence.prompt->number + 1, result.ids.size() + 1));
   result.ids.push_back(token->id);
   result.log_probabilities.push_back(token->log_probability);
-  const std::vector<std::int32_t>& ends = task_.shape().end_tokens;
+  const std::vector<std::int32_t>& ends = task_.loaded().sizes().end_tokens;
   if (std::ranges::find(ends, token->id) != ends.end()) {
     result.stop = "eos";
   } else {

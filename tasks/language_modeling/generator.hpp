@@ -23,6 +23,7 @@ struct Prompt {
   std::uint64_t number = 0;  ///< number among the command's prompts, from 0; selects the random draws
   std::vector<data::TokenId> ids;
   std::size_t text_begin = 0;  ///< number of ids before those of its text
+  std::string text = {};
 };
 
 struct Continuation {

@@ -1,19 +1,17 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
+#include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "families/llama/llama_body.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
-#include "tasks/interface/text_model.hpp"
-#include "tasks/interface/trained_model.hpp"
-#include "tasks/language_modeling/language_modeling_options.hpp"
+#include "tasks/interface/text_plan.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tasks/language_modeling/planned_documents.hpp"
-#include "tasks/language_modeling/prepared_documents.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -42,25 +40,54 @@ constexpr std::array programs = {
            "each document begins a sample, where run_clm joins all documents and cuts them into blocks"},
 };
 
+constexpr TaskCommand own_commands[] = {{"generate", generate}};
+
+/// Language modelling for plan_texts.
+struct DocumentText {
+  using Task = LanguageTask;
+  static constexpr std::string_view family = "llama";
+  static constexpr auto read = families::read_llama_config;
+  static constexpr auto make = families::make_llama;
+  static constexpr const char* sample = "sample";
+  static std::size_t& max_length(RunConfig& run) { return language_config(run).max_length; }
+  static double set_dropout(families::LlamaShape&, const std::optional<double>&) { return 0.0; }
+  /// Sets samples of --max-length tokens.
+  static void plan_without_data(PlannedRun& planned) {
+    constexpr std::size_t full_samples = 10'000;
+    const std::size_t length = language_config(planned.config).max_length;
+    planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
+    planned.data = fmt::format("{} samples of {} tokens each", count_text(planned.lengths.size()), length);
+    planned.data_options = "--train FILE";
+  }
+};
+
+TaskTraits language_modeling_traits() {
+  constexpr std::string_view files = "documents (.jsonl, .pgn, .txt) or samples.h5";
+  return {.name = "language-modeling",
+                    .title = "language modelling",
+                    .data_texts = {files, files, "documents"},
+                    .model_types = types,
+                    .options = language_modeling_options,
+                    .peer_options = peers,
+                    .recipes = programs,
+                    .metrics = {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}},
+                    .commands = own_commands,
+                    .prepare = prepare_documents,
+                    .is_prepared = is_prepared_documents,
+                    .texts = document_texts};
+}
+
 class LanguageModelingKind final : public TaskKind {
  public:
-  std::string_view name() const override { return "language-modeling"; }
-  std::string_view title() const override { return "language modelling"; }
-  DataTexts data_texts() const override {
-    constexpr std::string_view files = "documents (.jsonl, .pgn, .txt) or samples.h5";
-    return {files, files, "documents"};
-  }
-  std::span<const std::string_view> model_types() const override { return types; }
+  LanguageModelingKind() : TaskKind(language_modeling_traits()) {}
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
-    run.settings = LanguageConfig();
-    if (command == "generate") run.task.batch = 1;  // answers each typed line before the next one
-  }
-  std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
-  std::span<const PeerOption> peer_options() const override { return peers; }
-  std::span<const Recipe> recipes() const override { return programs; }
-  std::vector<Choice> metrics() const override {
-    return {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}};
+    LanguageConfig config;
+    if (command == "generate") {
+      run.task.batch = 1;     // answers each typed line before the next one
+      config.max_length = 1;  // prompts are not cut, so no length has to fit the model
+    }
+    run.settings = config;
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
@@ -68,32 +95,22 @@ class LanguageModelingKind final : public TaskKind {
   }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
-    const std::size_t positions = families::read_llama_config(run.task.model / "config.json").positions;
+    const std::size_t positions = DocumentText::read(run.task.model / "config.json").positions;
     fit_max_length(language_config(run).max_length, positions, name, sources, notice);
   }
 
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<LanguageTask>(run, notice);
   }
-  std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    const families::NamedModel model = families::read_named_model(name, "llama");
-    return families::make_llama(families::read_llama_config(model.config), precision);
-  }
-  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
-                                                         const ParameterTable& table) const override {
-    return pretrained_exporter(trained.run, data::PretrainedModel(trained.model), table);
+  ExportedModel export_model(const TrainedModel& trained) const override {
+    const data::PretrainedModel model(trained.model);
+    return export_pretrained(trained.run, model,
+                             DocumentText::make(families::read_llama_config(model), Precision::float32));
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
-    return plan_documents(name, file, run, sources, notice);
+    return plan_texts<DocumentText>(name, file, run, sources, notice);
   }
-
-  void prepare(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
-               const Notice& notice) const override {
-    prepare_documents(run, file, output, notice);
-  }
-  bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_documents(file); }
-  std::vector<std::string> texts(const std::filesystem::path& file) const override { return document_texts(file); }
 };
 
 }  // namespace

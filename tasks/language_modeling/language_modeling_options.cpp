@@ -1,4 +1,4 @@
-#include "tasks/language_modeling/language_modeling_options.hpp"
+#include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include "core/base/option_kinds.hpp"
 #include "tasks/language_modeling/language_config.hpp"

@@ -5,9 +5,7 @@
 #include "core/base/quantities.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "families/llama/llama_tensors.hpp"
-#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/interface/pretrained_export.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +15,6 @@ namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Returns the model's shape with the attention kernel that it is made with.
-families::LlamaShape shape_of(const RunConfig& run, const data::PretrainedModel& model) {
-  families::LlamaShape shape = families::read_llama_config(model);
-  shape.attention = attention_kernel(run.task, attention_use(families::attention_shape(shape), run.engine));
-  return shape;
-}
 
 /// Returns, for each step of an order file, the samples of the documents that it names.
 std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const data::SampleSet& samples) {
@@ -38,25 +29,18 @@ std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const dat
                          });
 }
 
-bool reads_data(const TaskConfig& configured) { return !configured.train.empty() || !configured.dev.empty(); }
+LoadedModel<families::LlamaShape> load_llama(const RunConfig& run, const Notice& notice) {
+  data::PretrainedModel files(run.task.model);
+  const bool reads_data = !run.task.train.empty() || !run.task.dev.empty();
+  auto tokenizer = load_tokenizer(run.task.model, reads_data ? notice : Notice{});
+  families::LlamaShape sizes = families::read_llama_config(files);
+  return {run, std::move(files), std::move(tokenizer), std::move(sizes), 0.0, families::make_llama};
+}
 
 }  // namespace
 
-LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
-    : configured_(run.task),
-      seed_(run.engine.seed),
-      config_(language_config(run)),
-      notice_(std::move(notice)),
-      pretrained_(configured_.model),
-      tokenizer_(load_tokenizer(configured_.model, reads_data(configured_) ? notice_ : Notice{})),
-      shape_(shape_of(run, pretrained_)),
-      attention_(attention_use(families::attention_shape(shape_), run.engine)),
-      frozen_(run.engine.freeze) {
-  make_model();
-  require(config_.max_length <= shape_.positions,
-          fmt::format("--max-length {}: the model has {} positions", config_.max_length, shape_.positions));
-  if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
-}
+LanguageTask::LanguageTask(const RunConfig& run, const Notice& notice)
+    : TextTask(run, notice, load_llama(run, notice), language_config(run).max_length), config_(language_config(run)) {}
 
 void LanguageTask::read_data() {
   if (!configured_.train.empty()) {
@@ -90,43 +74,31 @@ void LanguageTask::receive_data(ByteReader& bytes) {
 }
 
 data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, tokenizer_.get(), shape_, config_, limit, notice_);
+  return load_samples(file, loaded_.tokenizer(), loaded_.sizes(), config_, limit, notice_);
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {
   train_ = std::make_unique<data::SampleSet>(std::move(samples));
   batcher_ = std::make_unique<SampleBatcher>(*train_);
-  sampler_ =
-      std::make_unique<train::EpochSampler>(train_->size(), configured_.batch, seed_, configured_.train_fraction);
+  shuffle(train_->size());
 }
 
 void LanguageTask::initial_values(const train::TensorWriter& write) const {
-  if (!pretrained_.has_weights()) {
+  if (!loaded_.files().has_weights()) {
     ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
                                           configured_.model.string()));
     notice_(fmt::format("{} has no weights: the model is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), data::shortest_decimal(shape_.initializer_range)));
+                        configured_.model.string(), data::shortest_decimal(loaded_.sizes().initializer_range)));
     return;
   }
   std::vector<data::TensorSpec> wanted;
-  for (const ParameterTensor& row : model_->table().tensors()) wanted.push_back({row.name, row.shape});
-  const data::WeightReport report =
-      pretrained_.read_weights(wanted, families::llama_tensor_naming(shape_.tied),
-                               [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
+  for (const ParameterTensor& row : model().table().tensors()) wanted.push_back({row.name, row.shape});
+  const data::WeightReport report = loaded_.files().read_weights(
+      wanted, families::llama_tensor_naming(loaded_.sizes().tied),
+      [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
   }
-}
-
-void LanguageTask::read_weight_headers() const { pretrained_.read_weight_headers(); }
-
-std::size_t LanguageTask::steps_per_epoch() const {
-  if (!order_.empty()) return order_.size();
-  return sampler_ ? sampler_->steps_per_epoch() : 0;
-}
-
-std::vector<std::size_t> LanguageTask::global_batch(std::size_t step) const {
-  return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
 }
 
 double LanguageTask::weight(std::span<const std::size_t> samples) const {
@@ -152,19 +124,10 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
   return checksums;
 }
 
-void LanguageTask::set_attention(AttentionKernel kernel) {
-  shape_.attention = attention_.shape.kernel = kernel;
-  make_model();
-}
-
-void LanguageTask::make_model() {
-  model_ = families::make_llama(shape_, attention_.precision);
-  model_->freeze(frozen_);
-}
-
 std::string LanguageTask::model_text() const {
-  return fmt::format("{}, hidden {}, {}, {}", count_of(shape_.layers, "layer"), shape_.hidden,
-                     count_of(shape_.heads, "head"), count_of(shape_.key_value_heads, "key/value head"));
+  const families::LlamaShape& sizes = loaded_.sizes();
+  return fmt::format("{}, hidden {}, {}, {}", count_of(sizes.layers, "layer"), sizes.hidden,
+                     count_of(sizes.heads, "head"), count_of(sizes.key_value_heads, "key/value head"));
 }
 
 std::string LanguageTask::text_of(const data::SampleSet& samples) {

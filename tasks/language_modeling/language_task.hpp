@@ -1,15 +1,11 @@
 #pragma once
 
-#include "data/huggingface/pretrained.hpp"
-#include "data/tokenizer/tokenizer.hpp"
 #include "families/llama/llama_body.hpp"
 #include "families/llama/llama_config.hpp"
-#include "tasks/interface/task.hpp"
+#include "tasks/interface/text_task.hpp"
 #include "tasks/language_modeling/language_evaluation.hpp"
 #include "tasks/language_modeling/language_samples.hpp"
-#include "train/engine/sampler.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -19,25 +15,21 @@
 /// perplexity.
 namespace mylos::tasks {
 
-class LanguageTask final : public Task {
+class LanguageTask final : public TextTask<families::LlamaShape> {
  public:
   /// Reads the model's configuration and tokenizer; the data come later. Calls `notice` with one line for each item
   /// skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an unsupported
   /// --attention; std::invalid_argument for other options that do not fit the model or the data.
-  LanguageTask(const RunConfig& run, Notice notice);
+  LanguageTask(const RunConfig& run, const Notice& notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;
   void receive_data(ByteReader& bytes) override;
 
-  const nn::Model& model() const override { return *model_; }
   /// Writes the weights of the model directory. If it has none, writes nothing, and training starts from random values.
   /// Errors: std::runtime_error if it has no weights and there is no training data.
   void initial_values(const train::TensorWriter& write) const override;
-  void read_weight_headers() const override;
 
-  std::size_t steps_per_epoch() const override;
-  std::vector<std::size_t> global_batch(std::size_t step) const override;
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
   /// Returns the number of predicted tokens.
   double weight(std::span<const std::size_t> samples) const override;
@@ -46,24 +38,16 @@ class LanguageTask final : public Task {
 
   LanguageEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
-  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
-  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(shape_.attention)}}; }
-  std::optional<AttentionUse> attention() const override { return attention_; }
-  void set_attention(AttentionKernel kernel) override;
+  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(loaded_.sizes().attention)}}; }
   std::string model_text() const override;
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }
   std::string results_text() const override { return evaluation_->results(); }
 
-  /// Returns null if there is no training data.
-  const data::SampleSet* train_samples() const { return train_.get(); }
-
-  const std::filesystem::path& directory() const { return pretrained_.directory(); }
-  const data::Tokenizer* tokenizer() const { return tokenizer_.get(); }
-  const families::LlamaShape& shape() const { return shape_; }
+  std::vector<std::size_t> lengths() const override { return train_->lengths(); }
 
  private:
   /// Makes the model with the attention kernel of shape_.
@@ -72,21 +56,9 @@ class LanguageTask final : public Task {
   void use_training_data(data::SampleSet samples);
   static std::string text_of(const data::SampleSet& samples);
 
-  TaskConfig configured_;
-  std::uint64_t seed_;
   LanguageConfig config_;
-  Notice notice_;
-  data::PretrainedModel pretrained_;
-  std::unique_ptr<data::Tokenizer> tokenizer_;  ///< null if the directory has none
-  families::LlamaShape shape_;
-  AttentionUse attention_;
-  std::vector<std::string> frozen_;  ///< TrainConfig::freeze
-  std::unique_ptr<nn::Model> model_;
-  std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;
-  std::unique_ptr<train::EpochSampler> sampler_;
-  std::vector<std::vector<std::size_t>> order_;  ///< samples of each step, if read from a file
   std::unique_ptr<LanguageEvaluation> evaluation_;
 };
 

@@ -1,4 +1,4 @@
-#include "tasks/language_modeling/prepared_documents.hpp"
+#include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"

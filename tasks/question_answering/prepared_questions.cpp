@@ -1,4 +1,4 @@
-#include "tasks/question_answering/prepared_questions.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
 
 #include "core/base/files.hpp"
 #include "data/squad/feature_file.hpp"

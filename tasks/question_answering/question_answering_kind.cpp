@@ -1,18 +1,17 @@
 #include "tasks/question_answering/question_answering_kind.hpp"
 
+#include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/python_text.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
+#include "data/squad/squad.hpp"
 #include "data/squad/squad_files.hpp"
 #include "families/bert/bert_body.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/pretrained_export.hpp"
-#include "tasks/interface/text_model.hpp"
-#include "tasks/interface/trained_model.hpp"
-#include "tasks/question_answering/planned_questions.hpp"
-#include "tasks/question_answering/prepared_questions.hpp"
-#include "tasks/question_answering/question_answering_options.hpp"
-#include "tasks/question_answering/question_texts.hpp"
+#include "tasks/interface/text_plan.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
@@ -56,6 +55,8 @@ constexpr std::array programs = {
            ""},
 };
 
+constexpr TaskCommand own_commands[] = {{"ask", ask}, {"score", score}};
+
 /// Sets the files of a named data set.
 void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const std::string& dataset = squad_config(run).dataset;
@@ -67,26 +68,66 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   if (is_evaluated && !has_dev) run.task.dev = files.dev;
 }
 
+/// Number of windows in plans without data, each of full length: SQuAD v1.1's training questions, cut with BERT's
+/// uncased vocabulary at 384 tokens with 128 shared.
+constexpr std::size_t full_windows = 88'524;
+
+/// Question answering for plan_texts.
+struct QuestionText {
+  using Task = SquadTask;
+  static constexpr std::string_view family = "bert";
+  static constexpr auto read = families::read_bert_config;
+  static constexpr auto make = families::make_bert_question_answering;
+  static constexpr const char* sample = "window";
+  static std::size_t& max_length(RunConfig& run) { return squad_config(run).max_length; }
+  /// Returns the dropout of the attention.
+  static double set_dropout(families::BertShape& sizes, const std::optional<double>& dropout) {
+    sizes = with_dropout(sizes, dropout);
+    return static_cast<double>(sizes.attention_dropout);
+  }
+  static void plan_without_data(PlannedRun& planned) {
+    const std::size_t length = squad_config(planned.config).max_length;
+    planned.lengths.assign(full_windows, length);
+    planned.data = fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has",
+                               count_text(full_windows), length);
+    planned.data_options = "--dataset squad --do-train";
+  }
+};
+
+/// Returns each context once, and each question, as they are tokenized when they are cut into windows.
+std::vector<std::string> question_texts(const std::filesystem::path& file) {
+  data::SquadDataset dataset = data::read_squad(file);
+  std::vector<std::string> texts = std::move(dataset.contexts);
+  for (const data::SquadQuestion& each : dataset.questions) texts.emplace_back(python_lstrip(each.question));
+  return texts;
+}
+
+TaskTraits question_answering_traits() {
+  return {
+      .name = "question-answering",
+      .title = "question answering",
+      .data_texts = {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"},
+      .model_types = types,
+      .options = question_answering_options,
+      .peer_options = peers,
+      .recipes = programs,
+      .metrics = {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
+      .commands = own_commands,
+      .prepare = prepare_questions,
+      .is_prepared = is_prepared_questions,
+      .texts = question_texts,
+      .report = report_answers};
+}
+
 class QuestionAnsweringKind final : public TaskKind {
  public:
-  std::string_view name() const override { return "question-answering"; }
-  std::string_view title() const override { return "question answering"; }
-  DataTexts data_texts() const override {
-    return {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"};
-  }
-  std::span<const std::string_view> model_types() const override { return types; }
+  QuestionAnsweringKind() : TaskKind(question_answering_traits()) {}
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     SquadConfig config;
     // The same as in transformers' question-answering pipeline, which `ask` reproduces.
     if (command == "ask") config.max_answer_length = 15;
     run.settings = config;
-  }
-  std::vector<Option<RunConfig>> options() const override { return question_answering_options(); }
-  std::span<const PeerOption> peer_options() const override { return peers; }
-  std::span<const Recipe> recipes() const override { return programs; }
-  std::vector<Choice> metrics() const override {
-    return {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}};
   }
   void resolve(RunConfig& run, const OptionSources& sources, std::string_view command) const override {
     if (command == "train") resolve_dataset(run, sources);
@@ -100,32 +141,22 @@ class QuestionAnsweringKind final : public TaskKind {
 
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override {
-    const std::size_t positions = families::read_bert_config(run.task.model / "config.json").positions;
+    const std::size_t positions = QuestionText::read(run.task.model / "config.json").positions;
     fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
   }
 
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<SquadTask>(run, notice);
   }
-  std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
-    const families::NamedModel model = families::read_named_model(name, "bert");
-    return families::make_bert_question_answering(families::read_bert_config(model.config), precision);
-  }
-  std::unique_ptr<train::ModelExporter> trained_exporter(const TrainedModel& trained,
-                                                         const ParameterTable& table) const override {
-    return pretrained_exporter(trained.run, data::PretrainedModel(trained.model), table);
+  ExportedModel export_model(const TrainedModel& trained) const override {
+    const data::PretrainedModel model(trained.model);
+    return export_pretrained(trained.run, model,
+                             QuestionText::make(families::read_bert_config(model), Precision::float32));
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
-    return plan_questions(name, file, run, sources, notice);
+    return plan_texts<QuestionText>(name, file, run, sources, notice);
   }
-
-  void prepare(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
-               const Notice& notice) const override {
-    prepare_questions(run, file, output, notice);
-  }
-  bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_questions(file); }
-  std::vector<std::string> texts(const std::filesystem::path& file) const override { return question_texts(file); }
 
   std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const override {
     const auto resolved = run.find("resolved");

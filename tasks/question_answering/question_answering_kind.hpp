@@ -7,4 +7,29 @@ namespace mylos::tasks {
 /// Returns the kind for question answering with BERT on SQuAD and data in its format.
 const TaskKind& question_answering();
 
+// Its parts, one file each.
+
+/// Returns its options, which set its SquadConfig.
+std::vector<Option<RunConfig>> question_answering_options();
+
+/// Cuts the questions of `file` with the vocabulary of `run.task.model`, and writes the windows to `output`: as a
+/// feature file if its name ends in .h5, else as one human-readable JSON object per line. `notice` gets the counts.
+/// Errors: std::runtime_error naming the file.
+void prepare_questions(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
+                       const Notice& notice);
+/// Returns whether prepare_questions wrote this file.
+bool is_prepared_questions(const std::filesystem::path& file);
+
+/// The command ask: answers questions about a text, as transformers' question-answering pipeline does. With the rules
+/// of SQuAD 2.0 the answer may be empty.
+void ask(const CommandCall& call);
+/// The command score: prints what the official script prints for the version of the data or that of --squad.
+void score(const CommandCall& call);
+
+/// Returns the answers that changed between two evaluations of one run, by default the first after a step and the last,
+/// or between the final answers of the first run and those of the others, and the worst errors of each run. Only a
+/// problem if the report has runs of other tasks. Errors: UsageError if no evaluation was kept after a step of
+/// `between`.
+RunReport report_answers(const ReportedRuns& runs);
+
 }  // namespace mylos::tasks

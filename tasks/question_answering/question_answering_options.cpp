@@ -1,4 +1,4 @@
-#include "tasks/question_answering/question_answering_options.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
 
 #include "core/base/option_kinds.hpp"
 #include "data/squad/features.hpp"

@@ -17,9 +17,6 @@ using Answers = std::unordered_map<std::string, data::ShortAnswer>;
 
 /// The questions that a run was evaluated on.
 struct Questions {
-  using Question = data::SquadQuestion;
-  using Dataset = data::SquadDataset;
-
   data::SquadDataset dataset;
   std::unordered_map<std::string, std::size_t> locations;  ///< index in dataset.questions by id
   std::string problem;                                     ///< reason why there are no questions, or empty
@@ -33,12 +30,8 @@ struct Questions {
 /// `problem`.
 Questions read_questions(const train::RunRecord& run);
 
-/// The answers after `step`. Errors: std::runtime_error naming the file.
-struct EvaluationAnswers {
-  std::size_t step = 0;
-  Answers answers;
-};
-EvaluationAnswers read_evaluation_answers(const std::filesystem::path& file, std::size_t step);
+/// Returns whether the runs were evaluated on the same questions, by their settings.
+bool have_same_questions(const train::RunRecord& one, const train::RunRecord& other);
 
 /// The final answers of a run: those of the best evaluation that was kept, or predictions.json, which has no
 /// probabilities.

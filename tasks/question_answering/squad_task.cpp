@@ -8,9 +8,7 @@
 #include "families/bert/bert_body.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/model_families.hpp"
-#include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/order_file.hpp"
-#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/question_answering/squad_order.hpp"
 
 #include <fmt/format.h>
@@ -23,22 +21,16 @@ namespace {
 
 constexpr const char* head_prefix = "qa_outputs.";
 
-/// A window must not be longer than the model's positions, whatever the data.
-void check_length(const SquadConfig& config, const families::BertShape& shape) {
-  require(config.max_length <= shape.positions,
-          fmt::format("--max-length {}: the model has {} positions", config.max_length, shape.positions));
-}
-
-AttentionUse attention_of(const RunConfig& run, const families::BertShape& shape) {
-  return attention_use(families::attention_shape(shape), run.engine,
-                       run.task.train.empty() ? 0.0 : static_cast<double>(shape.attention_dropout));
-}
-
-/// Returns the model's shape with the attention kernel that it is made with.
-families::BertShape shape_of(const RunConfig& run, const data::PretrainedModel& model) {
-  families::BertShape shape = with_dropout(families::read_bert_config(model), run.task.dropout);
-  shape.attention = attention_kernel(run.task, attention_of(run, shape));
-  return shape;
+LoadedModel<families::BertShape> load_bert(const RunConfig& run) {
+  data::PretrainedModel files(run.task.model);
+  auto tokenizer = families::read_tokenizer(run.task.model);
+  const families::BertShape sizes = with_dropout(families::read_bert_config(files), run.task.dropout);
+  return {run,
+          std::move(files),
+          std::move(tokenizer),
+          sizes,
+          run.task.train.empty() ? 0.0 : static_cast<double>(sizes.attention_dropout),
+          families::make_bert_question_answering};
 }
 
 /// Packing efficiency is the fraction of max_length that windows use.
@@ -52,19 +44,7 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 }  // namespace
 
 SquadTask::SquadTask(const RunConfig& run, Notice notice)
-    : configured_(run.task),
-      seed_(run.engine.seed),
-      config_(squad_config(run)),
-      notice_(std::move(notice)),
-      pretrained_(configured_.model),
-      tokenizer_(families::read_tokenizer(configured_.model)),
-      shape_(shape_of(run, pretrained_)),
-      attention_(attention_of(run, shape_)),
-      frozen_(run.engine.freeze) {
-  make_model();
-  check_length(config_, shape_);
-  if (!configured_.train.empty()) exporter_ = pretrained_exporter(run, pretrained_, model_->table());
-}
+    : TextTask(run, std::move(notice), load_bert(run), squad_config(run).max_length), config_(squad_config(run)) {}
 
 void SquadTask::read_data() {
   if (!configured_.train.empty()) {
@@ -104,14 +84,13 @@ void SquadTask::receive_data(ByteReader& bytes) {
 }
 
 SquadWindows SquadTask::load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const {
-  return load_windows(file, *tokenizer_, config_, limit, training, notice_);
+  return load_windows(file, tokenizer(), config_, limit, training, notice_);
 }
 
 void SquadTask::use_training_data(SquadWindows windows) {
   train_ = std::make_unique<SquadWindows>(std::move(windows));
   batcher_ = std::make_unique<WindowBatcher>(*train_);
-  sampler_ =
-      std::make_unique<train::EpochSampler>(train_->count(), configured_.batch, seed_, configured_.train_fraction);
+  shuffle(train_->count());
 }
 
 void SquadTask::use_evaluation_data(SquadWindows windows) {
@@ -122,17 +101,17 @@ void SquadTask::use_evaluation_data(SquadWindows windows) {
 }
 
 void SquadTask::initial_values(const train::TensorWriter& write) const {
-  const ParameterTable& table = model_->table();
+  const ParameterTable& table = model().table();
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : table.tensors()) {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report = pretrained_.read_weights(wanted, families::bert_tensor_naming(),
-                                                             [&](std::size_t row, const data::TensorReader& read) {
-                                                               if (!other_head || !wanted[row].optional)
-                                                                 write(wanted[row].name, read);
-                                                             });
+  const data::WeightReport report = loaded_.files().read_weights(wanted, families::bert_tensor_naming(),
+                                                                 [&](std::size_t row, const data::TensorReader& read) {
+                                                                   if (!other_head || !wanted[row].optional)
+                                                                     write(wanted[row].name, read);
+                                                                 });
   if (!report.missing.empty() && !train_ && !other_head) fail_without_head(report);
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));
@@ -140,7 +119,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), data::shortest_decimal(shape_.initializer_range)));
+                        configured_.model.string(), data::shortest_decimal(loaded_.sizes().initializer_range)));
   }
 }
 
@@ -153,13 +132,13 @@ void SquadTask::fail_without_head(const data::WeightReport& report) const {
 }
 
 void SquadTask::read_weight_headers() const {
-  pretrained_.read_weight_headers();
+  TextTask::read_weight_headers();
   if (!config_.head.empty()) const data::SafetensorsFile head(config_.head);
 }
 
 void SquadTask::read_head(const train::TensorWriter& write) const {
   const data::SafetensorsFile file(config_.head);
-  for (const ParameterTensor& row : model_->table().tensors()) {
+  for (const ParameterTensor& row : model().table().tensors()) {
     if (!row.name.starts_with(head_prefix)) continue;
     const data::TensorInfo* tensor = file.find(row.name);
     ensure(tensor != nullptr, fmt::format("{}: no tensor {} in it", config_.head.string(), row.name));
@@ -168,15 +147,6 @@ void SquadTask::read_head(const train::TensorWriter& write) const {
                        data::shape_text(tensor->shape), data::shape_text(row.shape)));
     write(row.name, [&](std::size_t first, std::span<float> values) { file.read_float(row.name, first, values); });
   }
-}
-
-std::size_t SquadTask::steps_per_epoch() const {
-  if (!order_.empty()) return order_.size();
-  return sampler_ ? sampler_->steps_per_epoch() : 0;
-}
-
-std::vector<std::size_t> SquadTask::global_batch(std::size_t step) const {
-  return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
 }
 
 void SquadTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
@@ -195,23 +165,13 @@ std::vector<DataChecksum> SquadTask::data_checksums() const {
 nlohmann::ordered_json SquadTask::resolved() const {
   const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
   return {{"squad", is_v2 ? "2.0" : "1.1"},
-          {"dropout", configured_.dropout.value_or(data::shortest_decimal(shape_.hidden_dropout))},
-          {"attention", to_string(shape_.attention)}};
-}
-
-void SquadTask::set_attention(AttentionKernel kernel) {
-  shape_.attention = attention_.shape.kernel = kernel;
-  make_model();
-}
-
-void SquadTask::make_model() {
-  model_ = families::make_bert_question_answering(shape_, attention_.precision);
-  model_->freeze(frozen_);
+          {"dropout", configured_.dropout.value_or(data::shortest_decimal(loaded_.sizes().hidden_dropout))},
+          {"attention", to_string(loaded_.sizes().attention)}};
 }
 
 std::string SquadTask::model_text() const {
-  return fmt::format("{}, hidden {}, {}", count_of(shape_.layers, "layer"), shape_.hidden,
-                     count_of(shape_.heads, "head"));
+  const families::BertShape& sizes = loaded_.sizes();
+  return fmt::format("{}, hidden {}, {}", count_of(sizes.layers, "layer"), sizes.hidden, count_of(sizes.heads, "head"));
 }
 
 std::string SquadTask::train_text() const { return data_text(*train_, config_.max_length); }

@@ -1,16 +1,11 @@
 #pragma once
 
-#include "data/huggingface/pretrained.hpp"
-#include "data/tokenizer/tokenizer.hpp"
 #include "families/bert/bert_config.hpp"
-#include "families/bert/bert_layer.hpp"
-#include "tasks/interface/task.hpp"
+#include "tasks/interface/text_task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
-#include "train/engine/sampler.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,7 +15,7 @@
 /// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
 namespace mylos::tasks {
 
-class SquadTask final : public Task {
+class SquadTask final : public TextTask<families::BertShape> {
  public:
   /// Reads the model's configuration and vocabulary; questions or data come later. `notice` gets a line for each item
   /// skipped. Errors: std::runtime_error on files,
@@ -31,12 +26,9 @@ class SquadTask final : public Task {
   void write_data(ByteWriter& bytes) const override;
   void receive_data(ByteReader& bytes) override;
 
-  const nn::Model& model() const override { return *model_; }
   void initial_values(const train::TensorWriter& write) const override;
   void read_weight_headers() const override;
 
-  std::size_t steps_per_epoch() const override;
-  std::vector<std::size_t> global_batch(std::size_t step) const override;
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
@@ -48,21 +40,17 @@ class SquadTask final : public Task {
   }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override;
-  const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
-  std::optional<AttentionUse> attention() const override { return attention_; }
-  void set_attention(AttentionKernel kernel) override;
   std::string model_text() const override;
   std::string train_text() const override;
   std::string dev_text() const override;
   EvaluatedSamples evaluated() const override;
   std::string results_text() const override { return evaluation_->official_score(); }
 
-  const data::Tokenizer& tokenizer() const { return *tokenizer_; }
-  /// Returns null if there is no training data. Received data (receive_data) have questions without texts.
-  const SquadWindows* train_windows() const { return train_.get(); }
+  std::vector<std::size_t> lengths() const override { return train_->lengths(); }
+  const data::Tokenizer& tokenizer() const { return *loaded_.tokenizer(); }
 
  private:
   /// Makes the model with the attention kernel of shape_.
@@ -73,21 +61,9 @@ class SquadTask final : public Task {
   void read_head(const train::TensorWriter& write) const;
   [[noreturn]] void fail_without_head(const data::WeightReport& report) const;
 
-  TaskConfig configured_;
-  std::uint64_t seed_;
   SquadConfig config_;
-  Notice notice_;
-  data::PretrainedModel pretrained_;
-  std::unique_ptr<data::Tokenizer> tokenizer_;
-  families::BertShape shape_;
-  AttentionUse attention_;
-  std::vector<std::string> frozen_;  ///< TrainConfig::freeze
-  std::unique_ptr<nn::Model> model_;
-  std::unique_ptr<train::ModelExporter> exporter_;  ///< null without training data
   std::unique_ptr<SquadWindows> train_;
   std::unique_ptr<WindowBatcher> batcher_;
-  std::unique_ptr<train::EpochSampler> sampler_;
-  std::vector<std::vector<std::size_t>> order_;  ///< windows of each step, if read from a file
   std::unique_ptr<SquadEvaluation> evaluation_;
 };
 

@@ -139,14 +139,19 @@ class SmallTask final : public tasks::Task {
 /// The common part of the two kinds.
 class SmallKind : public tasks::TaskKind {
  public:
-  tasks::DataTexts data_texts() const final {
-    return {"a JSON object of counts", "a JSON object of counts", "samples"};
-  }
-  std::vector<Choice> metrics() const final { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
-  std::unique_ptr<nn::Model> network(const std::string&, Precision) const final { return network(); }
-  std::unique_ptr<train::ModelExporter> trained_exporter(const tasks::TrainedModel&,
-                                                         const ParameterTable& table) const final {
-    return std::make_unique<NamedExporter>(table, model_types().front());
+  SmallKind(std::string_view name, std::string_view title, std::span<const std::string_view> model_types,
+            std::vector<Option<RunConfig>> (*options)() = nullptr)
+      : TaskKind(tasks::TaskTraits{.name = name,
+                                   .title = title,
+                                   .data_texts = {"a JSON object of counts", "a JSON object of counts", "samples"},
+                                   .model_types = model_types,
+                                   .options = options,
+                                   .metrics = {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}}) {}
+
+  tasks::ExportedModel export_model(const tasks::TrainedModel&) const final {
+    tasks::ExportedModel exported{.network = network(), .exporter = nullptr};
+    exported.exporter = std::make_unique<NamedExporter>(exported.network->table(), model_types().front());
+    return exported;
   }
   tasks::PlannedRun plan(const std::string& model, const std::filesystem::path& file, const RunConfig& run,
                          const OptionSources&, const Notice& notice) const final {
@@ -175,25 +180,23 @@ struct WordSettings {
   std::size_t shortest = 4;
 };
 
+std::vector<Option<RunConfig>> word_options() {
+  const auto shortest = count_option(
+      named_option<WordSettings>("shortest", "N", "Sentences", "train eval",
+                                 "words of a sentence at least"),
+      {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
+  std::vector<Option<RunConfig>> all;
+  tasks::append_options<WordSettings>(all, {shortest});
+  return all;
+}
+
+constexpr std::array<std::string_view, 1> word_models = {"small_decoder"};
+
 class NextWord final : public SmallKind {
  public:
-  std::string_view name() const override { return "next-word"; }
-  std::string_view title() const override { return "next words"; }
-  std::span<const std::string_view> model_types() const override {
-    static constexpr std::array<std::string_view, 1> types = {"small_decoder"};
-    return types;
-  }
+  NextWord() : SmallKind("next-word", "next words", word_models, word_options) {}
 
   void set_defaults(RunConfig& run, std::string_view) const override { run.settings = WordSettings(); }
-  std::vector<Option<RunConfig>> options() const override {
-    const auto shortest = count_option(
-        named_option<WordSettings>("shortest", "N", "Sentences", "train eval", "words of a sentence at least"), {2, 8},
-        [](auto& settings) -> auto& { return settings.shortest; });
-    std::vector<Option<RunConfig>> all;
-    tasks::append_options<WordSettings>(all, {shortest});
-    return all;
-  }
-
   std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
     TextTaskConfig config;
     config.shortest = tasks::settings_of<WordSettings>(run).shortest;
@@ -215,14 +218,11 @@ class NextWord final : public SmallKind {
   const char* counted() const override { return "sentences"; }
 };
 
+constexpr std::array<std::string_view, 1> line_models = {"small_classifier"};
+
 class LineClass final : public SmallKind {
  public:
-  std::string_view name() const override { return "line-class"; }
-  std::string_view title() const override { return "classes of lines"; }
-  std::span<const std::string_view> model_types() const override {
-    static constexpr std::array<std::string_view, 1> types = {"small_classifier"};
-    return types;
-  }
+  LineClass() : SmallKind("line-class", "classes of lines", line_models) {}
 
   void set_defaults(RunConfig& run, std::string_view) const override {
     run.task.batch = 6;
@@ -230,7 +230,6 @@ class LineClass final : public SmallKind {
     run.engine.learning_rate = 0.05;
     run.settings = 0;
   }
-  std::vector<Option<RunConfig>> options() const override { return {}; }
 
   std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
     ImageTaskConfig config;

@@ -105,6 +105,9 @@ class CheckTree(unittest.TestCase):
             ("tasks/interface/task_kind.cpp", "data/squad/squad.hpp"),
             ("tasks/question_answering/squad_task.cpp", "app/options/options.hpp"),
             ("app/report/html.cpp", "app/program.hpp"),
+            ("app/train.cpp", "tasks/language_modeling/language_task.hpp"),
+            ("app/report/report_page.cpp", "tasks/question_answering/run_answers.hpp"),
+            ("app/options/options.cpp", "tasks/image_classification/image_config.hpp"),
         ]:
             with self.subTest(path=path, target=target):
                 folder = path.rsplit("/", 1)[0]
@@ -117,6 +120,8 @@ class CheckTree(unittest.TestCase):
             ("train/engine/trainer.cpp", "parallel/checkpoint/checkpoint.hpp"),
             ("tasks/question_answering/squad_task.cpp", "families/bert/bert_layer.hpp"),
             ("app/train.cpp", "app/runs/resumption.hpp"),
+            ("app/report/report_samples.cpp", "tasks/interface/run_report.hpp"),
+            ("app/options/options.cpp", "tasks/task_kinds.hpp"),
             ("tests/core/test_arena.cpp", "train/engine/trainer.hpp"),
         ]:
             with self.subTest(path=path, target=target):

@@ -2,6 +2,7 @@
 
 #include "tasks/language_modeling/generator.hpp"
 
+#include "core/kernels/gemm_providers.hpp"
 #include "core/random.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
@@ -36,6 +37,7 @@ class StoriesGenerator : public ::testing::Test {
     RunConfig run = default_run(*find_task_kind("language-modeling"), "generate");
     run.task.model = folder_;
     run.engine.precision = precision;
+    run.engine.gemm.provider = default_gemm_provider();
     run.engine.seed = 5;
     language_config(run).generation = config;
     return std::make_unique<Generator>(run, [](const std::string& line) { ADD_FAILURE() << line; });

@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// The part of a text that shows an answer in context.
-namespace mylos::app {
+namespace mylos::tasks {
 
 struct Excerpt {
   std::string before, answer, after;
@@ -20,4 +20,4 @@ Excerpt sentence_around(std::string_view context, CodePointRange range);
 /// Returns `text` with line breaks, tabs and other control characters replaced by spaces.
 std::string on_one_line(std::string_view text);
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

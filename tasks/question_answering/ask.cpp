@@ -1,15 +1,14 @@
-#include "app/options/commands.hpp"
-#include "app/options/tool_options.hpp"
-#include "app/program/compute.hpp"
-#include "app/program/model_argument.hpp"
-#include "app/report/excerpt.hpp"
-#include "app/run_commands.hpp"
 #include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/unicode.hpp"
 #include "core/base/usage_error.hpp"
-#include "tasks/question_answering/question_answerer.hpp"
+#include "data/squad/pipeline_answer.hpp"
+#include "tasks/interface/attention_choice.hpp"
+#include "tasks/question_answering/excerpt.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,10 +18,68 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 /// mylos ask: answers questions about a text.
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
+
+data::SquadDataset dataset_of(const std::string& context, const std::vector<std::string>& questions) {
+  data::SquadDataset dataset;
+  dataset.contexts = {context};
+  for (const std::string& question : questions) {
+    dataset.questions.push_back({.id = question, .context = 0, .question = question, .answers = {}});
+  }
+  return dataset;
+}
+
+data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::size_t window) {
+  const data::FeatureSet& features = evaluation.windows().features;
+  const data::Feature& feature = features.features[window];
+  const auto context = features.contexts.ids(features.context_of_question[feature.question]);
+  return {.logits = evaluation.window_logits(window),
+          .ids = context.subspan(feature.context_begin, feature.context_count)};
+}
+
+/// Answers questions about texts with a model that is loaded once.
+class QuestionAnswerer {
+ public:
+  /// Uses the run's settings for windows and answer length. Errors: those of SquadTask and Evaluator.
+  explicit QuestionAnswerer(const RunConfig& run)
+      : config_(squad_config(run)),
+        task_(run, log_line),
+        attention_(choose_attention(*parallel::make_self_communicator(), run, task_, log_line)),
+        evaluator_(task_, run.engine.precision, run.engine.gemm,
+                   SquadEvaluation::bound_of_batches(config_.max_length)) {}
+
+  /// Returns one answer per question, as transformers' question-answering pipeline does. With the rules of SQuAD 2.0
+  /// the answer may be empty (handle_impossible_answer). Errors: std::runtime_error if a text is not UTF-8 or a
+  /// question leaves no room for the context.
+  std::vector<data::PipelineAnswer> answer(const std::string& context, const std::vector<std::string>& questions) {
+    SquadEvaluation evaluation(cut_windows(dataset_of(context, questions), task_.tokenizer(), config_, false), config_);
+    evaluator_.predict(evaluation);
+    const auto& features = evaluation.windows().features.features;
+    std::vector<data::PipelineAnswer> answers;
+    std::vector<data::PipelineWindow> windows;
+    const bool may_be_none = config_.squad && data::parse_squad_version(*config_.squad) == data::SquadVersion::v2_0;
+    for (std::size_t question = 0, window = 0; question < questions.size(); ++question) {
+      windows.clear();
+      for (; window < features.size() && features[window].question == question; ++window) {
+        windows.push_back(pipeline_window(evaluation, window));
+      }
+      answers.push_back(
+          data::find_pipeline_answer(context, windows, task_.tokenizer(), config_.max_answer_length, may_be_none));
+    }
+    return answers;
+  }
+
+ private:
+  SquadConfig config_;
+  SquadTask task_;
+  train::AttentionSelection attention_;  ///< of the task's model, before the evaluator asks for it
+  train::Evaluator evaluator_;
+};
 
 std::string read_context(const std::filesystem::path& path) {
   if (path != "-") return read_text_file(path);
@@ -80,10 +137,9 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
 
 }  // namespace
 
-int run_ask(const Arguments& configured) {
-  Arguments arguments = configured;
-  const std::vector<std::string>& questions = arguments.positional;
-  if (questions.empty() && arguments.ask->context == "-") {
+void ask(const CommandCall& call) {
+  const std::vector<std::string>& questions = call.words;
+  if (questions.empty() && call.context == "-") {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
   }
   for (const std::string& question : questions) {
@@ -91,15 +147,12 @@ int run_ask(const Arguments& configured) {
     if (is_blank(question))
       throw UsageError("ask: a question is blank; type one, or leave it out to enter questions on standard input");
   }
-  take_run_settings(*find_command("ask"), arguments);
-  resolve_model_argument(arguments);
-  const std::string context = read_context(arguments.ask->context);
-  const ComputeScope compute;
-  check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
-  tasks::QuestionAnswerer answerer(arguments.run, log_line);
+  const RunConfig& run = call.start();
+  const std::string context = read_context(call.context);
+  QuestionAnswerer answerer(run);
   const bool highlight = may_highlight();
   const auto show = [&](const std::string& question, const data::PipelineAnswer& answer) {
-    if (arguments.json) {
+    if (call.json) {
       print_json_text(answer_json(question, answer, context));
     } else {
       print_answer(question, answer, context, highlight);
@@ -111,7 +164,6 @@ int run_ask(const Arguments& configured) {
     const std::vector<data::PipelineAnswer> answers = answerer.answer(context, questions);
     for (std::size_t i = 0; i < questions.size(); ++i) show(questions[i], answers[i]);
   }
-  return 0;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

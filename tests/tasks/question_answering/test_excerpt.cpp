@@ -1,8 +1,8 @@
-#include "app/report/excerpt.hpp"
+#include "tasks/question_answering/excerpt.hpp"
 
 #include <gtest/gtest.h>
 
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
 
 TEST(Excerpt, IsTheSentenceOfTheAnswer) {
@@ -35,4 +35,4 @@ TEST(Excerpt, IsCutWhereASentenceGoesOn) {
 }
 
 }  // namespace
-}  // namespace mylos::app
+}  // namespace mylos::tasks

@@ -1,11 +1,8 @@
-#include "app/options/commands.hpp"
-#include "app/program/compute.hpp"
-#include "app/program/model_argument.hpp"
-#include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/unicode.hpp"
 #include "tasks/language_modeling/generator.hpp"
+#include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,7 +16,7 @@
 #include <vector>
 
 /// mylos generate: continues texts.
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
 
 /// Prints the texts of concurrently generated prompts one after the other: the first unfinished text token by token.
@@ -49,12 +46,7 @@ class TextsInOrder {
   std::size_t first_ = 0;  ///< index of the first unfinished text
 };
 
-struct NamedPrompt {
-  std::string text;
-  tasks::Prompt prompt;
-};
-
-std::string continuation_json(const std::string& prompt, const tasks::Continuation& continuation) {
+std::string continuation_json(const std::string& prompt, const Continuation& continuation) {
   const nlohmann::ordered_json object = {{"prompt", prompt},
                                          {"ids", continuation.ids},
                                          {"text", continuation.text},
@@ -63,26 +55,25 @@ std::string continuation_json(const std::string& prompt, const tasks::Continuati
   return object.dump() + "\n";
 }
 
-void continue_prompts(tasks::Generator& generator, std::span<const NamedPrompt> named, bool json) {
-  std::vector<tasks::Prompt> prompts;
-  for (const NamedPrompt& one : named) prompts.push_back(one.prompt);
+void continue_prompts(Generator& generator, std::span<const Prompt> prompts, bool json) {
   if (!json) {
     TextsInOrder texts(prompts.size());
     generator.generate(
         prompts, [&](std::size_t index, std::string_view more, bool is_done) { texts.take(index, more, is_done); });
     return;
   }
-  const std::vector<tasks::Continuation> continuations = generator.generate(prompts);
-  for (std::size_t i = 0; i < named.size(); ++i) print_json_text(continuation_json(named[i].text, continuations[i]));
+  const std::vector<Continuation> continuations = generator.generate(prompts);
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    print_json_text(continuation_json(prompts[i].text, continuations[i]));
   flush_output();
 }
 
 /// Reads prompts that are typed or piped in, one per line, and continues `batch` of them together. Prompts before an
 /// invalid line are still continued.
-void continue_lines(const tasks::Generator& generator, std::size_t batch,
-                    const std::function<void(std::span<const NamedPrompt>)>& answer) {
+void continue_lines(const Generator& generator, std::size_t batch,
+                    const std::function<void(std::span<const Prompt>)>& answer) {
   const bool asks = ::isatty(STDIN_FILENO) == 1;
-  std::vector<NamedPrompt> group;
+  std::vector<Prompt> group;
   const auto answer_group = [&] {
     answer(group);
     group.clear();
@@ -94,7 +85,7 @@ void continue_lines(const tasks::Generator& generator, std::size_t batch,
     if (line.ends_with('\r')) line.pop_back();
     try {
       ensure_utf8(line, fmt::format("standard input, line {}", number + 1));
-      group.push_back({line, generator.read_prompt(line, number)});
+      group.push_back(generator.read_prompt(line, number));
     } catch (const std::exception&) {
       answer_group();
       throw;
@@ -107,32 +98,20 @@ void continue_lines(const tasks::Generator& generator, std::size_t batch,
 
 }  // namespace
 
-int run_generate(const Arguments& configured) {
-  Arguments arguments = configured;
-  for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
-    ensure_utf8(arguments.positional[i], fmt::format("prompt {}", i + 1));
-  }
-  take_run_settings(*find_command("generate"), arguments);
-  resolve_model_argument(arguments, [](const std::string&) {});  // prompts are not cut, so no length has to fit
-  const ComputeScope compute;
-  check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
-  tasks::Generator generator(arguments.run, log_line);
-  const std::size_t batch = arguments.run.task.batch;
-  const auto answer = [&](std::span<const NamedPrompt> prompts) {
-    if (!prompts.empty()) continue_prompts(generator, prompts, arguments.json);
+void generate(const CommandCall& call) {
+  for (std::size_t i = 0; i < call.words.size(); ++i) ensure_utf8(call.words[i], fmt::format("prompt {}", i + 1));
+  const RunConfig& run = call.start();
+  Generator generator(run, log_line);
+  const std::size_t batch = run.task.batch;
+  const auto answer = [&](std::span<const Prompt> prompts) {
+    if (!prompts.empty()) continue_prompts(generator, prompts, call.json);
   };
-  if (arguments.positional.empty()) {
-    continue_lines(generator, batch, answer);
-    return 0;
-  }
-  std::vector<NamedPrompt> prompts;
-  for (const std::string& text : arguments.positional) {
-    prompts.push_back({text, generator.read_prompt(text, prompts.size())});
-  }
+  if (call.words.empty()) return continue_lines(generator, batch, answer);
+  std::vector<Prompt> prompts;
+  for (const std::string& text : call.words) prompts.push_back(generator.read_prompt(text, prompts.size()));
   for (std::size_t begin = 0; begin < prompts.size(); begin += batch) {
     answer(std::span(prompts).subspan(begin, std::min(batch, prompts.size() - begin)));
   }
-  return 0;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

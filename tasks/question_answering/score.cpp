@@ -1,11 +1,12 @@
-#include "tasks/question_answering/score_predictions.hpp"
-
+#include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad_metrics.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 
 #include <fmt/format.h>
 
+/// mylos score: the metrics of a data set's official script.
 namespace mylos::tasks {
 namespace {
 
@@ -20,7 +21,7 @@ void check_options(const OptionSources& sources, const std::filesystem::path& fi
   }
 }
 
-data::SquadScore score(const SquadConfig& config, const data::SquadDataset& dataset,
+data::SquadScore score_of(const SquadConfig& config, const data::SquadDataset& dataset,
                        const data::Predictions& predictions) {
   if (dataset.version == data::SquadVersion::v1_1) return data::score_v1(dataset, predictions);
   if (config.no_answer_probabilities.empty()) {
@@ -32,18 +33,18 @@ data::SquadScore score(const SquadConfig& config, const data::SquadDataset& data
 
 }  // namespace
 
-std::string score_predictions(const std::filesystem::path& file, const std::filesystem::path& predictions,
-                              const RunConfig& run, const OptionSources& sources, const Notice& notice) {
-  const SquadConfig& config = squad_config(run);
+void score(const CommandCall& call) {
+  const std::filesystem::path file = call.words[0], predictions = call.words[1];
+  const SquadConfig& config = squad_config(call.run);
   data::SquadDataset dataset = data::read_squad(file);
   if (config.squad) dataset.version = data::parse_squad_version(*config.squad);
-  check_options(sources, file, dataset.version);
-  const data::SquadScore result = score(config, dataset, data::read_predictions(predictions));
+  check_options(call.sources, file, dataset.version);
+  const data::SquadScore result = score_of(config, dataset, data::read_predictions(predictions));
   if (!result.missing.empty()) {
-    notice(fmt::format("{}: {} questions have no prediction, the first is {}", predictions.string(),
-                       result.missing.size(), result.missing.front()));
+    log_line(fmt::format("{}: {} questions have no prediction, the first is {}", predictions.string(),
+                         result.missing.size(), result.missing.front()));
   }
-  return data::official_text(result, dataset.version) + "\n";
+  print(data::official_text(result, dataset.version) + "\n");
 }
 
 }  // namespace mylos::tasks

@@ -1,8 +1,8 @@
-#include "app/report/excerpt.hpp"
+#include "tasks/question_answering/excerpt.hpp"
 
 #include <algorithm>
 
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
 
 constexpr std::size_t longest_side = 160;
@@ -46,4 +46,4 @@ Excerpt sentence_around(std::string_view context, CodePointRange range) {
 
 std::string on_one_line(std::string_view text) { return one_line(decode_utf8(text)); }
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

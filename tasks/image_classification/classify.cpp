@@ -1,9 +1,13 @@
-#include "tasks/image_classification/image_classifier.hpp"
-
-#include "core/kernels/gemm_providers.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/unicode.hpp"
 #include "data/images/listed_images.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_task.hpp"
 #include "train/engine/evaluator.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +15,16 @@
 #include <numeric>
 #include <utility>
 
+/// mylos classify: the likeliest labels of images.
 namespace mylos::tasks {
 namespace {
 
 constexpr std::size_t most_labels = 5;
+
+struct LikelyLabel {
+  std::string label;
+  double probability = 0.0;
+};
 
 std::vector<LikelyLabel> likeliest(std::span<const float> logits, const std::vector<std::string>& labels) {
   std::vector<std::size_t> order(logits.size());
@@ -70,22 +80,39 @@ class ListedPictures final : public train::Evaluation {
   std::vector<std::vector<LikelyLabel>> likely_;
 };
 
+/// Returns the most likely labels of each picture in descending order, five or as many as the model has.
+std::vector<std::vector<LikelyLabel>> classify_images(const RunConfig& run, const std::vector<std::string>& files) {
+  auto set = data::list_images({files.begin(), files.end()});
+  ImageTask task(run, log_line);
+  ListedPictures pictures(std::move(set), task);
+  train::Evaluator(task, run.engine.precision, run.engine.gemm, pictures.largest_batch()).predict(pictures);
+  return std::move(pictures.likely());
+}
+
+std::string likely_json(const std::string& file, const std::vector<LikelyLabel>& likely) {
+  nlohmann::ordered_json labels = nlohmann::ordered_json::array();
+  for (const auto& [label, probability] : likely) labels.push_back({{"label", label}, {"probability", probability}});
+  return nlohmann::ordered_json({{"file", file}, {"labels", labels}}).dump() + "\n";
+}
+
+std::string likely_text(const std::string& file, const std::vector<LikelyLabel>& likely) {
+  std::string text = printable(file) + "\n";
+  for (const auto& [label, probability] : likely) {
+    text += fmt::format("  {:6.2f} %  {}\n", 100.0 * probability, printable(label));
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<std::vector<LikelyLabel>> classify_images(const RunConfig& run,
-                                                      std::span<const std::filesystem::path> files,
-                                                      const Notice& notice) {
-  RunConfig alone = run;
-  alone.task.train.clear();
-  alone.task.dev.clear();
-  // Timing the providers would take longer than classifying a picture.
-  train::GemmConfig& gemm = alone.engine.gemm;
-  if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
-  auto set = data::list_images({files.begin(), files.end()});
-  ImageTask task(alone, notice);
-  ListedPictures pictures(std::move(set), task);
-  train::Evaluator(task, alone.engine.precision, gemm, pictures.largest_batch()).predict(pictures);
-  return std::move(pictures.likely());
+void classify(const CommandCall& call) {
+  for (const std::string& file : call.words) ensure_utf8(file, "the name of a picture");
+  const auto likely = classify_images(call.start(), call.words);
+  for (std::size_t i = 0; i < likely.size(); ++i) {
+    const std::string& file = call.words[i];
+    call.json ? print_json_text(likely_json(file, likely[i])) : print(likely_text(file, likely[i]));
+  }
+  flush_output();
 }
 
 }  // namespace mylos::tasks

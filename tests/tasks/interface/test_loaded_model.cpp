@@ -1,0 +1,62 @@
+#include "tasks/interface/loaded_model.hpp"
+
+#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_config.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos::tasks {
+namespace {
+
+using families::LlamaShape;
+
+int made = 0;
+std::unique_ptr<nn::Model> make_counted(const LlamaShape& sizes, Precision precision) {
+  ++made;
+  return families::make_llama(sizes, precision);
+}
+
+constexpr const char* config =
+    R"({"model_type": "llama", "vocab_size": 12, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 12, "max_position_embeddings": 16, "rms_norm_eps": 1e-6})";
+
+class LoadedLlama : public testing::Test {
+ protected:
+  void SetUp() override {
+    made = 0;
+    tests::write_file(directory_ / "config.json", config);
+    run_.task.model = directory_.path();
+  }
+  LoadedModel<LlamaShape> load() const {
+    data::PretrainedModel files(directory_.path());
+    const LlamaShape sizes = families::read_llama_config(files);
+    return {run_, std::move(files), nullptr, sizes, 0.0, make_counted};
+  }
+
+  tests::TemporaryDirectory directory_;
+  RunConfig run_;
+};
+
+TEST_F(LoadedLlama, MakesTheNetworkOnceAfterTheKernelIsChosen) {
+  LoadedModel<LlamaShape> model = load();
+  EXPECT_EQ(model.attention().shape.kernel, AttentionKernel::portable);
+  model.set_attention(AttentionKernel::cudnn);
+  EXPECT_EQ(made, 0);
+  const nn::Model& network = model.network();
+  EXPECT_EQ(&model.network(), &network);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(model.sizes().attention, AttentionKernel::cudnn);
+  EXPECT_EQ(model.attention().shape.kernel, AttentionKernel::cudnn);
+}
+
+TEST_F(LoadedLlama, ExportsTheTensorsOfTheNetworkIfTheRunTrains) {
+  EXPECT_EQ(load().exporter(), nullptr);
+  run_.task.train = "documents.jsonl";
+  const LoadedModel<LlamaShape> model = load();
+  model.network();
+  EXPECT_EQ(model.exporter()->files(), std::vector{model.network().table().tensors().size()});
+}
+
+}  // namespace
+}  // namespace mylos::tasks
