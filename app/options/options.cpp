@@ -123,8 +123,8 @@ const Option* given_without(std::string_view name, const Arguments& arguments) {
 void check_options_of(std::string_view command, std::string_view part, const Arguments& arguments) {
   const Option* option = given_without(fmt::format("{}/{}", command, part), arguments);
   if (option == nullptr) return;
-  throw UsageError(fmt::format("{} {} has no --{}; leave it out", command, part,
-                               arguments.sources.spelling(option->name)));
+  throw UsageError(
+      fmt::format("{} {} has no --{}; leave it out", command, part, arguments.sources.spelling(option->name)));
 }
 
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {

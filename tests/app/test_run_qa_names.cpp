@@ -181,7 +181,7 @@ TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
     SCOPED_TRACE(option.name);
     ASSERT_EQ(app::find_option(option.name) == nullptr, option.option.empty()) << "it has an option of ours";
     if (!option.option.empty()) continue;
-    EXPECT_EQ(!option.why.empty() && option.harmless.empty(), option.instead.empty());
+    EXPECT_EQ(!option.why.empty() && option.values.empty(), option.instead.empty());
   }
   const app::Arguments arguments = parse_train({"--report_to", "none", "--batch", "3"});
   ASSERT_EQ(arguments.remarks.size(), 1u);
