@@ -3,6 +3,7 @@
 #include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ std::optional<std::size_t> number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-/// "0-5" selects the numbers 0 to 5, and "layers" is the plural of BERT's "layer".
+/// "0-5" selects the numbers 0 to 5, and "layers" also means units called "layer".
 bool selects_part(std::string_view pattern, std::string_view part) {
   if (pattern == part || (pattern.ends_with('s') && pattern.substr(0, pattern.size() - 1) == part)) return true;
   const std::size_t dash = pattern.find('-');

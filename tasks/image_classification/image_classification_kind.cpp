@@ -74,19 +74,19 @@ TaskTraits image_classification_traits() {
   constexpr std::string_view data =
       "a directory with one directory per class or with the files of CIFAR or MNIST, synthetic:COUNTxHxW, or images.h5";
   return {.name = "image-classification",
-                    .title = "image classification",
-                    .data_texts = {data, data, "images"},
-                    .model_types = types,
-                    .trains_by_name = true,
-                    .options = image_options,
-                    .peer_options = peers,
-                    .recipes = programs,
-                    .metrics = {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}},
-                    .commands = own_commands,
-                    .prepares_for_model = false,
-                    .prepare = prepare_image_file,
-                    .is_prepared = data::is_image_file,
-                    .report = report_mistakes};
+          .title = "image classification",
+          .data_texts = {data, data, "images"},
+          .model_types = types,
+          .trains_by_name = true,
+          .options = image_options,
+          .peer_options = peers,
+          .recipes = programs,
+          .metrics = {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}},
+          .commands = own_commands,
+          .prepares_for_model = false,
+          .prepare = prepare_image_file,
+          .is_prepared = data::is_image_file,
+          .report = report_mistakes};
 }
 
 class ImageClassificationKind final : public TaskKind {

@@ -45,11 +45,11 @@ struct TaskTraits {
   std::string_view name;   ///< for --task: "question-answering"
   std::string_view title;  ///< in texts: "question answering"
   DataTexts data_texts;
-  std::span<const std::string_view> model_types;          ///< values of model_type in the config.json of its models
-  bool trains_by_name = false;                            ///< training takes names of built-in sizes, without weights
-  std::vector<Option<RunConfig>> (*options)() = nullptr;  ///< beyond those of every task
-  std::span<const PeerOption> peer_options = {};          ///< rows of the table of peers' options
-  std::span<const Recipe> recipes = {};                   ///< that train it
+  std::span<const std::string_view> model_types;            ///< values of model_type in the config.json of its models
+  bool trains_by_name = false;                              ///< training takes names of built-in sizes, without weights
+  std::vector<Option<RunConfig>> (*options)() = nullptr;    ///< beyond those of every task
+  std::span<const PeerOption> peer_options = {};            ///< rows of the table of peers' options
+  std::span<const Recipe> recipes = {};                     ///< that train it
   std::vector<Choice> metrics = {{"loss", {"eval_loss"}}};  ///< for --best-by, with the peers' names
   std::span<const TaskCommand> commands = {};               ///< that only this kind has
   bool prepares_for_model = true;                           ///< `prepare` reads the model's directory

@@ -64,17 +64,17 @@ struct DocumentText {
 TaskTraits language_modeling_traits() {
   constexpr std::string_view files = "documents (.jsonl, .pgn, .txt) or samples.h5";
   return {.name = "language-modeling",
-                    .title = "language modelling",
-                    .data_texts = {files, files, "documents"},
-                    .model_types = types,
-                    .options = language_modeling_options,
-                    .peer_options = peers,
-                    .recipes = programs,
-                    .metrics = {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}},
-                    .commands = own_commands,
-                    .prepare = prepare_documents,
-                    .is_prepared = is_prepared_documents,
-                    .texts = document_texts};
+          .title = "language modelling",
+          .data_texts = {files, files, "documents"},
+          .model_types = types,
+          .options = language_modeling_options,
+          .peer_options = peers,
+          .recipes = programs,
+          .metrics = {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}},
+          .commands = own_commands,
+          .prepare = prepare_documents,
+          .is_prepared = is_prepared_documents,
+          .texts = document_texts};
 }
 
 class LanguageModelingKind final : public TaskKind {

@@ -103,20 +103,19 @@ std::vector<std::string> question_texts(const std::filesystem::path& file) {
 }
 
 TaskTraits question_answering_traits() {
-  return {
-      .name = "question-answering",
-      .title = "question answering",
-      .data_texts = {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"},
-      .model_types = types,
-      .options = question_answering_options,
-      .peer_options = peers,
-      .recipes = programs,
-      .metrics = {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
-      .commands = own_commands,
-      .prepare = prepare_questions,
-      .is_prepared = is_prepared_questions,
-      .texts = question_texts,
-      .report = report_answers};
+  return {.name = "question-answering",
+          .title = "question answering",
+          .data_texts = {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"},
+          .model_types = types,
+          .options = question_answering_options,
+          .peer_options = peers,
+          .recipes = programs,
+          .metrics = {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
+          .commands = own_commands,
+          .prepare = prepare_questions,
+          .is_prepared = is_prepared_questions,
+          .texts = question_texts,
+          .report = report_answers};
 }
 
 class QuestionAnsweringKind final : public TaskKind {

@@ -22,7 +22,7 @@ void check_options(const OptionSources& sources, const std::filesystem::path& fi
 }
 
 data::SquadScore score_of(const SquadConfig& config, const data::SquadDataset& dataset,
-                       const data::Predictions& predictions) {
+                          const data::Predictions& predictions) {
   if (dataset.version == data::SquadVersion::v1_1) return data::score_v1(dataset, predictions);
   if (config.no_answer_probabilities.empty()) {
     return data::score_v2(dataset, predictions, nullptr, config.no_answer_threshold);

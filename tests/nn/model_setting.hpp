@@ -4,6 +4,7 @@
 #include "tests/support/engine.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

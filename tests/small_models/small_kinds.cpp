@@ -182,9 +182,8 @@ struct WordSettings {
 
 std::vector<Option<RunConfig>> word_options() {
   const auto shortest = count_option(
-      named_option<WordSettings>("shortest", "N", "Sentences", "train eval",
-                                 "words of a sentence at least"),
-      {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
+      named_option<WordSettings>("shortest", "N", "Sentences", "train eval", "words of a sentence at least"), {2, 8},
+      [](auto& settings) -> auto& { return settings.shortest; });
   std::vector<Option<RunConfig>> all;
   tasks::append_options<WordSettings>(all, {shortest});
   return all;

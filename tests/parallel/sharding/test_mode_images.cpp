@@ -7,6 +7,7 @@
 #include "tests/parallel/sharding/mode_run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

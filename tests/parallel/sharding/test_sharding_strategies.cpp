@@ -3,6 +3,7 @@
 #include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 /// Compares every mode with known sums, on one, two, three and four ranks.
