@@ -8,8 +8,8 @@
 /// The functions of the commands.
 namespace mylos::app {
 
-// int run_train(const Arguments&) and so on, one file each. Errors: UsageError (exit code 2) and std::runtime_error
-// (exit code 1).
+// int run_train(const Arguments&) and so on, one file each, but those of one task in task_commands.cpp. Errors:
+// UsageError (exit code 2) and std::runtime_error (exit code 1).
 #define MYLOS_FUNCTION(name, ...) int run_##name(const Arguments& arguments);
 MYLOS_COMMANDS(MYLOS_FUNCTION)
 #undef MYLOS_FUNCTION
