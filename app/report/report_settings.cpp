@@ -18,14 +18,14 @@ using nlohmann::json;
 
 /// Full text of each value by name. Resolved values have a suffix that distinguishes them from options of the same
 /// name.
-using Settings = std::map<std::string, std::string>;
+using SettingValues = std::map<std::string, std::string>;
 
 bool is_description(const std::string& key) {
   return key != program_key && key != resolved_key && key != train::OutputDirectory::state_key && key != "output";
 }
 
 /// Adds a value as text; each member of an object gets its own row.
-void add_value(const std::string& name, const std::string& suffix, const json& value, Settings& settings) {
+void add_value(const std::string& name, const std::string& suffix, const json& value, SettingValues& settings) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
       add_value(fmt::format("{}.{}", name, key), suffix, member, settings);
@@ -38,7 +38,7 @@ void add_value(const std::string& name, const std::string& suffix, const json& v
   }
 }
 
-void add_group(const ReportedRun& run, const char* group, const std::string& suffix, Settings& settings) {
+void add_group(const ReportedRun& run, const char* group, const std::string& suffix, SettingValues& settings) {
   const auto found = run.record.run.find(group);
   if (found == run.record.run.end() || !found->is_object()) return;
   for (const auto& [key, value] : found->items()) {
@@ -48,8 +48,8 @@ void add_group(const ReportedRun& run, const char* group, const std::string& suf
   }
 }
 
-Settings everything_of(const ReportedRun& run) {
-  Settings settings;
+SettingValues everything_of(const ReportedRun& run) {
+  SettingValues settings;
   for (const auto& [key, value] : run.record.run.items()) {
     if (is_description(key)) add_value(key, "", value, settings);
   }
@@ -167,8 +167,8 @@ std::string description_html(const ReportedRun& run) {
 
 std::string differences_html(const std::vector<ReportedRun>& runs) {
   std::vector<HtmlTable::Column> head = {{"", HtmlTable::Align::left}};
-  std::vector<Settings> settings;
-  Settings all;
+  std::vector<SettingValues> settings;
+  SettingValues all;
   for (const ReportedRun& run : runs) {
     head.push_back({run.name, HtmlTable::Align::left});
     settings.push_back(everything_of(run));
@@ -177,7 +177,7 @@ std::string differences_html(const std::vector<ReportedRun>& runs) {
   HtmlTable table(std::move(head));
   for (const auto& [name, unused] : all) {
     std::vector<std::string> texts;
-    for (const Settings& of_run : settings) {
+    for (const SettingValues& of_run : settings) {
       const auto found = of_run.find(name);
       texts.push_back(found == of_run.end() ? "-" : found->second);
     }

@@ -27,10 +27,6 @@ struct ImageInput {
   bool operator==(const ImageInput&) const = default;
 };
 
-/// Returns the shape of the model of `config`, which reads this input.
-families::ResnetShape resnet_shape_of(const families::ResnetConfig& config, const ImageInput& input,
-                                      double label_smoothing = 0.0);
-
 /// Returns the transform that produces this input without augmentation.
 data::TransformOptions transform_options(const ImageInput& input);
 
