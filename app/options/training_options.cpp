@@ -240,7 +240,7 @@ Option freeze_option() {
   Option option = named("freeze", "PATTERNS", optimizer, "train plan",
                         "tensors that keep their values, separated by commas: embeddings, layers.0-5, body, head, or a "
                         "glob of tensor names; nothing is computed, kept or exchanged for them",
-                        {.lays_out = true});
+                        {.lays_out = true, .is_shown = true});
   option.expects = "patterns separated by commas";
   option.parse = [](Arguments& arguments, std::string_view text) {
     std::vector<std::string> patterns = split(text, ',');

@@ -86,7 +86,7 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.on_resume == OnResume::longer; }),
             "epochs steps");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.lays_out; }),
-            "batch batch-norm-group batch-per-rank dataset "
+            "batch batch-norm-group batch-per-rank dataset freeze "
             "gradient-accumulation-steps image-size labels max-length micro-batch micro-tokens mode model "
             "precision recompute shard-size stem train");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.excludes.empty(); }),
@@ -94,7 +94,7 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
             "doc-stride long max-length no-bos no-eos squad text-field");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.is_shown; }),
-            "batch max-length micro-batch mode model precision");
+            "batch freeze max-length micro-batch mode model precision");
 }
 
 }  // namespace

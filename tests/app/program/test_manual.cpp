@@ -63,6 +63,7 @@ TEST(Completion, OffersTheValuesOfOptionsThatTakeOneOfAFew) {
     const bool there = script.find("\n    --" + option.name + ") values=") != std::string::npos ||
                        script.find("\n    --" + option.name + "|--") != std::string::npos;
     EXPECT_EQ(there, !option.choices.empty());
+    if (!option.parse) continue;  // a peer's, whose values are translated before any is parsed
     for (const std::string& choice : option.choices) {
       Arguments arguments;
       EXPECT_TRUE(option.parse(arguments, choice)) << choice;
