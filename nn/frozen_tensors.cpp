@@ -60,6 +60,9 @@ void freeze_tensors(ParameterTable& table, std::span<const std::string> patterns
   for (const std::string& pattern : patterns) {
     const auto is_selected = [&](const ParameterTensor& tensor) { return selects(pattern, table, tensor); };
     if (std::ranges::any_of(table.tensors(), is_selected)) continue;
+    if (pattern == "head") {
+      throw SettingError("freeze", pattern, "the head has no tensors of its own; it reads those of the embeddings");
+    }
     throw SettingError("freeze", pattern,
                        fmt::format("selects no tensor of the model; its units are {} to {}, and its first tensor is {}",
                                    table.units().front().name, table.units().back().name, table.tensor(0).name));

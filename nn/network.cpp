@@ -3,6 +3,7 @@
 #include "nn/frozen_tensors.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace mylos::nn {
 namespace {
@@ -21,6 +22,22 @@ ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
   builder.head(false);
   body.add_final_tensors(builder);
   return builder.build();
+}
+
+/// Returns the part of a unit's weights, its matrices, that is trained; those of the units it borrows from, if it has
+/// none of its own. A product for several weights of which one is trained is computed whole, which this does not count.
+double trained_part(const ParameterTable& table, std::size_t unit) {
+  const auto part_of = [&](const std::vector<std::size_t>& units) -> std::optional<double> {
+    double all = 0.0, trained = 0.0;
+    for (const ParameterTensor& tensor : table.tensors()) {
+      if (tensor.shape.size() == 1 || std::ranges::count(units, tensor.unit) == 0) continue;
+      all += static_cast<double>(tensor.size);
+      if (tensor.group.trainable) trained += static_cast<double>(tensor.size);
+    }
+    return all > 0.0 ? std::optional(trained / all) : std::nullopt;
+  };
+  if (const auto own = part_of({unit})) return *own;
+  return part_of(table.units()[unit].borrowed).value_or(table.units()[unit].trained ? 1.0 : 0.0);
 }
 
 template <class T>
@@ -110,7 +127,7 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
   std::vector<double> flops;
   const auto add = [&](UnitFlops unit) {
     if (flops.size() < table_.first_trained_unit()) unit.input_gradients = 0.0;
-    if (!table_.units()[flops.size()].trained) unit.weight_gradients = 0.0;
+    unit.weight_gradients *= trained_part(table_, flops.size());
     flops.push_back(unit.sum());
   };
   for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {

@@ -28,7 +28,7 @@ std::vector<SliceSegment> trainable_segments(const ParameterTable& table, std::s
   return segments;
 }
 
-/// Elements of a unit's trainable tensors, which come first in the unit.
+/// Elements of a unit up to the end of its last trainable tensor. Gradients of frozen ones before it are zero.
 std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
   std::size_t size = 0;
   for (const ParameterSegment& segment : table.segments(unit)) {

@@ -239,12 +239,13 @@ Option decay_steps_option() {
 Option freeze_option() {
   Option option = named("freeze", "PATTERNS", optimizer, "train plan",
                         "tensors that keep their values, separated by commas: embeddings, layers.0-5, body, head, or a "
-                        "glob of tensor names; nothing is computed, kept or exchanged for them",
+                        "glob of tensor names; their gradients are not computed, kept or exchanged; none: no tensor",
                         {.lays_out = true, .is_shown = true});
   option.expects = "patterns separated by commas";
   option.parse = [](Arguments& arguments, std::string_view text) {
     std::vector<std::string> patterns = split(text, ',');
     if (std::ranges::any_of(patterns, &std::string::empty)) return false;
+    if (text == "none") patterns.clear();
     arguments.run.engine.freeze = std::move(patterns);
     return true;
   };

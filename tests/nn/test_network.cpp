@@ -213,7 +213,8 @@ TEST(Network, FrozenUnitsNeedNoWeightGradients) {
   };
   EXPECT_THAT(flops({"body.1"}), ElementsAre(1110.0, 111.0, 1012.0, 6.0));
   EXPECT_THAT(flops({"body.0-1"}), ElementsAre(0.0, 1.0, 1012.0, 6.0)) << "nothing is computed again below body.2";
-  EXPECT_THAT(flops({"head"}), ElementsAre(1110.0, 1111.0, 1012.0, 6.0)) << "a norm of the body is in the head's unit";
+  EXPECT_THAT(flops({"head"}), ElementsAre(1110.0, 1111.0, 1012.0, 4.0)) << "a norm of the body is trained";
+  EXPECT_THAT(flops({"norm.weight"}), ElementsAre(1110.0, 1111.0, 1012.0, 6.0));
   EXPECT_THAT(flops({"body"}), ElementsAre(0.0, 1.0, 2.0, 4.0));
 }
 
