@@ -12,12 +12,14 @@ namespace {
 
 std::size_t columns_of(const ParameterTensor& tensor) { return tensor.size / tensor.shape.front(); }
 
+bool is_frozen_vector(const ParameterTensor& tensor) { return !tensor.group.trainable && tensor.shape.size() == 1; }
+
 /// Returns where the unread gradient of each frozen vector begins.
 std::vector<std::size_t> unread_offsets(const ParameterTable& table) {
   std::vector<std::size_t> offsets, used(table.units().size());
   for (const ParameterTensor& tensor : table.tensors()) {
     offsets.push_back(used[tensor.unit]);
-    if (!tensor.group.trainable && tensor.shape.size() == 1) used[tensor.unit] += tensor.size;
+    if (is_frozen_vector(tensor)) used[tensor.unit] += tensor.size;
   }
   return offsets;
 }
@@ -29,7 +31,7 @@ std::size_t unread_gradients(const ParameterTable& table) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const ParameterTensor& tensor = table.tensor(i);
-    if (!tensor.group.trainable && tensor.shape.size() == 1) most = std::max(most, offsets[i] + tensor.size);
+    if (is_frozen_vector(tensor)) most = std::max(most, offsets[i] + tensor.size);
   }
   return most;
 }

@@ -41,7 +41,8 @@ struct StoreLayout {
   bool owns_gradients = true;  ///< false: provided at the first access in a pass, and taken back
 };
 
-/// Elements of the memory for the gradients of frozen vectors, which nobody reads: those of the unit with the most.
+/// Returns the elements that the frozen vectors of a unit have, in the unit where they have most. Their gradients are
+/// written, but nobody reads them.
 std::size_t unread_gradients(const ParameterTable& table);
 
 /// Holds, per unit, one flat buffer of values (in the compute type) and, for training, one of float gradients and one
@@ -110,8 +111,8 @@ class ParameterStore {
 
   /// Returns true if one of these tensors is trained. If not, weight gradients need not be computed.
   bool trains(std::size_t first_tensor, std::size_t count = 1) const;
-  /// Gradients of a tensor, for accumulation. Kernels that compute the gradient of a vector (a bias, a norm) beside
-  /// that of their input write the one of a frozen vector into memory that nobody reads.
+  /// Gradients of a tensor, for accumulation. Some kernels compute the gradient of a vector (a bias, a norm) together
+  /// with that of their input. For a frozen vector this returns memory that nobody reads.
   Vector<float> gradient(std::size_t tensor) const;
   Matrix<float> gradient_matrix(std::size_t tensor) const;
   Matrix<float> stacked_gradient_matrix(std::size_t first_tensor, std::size_t count) const;

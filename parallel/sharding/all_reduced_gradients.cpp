@@ -16,7 +16,6 @@ AllReducedGradients::AllReducedGradients(const ModeSettings& settings, Mesh& mes
       store_(store),
       splits_(settings.kind != ModeKind::replicated),
       tree_sums_(settings.tree_sums),
-      trained_(store.table().trained_units()),
       batch_(summing_ranks().least_sum_bytes(ElementType::float32),
              [this](std::span<const std::size_t> units) { reduce_in_place(units); }) {
   if (store.purpose() == ParameterStore::Purpose::inference) return;
@@ -59,7 +58,7 @@ void AllReducedGradients::ready(std::size_t unit) {
   store_.finish_gradients(space_, unit);
   if (!rounded_.empty()) return reduce_rounded(unit);
   batch_.add(unit, store_.gradient_memory(unit).size() * sizeof(float));
-  if (++ready_ == trained_) batch_.flush();
+  if (++ready_ == store_.table().trained_units()) batch_.flush();
 }
 
 Vector<float> AllReducedGradients::part_of(std::size_t unit) const {

@@ -57,7 +57,6 @@ class AllReducedGradients {
   Mesh& mesh_;
   ParameterStore& store_;
   bool splits_, tree_sums_;
-  std::size_t trained_;  ///< number of units with gradients
   bool is_last_ = false;
   std::vector<TreeSum> partial_;  ///< one per unit, or empty
   std::vector<Rounded> rounded_;  ///< rounded_positions elements, or empty

@@ -22,7 +22,8 @@ namespace mylos::parallel {
 using tests::host_values;
 using tests::Values;
 
-/// Returns a table of four units, of which these are frozen. The last unit also reads the tensors of the first.
+/// Returns a table of four units. The last unit also reads the tensors of the first. Units named in `frozen` are
+/// frozen.
 inline ParameterTable make_four_units(const std::set<std::string>& frozen = {}) {
   ParameterTable::Builder builder;
   builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {700}, {}, {.decay = false});
