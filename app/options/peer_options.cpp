@@ -65,7 +65,7 @@ OptionTexts checkpoints_of_trainer(const std::string& strategy, const PeerSurrou
   return {{option, strategy == "no" ? "never" : strategy}};
 }
 
-/// A micro-batch, of which a rank's batch has as many as --gradient-accumulation-steps says.
+/// The size of a micro-batch. A rank's batch has --gradient-accumulation-steps of them.
 OptionTexts batch_per_device(const std::string& size, const PeerSurroundings& around) {
   constexpr const char* parts = "gradient-accumulation-steps";
   if (!around.is_typed && (around.typed("batch") || around.typed("batch-per-rank"))) return {};

@@ -13,7 +13,7 @@ namespace mylos {
 /// Names of our options with their values as text.
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
-/// What stands beside a peer's option whose meaning depends on other options.
+/// The other options of a command line or configuration, for a peer's option whose meaning depends on them.
 struct PeerSurroundings {
   using Find = std::function<std::optional<std::string>(std::string_view option)>;
 

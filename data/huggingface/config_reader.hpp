@@ -26,7 +26,8 @@ std::string architecture_text(const Json& config);
 double shortest_decimal(float value);
 std::vector<double> shortest_decimals(const std::vector<float>& values);
 
-/// What the config.json of a model says, and its name in messages. Errors: those of read_json and parse_json.
+/// The contents of a model's config.json, and the name of the file in messages. Errors: those of read_json and
+/// parse_json.
 struct ModelConfig {
   ModelConfig(Json said, std::string name) : json(std::move(said)), file(std::move(name)) {}
   ModelConfig(const std::filesystem::path& path) : ModelConfig(read_json(path), path.string()) {}

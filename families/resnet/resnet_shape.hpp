@@ -36,7 +36,7 @@ struct ResnetShape {
                                           ///< the 3 x 3
   ResnetStem stem = ResnetStem::imagenet;
 
-  // Of the images; config.json does not have them. Mean and deviation are per channel, for pixels in [0, 1].
+  // These describe the images, and are not in config.json. Mean and deviation are per channel, for pixels in [0, 1].
   std::size_t height = 224, width = 224;
   std::vector<float> mean = {0.485f, 0.456f, 0.406f}, deviation = {0.229f, 0.224f, 0.225f};
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-/// What a report shows of the samples of runs, as data that app/report writes as markup.
+/// The part of a report about the samples of runs. app/report writes it as markup.
 namespace mylos::tasks {
 
 struct ReportedFact {

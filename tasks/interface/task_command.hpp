@@ -11,7 +11,7 @@
 
 namespace mylos::tasks {
 
-/// What a command that only one kind of tasks has was called with.
+/// The arguments of a command that only one kind of task has.
 struct CommandCall {
   const std::vector<std::string>& words;  ///< arguments that are no options
   const RunConfig& run;                   ///< settings before the model is found

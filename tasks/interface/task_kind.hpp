@@ -40,7 +40,7 @@ struct DataTexts {
   std::string_view entries;  ///< unit of --train-limit: "questions"
 };
 
-/// What a kind of task says of itself, and the functions that it may leave out (null).
+/// The description of a kind of task. Its functions are null if the kind does not have them.
 struct TaskTraits {
   std::string_view name;   ///< for --task: "question-answering"
   std::string_view title;  ///< in texts: "question answering"
