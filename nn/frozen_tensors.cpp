@@ -1,5 +1,6 @@
 #include "nn/frozen_tensors.hpp"
 
+#include "core/base/option_values.hpp"
 #include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>
@@ -7,43 +8,29 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 namespace mylos::nn {
 namespace {
 
-std::vector<std::string_view> parts_of(std::string_view name) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    parts.push_back(name.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-std::optional<std::size_t> number_of(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 /// "0-5" selects the numbers 0 to 5, and "layers" also means units called "layer".
 bool selects_part(std::string_view pattern, std::string_view part) {
   if (pattern == part || (pattern.ends_with('s') && pattern.substr(0, pattern.size() - 1) == part)) return true;
   const std::size_t dash = pattern.find('-');
   if (dash == std::string_view::npos) return false;
-  const auto first = number_of(pattern.substr(0, dash)), last = number_of(pattern.substr(dash + 1));
-  const auto number = number_of(part);
+  const CountRange numbers{.smallest = 0, .largest = std::numeric_limits<std::uint64_t>::max()};
+  const auto first = parse_count(pattern.substr(0, dash), numbers),
+             last = parse_count(pattern.substr(dash + 1), numbers);
+  const auto number = parse_count(part, numbers);
   return first && last && number && *first <= *number && *number <= *last;
 }
 
 /// A pattern selects a unit by the first parts of its name: "stages.0" all blocks of a stage.
 bool selects_unit(std::string_view pattern, std::string_view unit) {
-  const std::vector<std::string_view> wanted = parts_of(pattern), parts = parts_of(unit);
+  const std::vector<std::string> wanted = split(pattern, '.'), parts = split(unit, '.');
   return wanted.size() <= parts.size() && std::equal(wanted.begin(), wanted.end(), parts.begin(), selects_part);
 }
 

@@ -47,10 +47,14 @@ class Network final : public Model {
       : body_(std::move(body)), head_(std::move(head)), table_(network_table(*body_, *head_)) {
     body_->find_tensors(table_);
     head_->find_tensors(table_);
+    note_trained_parts();
   }
 
   const ParameterTable& table() const override { return table_; }
-  void freeze(std::span<const std::string> patterns) override { freeze_tensors(table_, patterns); }
+  void freeze(std::span<const std::string> patterns) override {
+    freeze_tensors(table_, patterns);
+    note_trained_parts();
+  }
   bool can_recompute(Recompute recompute) const override { return body_->can_recompute(recompute); }
   void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
     body_->prepare(space, batches, purpose);
@@ -72,14 +76,21 @@ class Network final : public Model {
   bool is_recomputed(std::size_t unit) const {
     return unit + 1 < head_unit(table_) && unit >= table_.first_trained_unit();
   }
-  bool trains_body() const {
-    return std::ranges::any_of(table_.tensors(),
-                               [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
+  /// Counting operations goes over no tensors, since plans do it for each micro-batch.
+  void note_trained_parts() {
+    trained_parts_.clear();
+    for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
+      trained_parts_.push_back(trained_part(table_, unit));
+    }
+    trains_body_ = std::ranges::any_of(
+        table_.tensors(), [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
   }
 
   std::unique_ptr<Body<T>> body_;
   std::unique_ptr<Head<T>> head_;
   ParameterTable table_;
+  std::vector<double> trained_parts_;  ///< of each unit's weights
+  bool trains_body_ = true;            ///< one of the body's tensors, at least
 };
 
 template <class T>
@@ -90,12 +101,11 @@ void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const 
     pass.hooks.release(unit);
     if (table_.units()[unit].trained) pass.hooks.gradients_ready(unit);
   };
-  const bool reaches_body = trains_body();
   forward_units(pass, batch, *units);
   HeadInput<T> input = units->output();
-  if (!reaches_body) input.dx = {};
+  if (!trains_body_) input.dx = {};
   head_->train(pass, batch, scale, input, losses);
-  if (reaches_body) units->finish_backward(pass, batch);
+  if (trains_body_) units->finish_backward(pass, batch);
   end(head_unit(table_));
   for (std::size_t unit = head_unit(table_); unit-- > table_.first_trained_unit();) {
     pass.hooks.acquire(unit);
@@ -127,14 +137,14 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
   std::vector<double> flops;
   const auto add = [&](UnitFlops unit) {
     if (flops.size() < table_.first_trained_unit()) unit.input_gradients = 0.0;
-    unit.weight_gradients *= trained_part(table_, flops.size());
+    unit.weight_gradients *= trained_parts_[flops.size()];
     flops.push_back(unit.sum());
   };
   for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {
     add(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
   }
   const double products = head_->training_flops(shape.rows) / 3.0;
-  add({.forward = products, .input_gradients = trains_body() ? products : 0.0, .weight_gradients = products});
+  add({.forward = products, .input_gradients = trains_body_ ? products : 0.0, .weight_gradients = products});
   return flops;
 }
 
