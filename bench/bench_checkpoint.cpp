@@ -1,6 +1,6 @@
 #include "app/program/build_info.hpp"
 #include "core/base/error.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/launch/launch.hpp"
 

@@ -5,7 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/kernels/openblas_kernels.hpp"
-#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_decoder.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "tasks/language_modeling/sampling.hpp"
@@ -117,7 +117,7 @@ class Model {
   std::unique_ptr<nn::Model> network_;
   ParameterStore store_;
   std::unique_ptr<parallel::ShardingStrategy> mode_;
-  std::unique_ptr<families::LlamaDecoder> decoder_;
+  std::unique_ptr<families::TextDecoder> decoder_;
   Arena arena_;
   tasks::Sampler sampler_{{}, 0};
 };

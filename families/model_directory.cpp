@@ -116,8 +116,8 @@ path resolve_model(const std::string& model, bool checks_sums) {
   return resolve_name(model, checks_sums);
 }
 
-NamedModel read_named_model(const std::string& name, std::string_view type) {
-  if (const data::KnownModel* known = find_known_model(name, type)) {
+NamedModel read_named_model(const std::string& name, BodyOutput output) {
+  if (const data::KnownModel* known = find_known_model(name, output)) {
     return {std::string(known->name), std::string(known->fetched), {}, *known};
   }
   const path directory = resolve_model(name);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/huggingface/config_reader.hpp"
+#include "families/body_output.hpp"
 
 /// Finds the model that --model names, without network access.
 namespace mylos::families {
@@ -23,8 +24,8 @@ struct NamedModel {
   data::ModelConfig config;
 };
 
-/// Returns the built-in model of the family `type` called `name` (find_known_model), else the one in
+/// Returns the built-in model called `name` of a family that gives `output` (find_known_model), else the one in
 /// resolve_model(name). Errors: those of resolve_model, and std::runtime_error if config.json is no JSON.
-NamedModel read_named_model(const std::string& name, std::string_view type);
+NamedModel read_named_model(const std::string& name, BodyOutput output);
 
 }  // namespace mylos::families

@@ -20,9 +20,11 @@
 #include "data/huggingface/weight_files.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 #include "families/bert/bert_config.hpp"
+#include "families/bert/bert_model.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
 #include "families/llama/llama_config.hpp"
+#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_tensors.hpp"
 #include "families/llama/sentencepiece_files.hpp"
 #include "families/resnet/resnet_config.hpp"
@@ -32,6 +34,13 @@ namespace mylos::families {
 namespace {
 
 using std::filesystem::path;
+
+/// A row of the table of families.
+struct Family : data::ModelFamily {
+  BodyOutput output;  ///< of its body
+  /// Returns the model that a configuration describes. Null if it is not of texts.
+  TextModel (*text_model)(const data::ModelConfig& config, std::optional<double> dropout);
+};
 
 constexpr std::array<std::string_view, 1> bert_needs{vocabulary_file};
 constexpr std::array<std::string_view, 1> bert_may_have{"tokenizer_config.json"};
@@ -58,7 +67,7 @@ void check_resnet(const path& directory) {
 }
 
 constexpr std::array families{
-    data::ModelFamily{
+    Family{data::ModelFamily{
         .model_type = "bert",
         .model = "a BERT model",
         .known = known_berts,
@@ -68,9 +77,10 @@ constexpr std::array families{
         .check = check_bert,
         .tokenizer = load_wordpiece,
         .tokenizer_file = vocabulary_file,
+        .architecture = "Bert",
         .config_json = [](const data::PretrainedModel& model) { return bert_config_json(read_bert_config(model)); },
-        .tokenizer_files = wordpiece_model_files},
-    data::ModelFamily{
+        .tokenizer_files = wordpiece_model_files}, BodyOutput::tokens, bert_model},
+    Family{data::ModelFamily{
         .model_type = "llama",
         .model = "a Llama",
         .known = known_llamas,
@@ -80,9 +90,10 @@ constexpr std::array families{
         .check = check_llama,
         .tokenizer = load_sentencepiece,
         .tokenizer_file = sentencepiece_file,
+        .architecture = "Llama",
         .config_json = [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
-        .tokenizer_files = [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }},
-    data::ModelFamily{.model_type = "resnet",
+        .tokenizer_files = [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }}, BodyOutput::next_tokens, llama_model},
+    Family{data::ModelFamily{.model_type = "resnet",
                       .model = "a ResNet",
                       .known = known_resnets,
                       .needed = {},
@@ -91,12 +102,13 @@ constexpr std::array families{
                       .check = check_resnet,
                       .tokenizer = nullptr,
                       .tokenizer_file = {},
+                      .architecture = "ResNet",
                       .config_json = nullptr,
-                      .tokenizer_files = nullptr}};
+                      .tokenizer_files = nullptr}, BodyOutput::images, nullptr}};
 
 [[noreturn]] void fail_unsupported(const Json& config, const std::string& file, std::string_view type) {
   std::vector<std::string_view> types;
-  for (const data::ModelFamily& family : families) types.push_back(family.model_type);
+  for (const Family& family : families) types.push_back(family.model_type);
   fail(fmt::format("{}: model_type is \"{}\"{}; the supported model types are {}", file, printable(type),
                    data::architecture_text(config), fmt::join(types, ", ")));
 }
@@ -112,21 +124,46 @@ const data::ModelFamily& find_model_family(const path& directory) {
   fail_unsupported(config, file.string(), type);
 }
 
-std::span<const data::KnownModel> known_models(std::string_view type) {
-  const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
-  return found == families.end() ? std::span<const data::KnownModel>() : found->known;
+std::vector<std::string_view> types_that_give(BodyOutput output) {
+  std::vector<std::string_view> types;
+  for (const Family& family : families) {
+    if (family.output == output) types.push_back(family.model_type);
+  }
+  return types;
 }
 
-const data::KnownModel* find_known_model(std::string_view name, std::string_view type) {
+std::vector<std::string> known_models(BodyOutput output) {
+  std::vector<std::string> names;
+  for (const Family& family : families) {
+    if (family.output != output) continue;
+    for (const data::KnownModel& model : family.known) names.emplace_back(model.name);
+  }
+  return names;
+}
+
+const data::KnownModel* find_known_model(std::string_view name, std::optional<BodyOutput> output) {
   std::error_code unreadable;  // reported by the code that reads it
   if (std::filesystem::is_directory(name, unreadable)) return nullptr;
-  for (const data::ModelFamily& family : families) {
-    if (!type.empty() && family.model_type != type) continue;
+  for (const Family& family : families) {
+    if (output && family.output != *output) continue;
     for (const data::KnownModel& model : family.known) {
       if (model.name == name || model.fetched == name) return &model;
     }
   }
   return nullptr;
+}
+
+TextModel read_text_model(const data::ModelConfig& config, BodyOutput output, std::optional<double> dropout) {
+  const std::string type = data::model_type_of(config.json, config.file);
+  const auto* found = std::ranges::find(families, type, &data::ModelFamily::model_type);
+  // Without a type, the reader of a family that gives the output tells what is missing.
+  if (type.empty()) found = std::ranges::find(families, output, &Family::output);
+  if (found == families.end()) fail_unsupported(config.json, config.file, type);
+  if (found->output != output || found->text_model == nullptr) {
+    throw UsageError(fmt::format("{}: model_type is \"{}\", and a model of this task is one of: {}", config.file, type,
+                                 fmt::join(types_that_give(output), ", ")));
+  }
+  return found->text_model(config, dropout);
 }
 
 void check_model_family(const path& directory) {

@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <memory>
-#include <span>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/huggingface/model_family.hpp"
 #include "data/tokenizer/tokenizer.hpp"
+#include "families/body_output.hpp"
 
 /// The table of model families.
 namespace mylos::families {
@@ -15,12 +18,15 @@ namespace mylos::families {
 /// the supported families if there is no such family.
 const data::ModelFamily& find_model_family(const std::filesystem::path& directory);
 
-/// Returns the models of the family `type` whose sizes are built in; none if there is no such family.
-std::span<const data::KnownModel> known_models(std::string_view type);
+/// Returns the model types of the families that give `output`.
+std::vector<std::string_view> types_that_give(BodyOutput output);
 
-/// Returns the built-in model called `name`, or fetched by that name, of the family `type`, or of any if that is empty.
-/// Null if there is none, or if `name` is a directory, which takes precedence.
-const data::KnownModel* find_known_model(std::string_view name, std::string_view type = {});
+/// Returns the names of the built-in models of these families.
+std::vector<std::string> known_models(BodyOutput output);
+
+/// Returns the built-in model called `name`, or fetched by that name, of a family that gives `output`, or of any if
+/// that is nullopt. Null if there is none, or if `name` is a directory, which takes precedence.
+const data::KnownModel* find_known_model(std::string_view name, std::optional<BodyOutput> output = {});
 
 /// Throws the errors of find_model_family if config.json names a model type that no family has. Readers report other
 /// errors of the file.

@@ -5,8 +5,14 @@
 /// The end of a network: logits and a loss, computed from the vectors of a body.
 namespace mylos::nn {
 
-/// Names of the batch arrays that heads read.
+/// Names of the batch arrays that networks read besides the positions. Those of indices must have been passed to
+/// Batch::set_indices, and Batch::group_positions called for training.
 namespace names {
+inline constexpr const char* tokens = "tokens";      ///< (T), indices in [0, V)
+inline constexpr const char* segments = "segments";  ///< (T), indices in [0, token types)
+inline constexpr const char* pixels = "pixels";      ///< (T H W C) bytes of images in NHWC, normalised by the network
+inline constexpr const char* pixel_values =
+    "pixel_values";  ///< (T H W C) floats, used unchanged; take precedence over `pixels`
 inline constexpr const char* labels = "labels";              ///< (T), class of the row; ignored if negative
 inline constexpr const char* start_labels = "start_labels";  ///< (S), row within the sequence; ignored if beyond it
 inline constexpr const char* end_labels = "end_labels";      ///< (S)

@@ -5,6 +5,9 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 #include "tasks/question_answering/question_answering_kind.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -48,14 +51,22 @@ const TaskKind* find_task_kind(std::string_view name) {
   return find_kind_that([&](const TaskKind* kind) { return kind->name() == name; });
 }
 
-const TaskKind* kind_of_model(const std::filesystem::path& directory) {
+const TaskKind* kind_of_model(const std::filesystem::path& directory, const TaskKind* preferred) {
   const std::string type = model_type_in(directory);
-  return find_kind_that(
-      [&](const TaskKind* kind) { return std::ranges::find(kind->model_types(), type) != kind->model_types().end(); });
+  if (preferred != nullptr && preferred->serves(type)) return preferred;
+  return find_kind_that([&](const TaskKind* kind) { return kind->serves(type); });
 }
 
 const TaskKind* kind_of_known_model(std::string_view name) {
   return find_kind_that([&](const TaskKind* kind) { return kind->knows_model(name); });
+}
+
+std::string pairs_text() {
+  std::vector<std::string> pairs;
+  for (const TaskKind* kind : task_kinds()) {
+    for (const std::string_view type : kind->model_types()) pairs.push_back(fmt::format("{} with {}", type, kind->name()));
+  }
+  return fmt::format("{}", fmt::join(pairs, ", "));
 }
 
 RegisteredTaskKind::RegisteredTaskKind(const TaskKind& kind) : kind_(&kind) { registered_kinds().push_back(&kind); }

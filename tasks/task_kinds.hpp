@@ -3,6 +3,7 @@
 #include "tasks/interface/task_kind.hpp"
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,10 +19,14 @@ const TaskKind& default_task_kind();
 /// Returns the kind called `name`, or null if there is none.
 const TaskKind* find_task_kind(std::string_view name);
 
-/// Returns the kind that serves the model in `directory`, according to its config.json; null if there is none.
-const TaskKind* kind_of_model(const std::filesystem::path& directory);
+/// Returns the kind that serves the model in `directory`, according to its config.json: `preferred` if that does, else
+/// the first; null if there is none.
+const TaskKind* kind_of_model(const std::filesystem::path& directory, const TaskKind* preferred = nullptr);
 /// Returns the kind that has `name` among its built-in model sizes; null if there is none.
 const TaskKind* kind_of_known_model(std::string_view name);
+
+/// Returns which task serves which models: "bert with question-answering, llama with language-modeling, ...".
+std::string pairs_text();
 
 /// Registers a kind for the lifetime of this object. Programs with their own tasks create one before running a command.
 class RegisteredTaskKind {

@@ -49,13 +49,14 @@ Json run_of_model(const std::string& model) {
 
 /// Errors: UsageError if the model is for another task than the chosen one; std::runtime_error if it is of no family.
 void check_task(const Arguments& arguments) {
-  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
+  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model, arguments.task);
   if (served == nullptr && !arguments.task->trains_by_name(arguments.model))
     families::check_model_family(arguments.run.task.model);
   if (served == nullptr || served == arguments.task) return;
-  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {})",
+  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
+                               "together in these pairs: {}",
                                arguments.model, served->title(), served->name(), arguments.task->title(),
-                               arguments.task->name()));
+                               arguments.task->name(), tasks::pairs_text()));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct ModelFamily {
   /// read or does not fit the model. Null for a family without tokenizers.
   std::unique_ptr<Tokenizer> (*tokenizer)(const std::filesystem::path& directory);
   std::string_view tokenizer_file;  ///< that `tokenizer` reads
+  std::string_view architecture;    ///< beginning of its classes' names in transformers: "Bert"
   /// Return config.json and the tokenizer's files of a model that training has made of `model`. Null for families whose
   /// tasks write them.
   OrderedJson (*config_json)(const PretrainedModel& model);

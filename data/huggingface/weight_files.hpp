@@ -27,6 +27,7 @@ struct TensorNaming {
   CanonicalName canonical = nullptr;                    ///< null: the names in the files are canonical
   bool (*is_ignored)(std::string_view name) = nullptr;  ///< true for unused tensors, by canonical name; null: none are
                                                         ///< ignored
+  bool (*is_other_head)(std::string_view name) = nullptr;  ///< true for ignored tensors of heads for other tasks
 
   bool ignores(std::string_view name) const { return is_ignored != nullptr && is_ignored(name); }
 };

@@ -1,10 +1,7 @@
 #include "families/bert/bert_body.hpp"
 
 #include "core/base/error.hpp"
-#include "core/element_type.hpp"
 #include "families/bert/bert_embeddings.hpp"
-#include "nn/heads/linear_heads.hpp"
-#include "nn/network.hpp"
 
 #include <fmt/format.h>
 
@@ -137,11 +134,5 @@ std::unique_ptr<nn::Body<T>> make_bert_body(const BertShape& shape) {
 template std::unique_ptr<nn::Body<float>> make_bert_body<float>(const BertShape&);
 template std::unique_ptr<nn::Body<bfloat16>> make_bert_body<bfloat16>(const BertShape&);
 template std::unique_ptr<nn::Body<half>> make_bert_body<half>(const BertShape&);
-
-std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
-  return with_type(precision, [&]<class T>(T) {
-    return nn::make_network<T>(make_bert_body<T>(shape), nn::make_span_head<T>("qa_outputs", shape.initializer_range));
-  });
-}
 
 }  // namespace mylos::families

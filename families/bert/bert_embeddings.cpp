@@ -38,7 +38,7 @@ typename BertEmbeddings<T>::Activations BertEmbeddings<T>::take_activations(Aren
 template <class T>
 void BertEmbeddings<T>::forward(const nn::Pass& pass, const Batch& batch, float dropout,
                                 const Activations& saved) const {
-  namespace names = question_answering;
+  namespace names = nn::names;
   const auto& parameters = pass.parameters;
   const auto add_table = [&](const ConstVector<std::int32_t>& indices, std::size_t distinct, std::size_t table,
                              bool accumulate) {
@@ -55,7 +55,7 @@ void BertEmbeddings<T>::forward(const nn::Pass& pass, const Batch& batch, float 
 template <class T>
 void BertEmbeddings<T>::backward(const nn::Pass& pass, const Batch& batch, float dropout, const Activations& saved,
                                  const Matrix<T>& doutput, const Vector<float>& column_sums) const {
-  namespace names = question_answering;
+  namespace names = nn::names;
   const auto& parameters = pass.parameters;
   layer_norm_dropout_backward<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
                                  doutput, layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon),

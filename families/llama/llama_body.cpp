@@ -1,8 +1,5 @@
 #include "families/llama/llama_body.hpp"
 
-#include "core/element_type.hpp"
-#include "nn/heads/vocabulary_head.hpp"
-#include "nn/network.hpp"
 
 #include <algorithm>
 
@@ -45,9 +42,9 @@ template <class T>
 void LlamaPass<T>::forward(const nn::Pass& pass, const Batch& batch, std::size_t unit) {
   if (unit == 0) {
     rotary_table(pass.space, batch.positions(), units_.frequencies, rotary_);
-    return embedding_lookup<T>(pass.space, batch.integers(language_modeling::tokens),
+    return embedding_lookup<T>(pass.space, batch.integers(nn::names::tokens),
                                pass.parameters.matrix<T>(units_.embeddings), false,
-                               layers_.front().attention_norm.input, batch.distinct(language_modeling::tokens));
+                               layers_.front().attention_norm.input, batch.distinct(nn::names::tokens));
   }
   const std::size_t layer = unit - 1;
   const bool is_last = unit == layers_.size();
@@ -80,7 +77,7 @@ void LlamaPass<T>::backward(const nn::Pass& pass, const Batch& batch, std::size_
   if (unit > 0) {
     return units_.layers[unit - 1].backward(pass, {batch, rotary_}, layers_[unit - 1], workspace_, dx_);
   }
-  embedding_gradient<T>(pass.space, batch.groups(language_modeling::tokens), dx_,
+  embedding_gradient<T>(pass.space, batch.groups(nn::names::tokens), dx_,
                         pass.parameters.gradient_matrix(units_.embeddings), units_.shape.padding_token);
 }
 
@@ -153,15 +150,5 @@ MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
-
-std::unique_ptr<nn::Model> make_llama(const LlamaShape& shape, Precision precision) {
-  return with_type(precision, [&]<class T>(T) {
-    return nn::make_network<T>(make_llama_body<T>(shape),
-                               nn::make_vocabulary_head<T>({.weight = shape.tied ? llama_embeddings : "lm_head.weight",
-                                                            .vocabulary = shape.vocabulary,
-                                                            .initializer_range = shape.initializer_range,
-                                                            .lender = shape.tied ? "embeddings" : ""}));
-  });
-}
 
 }  // namespace mylos::families

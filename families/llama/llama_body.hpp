@@ -11,13 +11,6 @@
 
 namespace mylos::families {
 
-/// Names of the batch arrays that a Llama reads besides the positions; the first must have been passed to
-/// Batch::set_indices.
-namespace language_modeling {
-inline constexpr const char* tokens = "tokens";  ///< (T) in [0, V)
-using nn::names::labels;                         ///< the next token
-}  // namespace language_modeling
-
 inline constexpr const char* llama_embeddings = "model.embed_tokens.weight";
 
 /// Returns the embeddings, layers and final norm of a Llama: a vector (H) for each token. Tensors have Hugging Face's
@@ -25,11 +18,6 @@ inline constexpr const char* llama_embeddings = "model.embed_tokens.weight";
 /// together.
 template <class T>
 std::unique_ptr<nn::Body<T>> make_llama_body(const LlamaShape& shape);
-
-/// Returns a Llama whose head predicts the next token; `predict` returns (T, 1), the likeliest one. A sample's loss is
-/// the sum over its predicted tokens. With tied embeddings the head borrows their tensor, otherwise it has
-/// "lm_head.weight". Errors: those of make_llama_body.
-std::unique_ptr<nn::Model> make_llama(const LlamaShape& shape, Precision precision);
 
 /// The tensors of a Llama's body: unit 0 has the embeddings, unit i + 1 layer i, and the head's unit the final norm.
 template <class T>

@@ -14,10 +14,10 @@
 namespace mylos::families {
 namespace {
 
-namespace names = language_modeling;
+namespace names = nn::names;
 
 template <class T>
-class Decoder final : public LlamaDecoder {
+class Decoder final : public TextDecoder {
  public:
   Decoder(const LlamaShape& shape, const ParameterTable& table)
       : units_{shape}, head_(table.find(shape.tied ? llama_embeddings : "lm_head.weight")) {
@@ -171,9 +171,9 @@ ConstMatrix<float> Decoder<T>::step(const nn::Pass& pass, std::span<const std::s
 
 }  // namespace
 
-std::unique_ptr<LlamaDecoder> make_llama_decoder(const LlamaShape& shape, Precision precision,
+std::unique_ptr<TextDecoder> make_llama_decoder(const LlamaShape& shape, Precision precision,
                                                  const ParameterTable& table) {
-  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<LlamaDecoder> {
+  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<TextDecoder> {
     return std::make_unique<Decoder<T>>(shape, table);
   });
 }

@@ -177,13 +177,13 @@ void ResnetPass<T>::load_pixels(const nn::Pass& pass, const Batch& batch) const 
     require(size == pixels_.size(), fmt::format("ResNet: {} has {} values for {} images of {} x {} x {}", name, size,
                                                 batch.shape().rows, shape.height, shape.width, shape.channels));
   };
-  if (batch.has(images::pixel_values)) {
-    const ConstVector<float> values = batch.floats(images::pixel_values);
-    check(images::pixel_values, values.size());
+  if (batch.has(nn::names::pixel_values)) {
+    const ConstVector<float> values = batch.floats(nn::names::pixel_values);
+    check(nn::names::pixel_values, values.size());
     return convert<float, T>(pass.space, values, Vector<T>(pixels_.data(), pixels_.size()));
   }
-  const ConstVector<std::uint8_t> bytes = batch.bytes(images::pixels);
-  check(images::pixels, bytes.size());
+  const ConstVector<std::uint8_t> bytes = batch.bytes(nn::names::pixels);
+  check(nn::names::pixels, bytes.size());
   normalize_pixels<T>(pass.space, pixel_normalization(shape), bytes, pixels_);
 }
 

@@ -8,17 +8,9 @@
 
 namespace mylos::families {
 
-/// Names of the batch arrays that a ResNet reads. A row of the batch is an image, and a sample is a group of images
-/// over which BatchNorm normalises in training. All images have the model's size, in NHWC.
-namespace images {
-inline constexpr const char* pixels = "pixels";  ///< (T H W C) bytes, normalised by the model
-inline constexpr const char* pixel_values =
-    "pixel_values";       ///< (T H W C) floats, used unchanged; take precedence over `pixels`
-using nn::names::labels;  ///< in [0, labels)
-}  // namespace images
-
-/// Returns the stem, blocks and average pooling of a ResNet: a vector for each image. Prediction uses the running
-/// statistics; there a sample may be any number of images.
+/// Returns the stem, blocks and average pooling of a ResNet: a vector for each image. A row of the batch is an image of
+/// the model's size, and a sample is a group of images over which BatchNorm normalises in training. Prediction uses the
+/// running statistics; there a sample may be any number of images.
 ///
 /// Tensors have Hugging Face's names. Convolution weights are (out, kh, kw, in); in files they are (out, in, kh, kw).
 /// The units are "stem" and each block ("stages.0.layers.1"). One-dimensional tensors have no weight decay.

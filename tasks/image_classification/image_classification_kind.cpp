@@ -17,8 +17,6 @@
 namespace mylos::tasks {
 namespace {
 
-constexpr std::array<std::string_view, 1> types = {"resnet"};
-
 constexpr std::string_view by_output = "use --output DIR: best/, last/, checkpoints/ and metrics.jsonl are in it";
 /// Names in Derecho's examples and other programs.
 constexpr std::array peers = {
@@ -76,7 +74,7 @@ TaskTraits image_classification_traits() {
   return {.name = "image-classification",
           .title = "image classification",
           .data_texts = {data, data, "images"},
-          .model_types = types,
+          .takes = families::BodyOutput::images,
           .trains_by_name = true,
           .options = image_options,
           .peer_options = peers,

@@ -55,12 +55,12 @@ void ImageBatches::assemble(std::uint64_t step, const std::vector<std::uint64_t>
   batch.reset(lengths, ids);
   const std::size_t channels = data::channels_of(set_);
   if (channels == channels_) {
-    batch.set(families::images::pixels, std::span<const std::uint8_t>(read.pixels));
+    batch.set(nn::names::pixels, std::span<const std::uint8_t>(read.pixels));
   } else {
     const std::vector<std::uint8_t> pixels = convert_channels(read.pixels, channels, channels_);
-    batch.set(families::images::pixels, std::span<const std::uint8_t>(pixels));
+    batch.set(nn::names::pixels, std::span<const std::uint8_t>(pixels));
   }
-  batch.set(families::images::labels, std::span<const std::int32_t>(batch_labels_));
+  batch.set(nn::names::labels, std::span<const std::int32_t>(batch_labels_));
 }
 
 }  // namespace mylos::tasks

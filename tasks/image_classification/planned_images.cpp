@@ -18,7 +18,7 @@ constexpr std::size_t imagenet_images = 1'281'167;
 /// Returns the model's directory, or its name if it has built-in sizes, also under the name that its weights are
 /// fetched by.
 std::filesystem::path find_model(const std::string& name) {
-  const data::KnownModel* known = families::find_known_model(name, "resnet");
+  const data::KnownModel* known = families::find_known_model(name, families::BodyOutput::images);
   return known != nullptr ? std::filesystem::path(known->name) : families::resolve_model(name);
 }
 

@@ -4,6 +4,8 @@
 #include "data/huggingface/channels_last.hpp"
 #include "families/model_families.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <span>
 #include <utility>
@@ -65,18 +67,14 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
   return tensors;
 }
 
-std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model) {
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
+                                                        std::string_view head) {
   const data::ModelFamily& family = families::find_model_family(model.directory());
-  return std::make_unique<PretrainedExporter>(family.config_json(model), family.tokenizer_files(model),
+  OrderedJson config = family.config_json(model);
+  config["architectures"] = {fmt::format("{}{}", family.architecture, head)};
+  return std::make_unique<PretrainedExporter>(std::move(config), family.tokenizer_files(model),
                                               std::vector<data::TensorShape>(),
                                               data::WeightFormat{.precision = export_precision(run, model)});
-}
-
-ExportedModel export_pretrained(const RunConfig& run, const data::PretrainedModel& model,
-                                std::unique_ptr<nn::Model> network) {
-  std::unique_ptr<PretrainedExporter> exporter = pretrained_exporter(run, model);
-  exporter->take_tensors(network->table());
-  return {std::move(network), std::move(exporter)};
 }
 
 PretrainedExporter::PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files,

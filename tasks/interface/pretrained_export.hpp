@@ -2,7 +2,7 @@
 
 #include "core/parameters.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "tasks/interface/trained_model.hpp"
+#include "tasks/interface/run_config.hpp"
 #include "train/engine/model_exporter.hpp"
 
 #include <filesystem>
@@ -46,10 +46,9 @@ class PretrainedExporter final : public train::ModelExporter {
 };
 
 /// Returns the exporter of a run's model, before it has taken the model's tensors. The model's family writes
-/// config.json and the tokenizer's files (data::ModelFamily).
-std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model);
-/// Returns `network` with the exporter of its tensors.
-ExportedModel export_pretrained(const RunConfig& run, const data::PretrainedModel& model,
-                                std::unique_ptr<nn::Model> network);
+/// config.json and the tokenizer's files (data::ModelFamily). `head` ends the class in transformers:
+/// "ForQuestionAnswering".
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
+                                                        std::string_view head);
 
 }  // namespace mylos::tasks

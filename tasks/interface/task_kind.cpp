@@ -10,17 +10,21 @@
 
 namespace mylos::tasks {
 
+std::vector<std::string_view> TaskKind::model_types() const {
+  if (traits_.takes) return families::types_that_give(*traits_.takes);
+  return {traits_.own_model_types.begin(), traits_.own_model_types.end()};
+}
+
+bool TaskKind::serves(std::string_view model_type) const {
+  return std::ranges::count(model_types(), model_type) > 0;
+}
+
 std::vector<std::string> TaskKind::known_models() const {
-  std::vector<std::string> names;
-  for (const std::string_view type : model_types()) {
-    for (const data::KnownModel& known : families::known_models(type)) names.emplace_back(known.name);
-  }
-  return names;
+  return traits_.takes ? families::known_models(*traits_.takes) : std::vector<std::string>();
 }
 
 bool TaskKind::knows_model(std::string_view name) const {
-  return std::ranges::any_of(model_types(),
-                             [&](std::string_view type) { return families::find_known_model(name, type) != nullptr; });
+  return traits_.takes && families::find_known_model(name, traits_.takes) != nullptr;
 }
 
 bool TaskKind::trains_by_name(std::string_view name) const {

@@ -4,6 +4,7 @@
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/peer_option.hpp"
+#include "families/body_output.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/run_report.hpp"
 #include "tasks/interface/task_command.hpp"
@@ -12,6 +13,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,7 +47,8 @@ struct TaskTraits {
   std::string_view name;   ///< for --task: "question-answering"
   std::string_view title;  ///< in texts: "question answering"
   DataTexts data_texts;
-  std::span<const std::string_view> model_types;            ///< values of model_type in the config.json of its models
+  std::optional<families::BodyOutput> takes = {};           ///< what its head takes: it serves all families that give it
+  std::span<const std::string_view> own_model_types = {};   ///< model_type of models that are of no family
   bool trains_by_name = false;                              ///< training takes names of built-in sizes, without weights
   std::vector<Option<RunConfig>> (*options)() = nullptr;    ///< beyond those of every task
   std::span<const PeerOption> peer_options = {};            ///< rows of the table of peers' options
@@ -70,7 +73,9 @@ class TaskKind {
   std::string_view name() const { return traits_.name; }
   std::string_view title() const { return traits_.title; }
   const DataTexts& data_texts() const { return traits_.data_texts; }
-  std::span<const std::string_view> model_types() const { return traits_.model_types; }
+  /// Returns the values of model_type in the config.json of the models that it serves.
+  std::vector<std::string_view> model_types() const;
+  bool serves(std::string_view model_type) const;
   /// Returns the names of built-in model sizes, which plan accepts without a directory.
   std::vector<std::string> known_models() const;
   /// Returns whether `name` is one of these names, or the name that a model of these sizes is fetched by.

@@ -17,10 +17,9 @@
 namespace mylos::tasks {
 
 /// A task on texts, whose samples are cut at start and shuffled in each epoch, or taken in a recorded order.
-template <class Sizes>
 class TextTask : public Task {
  public:
-  const LoadedModel<Sizes>& loaded() const { return loaded_; }
+  const LoadedModel& loaded() const { return loaded_; }
   /// Returns the rows of each training sample. Requires training data.
   virtual std::vector<std::size_t> lengths() const = 0;
 
@@ -29,6 +28,7 @@ class TextTask : public Task {
   const train::ModelExporter* exporter() const final { return loaded_.exporter(); }
   std::optional<AttentionUse> attention() const final { return loaded_.attention(); }
   void set_attention(AttentionKernel kernel) final { loaded_.set_attention(kernel); }
+  std::string model_text() const final { return loaded_.text().text; }
 
   std::size_t steps_per_epoch() const final {
     return !order_.empty() ? order_.size() : sampler_ ? sampler_->steps_per_epoch() : 0;
@@ -39,10 +39,10 @@ class TextTask : public Task {
 
  protected:
   /// Errors: std::invalid_argument if `max_length` exceeds the model's positions, whatever the data.
-  TextTask(const RunConfig& run, Notice notice, LoadedModel<Sizes> loaded, std::size_t max_length)
+  TextTask(const RunConfig& run, Notice notice, LoadedModel loaded, std::size_t max_length)
       : configured_(run.task), notice_(std::move(notice)), loaded_(std::move(loaded)), seed_(run.engine.seed) {
-    require(max_length <= loaded_.sizes().positions,
-            fmt::format("--max-length {}: the model has {} positions", max_length, loaded_.sizes().positions));
+    require(max_length <= loaded_.text().positions,
+            fmt::format("--max-length {}: the model has {} positions", max_length, loaded_.text().positions));
   }
 
   /// Shuffles so many training samples.
@@ -52,7 +52,7 @@ class TextTask : public Task {
 
   TaskConfig configured_;
   Notice notice_;
-  LoadedModel<Sizes> loaded_;
+  LoadedModel loaded_;
   std::vector<std::vector<std::size_t>> order_;  ///< samples of each step, if read from a file
 
  private:

@@ -54,11 +54,11 @@ Generator::Generator(const RunConfig& run, const Notice& notice)
       tokenizer_(tokenizer_of(task_)),
       gemm_(train::select_gemm(space_, run.engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
-      decoder_(families::make_llama_decoder(task_.loaded().sizes(), run.engine.precision, task_.model().table())),
+      decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),
       sampler_(config_.generation.sampling, run.engine.seed) {}
 
 Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
-  const families::LlamaShape& shape = task_.loaded().sizes();
+  const families::TextModel& shape = task_.loaded().text();
   Prompt prompt;
   prompt.number = number;
   prompt.text = text;
@@ -76,7 +76,7 @@ Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) con
 
 /// The prompt and its continuation together may have as many tokens as the model has positions.
 std::size_t Generator::most_tokens(const Prompt& prompt) const {
-  return std::min(config_.generation.max_new_tokens, task_.loaded().sizes().positions - prompt.ids.size());
+  return std::min(config_.generation.max_new_tokens, task_.loaded().text().positions - prompt.ids.size());
 }
 
 void Generator::reserve(std::span<const Prompt> prompts) {
@@ -111,7 +111,7 @@ void Generator::take_token(Sequence& sequence, std::span<const float> logits, co
                      sequence.prompt->number + 1, result.ids.size() + 1));
   result.ids.push_back(token->id);
   result.log_probabilities.push_back(token->log_probability);
-  const std::vector<std::int32_t>& ends = task_.loaded().sizes().end_tokens;
+  const std::vector<std::int32_t>& ends = task_.loaded().text().end_tokens;
   if (std::ranges::find(ends, token->id) != ends.end()) {
     result.stop = "eos";
   } else {

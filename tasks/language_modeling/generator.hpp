@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/arena.hpp"
-#include "families/llama/llama_decoder.hpp"
+#include "families/text_decoder.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/sampling.hpp"
 #include "train/engine/initial_parameters.hpp"
@@ -65,7 +65,7 @@ class Generator {
   ExecutionSpace space_;
   Gemm gemm_;
   train::LoadedParameters parameters_;
-  std::unique_ptr<families::LlamaDecoder> decoder_;
+  std::unique_ptr<families::TextDecoder> decoder_;
   Arena arena_;
   Sampler sampler_;
 };

@@ -2,11 +2,7 @@
 
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
-#include "families/llama/llama_body.hpp"
-#include "families/llama/llama_config.hpp"
-#include "families/model_directory.hpp"
-#include "tasks/interface/pretrained_export.hpp"
-#include "tasks/interface/text_plan.hpp"
+#include "tasks/interface/text_kind.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 
 #include <fmt/format.h>
@@ -17,8 +13,6 @@
 
 namespace mylos::tasks {
 namespace {
-
-constexpr std::array<std::string_view, 1> types = {"llama"};
 
 constexpr std::array peers = {
     peer_alias("text-column", "text-field"),
@@ -42,31 +36,26 @@ constexpr std::array programs = {
 
 constexpr TaskCommand own_commands[] = {{"generate", generate}};
 
-/// Language modelling for plan_texts.
-struct DocumentText {
-  using Task = LanguageTask;
-  static constexpr std::string_view family = "llama";
-  static constexpr auto read = families::read_llama_config;
-  static constexpr auto make = families::make_llama;
-  static constexpr const char* sample = "sample";
-  static std::size_t& max_length(RunConfig& run) { return language_config(run).max_length; }
-  static double set_dropout(families::LlamaShape&, const std::optional<double>&) { return 0.0; }
-  /// Sets samples of --max-length tokens.
-  static void plan_without_data(PlannedRun& planned) {
-    constexpr std::size_t full_samples = 10'000;
-    const std::size_t length = language_config(planned.config).max_length;
-    planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
-    planned.data = fmt::format("{} samples of {} tokens each", count_text(planned.lengths.size()), length);
-    planned.data_options = "--train FILE";
-  }
-};
+std::size_t& max_length(RunConfig& run) { return language_config(run).max_length; }
+
+/// Sets samples of --max-length tokens.
+void plan_full_samples(PlannedRun& planned) {
+  constexpr std::size_t full_samples = 10'000;
+  const std::size_t length = max_length(planned.config);
+  planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
+  planned.data = fmt::format("{} samples of {} tokens each", count_text(planned.lengths.size()), length);
+  planned.data_options = "--train FILE";
+}
+
+std::unique_ptr<TextTask> make_language_task(const RunConfig& run, const Notice& notice) {
+  return std::make_unique<LanguageTask>(run, notice);
+}
 
 TaskTraits language_modeling_traits() {
   constexpr std::string_view files = "documents (.jsonl, .pgn, .txt) or samples.h5";
   return {.name = "language-modeling",
           .title = "language modelling",
           .data_texts = {files, files, "documents"},
-          .model_types = types,
           .options = language_modeling_options,
           .peer_options = peers,
           .recipes = programs,
@@ -77,9 +66,14 @@ TaskTraits language_modeling_traits() {
           .texts = document_texts};
 }
 
-class LanguageModelingKind final : public TaskKind {
+class LanguageModelingKind final : public TextKind {
  public:
-  LanguageModelingKind() : TaskKind(language_modeling_traits()) {}
+  LanguageModelingKind()
+      : TextKind(language_modeling_traits(), {.head = language_modeling_head(),
+                                              .sample = "sample",
+                                              .max_length = max_length,
+                                              .plan_without_data = plan_full_samples,
+                                              .make = make_language_task}) {}
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     LanguageConfig config;
@@ -92,24 +86,6 @@ class LanguageModelingKind final : public TaskKind {
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) == 0.0) return;
     throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
-  }
-  void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
-                 const Notice& notice) const override {
-    const std::size_t positions = DocumentText::read(run.task.model / "config.json").positions;
-    fit_max_length(language_config(run).max_length, positions, name, sources, notice);
-  }
-
-  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<LanguageTask>(run, notice);
-  }
-  ExportedModel export_model(const TrainedModel& trained) const override {
-    const data::PretrainedModel model(trained.model);
-    return export_pretrained(trained.run, model,
-                             DocumentText::make(families::read_llama_config(model), Precision::float32));
-  }
-  PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
-                  const OptionSources& sources, const Notice& notice) const override {
-    return plan_texts<DocumentText>(name, file, run, sources, notice);
   }
 };
 

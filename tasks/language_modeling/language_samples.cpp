@@ -3,7 +3,6 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "data/text/sample_file.hpp"
-#include "families/llama/llama_body.hpp"
 #include "families/model_families.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +12,7 @@
 
 namespace mylos::tasks {
 
-namespace names = families::language_modeling;
+namespace names = nn::names;
 
 namespace {
 
@@ -38,7 +37,7 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& dir
   return nullptr;
 }
 
-data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaShape& model) {
+data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model) {
   const auto end = model.end_tokens.empty() ? std::nullopt : std::optional(model.end_tokens.front());
   return {.max_length = config.max_length,
           .long_documents = config.long_documents,
@@ -48,7 +47,7 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
 }
 
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
-                             const families::LlamaShape& model, const LanguageConfig& config,
+                             const families::TextModel& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice) {
   const data::SampleOptions options = sample_options(config, model);
   const data::ReadOptions reading{.text_field = config.text_field, .limit = limit, .strict = config.strict};

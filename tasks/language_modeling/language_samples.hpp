@@ -4,7 +4,7 @@
 #include "core/batch.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/text/samples.hpp"
-#include "families/llama/llama_config.hpp"
+#include "families/text_model.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace mylos::tasks {
 std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& directory, const Notice& notice);
 
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
-data::SampleOptions sample_options(const LanguageConfig& config, const families::LlamaShape& model);
+data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model);
 
 /// Reads the documents of a file and cuts them into samples, or reads a sample file of `mylos prepare`. `tokenizer` is
 /// null if the model's directory has none; the documents must then contain ids. `notice` gets a line for each item
 /// skipped. Errors: std::runtime_error naming the file.
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
-                             const families::LlamaShape& model, const LanguageConfig& config,
+                             const families::TextModel& model, const LanguageConfig& config,
                              std::optional<std::size_t> limit, const Notice& notice);
 
 /// Returns the texts of a file's documents; empty ones for documents of ids. Errors: std::runtime_error naming the

@@ -4,7 +4,6 @@
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/config_reader.hpp"
-#include "families/llama/llama_tensors.hpp"
 #include "tasks/interface/order_file.hpp"
 
 #include <fmt/format.h>
@@ -29,18 +28,20 @@ std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const dat
                          });
 }
 
-LoadedModel<families::LlamaShape> load_llama(const RunConfig& run, const Notice& notice) {
-  data::PretrainedModel files(run.task.model);
+nn::HeadSettings next_token_head(const families::TextModel& model) { return *model.next_token; }
+
+/// Says that the directory has no tokenizer only if texts are read.
+LoadedModel load_model(const RunConfig& run, const Notice& notice) {
   const bool reads_data = !run.task.train.empty() || !run.task.dev.empty();
-  auto tokenizer = load_tokenizer(run.task.model, reads_data ? notice : Notice{});
-  families::LlamaShape sizes = families::read_llama_config(files);
-  return {run, std::move(files), std::move(tokenizer), std::move(sizes), 0.0, families::make_llama};
+  return {run, language_modeling_head(), load_tokenizer(run.task.model, reads_data ? notice : Notice{})};
 }
 
 }  // namespace
 
+TextHead language_modeling_head() { return {families::BodyOutput::next_tokens, next_token_head, "ForCausalLM"}; }
+
 LanguageTask::LanguageTask(const RunConfig& run, const Notice& notice)
-    : TextTask(run, notice, load_llama(run, notice), language_config(run).max_length), config_(language_config(run)) {}
+    : TextTask(run, notice, load_model(run, notice), language_config(run).max_length), config_(language_config(run)) {}
 
 void LanguageTask::read_data() {
   if (!configured_.train.empty()) {
@@ -74,7 +75,7 @@ void LanguageTask::receive_data(ByteReader& bytes) {
 }
 
 data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, loaded_.tokenizer(), loaded_.sizes(), config_, limit, notice_);
+  return load_samples(file, loaded_.tokenizer(), loaded_.text(), config_, limit, notice_);
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {
@@ -88,13 +89,13 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
     ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
                                           configured_.model.string()));
     notice_(fmt::format("{} has no weights: the model is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), data::shortest_decimal(loaded_.sizes().initializer_range)));
+                        configured_.model.string(), data::shortest_decimal(loaded_.text().initializer_range)));
     return;
   }
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : model().table().tensors()) wanted.push_back({row.name, row.shape});
   const data::WeightReport report = loaded_.files().read_weights(
-      wanted, families::llama_tensor_naming(loaded_.sizes().tied),
+      wanted, loaded_.text().naming,
       [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
@@ -122,12 +123,6 @@ std::vector<DataChecksum> LanguageTask::data_checksums() const {
   if (evaluation_) checksums.push_back({"dev", configured_.dev, checksum_of(evaluation_->samples())});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
-}
-
-std::string LanguageTask::model_text() const {
-  const families::LlamaShape& sizes = loaded_.sizes();
-  return fmt::format("{}, hidden {}, {}, {}", count_of(sizes.layers, "layer"), sizes.hidden,
-                     count_of(sizes.heads, "head"), count_of(sizes.key_value_heads, "key/value head"));
 }
 
 std::string LanguageTask::text_of(const data::SampleSet& samples) {

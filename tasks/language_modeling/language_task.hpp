@@ -1,7 +1,5 @@
 #pragma once
 
-#include "families/llama/llama_body.hpp"
-#include "families/llama/llama_config.hpp"
 #include "tasks/interface/text_task.hpp"
 #include "tasks/language_modeling/language_evaluation.hpp"
 #include "tasks/language_modeling/language_samples.hpp"
@@ -15,7 +13,10 @@
 /// perplexity.
 namespace mylos::tasks {
 
-class LanguageTask final : public TextTask<families::LlamaShape> {
+/// The logits of the next token.
+TextHead language_modeling_head();
+
+class LanguageTask final : public TextTask {
  public:
   /// Reads the model's configuration and tokenizer; the data come later. Calls `notice` with one line for each item
   /// skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an unsupported
@@ -40,8 +41,7 @@ class LanguageTask final : public TextTask<families::LlamaShape> {
   void write_results(const std::filesystem::path& directory) const override;
 
   std::vector<DataChecksum> data_checksums() const override;
-  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(loaded_.sizes().attention)}}; }
-  std::string model_text() const override;
+  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(loaded_.text().attention.kernel)}}; }
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }
@@ -50,8 +50,6 @@ class LanguageTask final : public TextTask<families::LlamaShape> {
   std::vector<std::size_t> lengths() const override { return train_->lengths(); }
 
  private:
-  /// Makes the model with the attention kernel of shape_.
-  void make_model();
   data::SampleSet load(const std::filesystem::path& file, std::optional<std::size_t> limit) const;
   void use_training_data(data::SampleSet samples);
   static std::string text_of(const data::SampleSet& samples);

@@ -3,7 +3,7 @@
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
 #include "data/text/sample_file.hpp"
-#include "tasks/language_modeling/language_samples.hpp"
+#include "tasks/language_modeling/language_task.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace mylos::tasks {
 void prepare_documents(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
                        const Notice& notice) {
   const LanguageConfig& config = language_config(run);
-  const families::LlamaShape model = families::read_llama_config(run.task.model / "config.json");
+  const families::TextModel model = families::read_text_model(run.task.model / "config.json", language_modeling_head().input);
   const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(run.task.model, notice);
   data::PreparedSamples prepared{
       .set = load_samples(file, tokenizer.get(), model, config, run.task.train_limit, notice),

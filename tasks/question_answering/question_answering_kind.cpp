@@ -7,11 +7,7 @@
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad.hpp"
 #include "data/squad/squad_files.hpp"
-#include "families/bert/bert_body.hpp"
-#include "families/bert/bert_config.hpp"
-#include "families/model_directory.hpp"
-#include "tasks/interface/pretrained_export.hpp"
-#include "tasks/interface/text_plan.hpp"
+#include "tasks/interface/text_kind.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
@@ -20,8 +16,6 @@
 
 namespace mylos::tasks {
 namespace {
-
-constexpr std::array<std::string_view, 1> types = {"bert"};
 
 constexpr std::array peers = {
     peer_alias("dataset-name", "dataset"),
@@ -72,27 +66,19 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
 /// uncased vocabulary at 384 tokens with 128 shared.
 constexpr std::size_t full_windows = 88'524;
 
-/// Question answering for plan_texts.
-struct QuestionText {
-  using Task = SquadTask;
-  static constexpr std::string_view family = "bert";
-  static constexpr auto read = families::read_bert_config;
-  static constexpr auto make = families::make_bert_question_answering;
-  static constexpr const char* sample = "window";
-  static std::size_t& max_length(RunConfig& run) { return squad_config(run).max_length; }
-  /// Returns the dropout of the attention.
-  static double set_dropout(families::BertShape& sizes, const std::optional<double>& dropout) {
-    sizes = with_dropout(sizes, dropout);
-    return static_cast<double>(sizes.attention_dropout);
-  }
-  static void plan_without_data(PlannedRun& planned) {
-    const std::size_t length = squad_config(planned.config).max_length;
-    planned.lengths.assign(full_windows, length);
-    planned.data = fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has",
-                               count_text(full_windows), length);
-    planned.data_options = "--dataset squad --do-train";
-  }
-};
+std::size_t& max_length(RunConfig& run) { return squad_config(run).max_length; }
+
+void plan_full_windows(PlannedRun& planned) {
+  const std::size_t length = max_length(planned.config);
+  planned.lengths.assign(full_windows, length);
+  planned.data = fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has",
+                             count_text(full_windows), length);
+  planned.data_options = "--dataset squad --do-train";
+}
+
+std::unique_ptr<TextTask> make_squad_task(const RunConfig& run, const Notice& notice) {
+  return std::make_unique<SquadTask>(run, notice);
+}
 
 /// Returns each context once, and each question, as they are tokenized when they are cut into windows.
 std::vector<std::string> question_texts(const std::filesystem::path& file) {
@@ -106,7 +92,6 @@ TaskTraits question_answering_traits() {
   return {.name = "question-answering",
           .title = "question answering",
           .data_texts = {"questions.json or features.h5", "questions.json, or for eval also features.h5", "questions"},
-          .model_types = types,
           .options = question_answering_options,
           .peer_options = peers,
           .recipes = programs,
@@ -118,9 +103,14 @@ TaskTraits question_answering_traits() {
           .report = report_answers};
 }
 
-class QuestionAnsweringKind final : public TaskKind {
+class QuestionAnsweringKind final : public TextKind {
  public:
-  QuestionAnsweringKind() : TaskKind(question_answering_traits()) {}
+  QuestionAnsweringKind()
+      : TextKind(question_answering_traits(), {.head = question_answering_head(),
+                                               .sample = "window",
+                                               .max_length = max_length,
+                                               .plan_without_data = plan_full_windows,
+                                               .make = make_squad_task}) {}
 
   void set_defaults(RunConfig& run, std::string_view command) const override {
     SquadConfig config;
@@ -136,25 +126,6 @@ class QuestionAnsweringKind final : public TaskKind {
     if (config.truncate || config.doc_stride < config.max_length) return;
     throw UsageError(
         fmt::format("--doc-stride {}: expected less than --max-length, {}", config.doc_stride, config.max_length));
-  }
-
-  void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
-                 const Notice& notice) const override {
-    const std::size_t positions = QuestionText::read(run.task.model / "config.json").positions;
-    fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
-  }
-
-  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<SquadTask>(run, notice);
-  }
-  ExportedModel export_model(const TrainedModel& trained) const override {
-    const data::PretrainedModel model(trained.model);
-    return export_pretrained(trained.run, model,
-                             QuestionText::make(families::read_bert_config(model), Precision::float32));
-  }
-  PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
-                  const OptionSources& sources, const Notice& notice) const override {
-    return plan_texts<QuestionText>(name, file, run, sources, notice);
   }
 
   std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const override {

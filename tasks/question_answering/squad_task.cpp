@@ -5,8 +5,6 @@
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
-#include "families/bert/bert_body.hpp"
-#include "families/bert/bert_tensors.hpp"
 #include "families/model_families.hpp"
 #include "tasks/interface/order_file.hpp"
 #include "tasks/question_answering/squad_order.hpp"
@@ -19,19 +17,10 @@
 namespace mylos::tasks {
 namespace {
 
+constexpr const char* head_name = "qa_outputs";
 constexpr const char* head_prefix = "qa_outputs.";
 
-LoadedModel<families::BertShape> load_bert(const RunConfig& run) {
-  data::PretrainedModel files(run.task.model);
-  auto tokenizer = families::read_tokenizer(run.task.model);
-  const families::BertShape sizes = with_dropout(families::read_bert_config(files), run.task.dropout);
-  return {run,
-          std::move(files),
-          std::move(tokenizer),
-          sizes,
-          run.task.train.empty() ? 0.0 : static_cast<double>(sizes.attention_dropout),
-          families::make_bert_question_answering};
-}
+nn::HeadSettings span_head(const families::TextModel&) { return nn::SpanHeadSettings{head_name}; }
 
 /// Packing efficiency is the fraction of max_length that windows use.
 std::string data_text(const SquadWindows& windows, std::size_t max_length) {
@@ -43,8 +32,13 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 }  // namespace
 
+TextHead question_answering_head() { return {families::BodyOutput::tokens, span_head, "ForQuestionAnswering"}; }
+
 SquadTask::SquadTask(const RunConfig& run, Notice notice)
-    : TextTask(run, std::move(notice), load_bert(run), squad_config(run).max_length), config_(squad_config(run)) {}
+    : TextTask(run, std::move(notice),
+               LoadedModel(run, question_answering_head(), families::read_tokenizer(run.task.model)),
+               squad_config(run).max_length),
+      config_(squad_config(run)) {}
 
 void SquadTask::read_data() {
   if (!configured_.train.empty()) {
@@ -107,7 +101,7 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report = loaded_.files().read_weights(wanted, families::bert_tensor_naming(),
+  const data::WeightReport report = loaded_.files().read_weights(wanted, loaded_.text().naming,
                                                                  [&](std::size_t row, const data::TensorReader& read) {
                                                                    if (!other_head || !wanted[row].optional)
                                                                      write(wanted[row].name, read);
@@ -119,13 +113,13 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
-                        configured_.model.string(), data::shortest_decimal(loaded_.sizes().initializer_range)));
+                        configured_.model.string(), data::shortest_decimal(loaded_.text().initializer_range)));
   }
 }
 
 void SquadTask::fail_without_head(const data::WeightReport& report) const {
   std::vector<std::string> others = report.ignored;
-  std::erase_if(others, [](const std::string& name) { return !families::is_other_bert_head(name); });
+  std::erase_if(others, [&](const std::string& name) { return !loaded_.text().naming.is_other_head(name); });
   fail(fmt::format("{} has no {}{}: it was not fine-tuned for this task; train it first", configured_.model.string(),
                    report.missing.front(),
                    others.empty() ? "" : fmt::format(", but the head of another task ({})", data::listed(others))));
@@ -165,13 +159,8 @@ std::vector<DataChecksum> SquadTask::data_checksums() const {
 nlohmann::ordered_json SquadTask::resolved() const {
   const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
   return {{"squad", is_v2 ? "2.0" : "1.1"},
-          {"dropout", configured_.dropout.value_or(data::shortest_decimal(loaded_.sizes().hidden_dropout))},
-          {"attention", to_string(loaded_.sizes().attention)}};
-}
-
-std::string SquadTask::model_text() const {
-  const families::BertShape& sizes = loaded_.sizes();
-  return fmt::format("{}, hidden {}, {}", count_of(sizes.layers, "layer"), sizes.hidden, count_of(sizes.heads, "head"));
+          {"dropout", configured_.dropout.value_or(data::shortest_decimal(loaded_.text().dropout))},
+          {"attention", to_string(loaded_.text().attention.kernel)}};
 }
 
 std::string SquadTask::train_text() const { return data_text(*train_, config_.max_length); }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "families/bert/bert_config.hpp"
 #include "tasks/interface/text_task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
@@ -15,7 +14,10 @@
 /// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
 namespace mylos::tasks {
 
-class SquadTask final : public TextTask<families::BertShape> {
+/// A start and an end logit for each token.
+TextHead question_answering_head();
+
+class SquadTask final : public TextTask {
  public:
   /// Reads the model's configuration and vocabulary; questions or data come later. `notice` gets a line for each item
   /// skipped. Errors: std::runtime_error on files,
@@ -43,7 +45,6 @@ class SquadTask final : public TextTask<families::BertShape> {
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
-  std::string model_text() const override;
   std::string train_text() const override;
   std::string dev_text() const override;
   EvaluatedSamples evaluated() const override;
@@ -53,8 +54,6 @@ class SquadTask final : public TextTask<families::BertShape> {
   const data::Tokenizer& tokenizer() const { return *loaded_.tokenizer(); }
 
  private:
-  /// Makes the model with the attention kernel of shape_.
-  void make_model();
   SquadWindows load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const;
   void use_training_data(SquadWindows windows);
   void use_evaluation_data(SquadWindows windows);

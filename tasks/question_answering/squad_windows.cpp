@@ -5,7 +5,7 @@
 #include "core/base/hdf5_file.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
-#include "families/bert/bert_body.hpp"
+#include "nn/head.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 namespace mylos::tasks {
 
-namespace names = families::question_answering;
+namespace names = nn::names;
 
 void repair_answers(data::SquadDataset& dataset, const std::string& file, bool prepared, const Notice& notice) {
   const std::size_t count = data::repair_offsets(dataset);

@@ -1,5 +1,5 @@
 #include "data/huggingface/safetensors.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "families/bert/bert_config.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/parameters.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_model.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"

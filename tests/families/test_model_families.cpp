@@ -14,7 +14,7 @@
 namespace mylos::families {
 namespace {
 
-BertShape known_bert(std::string_view name) { return read_bert_config(*find_known_model(name, "bert")); }
+BertShape known_bert(std::string_view name) { return read_bert_config(*find_known_model(name, BodyOutput::tokens)); }
 
 TEST(KnownModels, BertsHaveTheSizesOfTheReleases) {
   BertShape base{.token_types = 2, .padding_token = 0};
@@ -38,7 +38,7 @@ TEST(KnownModels, BertsHaveTheSizesOfTheReleases) {
 
 /// Returns the number of parameters of a known Llama, whose head is not tied, by formula.
 std::size_t parameters_of(std::string_view name) {
-  const LlamaShape c = read_llama_config(*find_known_model(name, "llama"));
+  const LlamaShape c = read_llama_config(*find_known_model(name, BodyOutput::next_tokens));
   EXPECT_FALSE(c.tied);
   EXPECT_EQ(c.rms_norm_epsilon, 1e-5f);
   const std::size_t attention = c.hidden * c.head_size * (2 * c.heads + 2 * c.key_value_heads);
@@ -57,26 +57,26 @@ TEST(KnownModels, LlamasHaveThePublishedCountsOfParameters) {
 }
 
 TEST(KnownModels, EachIsFoundByItsNameAndByTheNameThatIsFetched) {
-  EXPECT_EQ(known_models("bert").size(), 3u);
-  EXPECT_EQ(known_models("llama").size(), 6u);
-  EXPECT_EQ(known_models("resnet").size(), 5u);
-  for (const std::string_view type : {"bert", "llama", "resnet"}) {
-    for (const data::KnownModel& known : known_models(type)) {
-      EXPECT_EQ(find_known_model(known.name), &known);
-      EXPECT_EQ(find_known_model(known.fetched, type), &known) << known.fetched;
-      EXPECT_TRUE(data::is_model_name(known.fetched)) << known.fetched;
+  EXPECT_EQ(known_models(BodyOutput::tokens).size(), 3u);
+  EXPECT_EQ(known_models(BodyOutput::next_tokens).size(), 6u);
+  EXPECT_EQ(known_models(BodyOutput::images).size(), 5u);
+  for (const BodyOutput output : {BodyOutput::tokens, BodyOutput::next_tokens, BodyOutput::images}) {
+    for (const std::string& name : known_models(output)) {
+      const data::KnownModel* known = find_known_model(name);
+      EXPECT_EQ(known->name, name);
+      EXPECT_EQ(find_known_model(known->fetched, output), known) << known->fetched;
+      EXPECT_TRUE(data::is_model_name(known->fetched)) << known->fetched;
     }
   }
   EXPECT_EQ(find_known_model("bert-base-uncased"), find_known_model("bert-base"));
 }
 
 TEST(KnownModels, OtherNamesAndDirectoriesAreNone) {
-  EXPECT_EQ(find_known_model("bert-base", "llama"), nullptr);
+  EXPECT_EQ(find_known_model("bert-base", BodyOutput::next_tokens), nullptr);
   EXPECT_EQ(find_known_model("bert-base-cased"), nullptr) << "its vocabulary has another size";
   EXPECT_EQ(find_known_model("llama-2-7B"), nullptr);
   EXPECT_EQ(find_known_model("resnet20"), nullptr);
   EXPECT_EQ(find_known_model(""), nullptr);
-  EXPECT_TRUE(known_models("vit").empty());
   const tests::TemporaryDirectory directory;
   const tests::WorkingDirectory inside(directory.path());
   std::filesystem::create_directory("bert-base");

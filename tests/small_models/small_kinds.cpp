@@ -144,7 +144,7 @@ class SmallKind : public tasks::TaskKind {
       : TaskKind(tasks::TaskTraits{.name = name,
                                    .title = title,
                                    .data_texts = {"a JSON object of counts", "a JSON object of counts", "samples"},
-                                   .model_types = model_types,
+                                   .own_model_types = model_types,
                                    .options = options,
                                    .metrics = {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}}) {}
 

@@ -1,7 +1,7 @@
 #include "tests/small_models/span_task.hpp"
 
 #include "core/random.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -47,7 +47,7 @@ void draw(const SpanTaskConfig& config, std::span<const std::size_t> samples, Sp
 }
 
 void fill(const Spans& spans, std::span<const std::uint32_t> ids, Batch& batch) {
-  namespace names = families::question_answering;
+  namespace names = nn::names;
   batch.reset(spans.lengths, ids);
   batch.set_indices(names::tokens, spans.tokens);
   batch.set_indices(names::segments, spans.segments);

@@ -2,8 +2,8 @@
 // same code, so its counts are those of a build for GPUs; only products may be computed by several launches there.
 
 #include "core/launch_bound.hpp"
-#include "families/bert/bert_body.hpp"
-#include "families/llama/llama_body.hpp"
+#include "families/bert/bert_model.hpp"
+#include "families/llama/llama_model.hpp"
 #include "families/resnet/resnet_body.hpp"
 #include "tests/support/device_work.hpp"
 #include "tests/support/temporary.hpp"
@@ -51,7 +51,7 @@ ShapedModel bert_base() {
                                   .token_types = 2};
   return {"BERT-base", [=] { return families::make_bert_question_answering(shape, Precision::float32); },
           [](Batch& batch) {
-            namespace names = families::question_answering;
+            namespace names = nn::names;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set_indices(names::segments, some_indices(samples * rows, 2));
             batch.group_positions();
@@ -72,7 +72,7 @@ ShapedModel llama() {
                                    .positions = rows};
   return {"Llama, 12 layers", [=] { return families::make_llama(shape, Precision::float32); },
           [](Batch& batch) {
-            namespace names = families::language_modeling;
+            namespace names = nn::names;
             batch.set_indices(names::tokens, some_indices(samples * rows, 40));
             batch.set(names::labels, some_indices(samples * rows, 40));
           }};
@@ -86,8 +86,8 @@ ShapedModel resnet_50() {
   shape.hidden = {8, 8, 16, 16};
   return {"ResNet-50", [=] { return families::make_resnet(shape, {.labels = 10}, Precision::float32); },
           [bytes = shape.pixels() * shape.channels](Batch& batch) {
-            batch.set(families::images::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
-            batch.set(families::images::labels, some_indices(samples * rows, 10));
+            batch.set(nn::names::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
+            batch.set(nn::names::labels, some_indices(samples * rows, 10));
           },
           train::OptimizerKind::sgd};
 }

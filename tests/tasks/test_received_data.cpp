@@ -29,9 +29,9 @@ using Arrays = std::map<std::string, Values>;
 /// Returns a batch's arrays by name.
 Arrays arrays_of(const Batch& batch) {
   Arrays arrays = {{"starts", host_values(batch.sample_starts())}, {"ids", host_values(batch.sample_ids())}};
-  for (const char* name : {families::question_answering::tokens, families::question_answering::segments,
-                           families::question_answering::start_labels, families::question_answering::end_labels,
-                           families::language_modeling::labels}) {
+  for (const char* name : {nn::names::tokens, nn::names::segments,
+                           nn::names::start_labels, nn::names::end_labels,
+                           nn::names::labels}) {
     if (batch.has(name)) arrays[name] = host_values(batch.integers(name));
   }
   return arrays;

@@ -1,7 +1,7 @@
 #include "app/bench/calibration.hpp"
 
 #include "core/base/processors.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 

@@ -1,7 +1,7 @@
 #include "app/bench/gemm_timing.hpp"
 
 #include "core/base/median.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "nn/layers/convolution.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "families/bert/bert_layer.hpp"
 
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "tests/families/bert/bert_twin.hpp"
 #include "tests/nn/model_setting.hpp"
 #include "tests/support/temporary.hpp"

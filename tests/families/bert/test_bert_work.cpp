@@ -1,6 +1,6 @@
 // Compares the products and operations that BERT reports with those recorded during a pass.
 
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "tests/families/bert/bert_twin.hpp"
 #include "tests/nn/profiled_pass.hpp"
 

@@ -27,7 +27,7 @@ LlamaTwinBatch::LlamaTwinBatch(const families::LlamaShape& shape, std::vector<st
 BatchShape LlamaTwinBatch::shape() const { return {lengths.size(), rows(), *std::ranges::max_element(lengths)}; }
 
 void LlamaTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) const {
-  namespace names = families::language_modeling;
+  namespace names = nn::names;
   const auto first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(begin), 0ul);
   const auto part = std::span(lengths).subspan(begin, end - begin);
   const std::size_t count = std::accumulate(part.begin(), part.end(), std::size_t{0});

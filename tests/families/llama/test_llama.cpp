@@ -1,7 +1,7 @@
 // Compares the whole model, at odd sizes, with the double-precision reference: grouped queries, head sizes other than
 // hidden / heads, tied and untied heads, and every scaling of rotary embeddings.
 
-#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_model.hpp"
 
 #include "core/kernels/layer_norm.hpp"
 #include "tests/families/llama/llama_logits.hpp"

@@ -82,7 +82,7 @@ struct DecoderSetting {
   LlamaShape shape;
   DecoderShape sizes;
   std::unique_ptr<nn::Model> model;
-  std::unique_ptr<LlamaDecoder> decoder;
+  std::unique_ptr<TextDecoder> decoder;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Arena> arena;
 };

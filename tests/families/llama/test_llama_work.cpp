@@ -1,6 +1,6 @@
 // Compares the products and operations that Llama reports with those recorded during a pass.
 
-#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_model.hpp"
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/nn/profiled_pass.hpp"
 

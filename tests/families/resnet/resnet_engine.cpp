@@ -52,9 +52,9 @@ void LabelledImages::fill(std::span<const std::vector<std::size_t>> groups, std:
     }
   }
   batch.reset(lengths, ids);
-  if (values.empty()) batch.set(families::images::pixels, std::span<const std::uint8_t>(chosen.bytes));
-  if (!values.empty()) batch.set(families::images::pixel_values, std::span<const float>(chosen.values));
-  batch.set(families::images::labels, std::span<const std::int32_t>(chosen.labels));
+  if (values.empty()) batch.set(nn::names::pixels, std::span<const std::uint8_t>(chosen.bytes));
+  if (!values.empty()) batch.set(nn::names::pixel_values, std::span<const float>(chosen.values));
+  batch.set(nn::names::labels, std::span<const std::int32_t>(chosen.labels));
 }
 
 LabelledImages read_recorded_images(const fs::path& batch_file) {

@@ -32,9 +32,9 @@ void ResnetTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) con
   std::vector<std::uint32_t> ids(end - begin);
   std::iota(ids.begin(), ids.end(), static_cast<std::uint32_t>(begin));
   batch.reset(std::span(groups).subspan(begin, end - begin), ids);
-  batch.set(families::images::pixel_values,
+  batch.set(nn::names::pixel_values,
             std::vector<float>(pixels.begin() + first * size, pixels.begin() + last * size));
-  batch.set(families::images::labels, std::vector<std::int32_t>(labels.begin() + first, labels.begin() + last));
+  batch.set(nn::names::labels, std::vector<std::int32_t>(labels.begin() + first, labels.begin() + last));
 }
 
 BatchShape ResnetTwinBatch::shape() const { return {groups.size(), images(), *std::ranges::max_element(groups)}; }

@@ -202,10 +202,10 @@ TEST(ResnetModel, BytesAreNormalizedByTheModel) {
       const std::size_t c = i % shape.channels;
       values.push_back((static_cast<float>(bytes.back()) / 255.0f - shape.mean[c]) / shape.deviation[c]);
     }
-    batch.set(images::pixel_values, std::span<const float>(values));
+    batch.set(nn::names::pixel_values, std::span<const float>(values));
     const Values expected = host_values(s.model->predict(s.engine->pass(), batch, {}));
     batch.reset(s.data.groups, std::vector<std::uint32_t>{0, 1});
-    batch.set(images::pixels, std::span<const std::uint8_t>(bytes));
+    batch.set(nn::names::pixels, std::span<const std::uint8_t>(bytes));
     expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), expected, 1e-6, "logits");
   }
 }
@@ -277,11 +277,11 @@ TEST(ResnetModel, RefusesPixelsOfOtherSizes) {
   ResnetSetting s(cifar_resnet());
   Batch batch;
   s.data.fill(0, 1, batch);
-  batch.set(images::pixel_values, std::vector<float>(3 * 9 * 7 + 1));
+  batch.set(nn::names::pixel_values, std::vector<float>(3 * 9 * 7 + 1));
   EXPECT_THAT(error_of([&] { s.model->predict(s.engine->pass(), batch, {}); }),
               HasSubstr("ResNet: pixel_values has 190 values for 3 images of 9 x 7 x 1"));
   batch.reset(std::vector<std::size_t>{3}, std::vector<std::uint32_t>{0});
-  batch.set(images::pixels, std::vector<std::uint8_t>(63));
+  batch.set(nn::names::pixels, std::vector<std::uint8_t>(63));
   EXPECT_THAT(error_of([&] { s.model->predict(s.engine->pass(), batch, {}); }),
               HasSubstr("ResNet: pixels has 63 values for 3 images of 9 x 7 x 1"));
 }

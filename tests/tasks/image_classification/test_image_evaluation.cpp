@@ -57,11 +57,11 @@ TEST_F(ImageEvaluationTest, BatchesAreOfSingleImagesWithTheModelsLabels) {
     evaluation_->assemble(1, batch);
     EXPECT_EQ(batch.shape().samples, images - 256);
     EXPECT_EQ(batch.shape().rows, images - 256);
-    EXPECT_EQ(batch.bytes(families::images::pixels).size(), (images - 256) * 144);
-    EXPECT_EQ(batch.integers(families::images::labels)(0), 9 - 256 % 10);
+    EXPECT_EQ(batch.bytes(nn::names::pixels).size(), (images - 256) * 144);
+    EXPECT_EQ(batch.integers(nn::names::labels)(0), 9 - 256 % 10);
     const std::string expected = tests::small_digit(256, 12);
     for (std::size_t i = 0; i < 144; ++i) {
-      EXPECT_EQ(batch.bytes(families::images::pixels)(i), static_cast<std::uint8_t>(expected[i]));
+      EXPECT_EQ(batch.bytes(nn::names::pixels)(i), static_cast<std::uint8_t>(expected[i]));
     }
   }
 }

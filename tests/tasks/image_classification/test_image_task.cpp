@@ -57,9 +57,9 @@ void expect_images(const Batch& batch, const std::vector<std::size_t>& images) {
   for (std::size_t i = 0; i < images.size(); ++i) {
     const std::string expected = tests::small_digit(images[i], 12);
     for (const std::size_t pixel : {0, 17, 143}) {
-      EXPECT_EQ(batch.bytes(families::images::pixels)(144 * i + pixel), static_cast<std::uint8_t>(expected[pixel]));
+      EXPECT_EQ(batch.bytes(nn::names::pixels)(144 * i + pixel), static_cast<std::uint8_t>(expected[pixel]));
     }
-    EXPECT_EQ(batch.integers(families::images::labels)(i), static_cast<std::int32_t>(images[i] % 10));
+    EXPECT_EQ(batch.integers(nn::names::labels)(i), static_cast<std::int32_t>(images[i] % 10));
   }
 }
 
@@ -118,10 +118,10 @@ TEST_F(ImageTaskTest, ImagesReadAheadAreTheSame) {
       Batch one, other;
       ahead->assemble(step, samples, ids, one);
       plain->assemble(step, samples, ids, other);
-      const auto a = one.bytes(families::images::pixels), b = other.bytes(families::images::pixels);
+      const auto a = one.bytes(nn::names::pixels), b = other.bytes(nn::names::pixels);
       ASSERT_EQ(a.size(), b.size());
       EXPECT_TRUE(std::equal(a.data(), a.data() + a.size(), b.data()));
-      EXPECT_EQ(one.integers(families::images::labels)(0), other.integers(families::images::labels)(0));
+      EXPECT_EQ(one.integers(nn::names::labels)(0), other.integers(nn::names::labels)(0));
     }
   }
 }
@@ -213,7 +213,7 @@ TEST_F(ImageTaskTest, ImagesTakeTheChannelsOfTheModel) {
   const auto task = make();
   Batch batch;
   task->evaluation()->assemble(0, batch);
-  const auto pixels = batch.bytes(families::images::pixels);
+  const auto pixels = batch.bytes(nn::names::pixels);
   ASSERT_EQ(pixels.size(), 15u * 144 * 3);
   const std::string expected = tests::small_digit(3, 12);
   for (std::size_t i = 0; i < 144; ++i) {

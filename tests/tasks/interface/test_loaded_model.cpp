@@ -1,7 +1,5 @@
 #include "tasks/interface/loaded_model.hpp"
 
-#include "families/llama/llama_body.hpp"
-#include "families/llama/llama_config.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -9,12 +7,10 @@
 namespace mylos::tasks {
 namespace {
 
-using families::LlamaShape;
-
 int made = 0;
-std::unique_ptr<nn::Model> make_counted(const LlamaShape& sizes, Precision precision) {
+nn::HeadSettings counted_head(const families::TextModel& model) {
   ++made;
-  return families::make_llama(sizes, precision);
+  return *model.next_token;
 }
 
 constexpr const char* config =
@@ -28,32 +24,28 @@ class LoadedLlama : public testing::Test {
     tests::write_file(directory_ / "config.json", config);
     run_.task.model = directory_.path();
   }
-  LoadedModel<LlamaShape> load() const {
-    data::PretrainedModel files(directory_.path());
-    const LlamaShape sizes = families::read_llama_config(files);
-    return {run_, std::move(files), nullptr, sizes, 0.0, make_counted};
-  }
+  LoadedModel load() const { return {run_, {families::BodyOutput::next_tokens, counted_head, "ForCausalLM"}, nullptr}; }
 
   tests::TemporaryDirectory directory_;
   RunConfig run_;
 };
 
 TEST_F(LoadedLlama, MakesTheNetworkOnceAfterTheKernelIsChosen) {
-  LoadedModel<LlamaShape> model = load();
+  LoadedModel model = load();
   EXPECT_EQ(model.attention().shape.kernel, AttentionKernel::portable);
   model.set_attention(AttentionKernel::cudnn);
   EXPECT_EQ(made, 0);
   const nn::Model& network = model.network();
   EXPECT_EQ(&model.network(), &network);
   EXPECT_EQ(made, 1);
-  EXPECT_EQ(model.sizes().attention, AttentionKernel::cudnn);
+  EXPECT_EQ(model.text().attention.kernel, AttentionKernel::cudnn);
   EXPECT_EQ(model.attention().shape.kernel, AttentionKernel::cudnn);
 }
 
 TEST_F(LoadedLlama, ExportsTheTensorsOfTheNetworkIfTheRunTrains) {
   EXPECT_EQ(load().exporter(), nullptr);
   run_.task.train = "documents.jsonl";
-  const LoadedModel<LlamaShape> model = load();
+  const LoadedModel model = load();
   model.network();
   EXPECT_EQ(model.exporter()->files(), std::vector{model.network().table().tensors().size()});
 }

@@ -1,7 +1,7 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
-#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_config.hpp"
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
@@ -16,7 +16,7 @@ namespace mylos::tests {
 namespace {
 
 namespace fs = std::filesystem;
-namespace names = families::language_modeling;
+namespace names = nn::names;
 
 /// Samples packed without padding. A label is the next token; the last token of a sample has none.
 struct RecordedTexts {

@@ -1,7 +1,7 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder.
 
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "families/bert/bert_config.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"
@@ -12,7 +12,7 @@ namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-namespace names = families::question_answering;
+namespace names = nn::names;
 using Engine = tests::RecordedEngine<nn::Model>;
 
 std::vector<std::int32_t> integers_of(const data::SafetensorsFile& file, const char* name) {

@@ -1,7 +1,7 @@
 #include "train/engine/gemm_selection.hpp"
 
 #include "core/device.hpp"
-#include "families/bert/bert_body.hpp"
+#include "families/bert/bert_model.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
 

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace mylos::families {
+
+/// What the body of a network gives to its head. A family gives some of these, and a task takes one.
+enum class BodyOutput {
+  tokens,       ///< a vector for each token, which depends on the whole text
+  next_tokens,  ///< a vector for each token, which depends on it and the tokens before it
+  images,       ///< a vector for each image
+};
+
+}  // namespace mylos::families

@@ -1,0 +1,73 @@
+#pragma once
+
+#include "core/base/python_json.hpp"
+#include "data/huggingface/config_reader.hpp"
+#include "data/huggingface/weight_files.hpp"
+#include "nn/model.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// A classifier of images as tasks see it, whatever its family.
+namespace mylos::families {
+
+inline constexpr std::size_t most_labels = 1'000'000;
+
+/// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
+std::vector<std::string> unnamed_labels(std::size_t count);
+
+/// The first layers of a network.
+enum class ImageStem {
+  imagenet,  ///< 7 x 7 convolution with stride 2, then 3 x 3 max pooling with stride 2
+  cifar,     ///< 3 x 3 convolution with stride 1, no pooling
+};
+
+/// Returns "imagenet" or "cifar".
+std::string_view to_string(ImageStem stem);
+
+/// The images that a network reads. Mean and deviation are per channel, for pixels in [0, 1].
+struct ImageFormat {
+  std::size_t height = 224, width = 224;
+  std::vector<float> mean = {0.485f, 0.456f, 0.406f}, deviation = {0.229f, 0.224f, 0.225f};
+
+  bool operator==(const ImageFormat&) const = default;
+};
+
+/// The content of a config.json. A task may change the members before it makes the network.
+class ImageModel {
+ public:
+  virtual ~ImageModel() = default;
+
+  std::vector<std::string> labels;  ///< id2label, in the order of the ids
+  std::size_t channels = 3;         ///< of the images
+  ImageStem stem = ImageStem::imagenet;
+
+  /// Returns its sizes: "16 bottlenecks, 3 channels, imagenet stem, 10 labels".
+  virtual std::string text() const = 0;
+  /// Returns the network for such images. `label_smoothing` is in [0, 1). Errors: std::invalid_argument if sizes do
+  /// not fit together.
+  virtual std::unique_ptr<nn::Model> network(const ImageFormat& images, float label_smoothing,
+                                             Precision precision) const = 0;
+  /// Returns the config.json of a model in transformers, with weights of the type `dtype`.
+  virtual OrderedJson config_json(std::string_view dtype) const = 0;
+
+  /// Returns the names of its tensors in files, by which the last layer is ignored unless `with_classifier`.
+  virtual data::TensorNaming naming(bool with_classifier) const = 0;
+  /// Returns whether the tensor of this name belongs to the last layer, which gives the labels.
+  virtual bool is_classifier(std::string_view tensor) const = 0;
+  /// Returns whether it is a state tensor that files hold as an integer.
+  virtual bool is_count(std::string_view tensor) const = 0;
+  /// Sets the labels and the stem to those of the weights in `directory`. Without a last layer the labels stay. Errors:
+  /// those of WeightFiles.
+  virtual void take_weights_shape(const std::filesystem::path& directory) = 0;
+};
+
+/// Returns the model that `config` describes. Errors: std::runtime_error with the file and the key; UsageError if its
+/// family does not classify images.
+std::unique_ptr<ImageModel> read_image_model(const data::ModelConfig& config);
+
+}  // namespace mylos::families

@@ -1,0 +1,56 @@
+#include "families/llama/llama_model.hpp"
+
+#include "core/base/quantities.hpp"
+#include "core/element_type.hpp"
+#include "families/llama/llama_body.hpp"
+#include "families/llama/llama_config.hpp"
+#include "families/llama/llama_decoder.hpp"
+#include "families/llama/llama_tensors.hpp"
+#include "nn/network.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::families {
+namespace {
+
+nn::VocabularyHeadSettings next_token_head(const LlamaShape& shape) {
+  return {.weight = shape.tied ? llama_embeddings : "lm_head.weight",
+          .vocabulary = shape.vocabulary,
+          .initializer_range = shape.initializer_range,
+          .lender = shape.tied ? "embeddings" : ""};
+}
+
+std::unique_ptr<nn::Model> make_network(const LlamaShape& shape, const nn::HeadSettings& head, Precision precision) {
+  return with_type(precision, [&]<class T>(T) {
+    return nn::make_network<T>(make_llama_body<T>(shape), nn::make_head<T>(head, shape.initializer_range));
+  });
+}
+
+}  // namespace
+
+TextModel llama_model(const data::ModelConfig& config, std::optional<double>) {
+  const LlamaShape shape = read_llama_config(config);
+  return {.text = fmt::format("{}, hidden {}, {}, {}", count_of(shape.layers, "layer"), shape.hidden,
+                              count_of(shape.heads, "head"), count_of(shape.key_value_heads, "key/value head")),
+          .vocabulary = shape.vocabulary,
+          .positions = shape.positions,
+          .attention = attention_shape(shape),
+          .initializer_range = shape.initializer_range,
+          .naming = llama_tensor_naming(shape.tied),
+          .begin_token = shape.begin_token,
+          .end_tokens = shape.end_tokens,
+          .next_token = next_token_head(shape),
+          .make_network = [shape](BodyOutput, const nn::HeadSettings& head, AttentionKernel kernel,
+                                  Precision precision) {
+            return make_network(with_attention(shape, kernel), head, precision);
+          },
+          .make_decoder = [shape](AttentionKernel kernel, Precision precision, const ParameterTable& table) {
+            return make_llama_decoder(with_attention(shape, kernel), precision, table);
+          }};
+}
+
+std::unique_ptr<nn::Model> make_llama(const LlamaShape& shape, Precision precision) {
+  return make_network(shape, next_token_head(shape), precision);
+}
+
+}  // namespace mylos::families

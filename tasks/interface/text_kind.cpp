@@ -1,0 +1,102 @@
+#include "tasks/interface/text_kind.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/usage_error.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "families/model_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+/// Returns the directory where `mylos fetch` put a model of built-in sizes. Errors: std::runtime_error if it has not.
+std::filesystem::path fetched_directory(const families::NamedModel& model, const std::filesystem::path& data) {
+  try {
+    return families::resolve_model(model.fetched);
+  } catch (const std::runtime_error&) {
+    std::error_code unreadable;                                                                   // counts as missing
+    if (std::filesystem::exists(data::cached_model_directory(model.fetched), unreadable)) throw;  // but damaged
+    fail(
+        fmt::format("--data {}: only the sizes of {} are built in, and tokenizing data needs its directory; get it "
+                    "with: mylos fetch {}; or leave out --data",
+                    data.string(), model.name, model.fetched));
+  }
+}
+
+TaskTraits with_input(TaskTraits traits, const TextHead& head) {
+  traits.takes = head.input;
+  return traits;
+}
+
+}  // namespace
+
+TextKind::TextKind(TaskTraits traits, const TextTraits& text)
+    : TaskKind(with_input(std::move(traits), text.head)), text_(text) {}
+
+void TextKind::fit_max_length(RunConfig& run, std::size_t positions, const std::string& name,
+                              const OptionSources& sources, const Notice& notice) const {
+  std::size_t& length = text_.max_length(run);
+  if (length <= positions) return;
+  // Never change a value given by the user.
+  if (sources.was_given("max-length")) {
+    throw UsageError(
+        fmt::format("--max-length {}: expected at most {}, the positions that {} has", length, positions, name));
+  }
+  notice(fmt::format("{} has {} positions: --max-length is {}", name, positions, positions));
+  length = positions;
+}
+
+void TextKind::fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
+                         const Notice& notice) const {
+  const std::size_t positions = families::read_text_model(run.task.model / "config.json", text_.head.input).positions;
+  fit_max_length(run, positions, name, sources, notice);
+}
+
+ExportedModel TextKind::export_model(const TrainedModel& trained) const {
+  const data::PretrainedModel files(trained.model);
+  const families::TextModel model = families::read_text_model(files, text_.head.input);
+  auto network = model.network(text_.head.input, text_.head.settings(model), Precision::float32);
+  auto exporter = pretrained_exporter(trained.run, files, text_.head.architecture);
+  exporter->take_tensors(network->table());
+  return {std::move(network), std::move(exporter)};
+}
+
+PlannedRun TextKind::plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
+                          const OptionSources& sources, const Notice& notice) const {
+  RunConfig fitted = run;
+  const families::NamedModel named = families::read_named_model(name, text_.head.input);
+  if (!named.directory.empty()) {
+    fitted.task.model = named.directory;
+  } else if (!data.empty()) {
+    fitted.task.model = fetched_directory(named, data);
+  }
+  families::TextModel model = families::read_text_model(named.config, text_.head.input, run.task.dropout);
+  fit_max_length(fitted, model.positions, name, sources, notice);
+  const auto dropout = static_cast<double>(model.attention_dropout);
+  model.attention.kernel = planned_attention(run.task, attention_use(model.attention, run.engine, dropout));
+  PlannedRun planned{.config = std::move(fitted),
+                     .name = named.name,
+                     .model = named.fetched,
+                     .network = model.network(text_.head.input, text_.head.settings(model), run.engine.precision)};
+  if (data.empty()) {
+    text_.plan_without_data(planned);
+    planned.data += "; --data FILE plans for a file";
+    return planned;
+  }
+  RunConfig reading = planned.config;
+  reading.task.train = data;
+  reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
+  const std::unique_ptr<TextTask> task = text_.make(reading, notice);
+  task->read_data();
+  planned.lengths = task->lengths();
+  planned.data = fmt::format("{}: {}", data.string(), count_of(planned.lengths.size(), text_.sample));
+  return planned;
+}
+
+}  // namespace mylos::tasks
