@@ -5,8 +5,8 @@
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/kernels/openblas_kernels.hpp"
-#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_decoder.hpp"
+#include "families/llama/llama_model.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "tasks/language_modeling/sampling.hpp"
 

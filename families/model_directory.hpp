@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "data/huggingface/config_reader.hpp"
-#include "families/body_output.hpp"
+#include "families/interface/body_output.hpp"
 
 /// Finds the model that --model names, without network access.
 namespace mylos::families {

@@ -28,6 +28,7 @@
 #include "families/llama/llama_tensors.hpp"
 #include "families/llama/sentencepiece_files.hpp"
 #include "families/resnet/resnet_config.hpp"
+#include "families/resnet/resnet_model.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 
 namespace mylos::families {
@@ -38,8 +39,9 @@ using std::filesystem::path;
 /// A row of the table of families.
 struct Family : data::ModelFamily {
   BodyOutput output;  ///< of its body
-  /// Returns the model that a configuration describes. Null if it is not of texts.
-  TextModel (*text_model)(const data::ModelConfig& config, std::optional<double> dropout);
+  /// Return the model that a configuration describes. Null if it is not of texts, or not of images.
+  TextModel (*text_model)(const data::ModelConfig& config, std::optional<double> dropout) = nullptr;
+  std::unique_ptr<ImageModel> (*image_model)(const data::ModelConfig& config) = nullptr;
 };
 
 constexpr std::array<std::string_view, 1> bert_needs{vocabulary_file};
@@ -67,44 +69,50 @@ void check_resnet(const path& directory) {
 }
 
 constexpr std::array families{
+    Family{
+        data::ModelFamily{
+            .model_type = "bert",
+            .model = "a BERT model",
+            .known = known_berts,
+            .needed = bert_needs,
+            .optional = bert_may_have,
+            .check_config = [](const path& file) { read_bert_config(file); },
+            .check = check_bert,
+            .tokenizer = load_wordpiece,
+            .tokenizer_file = vocabulary_file,
+            .architecture = "Bert",
+            .config_json = [](const data::PretrainedModel& model) { return bert_config_json(read_bert_config(model)); },
+            .tokenizer_files = wordpiece_model_files},
+        BodyOutput::tokens, bert_model},
     Family{data::ModelFamily{
-        .model_type = "bert",
-        .model = "a BERT model",
-        .known = known_berts,
-        .needed = bert_needs,
-        .optional = bert_may_have,
-        .check_config = [](const path& file) { read_bert_config(file); },
-        .check = check_bert,
-        .tokenizer = load_wordpiece,
-        .tokenizer_file = vocabulary_file,
-        .architecture = "Bert",
-        .config_json = [](const data::PretrainedModel& model) { return bert_config_json(read_bert_config(model)); },
-        .tokenizer_files = wordpiece_model_files}, BodyOutput::tokens, bert_model},
-    Family{data::ModelFamily{
-        .model_type = "llama",
-        .model = "a Llama",
-        .known = known_llamas,
-        .needed = {},
-        .optional = sentencepiece_files,
-        .check_config = [](const path& file) { read_llama_config(file); },
-        .check = check_llama,
-        .tokenizer = load_sentencepiece,
-        .tokenizer_file = sentencepiece_file,
-        .architecture = "Llama",
-        .config_json = [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
-        .tokenizer_files = [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }}, BodyOutput::next_tokens, llama_model},
+               .model_type = "llama",
+               .model = "a Llama",
+               .known = known_llamas,
+               .needed = {},
+               .optional = sentencepiece_files,
+               .check_config = [](const path& file) { read_llama_config(file); },
+               .check = check_llama,
+               .tokenizer = load_sentencepiece,
+               .tokenizer_file = sentencepiece_file,
+               .architecture = "Llama",
+               .config_json =
+                   [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
+               .tokenizer_files =
+                   [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }},
+           BodyOutput::next_tokens, llama_model},
     Family{data::ModelFamily{.model_type = "resnet",
-                      .model = "a ResNet",
-                      .known = known_resnets,
-                      .needed = {},
-                      .optional = resnet_may_have,
-                      .check_config = [](const path& file) { read_resnet_config(file); },
-                      .check = check_resnet,
-                      .tokenizer = nullptr,
-                      .tokenizer_file = {},
-                      .architecture = "ResNet",
-                      .config_json = nullptr,
-                      .tokenizer_files = nullptr}, BodyOutput::images, nullptr}};
+                             .model = "a ResNet",
+                             .known = known_resnets,
+                             .needed = {},
+                             .optional = resnet_may_have,
+                             .check_config = [](const path& file) { read_resnet_config(file); },
+                             .check = check_resnet,
+                             .tokenizer = nullptr,
+                             .tokenizer_file = {},
+                             .architecture = "ResNet",
+                             .config_json = nullptr,
+                             .tokenizer_files = nullptr},
+           BodyOutput::images, nullptr, resnet_model}};
 
 [[noreturn]] void fail_unsupported(const Json& config, const std::string& file, std::string_view type) {
   std::vector<std::string_view> types;
@@ -153,17 +161,30 @@ const data::KnownModel* find_known_model(std::string_view name, std::optional<Bo
   return nullptr;
 }
 
-TextModel read_text_model(const data::ModelConfig& config, BodyOutput output, std::optional<double> dropout) {
+namespace {
+
+/// Returns the family of a configuration, which gives `output`.
+const Family& find_family(const data::ModelConfig& config, BodyOutput output) {
   const std::string type = data::model_type_of(config.json, config.file);
   const auto* found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   // Without a type, the reader of a family that gives the output tells what is missing.
   if (type.empty()) found = std::ranges::find(families, output, &Family::output);
   if (found == families.end()) fail_unsupported(config.json, config.file, type);
-  if (found->output != output || found->text_model == nullptr) {
+  if (found->output != output) {
     throw UsageError(fmt::format("{}: model_type is \"{}\", and a model of this task is one of: {}", config.file, type,
                                  fmt::join(types_that_give(output), ", ")));
   }
-  return found->text_model(config, dropout);
+  return *found;
+}
+
+}  // namespace
+
+TextModel read_text_model(const data::ModelConfig& config, BodyOutput output, std::optional<double> dropout) {
+  return find_family(config, output).text_model(config, dropout);
+}
+
+std::unique_ptr<ImageModel> read_image_model(const data::ModelConfig& config) {
+  return find_family(config, BodyOutput::images).image_model(config);
 }
 
 void check_model_family(const path& directory) {

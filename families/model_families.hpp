@@ -9,7 +9,7 @@
 
 #include "data/huggingface/model_family.hpp"
 #include "data/tokenizer/tokenizer.hpp"
-#include "families/body_output.hpp"
+#include "families/interface/body_output.hpp"
 
 /// The table of model families.
 namespace mylos::families {

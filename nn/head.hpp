@@ -12,8 +12,8 @@ inline constexpr const char* tokens = "tokens";      ///< (T), indices in [0, V)
 inline constexpr const char* segments = "segments";  ///< (T), indices in [0, token types)
 inline constexpr const char* pixels = "pixels";      ///< (T H W C) bytes of images in NHWC, normalised by the network
 inline constexpr const char* pixel_values =
-    "pixel_values";  ///< (T H W C) floats, used unchanged; take precedence over `pixels`
-inline constexpr const char* labels = "labels";              ///< (T), class of the row; ignored if negative
+    "pixel_values";                              ///< (T H W C) floats, used unchanged; take precedence over `pixels`
+inline constexpr const char* labels = "labels";  ///< (T), class of the row; ignored if negative
 inline constexpr const char* start_labels = "start_labels";  ///< (S), row within the sequence; ignored if beyond it
 inline constexpr const char* end_labels = "end_labels";      ///< (S)
 }  // namespace names

@@ -64,7 +64,8 @@ const TaskKind* kind_of_known_model(std::string_view name) {
 std::string pairs_text() {
   std::vector<std::string> pairs;
   for (const TaskKind* kind : task_kinds()) {
-    for (const std::string_view type : kind->model_types()) pairs.push_back(fmt::format("{} with {}", type, kind->name()));
+    for (const std::string_view type : kind->model_types())
+      pairs.push_back(fmt::format("{} with {}", type, kind->name()));
   }
   return fmt::format("{}", fmt::join(pairs, ", "));
 }

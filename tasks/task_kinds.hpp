@@ -25,7 +25,7 @@ const TaskKind* kind_of_model(const std::filesystem::path& directory, const Task
 /// Returns the kind that has `name` among its built-in model sizes; null if there is none.
 const TaskKind* kind_of_known_model(std::string_view name);
 
-/// Returns which task serves which models: "bert with question-answering, llama with language-modeling, ...".
+/// Returns which task serves which model types: "TYPE with TASK, TYPE with TASK".
 std::string pairs_text();
 
 /// Registers a kind for the lifetime of this object. Programs with their own tasks create one before running a command.

@@ -53,10 +53,11 @@ void check_task(const Arguments& arguments) {
   if (served == nullptr && !arguments.task->trains_by_name(arguments.model))
     families::check_model_family(arguments.run.task.model);
   if (served == nullptr || served == arguments.task) return;
-  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
-                               "together in these pairs: {}",
-                               arguments.model, served->title(), served->name(), arguments.task->title(),
-                               arguments.task->name(), tasks::pairs_text()));
+  throw UsageError(
+      fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
+                  "together in these pairs: {}",
+                  arguments.model, served->title(), served->name(), arguments.task->title(), arguments.task->name(),
+                  tasks::pairs_text()));
 }
 
 }  // namespace

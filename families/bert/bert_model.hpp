@@ -1,7 +1,7 @@
 #pragma once
 
 #include "families/bert/bert_shape.hpp"
-#include "families/text_model.hpp"
+#include "families/interface/text_model.hpp"
 
 namespace mylos::families {
 

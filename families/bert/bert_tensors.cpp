@@ -29,7 +29,10 @@ std::string canonical_bert_name(std::string_view name) {
 }
 
 data::TensorNaming bert_tensor_naming() {
-  return {.model = "a BERT", .canonical = canonical_bert_name, .is_ignored = is_ignored_by_bert, .is_other_head = is_other_bert_head};
+  return {.model = "a BERT",
+          .canonical = canonical_bert_name,
+          .is_ignored = is_ignored_by_bert,
+          .is_other_head = is_other_bert_head};
 }
 
 }  // namespace mylos::families

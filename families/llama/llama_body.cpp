@@ -1,6 +1,5 @@
 #include "families/llama/llama_body.hpp"
 
-
 #include <algorithm>
 
 namespace mylos::families {

@@ -172,7 +172,7 @@ ConstMatrix<float> Decoder<T>::step(const nn::Pass& pass, std::span<const std::s
 }  // namespace
 
 std::unique_ptr<TextDecoder> make_llama_decoder(const LlamaShape& shape, Precision precision,
-                                                 const ParameterTable& table) {
+                                                const ParameterTable& table) {
   return with_type(precision, [&]<class T>(T) -> std::unique_ptr<TextDecoder> {
     return std::make_unique<Decoder<T>>(shape, table);
   });

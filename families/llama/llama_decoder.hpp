@@ -1,7 +1,7 @@
 #pragma once
 
+#include "families/interface/text_decoder.hpp"
 #include "families/llama/llama_shape.hpp"
-#include "families/text_decoder.hpp"
 
 #include <memory>
 

@@ -40,13 +40,14 @@ TextModel llama_model(const data::ModelConfig& config, std::optional<double>) {
           .begin_token = shape.begin_token,
           .end_tokens = shape.end_tokens,
           .next_token = next_token_head(shape),
-          .make_network = [shape](BodyOutput, const nn::HeadSettings& head, AttentionKernel kernel,
-                                  Precision precision) {
-            return make_network(with_attention(shape, kernel), head, precision);
-          },
-          .make_decoder = [shape](AttentionKernel kernel, Precision precision, const ParameterTable& table) {
-            return make_llama_decoder(with_attention(shape, kernel), precision, table);
-          }};
+          .make_network =
+              [shape](BodyOutput, const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
+                return make_network(with_attention(shape, kernel), head, precision);
+              },
+          .make_decoder =
+              [shape](AttentionKernel kernel, Precision precision, const ParameterTable& table) {
+                return make_llama_decoder(with_attention(shape, kernel), precision, table);
+              }};
 }
 
 std::unique_ptr<nn::Model> make_llama(const LlamaShape& shape, Precision precision) {

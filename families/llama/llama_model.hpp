@@ -1,7 +1,7 @@
 #pragma once
 
+#include "families/interface/text_model.hpp"
 #include "families/llama/llama_shape.hpp"
-#include "families/text_model.hpp"
 
 namespace mylos::families {
 

@@ -47,7 +47,7 @@ struct ResnetUnits {
     for (const Place& place : places) blocks.emplace_back(table, place.tensors(), place.shape);
   }
 
-  bool pools() const { return shape.stem == ResnetStem::imagenet; }
+  bool pools() const { return shape.stem == ImageStem::imagenet; }
   PoolingShape pooling() const { return {stem.shape().out_height(), stem.shape().out_width()}; }
   /// Calls f(layer, name) for each convolution.
   template <class F>
@@ -332,17 +332,5 @@ std::unique_ptr<nn::Body<T>> make_resnet_body(const ResnetShape& shape) {
 template std::unique_ptr<nn::Body<float>> make_resnet_body<float>(const ResnetShape&);
 template std::unique_ptr<nn::Body<bfloat16>> make_resnet_body<bfloat16>(const ResnetShape&);
 template std::unique_ptr<nn::Body<half>> make_resnet_body<half>(const ResnetShape&);
-
-std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, const ResnetHead& head, Precision precision) {
-  require(head.labels > 0, "ResNet: 0 labels");
-  require(head.label_smoothing >= 0.0f && head.label_smoothing < 1.0f,
-          fmt::format("ResNet: label smoothing {} is not in [0, 1)", head.label_smoothing));
-  return with_type(precision, [&]<class T>(T) {
-    auto body = make_resnet_body<T>(shape);
-    const float range = 1.0f / std::sqrt(static_cast<float>(body->width()));
-    return nn::make_network<T>(std::move(body),
-                               nn::make_class_head<T>("classifier.1", head.labels, range, head.label_smoothing));
-  });
-}
 
 }  // namespace mylos::families

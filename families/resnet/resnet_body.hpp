@@ -18,14 +18,4 @@ namespace mylos::families {
 template <class T>
 std::unique_ptr<nn::Body<T>> make_resnet_body(const ResnetShape& shape);
 
-/// The last layer of a classifier, and its loss.
-struct ResnetHead {
-  std::size_t labels = 1000;
-  float label_smoothing = 0.0f;  ///< in [0, 1)
-};
-
-/// Returns a ResNet that gives (T, labels) logits, with softmax cross entropy. A sample's loss is the sum over its
-/// images. Errors: those of make_resnet_body; std::invalid_argument if the head has no labels.
-std::unique_ptr<nn::Model> make_resnet(const ResnetShape& shape, const ResnetHead& head, Precision precision);
-
 }  // namespace mylos::families

@@ -56,7 +56,7 @@ std::vector<std::string> named_labels(const data::ConfigReader& reader, const Js
 
 void read_labels(const data::ConfigReader& reader, ResnetConfig& config) {
   std::size_t count = config.labels.size();
-  reader.read_size("num_labels", 1, most_resnet_labels, count, false);
+  reader.read_size("num_labels", 1, most_labels, count, false);
   const Json* names = reader.find("id2label");
   if (names == nullptr) {
     config.labels = unnamed_labels(count);
@@ -91,7 +91,7 @@ ResnetConfig parse_timm_config(const data::ConfigReader& reader) {
                      data::json_value_text(name), fmt::join(names.begin(), names.end() - 1, ", "), names.back()));
   }
   std::size_t labels = known->labels.size();
-  reader.read_size("num_classes", 1, most_resnet_labels, labels, false);
+  reader.read_size("num_classes", 1, most_labels, labels, false);
   known->labels = unnamed_labels(labels);
   return *known;
 }
@@ -102,12 +102,6 @@ std::optional<ResnetConfig> known_resnet(std::string_view name) {
   const auto* const found = std::ranges::find(known_resnets, name, &data::KnownModel::name);
   if (found == known_resnets.end()) return std::nullopt;
   return read_resnet_config(*found);
-}
-
-std::vector<std::string> unnamed_labels(std::size_t count) {
-  std::vector<std::string> labels;
-  for (std::size_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
-  return labels;
 }
 
 ResnetConfig read_resnet_config(const data::ModelConfig& from) {
@@ -126,7 +120,7 @@ ResnetConfig read_resnet_config(const data::ModelConfig& from) {
   reader.read_flag("downsample_in_bottleneck", shape.downsample_in_bottleneck);
   read_labels(reader, config);
   const bool is_cifar = reader.read_second(resnet_stem_key, "imagenet", "cifar", false);
-  shape.stem = is_cifar ? ResnetStem::cifar : ResnetStem::imagenet;
+  shape.stem = is_cifar ? ImageStem::cifar : ImageStem::imagenet;
   check_sizes(reader, shape);
   return config;
 }
@@ -143,7 +137,7 @@ OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtyp
   json["hidden_act"] = "relu";
   json["downsample_in_first_stage"] = config.shape.downsample_in_first_stage;
   json["downsample_in_bottleneck"] = config.shape.downsample_in_bottleneck;
-  if (config.shape.stem != ResnetStem::imagenet) json[resnet_stem_key] = to_string(config.shape.stem);
+  if (config.shape.stem != ImageStem::imagenet) json[resnet_stem_key] = to_string(config.shape.stem);
   OrderedJson names = OrderedJson::object(), ids = OrderedJson::object();
   for (std::size_t id = 0; id < config.labels.size(); ++id) {
     names[std::to_string(id)] = config.labels[id];

@@ -15,8 +15,6 @@
 /// The configuration of a ResNet in Hugging Face's config.json.
 namespace mylos::families {
 
-inline constexpr std::size_t most_resnet_labels = 1'000'000;
-
 /// Key of the stem in our config.json. transformers supports only its own stem.
 inline constexpr const char* resnet_stem_key = "mylos_stem";
 
@@ -46,9 +44,6 @@ inline constexpr std::array known_resnets{
 
 /// Returns the one of known_resnets called `name`, for ImageNet's images; nullopt if there is none.
 std::optional<ResnetConfig> known_resnet(std::string_view name);
-
-/// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
-std::vector<std::string> unnamed_labels(std::size_t count);
 
 /// Reads a config.json in the format of transformers or of timm. In timm's format, `architecture`
 /// must be the name of a known shape. Throws std::runtime_error with the file, the key, its value and the supported

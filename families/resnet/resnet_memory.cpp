@@ -25,7 +25,7 @@ struct Cursor {
   }
 };
 
-bool has_pooling(const ResnetShape& shape) { return shape.stem == ResnetStem::imagenet; }
+bool has_pooling(const ResnetShape& shape) { return shape.stem == ImageStem::imagenet; }
 
 std::size_t stem_size(const ResnetShape& shape) { return stem_pixels(shape) * shape.embedding; }
 

@@ -23,7 +23,7 @@ ConvolutionShape convolution(const ImageSize& image, std::size_t out, std::size_
 
 ImageSize stem_result(const ResnetShape& shape) {
   const ImageSize size = result_of(stem_convolution(shape));
-  if (shape.stem == ResnetStem::cifar) return size;
+  if (shape.stem == ImageStem::cifar) return size;
   const PoolingShape pooling{size.height, size.width};
   return {pooling.out_height(), pooling.out_width(), size.channels};
 }
@@ -49,8 +49,6 @@ ResnetBlockShape block_shape(const ResnetShape& shape, const ImageSize& image, s
 
 }  // namespace
 
-std::string_view to_string(ResnetStem stem) { return stem == ResnetStem::cifar ? "cifar" : "imagenet"; }
-
 void check_shape(const ResnetShape& shape) {
   require(!shape.hidden.empty() && shape.hidden.size() == shape.depths.size(),
           fmt::format("ResNet: {} stages have channels and {} have depths", shape.hidden.size(), shape.depths.size()));
@@ -75,8 +73,8 @@ void check_shape(const ResnetShape& shape) {
 
 ConvolutionShape stem_convolution(const ResnetShape& shape) {
   const ImageSize image{shape.height, shape.width, shape.channels};
-  return shape.stem == ResnetStem::imagenet ? convolution(image, shape.embedding, 7, 2)
-                                            : convolution(image, shape.embedding, 3, 1);
+  return shape.stem == ImageStem::imagenet ? convolution(image, shape.embedding, 7, 2)
+                                           : convolution(image, shape.embedding, 3, 1);
 }
 
 std::vector<std::vector<ResnetBlockShape>> resnet_stages(const ResnetShape& shape) {

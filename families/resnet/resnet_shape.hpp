@@ -2,6 +2,7 @@
 
 #include "core/kernels/convolution_shape.hpp"
 #include "core/kernels/pixels.hpp"
+#include "families/interface/image_format.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -11,20 +12,11 @@
 /// The sizes of a ResNet (He et al. 2015), including torchvision's and Hugging Face's variants.
 namespace mylos::families {
 
-/// The first layers of a network.
-enum class ResnetStem {
-  imagenet,  ///< 7 x 7 convolution with stride 2, then 3 x 3 max pooling with stride 2
-  cifar,     ///< 3 x 3 convolution with stride 1, no pooling
-};
-
-/// Returns "imagenet" or "cifar".
-std::string_view to_string(ResnetStem stem);
-
 /// Channels of a bottleneck's result per inner channel.
 inline constexpr std::size_t bottleneck_reduction = 4;
 
 /// Defaults match transformers' ResNetConfig, and ImageNet's images.
-struct ResnetShape {
+struct ResnetShape : ImageFormat {
   std::size_t channels = 3;    ///< of the images
   std::size_t embedding = 64;  ///< channels after the stem
   std::vector<std::size_t> hidden = {256, 512, 1024,
@@ -34,11 +26,7 @@ struct ResnetShape {
   bool downsample_in_first_stage = false;
   bool downsample_in_bottleneck = false;  ///< the first 1 x 1 convolution of a bottleneck has the stride, instead of
                                           ///< the 3 x 3
-  ResnetStem stem = ResnetStem::imagenet;
-
-  // These describe the images, and are not in config.json. Mean and deviation are per channel, for pixels in [0, 1].
-  std::size_t height = 224, width = 224;
-  std::vector<float> mean = {0.485f, 0.456f, 0.406f}, deviation = {0.229f, 0.224f, 0.225f};
+  ImageStem stem = ImageStem::imagenet;
 
   bool operator==(const ResnetShape&) const = default;
   std::size_t pixels() const { return height * width; }

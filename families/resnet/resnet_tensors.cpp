@@ -81,7 +81,7 @@ void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& co
   };
   const auto last = shape_of("classifier.1.weight"), first = shape_of("resnet.embedder.embedder.convolution.weight");
   if (!last.empty()) config.labels = unnamed_labels(last.front());
-  if (first.size() == 4) config.shape.stem = first.back() == 3 ? ResnetStem::cifar : ResnetStem::imagenet;
+  if (first.size() == 4) config.shape.stem = first.back() == 3 ? ImageStem::cifar : ImageStem::imagenet;
 }
 
 data::TensorNaming resnet_tensor_naming(bool with_classifier) {

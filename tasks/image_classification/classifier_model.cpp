@@ -3,8 +3,7 @@
 #include "core/base/error.hpp"
 #include "data/huggingface/channels_last.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "families/resnet/resnet_body.hpp"
-#include "families/resnet/resnet_tensors.hpp"
+#include "families/model_families.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 #include <fmt/format.h>
@@ -33,18 +32,18 @@ WantedTensor parameter_tensor(const ParameterTensor& row, bool is_optional) {
 }
 
 /// Old files lack the count of batches.
-WantedTensor state_row(const ParameterTensor& row) {
-  if (families::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
+WantedTensor state_row(const ClassifierModel& model, const ParameterTensor& row) {
+  if (model.images->is_count(row.name)) return {{row.name, {}, true, true}, {}};
   return {{row.name, row.shape}, {}};
 }
 
 std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
   std::vector<WantedTensor> wanted;
   for (const ParameterTensor& row : table.tensors()) {
-    const bool is_head = families::is_resnet_classifier(row.name);
+    const bool is_head = model.images->is_classifier(row.name);
     if (!is_head || !model.new_classifier) wanted.push_back(parameter_tensor(row, is_head && trains));
   }
-  for (const ParameterTensor& row : table.state_tensors()) wanted.push_back(state_row(row));
+  for (const ParameterTensor& row : table.state_tensors()) wanted.push_back(state_row(model, row));
   return wanted;
 }
 
@@ -52,49 +51,45 @@ std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const Parame
 
 ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights) {
   std::error_code unreadable;  // counts as a name
-  ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
-  const std::optional<families::ResnetConfig> known = families::known_resnet(read.name);
-  if (known && !std::filesystem::is_directory(model, unreadable)) {
-    read.config = *known;
+  ClassifierModel read{.name = model.string(), .images = {}, .pretrained = {}, .processor = {}};
+  const data::KnownModel* known = families::find_known_model(read.name, families::BodyOutput::images);
+  if (known != nullptr && known->name == read.name) {
+    read.images = families::read_image_model(*known);
     if (weights.empty()) return read;
     ensure(!data::is_pickle(weights), fmt::format("--weights {}: a Python pickle; convert it once, in its directory, "
                                                   "which is then --weights: {}",
                                                   weights.string(), data::convert_command(weights)));
     ensure(std::filesystem::is_directory(weights, unreadable),
            fmt::format("--weights {}: there is no such directory", weights.string()));
-    families::take_weights_shape(weights, read.config);
-    read.pretrained.emplace(weights, families::resnet_config_json(read.config));
+    read.images->take_weights_shape(weights);
+    read.pretrained.emplace(weights, read.images->config_json("float32"));
     return read;
   }
-  ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
-                                      "out, or give the model by name: resnet50",
-                                      weights.string(), read.name));
+  ensure(weights.empty(),
+         fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
+                     "out, or give the model by name: {}",
+                     weights.string(), read.name, families::known_models(families::BodyOutput::images)[2]));
   read.pretrained.emplace(model);
-  read.config = families::read_resnet_config(*read.pretrained);
+  read.images = families::read_image_model(*read.pretrained);
   read.processor = data::read_image_processor(model);
   return read;
 }
 
-void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem) {
-  if (!stem || *stem == model.config.shape.stem) return;
+void choose_stem(ClassifierModel& model, std::optional<families::ImageStem> stem) {
+  if (!stem || *stem == model.images->stem) return;
   ensure(!model.has_weights(),
          fmt::format("--stem {}: the weights in {} have the stem {}; leave it out", to_string(*stem),
-                     model.pretrained->directory().string(), to_string(model.config.shape.stem)));
-  model.config.shape.stem = *stem;
+                     model.pretrained->directory().string(), to_string(model.images->stem)));
+  model.images->stem = *stem;
 }
 
-families::ResnetShape shape_for(const ClassifierModel& model, const ImageInput& input) {
-  families::ResnetShape shape = model.config.shape;
-  shape.height = shape.width = input.size;
-  shape.mean = input.mean;
-  shape.deviation = input.deviation;
-  return shape;
+families::ImageFormat format_of(const ImageInput& input) {
+  return {.height = input.size, .width = input.size, .mean = input.mean, .deviation = input.deviation};
 }
 
 std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const ImageInput& input, Precision precision,
                                         double label_smoothing) {
-  const families::ResnetHead head{model.config.labels.size(), static_cast<float>(label_smoothing)};
-  return families::make_resnet(shape_for(model, input), head, precision);
+  return model.images->network(format_of(input), static_cast<float>(label_smoothing), precision);
 }
 
 Precision classifier_precision(const RunConfig& run, const ClassifierModel& model) {
@@ -108,16 +103,15 @@ void read_classifier_weights(const ClassifierModel& model, const ParameterTable&
   std::vector<data::TensorSpec> specs;
   for (const WantedTensor& row : wanted) specs.push_back(row.spec);
   const data::WeightReport report = model.pretrained->read_weights(
-      specs, families::resnet_tensor_naming(!model.new_classifier),
-      [&](std::size_t row, const data::TensorReader& read) {
+      specs, model.images->naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
         const auto& convolution = wanted[row].convolution;
         write(specs[row].name, convolution ? data::read_channels_last(read, *convolution) : read);
       });
   bool lacks_classifier = false;
   for (const std::string& name : report.missing) {
     constexpr std::array zero{0.0f};
-    if (families::is_batch_count(name)) write(name, zero);
-    lacks_classifier = lacks_classifier || families::is_resnet_classifier(name);
+    if (model.images->is_count(name)) write(name, zero);
+    lacks_classifier = lacks_classifier || model.images->is_classifier(name);
   }
   if (model.new_classifier) {
     notice(fmt::format("{}: its last layer has other labels, and is initialised anew with --seed", model.name));

@@ -3,7 +3,7 @@
 #include "core/base/notice.hpp"
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "families/resnet/resnet_config.hpp"
+#include "families/interface/image_model.hpp"
 #include "nn/model.hpp"
 #include "tasks/image_classification/image_input.hpp"
 #include "tasks/interface/run_config.hpp"
@@ -18,8 +18,8 @@
 namespace mylos::tasks {
 
 struct ClassifierModel {
-  std::string name;                                 ///< name of the directory, or "resnet50"
-  families::ResnetConfig config;                    ///< with the labels of the run
+  std::string name;                                 ///< name of the directory, or of built-in sizes
+  std::unique_ptr<families::ImageModel> images;     ///< with the labels of the run
   std::optional<data::PretrainedModel> pretrained;  ///< nullopt: the model starts from the initialiser
   std::optional<data::ImageProcessor> processor;    ///< preprocessing from the directory
   bool new_classifier = false;                      ///< the directory's last layer has other labels and is not used
@@ -32,11 +32,11 @@ struct ClassifierModel {
 ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights = {});
 
 /// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
-void choose_stem(ClassifierModel& model, std::optional<families::ResnetStem> stem);
+void choose_stem(ClassifierModel& model, std::optional<families::ImageStem> stem);
 
-/// Returns the sizes of the model for images of `input`.
-families::ResnetShape shape_for(const ClassifierModel& model, const ImageInput& input);
-/// Returns the network of the model, without weights, for images of `input`. Errors: those of families::make_resnet.
+/// Returns what a network reads of images of `input`.
+families::ImageFormat format_of(const ImageInput& input);
+/// Returns the network of the model, without weights, for images of `input`. Errors: those of ImageModel::network.
 std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const ImageInput& input, Precision precision,
                                         double label_smoothing = 0.0);
 

@@ -47,7 +47,7 @@ class ListedPictures final : public train::Evaluation {
  public:
   ListedPictures(std::unique_ptr<data::ImageSet> set, const ImageTask& task)
       : set_(std::move(set)),
-        labels_(task.classifier().config.labels),
+        labels_(task.classifier().images->labels),
         images_(*set_, {0}, task.input(), {.transform = transform_options(task.input())}) {}
 
   std::size_t batches() const override { return (set_->size() + batch - 1) / batch; }

@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Returns the kind for image classification with ResNets.
+/// Returns the kind for image classification.
 const TaskKind& image_classification();
 
 // Its parts, one file each.

@@ -3,7 +3,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/quantities.hpp"
 #include "data/images/first_images.hpp"
-#include "families/resnet/resnet_body.hpp"
+#include "nn/head.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,5 @@
 #include "tasks/image_classification/image_export.hpp"
 
-#include "families/resnet/resnet_tensors.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
 namespace mylos::tasks {
@@ -17,10 +16,10 @@ std::vector<data::ModelFile> processor_file(const ImageInput& input) {
 }
 
 /// Returns the tensors of an export, parameters and state, as weight files have them.
-std::vector<data::TensorShape> parameters_and_state(const ParameterTable& table) {
+std::vector<data::TensorShape> parameters_and_state(const families::ImageModel& model, const ParameterTable& table) {
   std::vector<data::TensorShape> tensors = weight_tensors(table);
   for (const ParameterTensor& tensor : table.state_tensors()) {
-    const bool is_count = families::is_batch_count(tensor.name);
+    const bool is_count = model.is_count(tensor.name);
     tensors.push_back({tensor.name, is_count ? std::vector<std::size_t>() : tensor.shape, is_count});
   }
   return tensors;
@@ -28,10 +27,10 @@ std::vector<data::TensorShape> parameters_and_state(const ParameterTable& table)
 
 }  // namespace
 
-std::unique_ptr<train::ModelExporter> image_exporter(const families::ResnetConfig& config, const ImageInput& input,
+std::unique_ptr<train::ModelExporter> image_exporter(const families::ImageModel& model, const ImageInput& input,
                                                      const ParameterTable& table, Precision precision) {
-  return std::make_unique<PretrainedExporter>(families::resnet_config_json(config, torch_dtype(precision)),
-                                              processor_file(input), parameters_and_state(table),
+  return std::make_unique<PretrainedExporter>(model.config_json(torch_dtype(precision)), processor_file(input),
+                                              parameters_and_state(model, table),
                                               data::WeightFormat{.precision = precision});
 }
 

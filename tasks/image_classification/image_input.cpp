@@ -89,8 +89,8 @@ data::TransformOptions transform_options(const ImageInput& input) {
       .size = input.size, .crop_fraction = input.crop_fraction, .warps = input.warps, .resampling = input.resampling};
 }
 
-void check_size_for_stem(std::size_t size, families::ResnetStem stem) {
-  const std::size_t least = stem == families::ResnetStem::cifar ? 3 : 7;
+void check_size_for_stem(std::size_t size, families::ImageStem stem) {
+  const std::size_t least = stem == families::ImageStem::cifar ? 3 : 7;
   ensure(size >= least, fmt::format("images of {0} x {0} pixels are smaller than the {1} stem's first convolution, "
                                     "{2} x {2}; use a larger --image-size{3}",
                                     size, to_string(stem), least, least > 3 ? ", or --stem cifar" : ""));

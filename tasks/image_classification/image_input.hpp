@@ -3,7 +3,7 @@
 #include "data/huggingface/image_processor.hpp"
 #include "data/images/image_set.hpp"
 #include "data/images/image_transform.hpp"
-#include "families/resnet/resnet_shape.hpp"
+#include "families/interface/image_format.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
 #include <cstddef>
@@ -41,7 +41,7 @@ ImageInput resolve_input(const ImageConfig& config, const std::optional<data::Im
                          const data::ImageSet* set, std::size_t channels, PreferredSize preferred);
 
 /// Errors: std::runtime_error if images of `size` pixels are smaller than the stem's first convolution.
-void check_size_for_stem(std::size_t size, families::ResnetStem stem);
+void check_size_for_stem(std::size_t size, families::ImageStem stem);
 
 /// Converts interleaved `pixels` from `from` channels to `to`: grey is repeated; colours become grey as in Pillow's
 /// convert("L").

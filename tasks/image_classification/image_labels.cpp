@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
-#include "families/resnet/resnet_config.hpp"
+#include "families/interface/image_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 
 #include "core/base/option_kinds.hpp"
 #include "data/huggingface/image_processor.hpp"
-#include "families/resnet/resnet_config.hpp"
+#include "families/interface/image_format.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
 #include <fmt/format.h>
@@ -69,9 +69,9 @@ OwnOption stem_option() {
           {.lays_out = true}),
       {{"imagenet", {}}, {"cifar", {}}}, MYLOS_FIELD(stem),
       [](std::string_view name) {
-        return name == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
+        return name == "cifar" ? families::ImageStem::cifar : families::ImageStem::imagenet;
       },
-      name_or_null<families::ResnetStem>);
+      name_or_null<families::ImageStem>);
 }
 
 OwnOption part_option() {
@@ -101,7 +101,7 @@ std::vector<OwnOption> data_options() {
               "number of labels of the model; if a model directory has another number, the last layer is initialised "
               "anew; default: the model's, else the data's, 1000 for synthetic data",
               {.lays_out = true}),
-          {1, families::most_resnet_labels}, MYLOS_FIELD(labels)),
+          {1, families::most_labels}, MYLOS_FIELD(labels)),
       stem_option(),
       path_option(
           own("weights", "DIR", files, "train",

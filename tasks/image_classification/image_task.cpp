@@ -7,7 +7,6 @@
 #include "core/base/unicode.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/images/synthetic_images.hpp"
-#include "families/resnet/resnet_body.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_labels.hpp"
 #include "tasks/interface/order_file.hpp"
@@ -98,14 +97,14 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   resolve_labels();
   resolve_channels();
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
-  input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.shape.channels,
+  input_ = resolve_input(config_, classifier_.processor, set, classifier_.images->channels,
                          train_ ? PreferredSize::data : PreferredSize::model);
-  check_size_for_stem(input_.size, classifier_.config.shape.stem);
+  check_size_for_stem(input_.size, classifier_.images->stem);
   network_ = make_network(classifier_, input_, run.engine.precision, train_ ? config_.label_smoothing : 0.0);
   network_->freeze(run.engine.freeze);
   if (train_) make_stream(run);
   if (dev_) {
-    evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.config.labels, dev_labels_, input_,
+    evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.images->labels, dev_labels_, input_,
                                                     config_.loader_threads, config_.skips_damaged);
   }
 }
@@ -113,7 +112,7 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
 void ImageTask::open_data() {
   // Synthetic images have the model's labels.
   const std::size_t labels = config_.labels > 0       ? config_.labels
-                             : classifier_.pretrained ? classifier_.config.labels.size()
+                             : classifier_.pretrained ? classifier_.images->labels.size()
                                                       : 0;
   if (!configured_.train.empty()) {
     train_ = open_image_data(configured_.train, data::ImagePart::training, labels, configured_.train_limit);
@@ -153,7 +152,7 @@ void ImageTask::receive_data(ByteReader& bytes) {
 }
 
 void ImageTask::resolve_labels() {
-  std::vector<std::string>& labels = classifier_.config.labels;
+  std::vector<std::string>& labels = classifier_.images->labels;
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   const std::string data = train_ ? configured_.train.string() : configured_.dev.string();
   for (const data::ImageSet* each : {train_.get(), dev_.get()}) {
@@ -194,11 +193,11 @@ void ImageTask::resolve_labels() {
 
 void ImageTask::resolve_channels() {
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
-  if (!classifier_.pretrained && set != nullptr) classifier_.config.shape.channels = data::channels_of(*set);
+  if (!classifier_.pretrained && set != nullptr) classifier_.images->channels = data::channels_of(*set);
 }
 
 void ImageTask::make_stream(const RunConfig& run) {
-  exporter_ = image_exporter(classifier_.config, input_, network_->table(), classifier_precision(run, classifier_));
+  exporter_ = image_exporter(*classifier_.images, input_, network_->table(), classifier_precision(run, classifier_));
   std::size_t batch = configured_.batch;
   if (!config_.order.empty()) {
     order_ = read_order(config_.order, train_->size());
@@ -216,15 +215,14 @@ void ImageTask::make_stream(const RunConfig& run) {
       .transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads, .substitute = {}};
   if (config_.skips_damaged) options.substitute = next_images(*stream_);
   batches_ = std::make_unique<ImageBatches>(*train_, train_labels_, input_, options);
-  if (classifier_.config.shape.stem == families::ResnetStem::cifar) {
+  if (classifier_.images->stem == families::ImageStem::cifar) {
     notice_("--stem cifar: only mylos reads the models that it writes; transformers does not have this stem");
   }
 }
 
 /// Errors: std::runtime_error if BatchNorm would see a single value per channel, whose gradient is zero.
 void ImageTask::check_groups() const {
-  const auto last = families::resnet_stages(shape_for(classifier_, input_)).back().back().last();
-  if (last.out_pixels() > 1) return;
+  if (classifier_.images->last_pixels(format_of(input_)) > 1) return;
   for (std::size_t step = 0; step < stream_->steps_per_epoch(); ++step) {
     for (const std::size_t sample : stream_->global_batch(step)) {
       ensure(stream_->rows_of(sample) > 1,
@@ -292,20 +290,12 @@ nlohmann::ordered_json ImageTask::resolved() const {
                                    {"resample", to_string(input_.resampling)},
                                    {"mean", data::shortest_decimals(input_.mean)},
                                    {"std", data::shortest_decimals(input_.deviation)},
-                                   {"labels", classifier_.config.labels.size()},
-                                   {"label-names", classifier_.config.labels},
-                                   {"channels", classifier_.config.shape.channels},
-                                   {"stem", to_string(classifier_.config.shape.stem)}};
+                                   {"labels", classifier_.images->labels.size()},
+                                   {"label-names", classifier_.images->labels},
+                                   {"channels", classifier_.images->channels},
+                                   {"stem", to_string(classifier_.images->stem)}};
   if (stream_) chosen["batch-norm-group"] = group_size(config_, stream_->largest_batch());
   return chosen;
-}
-
-std::string ImageTask::model_text() const {
-  const families::ResnetShape& shape = classifier_.config.shape;
-  const std::size_t blocks = std::accumulate(shape.depths.begin(), shape.depths.end(), std::size_t{0});
-  return fmt::format("{} {}, {}, {} stem, {}", count_text(blocks), shape.bottleneck ? "bottlenecks" : "basic blocks",
-                     count_of(shape.channels, "channel"), to_string(shape.stem),
-                     count_of(classifier_.config.labels.size(), "label"));
 }
 
 std::string ImageTask::train_text() const {

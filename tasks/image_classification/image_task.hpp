@@ -55,7 +55,7 @@ class ImageTask final : public Task {
 
   std::vector<DataChecksum> data_checksums() const override;
   nlohmann::ordered_json resolved() const override;
-  std::string model_text() const override;
+  std::string model_text() const override { return classifier_.images->text(); }
   std::string train_text() const override;
   std::string dev_text() const override { return describe_images(evaluation_->set()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->set().size(), "images"}; }

@@ -39,9 +39,9 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     ImageConfig& images = image_config(config);
     ClassifierModel model = read_classifier(config.task.model);
     choose_stem(model, images.stem);
-    if (images.labels > 0) model.config.labels = families::unnamed_labels(images.labels);
+    if (images.labels > 0) model.images->labels = families::unnamed_labels(images.labels);
     const ImageInput input =
-        resolve_input(images, model.processor, nullptr, model.config.shape.channels, PreferredSize::model);
+        resolve_input(images, model.processor, nullptr, model.images->channels, PreferredSize::model);
     const std::size_t group = group_size(images, run.task.batch);
     planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
     planned.network = make_network(model, input, run.engine.precision);

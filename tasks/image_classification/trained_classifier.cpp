@@ -38,7 +38,7 @@ struct TrainedClassifier {
 void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
   run.member("labels", [&](const Json& value, const JsonLocation& location) {
     const std::size_t count = as_count(value, location);
-    constexpr std::size_t most = families::most_resnet_labels;
+    constexpr std::size_t most = families::most_labels;
     if (count == 0 || count > most) location.fail(fmt::format("is not 1 to {}", most));
     if (count != labels.size()) labels = families::unnamed_labels(count);
   });
@@ -59,19 +59,19 @@ void read_channels(const Json& value, const JsonLocation& location, std::size_t 
 
 TrainedClassifier read_trained(const TrainedModel& trained) {
   TrainedClassifier read{.model = read_classifier(trained.model), .input = {}};
-  families::ResnetShape& shape = read.model.config.shape;
+  families::ImageModel& images = *read.model.images;
   const ResolvedRun run(trained.resolved);
-  read_labels(run, read.model.config.labels);
+  read_labels(run, images.labels);
   run.member("channels", [&](const Json& value, const JsonLocation& location) {
-    shape.channels = as_count(value, location);
-    if (shape.channels != 1 && shape.channels != 3) location.fail("is neither 1 nor 3");
+    images.channels = as_count(value, location);
+    if (images.channels != 1 && images.channels != 3) location.fail("is neither 1 nor 3");
   });
   run.member("stem", [&](const Json& value, const JsonLocation& location) {
     const std::string& stem = as_string(value, location);
     if (stem != "imagenet" && stem != "cifar") location.fail("is neither imagenet nor cifar");
-    shape.stem = stem == "cifar" ? families::ResnetStem::cifar : families::ResnetStem::imagenet;
+    images.stem = stem == "cifar" ? families::ImageStem::cifar : families::ImageStem::imagenet;
   });
-  read.input = resolve_input({}, read.model.processor, nullptr, shape.channels, PreferredSize::model);
+  read.input = resolve_input({}, read.model.processor, nullptr, images.channels, PreferredSize::model);
   run.member("image-size", [&](const Json& value, const JsonLocation& location) {
     read.input.size = as_count(value, location);
     if (read.input.size > data::largest_image_side)
@@ -90,14 +90,14 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
     read.input.resampling = filter == "bicubic" ? data::Resampling::bicubic : data::Resampling::bilinear;
   });
   run.member("mean", [&](const Json& value, const JsonLocation& location) {
-    read_channels(value, location, shape.channels, read.input.mean);
+    read_channels(value, location, images.channels, read.input.mean);
   });
   run.member("std", [&](const Json& value, const JsonLocation& location) {
-    read_channels(value, location, shape.channels, read.input.deviation);
+    read_channels(value, location, images.channels, read.input.deviation);
     if (!std::ranges::all_of(read.input.deviation, [](float one) { return one > 0.0f; }))
       location.fail("is not positive");
   });
-  check_size_for_stem(read.input.size, shape.stem);
+  check_size_for_stem(read.input.size, images.stem);
   return read;
 }
 
@@ -107,7 +107,7 @@ ExportedModel export_classifier(const TrainedModel& trained) {
   const TrainedClassifier read = read_trained(trained);
   auto network = make_network(read.model, read.input, Precision::float32);
   auto exporter =
-      image_exporter(read.model.config, read.input, network->table(), classifier_precision(trained.run, read.model));
+      image_exporter(*read.model.images, read.input, network->table(), classifier_precision(trained.run, read.model));
   return {std::move(network), std::move(exporter)};
 }
 

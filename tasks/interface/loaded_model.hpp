@@ -2,7 +2,7 @@
 
 #include "data/huggingface/pretrained.hpp"
 #include "data/tokenizer/tokenizer.hpp"
-#include "families/text_model.hpp"
+#include "families/interface/text_model.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
@@ -15,7 +15,7 @@ namespace mylos::tasks {
 
 /// The head of a task on texts.
 struct TextHead {
-  families::BodyOutput input;                              ///< what it takes
+  families::BodyOutput input;                                ///< what it takes
   nn::HeadSettings (*settings)(const families::TextModel&);  ///< of a model that gives it
   std::string_view architecture;  ///< end of its classes' names in transformers: "ForQuestionAnswering"
 };

@@ -15,9 +15,7 @@ std::vector<std::string_view> TaskKind::model_types() const {
   return {traits_.own_model_types.begin(), traits_.own_model_types.end()};
 }
 
-bool TaskKind::serves(std::string_view model_type) const {
-  return std::ranges::count(model_types(), model_type) > 0;
-}
+bool TaskKind::serves(std::string_view model_type) const { return std::ranges::count(model_types(), model_type) > 0; }
 
 std::vector<std::string> TaskKind::known_models() const {
   return traits_.takes ? families::known_models(*traits_.takes) : std::vector<std::string>();

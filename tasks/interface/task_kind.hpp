@@ -4,7 +4,7 @@
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/peer_option.hpp"
-#include "families/body_output.hpp"
+#include "families/interface/body_output.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/run_report.hpp"
 #include "tasks/interface/task_command.hpp"
@@ -47,12 +47,12 @@ struct TaskTraits {
   std::string_view name;   ///< for --task: "question-answering"
   std::string_view title;  ///< in texts: "question answering"
   DataTexts data_texts;
-  std::optional<families::BodyOutput> takes = {};           ///< what its head takes: it serves all families that give it
-  std::span<const std::string_view> own_model_types = {};   ///< model_type of models that are of no family
-  bool trains_by_name = false;                              ///< training takes names of built-in sizes, without weights
-  std::vector<Option<RunConfig>> (*options)() = nullptr;    ///< beyond those of every task
-  std::span<const PeerOption> peer_options = {};            ///< rows of the table of peers' options
-  std::span<const Recipe> recipes = {};                     ///< that train it
+  std::optional<families::BodyOutput> takes = {};          ///< what its head takes: it serves all families that give it
+  std::span<const std::string_view> own_model_types = {};  ///< model_type of models that are of no family
+  bool trains_by_name = false;                             ///< training takes names of built-in sizes, without weights
+  std::vector<Option<RunConfig>> (*options)() = nullptr;   ///< beyond those of every task
+  std::span<const PeerOption> peer_options = {};           ///< rows of the table of peers' options
+  std::span<const Recipe> recipes = {};                    ///< that train it
   std::vector<Choice> metrics = {{"loss", {"eval_loss"}}};  ///< for --best-by, with the peers' names
   std::span<const TaskCommand> commands = {};               ///< that only this kind has
   bool prepares_for_model = true;                           ///< `prepare` reads the model's directory

@@ -15,9 +15,9 @@ namespace mylos::tasks {
 /// The description of a task on texts, beyond that of every task.
 struct TextTraits {
   TextHead head;
-  std::string sample;                               ///< in texts: "window"
-  std::size_t& (*max_length)(RunConfig&);           ///< the setting --max-length
-  void (*plan_without_data)(PlannedRun&);           ///< sets the lengths and the description of the samples
+  std::string sample;                      ///< in texts: "window"
+  std::size_t& (*max_length)(RunConfig&);  ///< the setting --max-length
+  void (*plan_without_data)(PlannedRun&);  ///< sets the lengths and the description of the samples
   std::unique_ptr<TextTask> (*make)(const RunConfig&, const Notice&);  ///< Errors: those of TaskKind::make
 };
 
@@ -28,10 +28,12 @@ class TextKind : public TaskKind {
 
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override;
-  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override { return text_.make(run, notice); }
+  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
+    return text_.make(run, notice);
+  }
   ExportedModel export_model(const TrainedModel& trained) const override;
-  /// Plans a run on the texts in `data` or, if that is empty, on the samples of plan_without_data. Built-in sizes need a
-  /// directory only for the tokenizer that cuts texts.
+  /// Plans a run on the texts in `data` or, if that is empty, on the samples of plan_without_data. Built-in sizes need
+  /// a directory only for the tokenizer that cuts texts.
   PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override;
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/arena.hpp"
-#include "families/text_decoder.hpp"
+#include "families/interface/text_decoder.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/sampling.hpp"
 #include "train/engine/initial_parameters.hpp"

@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Returns the kind of task that trains Llama as a language model on texts.
+/// Returns the kind of task that trains language models on texts.
 const TaskKind& language_modeling();
 
 // Its parts, one file each.

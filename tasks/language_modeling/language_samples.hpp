@@ -4,7 +4,7 @@
 #include "core/batch.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/text/samples.hpp"
-#include "families/text_model.hpp"
+#include "families/interface/text_model.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
 #include <cstdint>

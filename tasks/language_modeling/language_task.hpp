@@ -41,7 +41,9 @@ class LanguageTask final : public TextTask {
   void write_results(const std::filesystem::path& directory) const override;
 
   std::vector<DataChecksum> data_checksums() const override;
-  nlohmann::ordered_json resolved() const override { return {{"attention", to_string(loaded_.text().attention.kernel)}}; }
+  nlohmann::ordered_json resolved() const override {
+    return {{"attention", to_string(loaded_.text().attention.kernel)}};
+  }
   std::string train_text() const override { return text_of(*train_); }
   std::string dev_text() const override { return text_of(evaluation_->samples()); }
   EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }

@@ -14,7 +14,8 @@ namespace mylos::tasks {
 void prepare_documents(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
                        const Notice& notice) {
   const LanguageConfig& config = language_config(run);
-  const families::TextModel model = families::read_text_model(run.task.model / "config.json", language_modeling_head().input);
+  const families::TextModel model =
+      families::read_text_model(run.task.model / "config.json", language_modeling_head().input);
   const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(run.task.model, notice);
   data::PreparedSamples prepared{
       .set = load_samples(file, tokenizer.get(), model, config, run.task.train_limit, notice),

@@ -62,8 +62,8 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   if (is_evaluated && !has_dev) run.task.dev = files.dev;
 }
 
-/// Number of windows in plans without data, each of full length: SQuAD v1.1's training questions, cut with BERT's
-/// uncased vocabulary at 384 tokens with 128 shared.
+/// Number of windows in plans without data, each of full length: SQuAD v1.1's training questions, cut with the
+/// uncased vocabulary of 30,522 tokens at 384 tokens with 128 shared.
 constexpr std::size_t full_windows = 88'524;
 
 std::size_t& max_length(RunConfig& run) { return squad_config(run).max_length; }
@@ -71,8 +71,8 @@ std::size_t& max_length(RunConfig& run) { return squad_config(run).max_length; }
 void plan_full_windows(PlannedRun& planned) {
   const std::size_t length = max_length(planned.config);
   planned.lengths.assign(full_windows, length);
-  planned.data = fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has",
-                             count_text(full_windows), length);
+  planned.data =
+      fmt::format("{} windows of {} tokens each, as many windows as SQuAD v1.1 has", count_text(full_windows), length);
   planned.data_options = "--dataset squad --do-train";
 }
 

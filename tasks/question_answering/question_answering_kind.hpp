@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Returns the kind for question answering with BERT on SQuAD and data in its format.
+/// Returns the kind for question answering on SQuAD and data in its format.
 const TaskKind& question_answering();
 
 // Its parts, one file each.

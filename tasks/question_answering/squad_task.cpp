@@ -101,11 +101,10 @@ void SquadTask::initial_values(const train::TensorWriter& write) const {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report = loaded_.files().read_weights(wanted, loaded_.text().naming,
-                                                                 [&](std::size_t row, const data::TensorReader& read) {
-                                                                   if (!other_head || !wanted[row].optional)
-                                                                     write(wanted[row].name, read);
-                                                                 });
+  const data::WeightReport report =
+      loaded_.files().read_weights(wanted, loaded_.text().naming, [&](std::size_t row, const data::TensorReader& read) {
+        if (!other_head || !wanted[row].optional) write(wanted[row].name, read);
+      });
   if (!report.missing.empty() && !train_ && !other_head) fail_without_head(report);
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));

@@ -1,6 +1,6 @@
 #include "data/huggingface/safetensors.hpp"
-#include "families/bert/bert_model.hpp"
 #include "families/bert/bert_config.hpp"
+#include "families/bert/bert_model.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"

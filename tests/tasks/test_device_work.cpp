@@ -4,7 +4,7 @@
 #include "core/launch_bound.hpp"
 #include "families/bert/bert_model.hpp"
 #include "families/llama/llama_model.hpp"
-#include "families/resnet/resnet_body.hpp"
+#include "families/resnet/resnet_model.hpp"
 #include "tests/support/device_work.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/tasks/recorded_engine.hpp"

@@ -1,7 +1,7 @@
 #include "core/base/file_copies.hpp"
 #include "core/base/json.hpp"
-#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_config.hpp"
+#include "families/llama/llama_model.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_modeling_kind.hpp"

@@ -29,9 +29,8 @@ using Arrays = std::map<std::string, Values>;
 /// Returns a batch's arrays by name.
 Arrays arrays_of(const Batch& batch) {
   Arrays arrays = {{"starts", host_values(batch.sample_starts())}, {"ids", host_values(batch.sample_ids())}};
-  for (const char* name : {nn::names::tokens, nn::names::segments,
-                           nn::names::start_labels, nn::names::end_labels,
-                           nn::names::labels}) {
+  for (const char* name :
+       {nn::names::tokens, nn::names::segments, nn::names::start_labels, nn::names::end_labels, nn::names::labels}) {
     if (batch.has(name)) arrays[name] = host_values(batch.integers(name));
   }
   return arrays;

@@ -3,6 +3,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "data/images/image_set.hpp"
 #include "families/resnet/resnet_config.hpp"
+#include "nn/head.hpp"
 #include "tests/support/paths.hpp"
 #include "train/engine/initial_parameters.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/kernels/gemm.hpp"
-#include "families/resnet/resnet_body.hpp"
+#include "families/resnet/resnet_model.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/task.hpp"

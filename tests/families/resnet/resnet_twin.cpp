@@ -32,8 +32,7 @@ void ResnetTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) con
   std::vector<std::uint32_t> ids(end - begin);
   std::iota(ids.begin(), ids.end(), static_cast<std::uint32_t>(begin));
   batch.reset(std::span(groups).subspan(begin, end - begin), ids);
-  batch.set(nn::names::pixel_values,
-            std::vector<float>(pixels.begin() + first * size, pixels.begin() + last * size));
+  batch.set(nn::names::pixel_values, std::vector<float>(pixels.begin() + first * size, pixels.begin() + last * size));
   batch.set(nn::names::labels, std::vector<std::int32_t>(labels.begin() + first, labels.begin() + last));
 }
 
@@ -131,7 +130,7 @@ ResnetTwin::Maps ResnetTwin::block(const std::string& name, const Maps& x, std::
 }
 
 Values ResnetTwin::logits(bool running) const {
-  const bool pools = shape_.stem == families::ResnetStem::imagenet;
+  const bool pools = shape_.stem == families::ImageStem::imagenet;
   Maps x{shape_.height, shape_.width, shape_.channels, batch_.pixels};
   x = convolved("resnet.embedder.embedder", x, shape_.embedding, pools ? 7 : 3, pools ? 2 : 1, running);
   rectify(x.values);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "families/resnet/resnet_body.hpp"
+#include "families/resnet/resnet_model.hpp"
 #include "tests/support/engine.hpp"
 
 #include <string>

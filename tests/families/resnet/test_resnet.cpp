@@ -1,7 +1,7 @@
 // Compares the whole model, at odd sizes, with the double-precision reference: basic and bottleneck blocks, both stems,
 // and every position of strides.
 
-#include "families/resnet/resnet_body.hpp"
+#include "families/resnet/resnet_model.hpp"
 
 #include "tests/families/resnet/resnet_twin.hpp"
 #include "tests/nn/model_setting.hpp"
@@ -65,7 +65,7 @@ ResnetShape basic_resnet() {
 /// Grey images, no pooling, and more blocks in the last stage than in the others together.
 ResnetShape cifar_resnet() {
   ResnetShape shape = small_resnet(9, 7);
-  shape.stem = ResnetStem::cifar;
+  shape.stem = ImageStem::cifar;
   shape.channels = 1;
   shape.mean = {0.25f};
   shape.deviation = {0.5f};

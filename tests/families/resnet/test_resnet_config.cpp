@@ -53,11 +53,11 @@ TEST(ResnetConfig, WhatIsWrittenIsReadAgain) {
   shape.bottleneck = false;
   shape.downsample_in_first_stage = shape.downsample_in_bottleneck = true;
   config.labels = {"b", "a", "c"};
-  for (const ResnetStem stem : {ResnetStem::imagenet, ResnetStem::cifar}) {
+  for (const ImageStem stem : {ImageStem::imagenet, ImageStem::cifar}) {
     shape.stem = stem;
     const OrderedJson json = resnet_config_json(config);
     EXPECT_EQ(parse_resnet(Json(json)), config);
-    EXPECT_EQ(json.contains(resnet_stem_key), stem == ResnetStem::cifar);
+    EXPECT_EQ(json.contains(resnet_stem_key), stem == ImageStem::cifar);
     EXPECT_EQ(json["label2id"]["a"], 1);
     EXPECT_EQ(json["layer_type"], "basic");
   }

@@ -49,7 +49,7 @@ TEST(ResnetShape, SizesFollowFromTheImages) {
   EXPECT_THAT(sizes(), ElementsAre(56, 28, 14, 7));
   shape.downsample_in_first_stage = true;
   EXPECT_THAT(sizes(), ElementsAre(28, 14, 7, 4));
-  shape.stem = ResnetStem::cifar;
+  shape.stem = ImageStem::cifar;
   shape.height = shape.width = 32;
   EXPECT_THAT(sizes(), ElementsAre(16, 8, 4, 2));
   shape.downsample_in_first_stage = false;

@@ -37,16 +37,16 @@ TensorValues numbered_values(const ParameterTable& table) {
   return values;
 }
 
-std::unique_ptr<nn::Model> network_of(const families::ResnetConfig& config, const ImageInput& images) {
-  return make_network({.name = {}, .config = config, .pretrained = {}, .processor = {}}, images, Precision::float32);
+std::unique_ptr<nn::Model> network_of(const families::ImageModel& model, const ImageInput& images) {
+  return model.network(format_of(images), 0.0f, Precision::float32);
 }
 
 class ImageDirectory : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_small_classifier(model_);
-    config_ = families::read_resnet_config(model_ / "config.json");
-    network_ = network_of(config_, input);
+    images_ = families::read_image_model(model_ / "config.json");
+    network_ = network_of(*images_, input);
     values_ = numbered_values(table());
     write(exported_, 5);
   }
@@ -54,7 +54,7 @@ class ImageDirectory : public testing::Test {
 
   /// Exports the values in pieces of this many elements.
   void write(const std::filesystem::path& directory, std::size_t piece) const {
-    const auto exporter = image_exporter(config_, input, table(), Precision::float32);
+    const auto exporter = image_exporter(*images_, input, table(), Precision::float32);
     const auto exported = exporter->start(directory, {});
     const auto add = [&](const ParameterTensor& row) {
       const std::vector<float>& values = values_.at(row.name);
@@ -106,7 +106,7 @@ class ImageDirectory : public testing::Test {
   tests::TemporaryDirectory directory_;
   std::filesystem::path model_ = directory_ / "model", exported_ = directory_ / "exported",
                         other_ = directory_ / "other";
-  families::ResnetConfig config_;
+  std::unique_ptr<families::ImageModel> images_;
   std::unique_ptr<nn::Model> network_;
   TensorValues values_;
   std::string notices_;
@@ -135,7 +135,7 @@ TEST_F(ImageDirectory, WhatIsWrittenIsReadAgain) {
     EXPECT_EQ(read(other_), values_) << "in pieces of " << piece;
   }
   const ClassifierModel model = read_classifier(exported_);
-  EXPECT_EQ(model.config, config_);
+  EXPECT_EQ(model.images->config_json("float32"), images_->config_json("float32"));
   ASSERT_TRUE(model.processor);
   EXPECT_EQ(model.processor->mean, input.mean);
   EXPECT_EQ(model.processor->size, input.size);
@@ -194,22 +194,22 @@ TEST_F(ImageDirectory, ANewClassifierIgnoresTheOldOne) {
 TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
   const ClassifierModel model = read_classifier("resnet50");
   EXPECT_FALSE(model.has_weights());
-  EXPECT_TRUE(model.config.shape.bottleneck);
+  EXPECT_EQ(model.images->text(), "16 bottlenecks, 3 channels, imagenet stem, 1,000 labels");
   EXPECT_THAT(error_of([] { read_classifier("resnet51"); }), HasSubstr("resnet51/config.json"));
 }
 
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
-  config_ = read_classifier("resnet18").config;
-  config_.labels = families::unnamed_labels(7);
-  config_.shape.stem = families::ResnetStem::cifar;
+  images_ = read_classifier("resnet18").images;
+  images_->labels = families::unnamed_labels(7);
+  images_->stem = families::ImageStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
-  network_ = network_of(config_, pictures);
+  network_ = network_of(*images_, pictures);
   values_ = numbered_values(table());
   write(other_, 1'000'000);
   std::filesystem::remove(other_ / "config.json");
   const ClassifierModel model = read_classifier("resnet18", other_);
   EXPECT_TRUE(model.has_weights());
-  EXPECT_EQ(model.config, config_) << "with the labels and the stem of the weights";
+  EXPECT_EQ(model.images->config_json("float32"), images_->config_json("float32")) << "labels and stem of the weights";
   TensorValues values;
   const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
     values[name].resize(values_.at(name).size());
@@ -227,11 +227,11 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
 
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {
   ClassifierModel bare = read_classifier(model_), whole = read_classifier(exported_);
-  choose_stem(bare, families::ResnetStem::cifar);
-  EXPECT_EQ(bare.config.shape.stem, families::ResnetStem::cifar);
+  choose_stem(bare, families::ImageStem::cifar);
+  EXPECT_EQ(bare.images->stem, families::ImageStem::cifar);
   choose_stem(whole, std::nullopt);
-  choose_stem(whole, families::ResnetStem::imagenet);
-  EXPECT_THAT(error_of([&] { choose_stem(whole, families::ResnetStem::cifar); }),
+  choose_stem(whole, families::ImageStem::imagenet);
+  EXPECT_THAT(error_of([&] { choose_stem(whole, families::ImageStem::cifar); }),
               HasSubstr("have the stem imagenet; leave it out"));
 }
 

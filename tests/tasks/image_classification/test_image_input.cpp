@@ -84,12 +84,12 @@ TEST(ImageInput, ResizesAsTheDirectorySays) {
 }
 
 TEST(ImageInput, ImagesAreAtLeastAsLargeAsTheFirstConvolution) {
-  EXPECT_NO_THROW(check_size_for_stem(7, families::ResnetStem::imagenet));
-  EXPECT_NO_THROW(check_size_for_stem(3, families::ResnetStem::cifar));
-  EXPECT_THAT(error_of([] { check_size_for_stem(6, families::ResnetStem::imagenet); }),
+  EXPECT_NO_THROW(check_size_for_stem(7, families::ImageStem::imagenet));
+  EXPECT_NO_THROW(check_size_for_stem(3, families::ImageStem::cifar));
+  EXPECT_THAT(error_of([] { check_size_for_stem(6, families::ImageStem::imagenet); }),
               HasSubstr("images of 6 x 6 pixels are smaller than the imagenet stem's first convolution, 7 x 7; use a "
                         "larger --image-size, or --stem cifar"));
-  EXPECT_THAT(error_of([] { check_size_for_stem(2, families::ResnetStem::cifar); }), HasSubstr("3 x 3; use a larger"));
+  EXPECT_THAT(error_of([] { check_size_for_stem(2, families::ImageStem::cifar); }), HasSubstr("3 x 3; use a larger"));
 }
 
 TEST(ImageInput, ChannelsAreConvertedAsPillowDoes) {

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_task.hpp"
 
-#include "families/resnet/resnet_body.hpp"
+#include "nn/head.hpp"
 #include "tasks/task_kinds.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/data/images/small_images.hpp"
@@ -165,10 +165,10 @@ TEST_F(ImageTaskTest, ChecksumsFollowTheImages) {
 TEST_F(ImageTaskTest, AKnownModelTakesLabelsAndChannelsFromTheData) {
   run_.task.model = "resnet18";
   const auto task = make();
-  EXPECT_EQ(task->classifier().config.shape.channels, 1u);
-  EXPECT_EQ(task->classifier().config.labels.size(), 10u);
+  EXPECT_EQ(task->classifier().images->channels, 1u);
+  EXPECT_EQ(task->classifier().images->labels.size(), 10u);
   image_config(run_).labels = 12;
-  EXPECT_EQ(make()->classifier().config.labels.at(11), "LABEL_11");
+  EXPECT_EQ(make()->classifier().images->labels.at(11), "LABEL_11");
   image_config(run_).labels = 9;
   EXPECT_THAT(refusal(), HasSubstr("--labels 9"));
 }
@@ -177,7 +177,7 @@ TEST_F(ImageTaskTest, AModelWithoutWeightsOrNamesTakesTheLabelsOfTheData) {
   nlohmann::json config = tests::small_classifier_config(10);
   config.erase("id2label");
   tests::write_file(model_ / "config.json", config.dump());
-  const auto labels = make()->classifier().config.labels;
+  const auto labels = make()->classifier().images->labels;
   ASSERT_EQ(labels.size(), 10u);
   EXPECT_EQ(labels[7], "7");
   EXPECT_EQ(notices_.find("by number"), std::string::npos);
@@ -187,10 +187,10 @@ TEST_F(ImageTaskTest, LabelsThatAreTakenByNumberAreTold) {
   nlohmann::json config = tests::small_classifier_config(10);
   for (std::size_t i = 0; i < 10; ++i) config["id2label"][std::to_string(i)] = "shape " + std::to_string(i);
   tests::write_file(model_ / "config.json", config.dump());
-  EXPECT_EQ(make()->classifier().config.labels[7], "shape 7");
+  EXPECT_EQ(make()->classifier().images->labels[7], "shape 7");
   EXPECT_THAT(notices_, HasSubstr("digits: its labels are matched by number: 0 as shape 0, the first of "));
   image_config(run_).labels = 10;
-  EXPECT_EQ(make()->classifier().config.labels[7], "7") << "asked for, its last layer begins anew";
+  EXPECT_EQ(make()->classifier().images->labels[7], "7") << "asked for, its last layer begins anew";
 }
 
 TEST_F(ImageTaskTest, NamesOfLabelsAreUtf8) {
@@ -244,7 +244,7 @@ TEST_F(ImageTaskTest, WithoutWeightsOnlyTrainingBegins) {
 }
 
 TEST_F(ImageTaskTest, TheStemOfSmallImagesIsSaidToBeOurs) {
-  image_config(run_).stem = families::ResnetStem::cifar;
+  image_config(run_).stem = families::ImageStem::cifar;
   make();
   EXPECT_THAT(notices_, HasSubstr("transformers does not have this stem"));
   tests::write_small_digits(digits_, 41, 15, 5);
@@ -263,7 +263,7 @@ TEST_F(ImageTaskTest, ADamagedPictureIsNamed) {
   run_.task.dev.clear();
   image_config(run_).image_size = 16;
   const auto task = make();
-  EXPECT_EQ(task->classifier().config.labels, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(task->classifier().images->labels, (std::vector<std::string>{"a", "b"}));
   Batch batch;
   EXPECT_THAT(
       error_of([&] { task->assemble(0, task->global_batch(0), std::vector<std::uint32_t>{0}, batch); }),

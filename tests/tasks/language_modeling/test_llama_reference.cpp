@@ -1,8 +1,8 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
-#include "families/llama/llama_model.hpp"
 #include "families/llama/llama_config.hpp"
+#include "families/llama/llama_model.hpp"
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/worst.hpp"

@@ -1,8 +1,8 @@
 // Compares forward and backward passes and five AdamW steps with values recorded from PyTorch, for every recorded
 // folder.
 
-#include "families/bert/bert_model.hpp"
 #include "families/bert/bert_config.hpp"
+#include "families/bert/bert_model.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/tasks/recorded_engine.hpp"
 

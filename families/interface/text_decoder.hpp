@@ -17,8 +17,8 @@ struct DecoderShape {
   std::size_t longest_prompt = 0;  ///< in tokens
 };
 
-/// The decoder of a model. The results of a sequence do not depend on the other sequences: prompts are processed one at a
-/// time, and a step sums each row in the same order for any number of rows. The results differ from those of a pass
+/// The decoder of a model. The results of a sequence do not depend on the other sequences: prompts are processed one at
+/// a time, and a step sums each row in the same order for any number of rows. The results differ from those of a pass
 /// over the whole sequence by rounding.
 class TextDecoder {
  public:

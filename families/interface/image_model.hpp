@@ -3,6 +3,7 @@
 #include "core/base/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/weight_files.hpp"
+#include "families/interface/image_format.hpp"
 #include "nn/model.hpp"
 
 #include <cstddef>
@@ -14,28 +15,6 @@
 
 /// A classifier of images as tasks see it, whatever its family.
 namespace mylos::families {
-
-inline constexpr std::size_t most_labels = 1'000'000;
-
-/// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
-std::vector<std::string> unnamed_labels(std::size_t count);
-
-/// The first layers of a network.
-enum class ImageStem {
-  imagenet,  ///< 7 x 7 convolution with stride 2, then 3 x 3 max pooling with stride 2
-  cifar,     ///< 3 x 3 convolution with stride 1, no pooling
-};
-
-/// Returns "imagenet" or "cifar".
-std::string_view to_string(ImageStem stem);
-
-/// The images that a network reads. Mean and deviation are per channel, for pixels in [0, 1].
-struct ImageFormat {
-  std::size_t height = 224, width = 224;
-  std::vector<float> mean = {0.485f, 0.456f, 0.406f}, deviation = {0.229f, 0.224f, 0.225f};
-
-  bool operator==(const ImageFormat&) const = default;
-};
 
 /// The content of a config.json. A task may change the members before it makes the network.
 class ImageModel {
@@ -52,6 +31,8 @@ class ImageModel {
   /// not fit together.
   virtual std::unique_ptr<nn::Model> network(const ImageFormat& images, float label_smoothing,
                                              Precision precision) const = 0;
+  /// Returns the pixels of the smallest arrays that BatchNorm sees, for one image.
+  virtual std::size_t last_pixels(const ImageFormat& images) const = 0;
   /// Returns the config.json of a model in transformers, with weights of the type `dtype`.
   virtual OrderedJson config_json(std::string_view dtype) const = 0;
 

@@ -3,8 +3,8 @@
 #include "core/kernels/attention.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/weight_files.hpp"
-#include "families/body_output.hpp"
-#include "families/text_decoder.hpp"
+#include "families/interface/body_output.hpp"
+#include "families/interface/text_decoder.hpp"
 #include "nn/heads/head_settings.hpp"
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace mylos::families {
 struct TextModel {
   std::string text;  ///< its sizes: "12 layers, hidden 768, 12 heads"
   std::size_t vocabulary = 0;
-  std::size_t positions = 0;         ///< the longest sequence
-  AttentionShape attention = {};     ///< its kernel is that of the network and the decoder
-  float dropout = 0.0f;              ///< in training, in [0, 1)
-  float attention_dropout = 0.0f;    ///< the same of the attention's weights
-  float initializer_range = 0.0f;    ///< standard deviation of weights that no file has
+  std::size_t positions = 0;       ///< the longest sequence
+  AttentionShape attention = {};   ///< its kernel is that of the network and the decoder
+  float dropout = 0.0f;            ///< in training, in [0, 1)
+  float attention_dropout = 0.0f;  ///< the same of the attention's weights
+  float initializer_range = 0.0f;  ///< standard deviation of weights that no file has
   data::TensorNaming naming = {};
   std::optional<std::int32_t> begin_token = {};  ///< begins each document (BOS), unless nullopt
   std::vector<std::int32_t> end_tokens = {};     ///< end a generated text; the first ends each document (EOS)
