@@ -103,8 +103,10 @@ void write_attributes(Hdf5Writer& file, const PreparedFeatures& prepared) {
   file.set_attribute("exact_labels", options.exact_labels ? 1 : 0);
   file.set_attribute("truncate", options.truncate ? 1 : 0);
   file.set_attribute("sep_labels", static_cast<std::int64_t>(features.sep_labels));
-  file.set_attribute("classify", features.classify);
-  file.set_attribute("separator", features.separator);
+  file.set_attribute("classify", features.layout.first);
+  file.set_attribute("separator", features.layout.separator);
+  file.set_attribute("separators", static_cast<std::int64_t>(features.layout.separators));
+  file.set_attribute("second_type", features.layout.second_type);
   file.set_attribute("tokenizer_size", static_cast<std::int64_t>(tokenizer.size));
   file.set_attribute("tokenizer_crc32c", tokenizer.checksum);
 }
@@ -154,8 +156,14 @@ class FeatureReader {
                         .truncate = file_.has_attribute("truncate") && count("truncate") != 0};
     prepared.tokenizer = read_tokenizer();
     prepared.features.sep_labels = count("sep_labels");
-    prepared.features.classify = special_token("classify", prepared.tokenizer.size);
-    prepared.features.separator = special_token("separator", prepared.tokenizer.size);
+    PairLayout& layout = prepared.features.layout;
+    layout.first = special_token("classify", prepared.tokenizer.size);
+    layout.separator = special_token("separator", prepared.tokenizer.size);
+    if (!file_.has_attribute("separators")) return;  // of a file from before the layout was written
+    layout.separators = count("separators");
+    check(layout.separators == 1 || layout.separators == 2, "separators is neither 1 nor 2");
+    layout.second_type = static_cast<std::int32_t>(count("second_type"));
+    check(layout.second_type <= 1, "second_type is neither 0 nor 1");
   }
 
   TokenizerIdentity read_tokenizer() const {

@@ -12,14 +12,11 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::size_t special_count = 3;  // [CLS], [SEP], [SEP]
-
 class FeatureBuilder {
  public:
   FeatureBuilder(const SquadDataset& dataset, const Tokenizer& tokenizer, const FeatureOptions& options)
       : dataset_(dataset), tokenizer_(tokenizer), options_(options) {
-    set_.classify = require_special(tokenizer, SpecialToken::first);
-    set_.separator = require_special(tokenizer, SpecialToken::separator);
+    set_.layout = tokenizer.pair_layout();
   }
 
   FeatureSet build() {
@@ -79,14 +76,15 @@ class FeatureBuilder {
 
   /// Returns the number of context tokens that fit into a window with this question.
   std::size_t context_room(const SquadQuestion& question) const {
-    const std::size_t used = set_.questions.count(set_.questions.size() - 1) + special_count;
+    const std::size_t tokens = set_.questions.count(set_.questions.size() - 1);
+    const std::size_t used = tokens + set_.layout.special_count();
     const std::size_t room = options_.max_length > used ? options_.max_length - used : 0;
     const bool is_cut = !options_.truncate && set_.contexts.count(question.context) > room;
     if (room == 0 || (is_cut && room <= options_.doc_stride)) {
       fail(fmt::format(
           "question {}: its {} tokens leave {} of {} for the context, which must be more than the stride {}; use a "
           "larger maximal length, a smaller stride or a shorter question",
-          printable(question.id), used - special_count, room, options_.max_length, is_cut ? options_.doc_stride : 0));
+          printable(question.id), tokens, room, options_.max_length, is_cut ? options_.doc_stride : 0));
     }
     return room;
   }
@@ -125,11 +123,11 @@ void FeatureSet::append_input_ids(const Feature& feature, std::vector<TokenId>& 
   const auto question = questions.ids(feature.question);
   const auto context =
       contexts.ids(context_of_question[feature.question]).subspan(feature.context_begin, feature.context_count);
-  ids.push_back(classify);
+  ids.push_back(layout.first);
   ids.insert(ids.end(), question.begin(), question.end());
-  ids.push_back(separator);
+  ids.insert(ids.end(), layout.separators, layout.separator);
   ids.insert(ids.end(), context.begin(), context.end());
-  ids.push_back(separator);
+  ids.push_back(layout.separator);
 }
 
 std::span<const CodePointRange> FeatureSet::context_offsets(const Feature& feature) const {

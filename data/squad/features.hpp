@@ -15,7 +15,7 @@
 namespace mylos::data {
 
 struct FeatureOptions {
-  std::size_t max_length = 384;  ///< tokens per window, including the three special tokens
+  std::size_t max_length = 384;  ///< tokens per window, including the special tokens
   std::size_t doc_stride = 128;  ///< context tokens that consecutive windows have in common
   /// run_qa labels an answer that starts at a window's last context token with the [SEP] after it. With this option,
   /// such answers are labelled correctly.
@@ -68,8 +68,7 @@ struct Feature {
 
 /// All windows of a data set, 24 bytes each. The tokens of each question and context are stored once.
 struct FeatureSet {
-  TokenId classify = 0;
-  TokenId separator = 0;
+  PairLayout layout;
   TokenizedTexts questions;
   TokenizedTexts contexts;
   SharedArray<std::uint32_t> context_of_question;
@@ -79,8 +78,10 @@ struct FeatureSet {
 
   /// Returns the number of tokens in a window.
   std::size_t length(const Feature& feature) const { return context_position(feature) + feature.context_count + 1; }
-  /// Returns the position of the window's first context token. Token types are 0 before it and 1 from it on.
-  std::size_t context_position(const Feature& feature) const { return questions.count(feature.question) + 2; }
+  /// Returns the position of the window's first context token, where the layout's second token type begins.
+  std::size_t context_position(const Feature& feature) const {
+    return layout.second_position(questions.count(feature.question));
+  }
   /// Appends the window's length(feature) token ids.
   void append_input_ids(const Feature& feature, std::vector<TokenId>& ids) const;
   /// Returns the range of code points of each context token of the window, (context_count).
@@ -88,9 +89,8 @@ struct FeatureSet {
 };
 inline auto members(FeatureSet& set) {
   // This does not compile if a member is missing.
-  auto& [classify, separator, questions, contexts, context_of_question, features, sep_labels, dropped_questions] = set;
-  return std::tie(classify, separator, questions, contexts, context_of_question, features, sep_labels,
-                  dropped_questions);
+  auto& [layout, questions, contexts, context_of_question, features, sep_labels, dropped_questions] = set;
+  return std::tie(layout, questions, contexts, context_of_question, features, sep_labels, dropped_questions);
 }
 
 /// Tokenizes `dataset` and divides it into windows. Throws with the question if it leaves no room for its context, or

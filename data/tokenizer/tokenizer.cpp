@@ -43,6 +43,11 @@ std::string Tokenizer::decode(std::span<const TokenId>) const {
   throw UsageError(setting("decode") + ": the tokenizer of this model does not turn ids into text; leave it out");
 }
 
+PairLayout Tokenizer::pair_layout() const {
+  return {.first = require_special(*this, SpecialToken::first),
+          .separator = require_special(*this, SpecialToken::separator)};
+}
+
 TokenId require_special(const Tokenizer& tokenizer, SpecialToken role) {
   const std::optional<TokenId> id = tokenizer.special(role);
   ensure(id.has_value(), fmt::format("the model's tokenizer has no {} token", name_of(role)));

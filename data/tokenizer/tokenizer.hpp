@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "core/base/unicode.hpp"
@@ -35,6 +36,23 @@ std::string identity_text(const TokenizerIdentity& identity);
 /// document.
 enum class SpecialToken { first, separator, padding, mask, unknown, end };
 
+/// How a model reads two texts: `first`, text, `separators` times `separator`, text, `separator`.
+struct PairLayout {
+  TokenId first = 0;
+  TokenId separator = 0;
+  std::size_t separators = 1;    ///< between the texts
+  std::int32_t second_type = 1;  ///< token type of the second text and the separator after it; 0 before it
+
+  /// Returns the position of the first token of the second text, if the first has so many tokens.
+  std::size_t second_position(std::size_t tokens) const { return 1 + tokens + separators; }
+  /// Returns the number of special tokens.
+  std::size_t special_count() const { return separators + 2; }
+};
+inline auto members(PairLayout& layout) {
+  auto& [first, separator, separators, second_type] = layout;  // does not compile if one is forgotten
+  return std::tie(first, separator, separators, second_type);
+}
+
 /// Turns texts into ids, and ids into texts. Immutable, so threads can use the same object.
 class Tokenizer {
  public:
@@ -63,6 +81,8 @@ class Tokenizer {
 
   /// Returns nullopt if there is no token with this role.
   virtual std::optional<TokenId> special(SpecialToken role) const = 0;
+  /// Returns how pairs of texts are laid out. Errors: std::runtime_error if there is no first token or no separator.
+  virtual PairLayout pair_layout() const;
 };
 
 /// Returns the token with a role that the use needs. Errors: std::runtime_error if there is none.

@@ -37,7 +37,7 @@ std::string feature_line(const data::PreparedFeatures& prepared, const data::Fea
   nlohmann::ordered_json types = nlohmann::ordered_json::array(), offsets = types;
   for (std::size_t token = 0; token < ids.size(); ++token) {
     const bool is_context = token >= first && token < first + ranges.size();
-    types.push_back(token < first ? 0 : 1);
+    types.push_back(token < first ? 0 : features.layout.second_type);
     offsets.push_back(is_context
                           ? nlohmann::ordered_json::array({ranges[token - first].begin, ranges[token - first].end})
                           : nlohmann::ordered_json(nullptr));

@@ -181,7 +181,7 @@ void WindowBatcher::append(const data::Feature& feature) const {
   lengths_.push_back(length);
   windows_.features.append_input_ids(feature, tokens_);
   segments_.resize(begin + windows_.features.context_position(feature), 0);
-  segments_.resize(begin + length, 1);
+  segments_.resize(begin + length, windows_.features.layout.second_type);
   starts_.push_back(feature.start);
   ends_.push_back(feature.end);
 }

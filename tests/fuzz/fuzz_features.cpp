@@ -47,7 +47,8 @@ const mylos::tests::ForgeryNames names = {
      "/windows/start",
      "/windows/end"},
     {"format", "format_version", "squad_version", "max_length", "doc_stride", "exact_labels", "sep_labels", "classify",
-     "separator", "vocabulary_size", "vocabulary_crc32c", "do_lower_case", "strip_accents", "crc32c"}};
+     "separator", "separators", "second_type", "vocabulary_size", "vocabulary_crc32c", "do_lower_case", "strip_accents",
+     "crc32c"}};
 
 void check(const mylos::data::PreparedFeatures& prepared) {
   using mylos::tests::expect;

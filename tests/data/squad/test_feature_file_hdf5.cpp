@@ -49,7 +49,7 @@ std::string describe(const PreparedFeatures& prepared) {
     add(row.start), add(row.end);
   }
   for (const auto value : {set.sep_labels, options.max_length, options.doc_stride, tokenizer.size}) add(value);
-  for (const auto value : {set.classify, set.separator}) add(value);
+  for (const auto value : {set.layout.first, set.layout.separator}) add(value);
   add(tokenizer.checksum);
   add(options.exact_labels);
   add(options.truncate);
@@ -144,8 +144,10 @@ TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   const auto good = small_prepared();
   const auto with = [&](const std::function<void(PreparedFeatures&)>& change) { return message_for(good, change); };
   EXPECT_EQ(with([](auto& p) { p.dataset.questions[0].context = 3; }), "F: a question has a context that is not there");
-  EXPECT_EQ(with([](auto& p) { p.features.classify = -1; }), "F: classify = -1 is negative");
-  EXPECT_EQ(with([](auto& p) { p.features.separator = 11; }), "F: a special token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.features.layout.first = -1; }), "F: classify = -1 is negative");
+  EXPECT_EQ(with([](auto& p) { p.features.layout.separator = 11; }), "F: a special token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.features.layout.separators = 3; }), "F: separators is neither 1 nor 2");
+  EXPECT_EQ(with([](auto& p) { p.features.layout.second_type = 2; }), "F: second_type is neither 0 nor 1");
   EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids.values()[0] = 11; }),
             "F: a token is not of the vocabulary");
   EXPECT_EQ(with([](auto& p) { p.features.contexts.tokens.ids.values()[0] = -1; }),

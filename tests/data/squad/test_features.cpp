@@ -78,6 +78,35 @@ TEST(Features, TruncatedContextsHaveOneWindow) {
   EXPECT_EQ(build_features(one_question("a b c d e", {}), letters(), options).features.size(), 1U);
 }
 
+/// letters(), with the pair layout of RoBERTa.
+class LettersOfOneType final : public Tokenizer {
+ public:
+  using Tokenizer::tokenize;
+  TokenizerIdentity identity() const override { return letters().identity(); }
+  void tokenize(std::string_view text, Tokens& tokens) const override { letters().tokenize(text, tokens); }
+  std::string token(TokenId id) const override { return letters().token(id); }
+  bool continues_word(TokenId id) const override { return letters().continues_word(id); }
+  std::optional<TokenId> special(SpecialToken role) const override { return letters().special(role); }
+  PairLayout pair_layout() const override {
+    PairLayout layout = Tokenizer::pair_layout();
+    layout.separators = 2;
+    layout.second_type = 0;
+    return layout;
+  }
+};
+
+TEST(Features, ThePairLayoutIsThatOfTheTokenizer) {
+  const SquadDataset dataset = one_question("a b c d", {{"c", 4}});
+  const FeatureSet one = build_features(dataset, letters(), windows_of(8, 1));
+  const FeatureSet two = build_features(dataset, LettersOfOneType(), windows_of(9, 1));
+  ASSERT_EQ(two.features.size(), one.features.size());
+  std::vector<TokenId> expected = input_ids(one, one.features[0]);
+  expected.insert(expected.begin() + 3, one.layout.separator);  // after the question of two tokens
+  EXPECT_EQ(input_ids(two, two.features[0]), expected);
+  EXPECT_EQ(two.length(two.features[0]), expected.size());
+  EXPECT_EQ(two.features[0].start, one.features[0].start + 1);
+}
+
 TEST(Features, TrainingCanLeaveOutWhatHasNoAnswer) {
   SquadDataset dataset = one_question("a b c", {{"c", 4}});
   dataset.questions.push_back({"id-2", 0, "a", {}, true, true});
