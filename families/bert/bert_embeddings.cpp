@@ -3,11 +3,16 @@
 #include "core/kernels/embedding.hpp"
 #include "families/bert/bert_body.hpp"
 
+#include <fmt/format.h>
+
 namespace mylos::families {
 namespace {
 
-constexpr const char* prefix = "bert.embeddings.";
 constexpr std::uint32_t dropout_site = 0;
+
+std::string embeddings_name(const BertShape& shape, std::string_view part) {
+  return fmt::format("{}.embeddings.{}", shape.prefix, part);
+}
 
 }  // namespace
 
@@ -15,19 +20,19 @@ template <class T>
 void BertEmbeddings<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape) {
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit("embeddings");
-  builder.tensor(std::string(prefix) + "word_embeddings.weight", {shape.vocabulary, shape.hidden}, normal);
-  builder.tensor(std::string(prefix) + "position_embeddings.weight", {shape.positions, shape.hidden}, normal);
-  builder.tensor(std::string(prefix) + "token_type_embeddings.weight", {shape.token_types, shape.hidden}, normal);
-  add_layer_norm_rows(builder, std::string(prefix) + "LayerNorm", shape.hidden);
+  builder.tensor(embeddings_name(shape, "word_embeddings.weight"), {shape.vocabulary, shape.hidden}, normal);
+  builder.tensor(embeddings_name(shape, "position_embeddings.weight"), {shape.positions, shape.hidden}, normal);
+  builder.tensor(embeddings_name(shape, "token_type_embeddings.weight"), {shape.token_types, shape.hidden}, normal);
+  add_layer_norm_rows(builder, embeddings_name(shape, "LayerNorm"), shape.hidden);
 }
 
 template <class T>
 BertEmbeddings<T>::BertEmbeddings(const ParameterTable& table, const BertShape& shape)
     : shape_(shape),
-      words_(table.find(std::string(prefix) + "word_embeddings.weight")),
-      positions_(table.find(std::string(prefix) + "position_embeddings.weight")),
-      segments_(table.find(std::string(prefix) + "token_type_embeddings.weight")),
-      norm_(find_layer_norm(table, std::string(prefix) + "LayerNorm")) {}
+      words_(table.find(embeddings_name(shape, "word_embeddings.weight"))),
+      positions_(table.find(embeddings_name(shape, "position_embeddings.weight"))),
+      segments_(table.find(embeddings_name(shape, "token_type_embeddings.weight"))),
+      norm_(find_layer_norm(table, embeddings_name(shape, "LayerNorm"))) {}
 
 template <class T>
 typename BertEmbeddings<T>::Activations BertEmbeddings<T>::take_activations(Arena& arena, const BertShape& shape,

@@ -50,7 +50,7 @@ LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::siz
 
 template <class T>
 void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape, std::size_t index) {
-  const std::string name = fmt::format("bert.encoder.layer.{}", index);
+  const std::string name = fmt::format("{}.encoder.layer.{}", shape.prefix, index);
   const std::size_t hidden = shape.hidden;
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
@@ -67,7 +67,7 @@ void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& s
 template <class T>
 BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index)
     : shape_(shape), index_(index) {
-  const std::string name = fmt::format("bert.encoder.layer.{}", index);
+  const std::string name = fmt::format("{}.encoder.layer.{}", shape.prefix, index);
   query_key_value_ = nn::find_linear(table, name + ".attention.self.query", 3);
   attention_dense_ = nn::find_linear(table, name + ".attention.output.dense");
   attention_norm_ = find_layer_norm(table, name + ".attention.output.LayerNorm");

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace mylos::families {
 
@@ -22,6 +23,7 @@ struct BertShape {
   float layer_norm_epsilon = 1e-12f;
   float initializer_range = 0.02f;
   AttentionKernel attention = AttentionKernel::portable;
+  std::string_view prefix = "bert";         ///< of the tensors' names
   std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even if a text contains it
 
   bool operator==(const BertShape&) const = default;
