@@ -3,7 +3,6 @@
 #include "core/random.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace mylos::small_models {
 namespace {
@@ -11,122 +10,90 @@ namespace {
 /// Streams of random numbers.
 enum Stream : std::uint64_t { class_stream, offset_stream, noise_stream };
 
+constexpr std::size_t side = 8;
 constexpr float noise = 0.3f;
-constexpr std::size_t evaluation_batch = 50;
 
 /// True if pixel (y, x) is on the line of this class.
-bool on_line(std::int32_t kind, const ImageSize& size, std::size_t offset, std::size_t y, std::size_t x) {
-  switch (kind) {
-    case 0:
-      return y == offset;
-    case 1:
-      return x == offset;
-    case 2:
-      return (y + offset) % size.height == x;
-    default:
-      return (y + offset) % size.height == size.width - 1 - x;
-  }
+bool on_line(std::int32_t kind, std::size_t offset, std::size_t y, std::size_t x) {
+  if (kind == 0) return y == offset;
+  if (kind == 1) return x == offset;
+  return (y + offset) % side == (kind == 2 ? x : side - 1 - x);
 }
 
 }  // namespace
 
-std::int32_t draw_image(const ImageSize& size, std::uint64_t seed, std::size_t index, std::span<float> pixels) {
-  const auto kind = static_cast<std::int32_t>(uniform_below(4, seed, class_stream, index));
-  const std::size_t offset = uniform_below(size.height, seed, offset_stream, index);
-  for (std::size_t i = 0; i < size.pixels(); ++i) {
-    const float line = on_line(kind, size, offset, i / size.width, i % size.width) ? 1.0f : 0.0f;
-    pixels[i] = line + noise * static_cast<float>(normal(seed, noise_stream, index * size.pixels() + i));
-  }
-  return kind;
+families::ResnetShape tiny_resnet() {
+  families::ResnetShape shape;
+  shape.channels = 1;
+  shape.embedding = 4;
+  shape.hidden = {4, 8};
+  shape.depths = {1, 1};
+  shape.bottleneck = false;
+  shape.stem = families::ImageStem::cifar;
+  shape.height = shape.width = side;
+  shape.mean = {0.5f};
+  shape.deviation = {0.25f};
+  return shape;
 }
-
-namespace {
-
-/// Appends images [first, first + count).
-void draw(const ImageTaskConfig& config, std::size_t first, std::size_t count, Images& images) {
-  const ImageSize& size = config.shape.image;
-  const std::size_t begin = images.pixels.size();
-  images.pixels.resize(begin + count * size.pixels());
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto target = std::span(images.pixels).subspan(begin + i * size.pixels(), size.pixels());
-    images.classes.push_back(draw_image(size, config.seed, first + i, target));
-  }
-}
-
-void fill(const Images& images, std::span<const std::size_t> lengths, std::span<const std::uint32_t> ids,
-          Batch& batch) {
-  batch.reset(lengths, ids);
-  batch.set(images::pixels, std::span(images.pixels));
-  batch.set(images::classes, std::span(images.classes));
-}
-
-class ImageEvaluation final : public GeneratedEvaluation {
- public:
-  explicit ImageEvaluation(const ImageTaskConfig& config) : config_(config) {}
-
-  std::size_t batches() const override { return (config_.evaluation_images + evaluation_batch - 1) / evaluation_batch; }
-  BatchShape largest_batch() const override {
-    const std::size_t pixels = config_.shape.image.pixels();
-    return {std::min(evaluation_batch, config_.evaluation_images), evaluation_batch * pixels, pixels};
-  }
-  void assemble(std::size_t index, Batch& batch) const override {
-    const Images images = images_of(index);
-    std::vector<std::uint32_t> ids(images.classes.size());
-    std::iota(ids.begin(), ids.end(), 0u);
-    fill(images, std::vector<std::size_t>(ids.size(), config_.shape.image.pixels()), ids, batch);
-  }
-
- protected:
-  double correct(std::size_t index, std::span<const float> logits) const override {
-    const std::size_t classes = config_.shape.classes;
-    const Images images = images_of(index);
-    double count = 0.0;
-    for (std::size_t i = 0; i < images.classes.size(); ++i) {
-      const auto row = logits.subspan(i * classes, classes);
-      count += std::ranges::max_element(row) - row.begin() == images.classes[i] ? 1.0 : 0.0;
-    }
-    return count;
-  }
-  double weight() const override { return static_cast<double>(config_.evaluation_images); }
-
- private:
-  Images images_of(std::size_t index) const {
-    const std::size_t begin = index * evaluation_batch;
-    Images images;
-    draw(config_, config_.groups * config_.images_per_group + begin,
-         std::min(evaluation_batch, config_.evaluation_images - begin), images);
-    return images;
-  }
-
-  ImageTaskConfig config_;
-};
-
-}  // namespace
 
 ImageTask::ImageTask(const ImageTaskConfig& config)
-    : GeneratedTask(make_convolution_classifier(config.shape), config.groups, config.groups_per_batch, config.seed,
-                    config.start),
-      config_(config) {
-  evaluation_ = std::make_unique<ImageEvaluation>(config);
-}
+    : GeneratedTask(families::make_resnet(tiny_resnet(), {.labels = line_classes}, Precision::float32),
+                    {.training = config.groups,
+                     .batch = config.groups_per_batch,
+                     .evaluated = config.evaluation_groups,
+                     .seed = config.seed,
+                     .start = config.start}),
+      config_(config) {}
 
-/// A sample is a group of images.
 train::WorkKind ImageTask::work() const {
-  return {.name = "images",
-          .singular = "image",
-          .rows = config_.shape.image.pixels(),
-          .samples = "groups",
-          .sample = "group"};
+  return {.name = "images", .singular = "image", .samples = "groups", .sample = "group"};
 }
 
-void ImageTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
-                         Batch& batch) const {
-  drawn_.pixels.clear();
-  drawn_.classes.clear();
+std::vector<std::size_t> ImageTask::images_of(std::span<const std::size_t> samples) const {
+  std::vector<std::size_t> images;
   for (const std::size_t group : samples) {
-    draw(config_, group * config_.images_per_group, config_.images_per_group, drawn_);
+    const std::vector<std::size_t> more = numbers_from(group * config_.images_per_group, config_.images_per_group);
+    images.insert(images.end(), more.begin(), more.end());
   }
-  fill(drawn_, std::vector<std::size_t>(samples.size(), rows_of(0)), ids, batch);
+  return images;
+}
+
+std::int32_t ImageTask::class_of(std::size_t image) const {
+  return static_cast<std::int32_t>(uniform_below(line_classes, config_.seed, class_stream, image));
+}
+
+void ImageTask::draw(std::size_t image, std::span<float> pixels) const {
+  const std::size_t offset = uniform_below(side, config_.seed, offset_stream, image);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const float line = on_line(class_of(image), offset, i / side, i % side) ? 1.0f : 0.0f;
+    pixels[i] = line + noise * static_cast<float>(normal(config_.seed, noise_stream, image * pixels.size() + i));
+  }
+}
+
+void ImageTask::fill(std::span<const std::size_t> samples, Batch& batch) const {
+  const std::vector<std::size_t> images = images_of(samples);
+  std::vector<float> pixels(images.size() * side * side);
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    draw(images[i], std::span(pixels).subspan(i * side * side, side * side));
+    labels.push_back(class_of(images[i]));
+  }
+  batch.set(nn::names::pixel_values, std::span<const float>(pixels));
+  batch.set(nn::names::labels, std::span<const std::int32_t>(labels));
+}
+
+double ImageTask::correct(std::span<const std::size_t> samples, std::span<const float> logits) const {
+  double count = 0.0;
+  for (std::size_t i = 0; const std::size_t image : images_of(samples)) {
+    const auto row = logits.subspan(line_classes * i++, line_classes);
+    if (std::ranges::max_element(row) - row.begin() == class_of(image)) count += 1.0;
+  }
+  return count;
+}
+
+void spoil_pixels(Batch& batch, float value) {
+  const std::vector<float> pixels(batch.shape().rows * side * side, value);
+  batch.set(nn::names::pixel_values, std::span<const float>(pixels));
 }
 
 }  // namespace mylos::small_models

@@ -50,7 +50,7 @@ void ObservedModel::prepare(const ExecutionSpace& space, const BatchShapes& batc
 }
 
 ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer)
-    : task_(task), observer_(observer), model_(task.model(), observer) {
+    : ForwardedTask(task), observer_(observer), model_(task.model(), observer) {
   if (task.evaluation() != nullptr) evaluation_ = std::make_unique<ObservedEvaluation>(*task.evaluation(), observer);
   if (task.exporter() != nullptr) exporter_ = std::make_unique<ObservedExporter>(*task.exporter(), observer);
 }

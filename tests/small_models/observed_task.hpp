@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/task.hpp"
+#include "tests/small_models/forwarded_task.hpp"
 
 #include <functional>
 #include <memory>
@@ -52,26 +52,18 @@ class ObservedModel final : public nn::Model {
 };
 
 /// Forwards to `task` and calls the observer. Both must outlive it.
-class ObservedTask final : public train::Task {
+class ObservedTask final : public ForwardedTask<> {
  public:
   ObservedTask(train::Task& task, const TaskObserver& observer);
 
   const nn::Model& model() const override { return model_; }
-  void initial_values(const train::TensorWriter& write) const override { task_.initial_values(write); }
-  std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
-  std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
-  train::WorkKind work() const override { return task_.work(); }
-  std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
-  double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override;
   train::Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
-  std::string short_answers() const override { return task_.short_answers(); }
   const train::ModelExporter* exporter() const override { return exporter_.get(); }
 
  private:
-  train::Task& task_;
   const TaskObserver& observer_;
   ObservedModel model_;
   std::unique_ptr<train::Evaluation> evaluation_;

@@ -11,22 +11,19 @@ std::vector<Job> uneven_jobs(const train::TrainConfig& common) {
   bert.learning_rate = 2e-4;
   bert.optimizer.adamw.weight_decay = 0.01;
 
-  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120};
-  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
-  train::TrainConfig convolution = common;
-  convolution.learning_rate = 0.005;
-  convolution.optimizer.kind = train::OptimizerKind::sgd;
+  train::TrainConfig resnet = common;
+  resnet.learning_rate = 0.05;
+  resnet.optimizer.kind = train::OptimizerKind::sgd;
 
-  TextTaskConfig text{.sentences = 60, .batch = 9, .evaluation_sentences = 70};
-  train::TrainConfig decoder = common;
-  decoder.learning_rate = 2e-4;
+  train::TrainConfig llama = common;
+  llama.learning_rate = 2e-4;
 
   SpanTaskConfig frozen = uneven_spans();
   frozen.freeze = {"embeddings", "layers.0", "*output.dense*"};
 
   return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
-          {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution, 1},
-          {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3},
+          {"ResNet", [] { return std::make_unique<ImageTask>(); }, resnet, 1},
+          {"Llama", [] { return std::make_unique<TextTask>(); }, llama, 3},
           {"frozen BERT", [=] { return std::make_unique<SpanTask>(frozen); }, bert, 2}};
 }
 

@@ -1,46 +1,45 @@
 #pragma once
 
-#include "tests/small_models/causal_decoder.hpp"
 #include "tests/small_models/generated_task.hpp"
 
-/// Generated sentences. The first word names one of four dialects. In each dialect every word determines the next one,
-/// except that one in ten words is random. The next word is therefore predictable only from the first and the last word
-/// together.
+#include <vector>
+
 namespace mylos::small_models {
 
-inline constexpr std::size_t dialects = 4;
-inline constexpr std::size_t dialect_words = 16;
+/// The number of different words.
+inline constexpr std::size_t vocabulary = 16;
+inline constexpr std::size_t longest_sentence = 32;
 
 struct TextTaskConfig {
-  DecoderShape shape{.vocabulary = dialects + dialect_words};
-  std::size_t chunk = 0;  ///< rows whose logits are held at once; 0 = the model's default
-  std::size_t sentences = 2000;
-  std::size_t shortest = 4;  ///< words; the longest sentence has shape.positions words
-  std::size_t batch = 32;    ///< sentences per step
-  std::size_t evaluation_sentences = 100;
+  std::size_t sentences = 60;
+  std::size_t shortest = 4;  ///< words
+  std::size_t batch = 9;     ///< sentences per step
+  std::size_t evaluation_sentences = 70;
   std::uint64_t seed = 11;
   std::filesystem::path start = {};  ///< an exported directory to start from
 };
 
-/// Returns the words of sentence `index`, one more than it has rows.
-std::vector<std::int32_t> draw_sentence(const TextTaskConfig& config, std::size_t index);
+/// Returns a Llama of two layers with grouped queries and tied embeddings.
+std::unique_ptr<nn::Model> tiny_llama();
 
-/// Returns the expected loss per word, and the accuracy, of a model that knows the language exactly.
-double language_entropy();
-double language_accuracy();
-
-/// Evaluates the loss and the accuracy of the words that the language determines.
+/// A model that predicts the next word of generated sentences. A word determines the next one, except that one word in
+/// ten is random.
 class TextTask : public GeneratedTask {
  public:
-  explicit TextTask(const TextTaskConfig& config);
+  explicit TextTask(const TextTaskConfig& config = {}, std::unique_ptr<nn::Model> model = tiny_llama());
 
   std::size_t rows_of(std::size_t sample) const override;
   /// Counts words, because a sample's loss is the sum over its rows.
   double weight(std::span<const std::size_t> samples) const override;
-  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
-                Batch& batch) const override;
+
+ protected:
+  void fill(std::span<const std::size_t> samples, Batch& batch) const override;
+  double correct(std::span<const std::size_t> samples, std::span<const float> likeliest) const override;
 
  private:
+  /// Returns the words of a sentence, one more than it has rows.
+  std::vector<std::int32_t> draw(std::size_t sample) const;
+
   TextTaskConfig config_;
 };
 

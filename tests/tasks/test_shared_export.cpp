@@ -76,8 +76,6 @@ class ShardedExporter final : public train::ModelExporter {
 
 class ShardedTask final : public small_models::TextTask {
  public:
-  ShardedTask() : TextTask({.sentences = 60, .batch = 9, .evaluation_sentences = 70}) {}
-
   train::Evaluation* evaluation() const override { return nullptr; }
   const ShardedExporter* exporter() const override { return &exporter_; }
 

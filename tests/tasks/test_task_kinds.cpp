@@ -1,6 +1,6 @@
 #include "tasks/task_kinds.hpp"
 
-#include "tests/small_models/small_kinds.hpp"
+#include "tests/small_models/word_kind.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
   const RegisteredTaskKind registered(small_models::next_word());
   const tests::TemporaryDirectory directory;
   EXPECT_EQ(kind_of_model(directory.path()), nullptr) << "no config.json";
-  tests::write_file(directory / "config.json", R"({"model_type": "small_decoder"})");
+  tests::write_file(directory / "config.json", R"({"model_type": "word_pairs"})");
   EXPECT_EQ(kind_of_model(directory.path()), &small_models::next_word());
   tests::write_file(directory / "config.json", R"({"model_type": "bert"})");
   EXPECT_EQ(kind_of_model(directory.path()), &default_task_kind());
@@ -58,8 +58,7 @@ TEST(TaskKinds, EachKnowsOptionsOfOtherProgramsForItsTask) {
 
 TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {
   EXPECT_EQ(default_run(default_task_kind(), "train").task.batch, 12u);
-  const RunConfig images = default_run(small_models::line_class(), "train");
-  EXPECT_EQ(images.task.batch, 6u);
+  const RunConfig images = default_run(*find_task_kind("image-classification"), "train");
   EXPECT_EQ(images.engine.optimizer.kind, train::OptimizerKind::sgd);
 }
 

@@ -1,7 +1,7 @@
 #include "app/options/task_choice.hpp"
 
 #include "app/options/parse.hpp"
-#include "tests/small_models/small_kinds.hpp"
+#include "tests/small_models/word_kind.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ using Words = std::vector<std::string>;
 class TaskChoice : public testing::Test {
  protected:
   void SetUp() override {
-    tests::write_file(directory_ / "words/config.json", R"({"model_type": "small_decoder"})");
-    tests::write_file(directory_ / "images/config.json", R"({"model_type": "small_classifier"})");
+    tests::write_file(directory_ / "words/config.json", R"({"model_type": "word_pairs"})");
+    tests::write_file(directory_ / "images/config.json", R"({"model_type": "resnet"})");
   }
 
   static std::string choice(const Words& words, const char* command = "train") {
@@ -28,26 +28,25 @@ class TaskChoice : public testing::Test {
   tests::TemporaryDirectory directory_;
   const std::string words_ = directory_ / "words", images_ = directory_ / "images";
   tasks::RegisteredTaskKind next_word_{small_models::next_word()};
-  tasks::RegisteredTaskKind line_class_{small_models::line_class()};
 };
 
 TEST_F(TaskChoice, FollowsTheModelByAnyOfItsNames) {
   EXPECT_EQ(choice({"--model", words_}), "next-word");
-  EXPECT_EQ(choice({"--model=" + images_}), "line-class");
-  EXPECT_EQ(choice({"--model_name_or_path", images_}), "line-class");
+  EXPECT_EQ(choice({"--model=" + images_}), "image-classification");
+  EXPECT_EQ(choice({"--model_name_or_path", images_}), "image-classification");
   EXPECT_EQ(choice({"--model", images_, "--model", words_}), "next-word") << "the last one counts";
   EXPECT_EQ(choice({"--model", "bert-base"}, "plan"), "question-answering");
 }
 
 TEST_F(TaskChoice, WhatIsNamedWinsOverTheModel) {
-  EXPECT_EQ(choice({"--model", words_, "--task", "line-class"}), "line-class");
+  EXPECT_EQ(choice({"--model", words_, "--task", "image-classification"}), "image-classification");
   const std::string config = directory_ / "run.json";
-  tests::write_file(config, R"({"task": "line-class", "model": ")" + words_ + "\"}");
-  EXPECT_EQ(choice({"--config", config}), "line-class");
+  tests::write_file(config, R"({"task": "image-classification", "model": ")" + words_ + "\"}");
+  EXPECT_EQ(choice({"--config", config}), "image-classification");
   EXPECT_EQ(choice({"--config", config, "--task=next-word"}), "next-word");
   tests::write_file(config, R"({"model_name_or_path": ")" + words_ + "\"}");
   EXPECT_EQ(choice({"--config", config}), "next-word");
-  EXPECT_EQ(choice({"--config", config, "--model", images_}), "line-class");
+  EXPECT_EQ(choice({"--config", config, "--model", images_}), "image-classification");
 }
 
 TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
@@ -60,8 +59,9 @@ TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
 }
 
 TEST_F(TaskChoice, ARegisteredTaskIsAValueOfTheOption) {
-  const std::vector<std::string> words = {"--task", "line-class", "--model", images_, "--train", "t", "--output", "o"};
-  EXPECT_EQ(parse_arguments(*find_command("train"), words).task->name(), "line-class");
+  const std::vector<std::string> words = {
+      "--task", "image-classification", "--model", images_, "--train", "t", "--output", "o"};
+  EXPECT_EQ(parse_arguments(*find_command("train"), words).task->name(), "image-classification");
 }
 
 TEST_F(TaskChoice, ACommandOfOneTaskHasNoChoice) {

@@ -114,8 +114,8 @@ std::vector<Case> cases() {
   return {{"BERT in float", bert(Precision::float32)},
           {"BERT in bfloat16", bert(Precision::bfloat16), Precision::bfloat16},
           {"BERT in half", bert(Precision::float16), Precision::float16},
-          {"convolution", [] { return std::make_unique<ImageTask>(ImageTaskConfig{}); }},
-          {"decoder", [] { return std::make_unique<TextTask>(TextTaskConfig{.batch = 48}); }}};
+          {"ResNet", [] { return std::make_unique<ImageTask>(); }},
+          {"Llama", [] { return std::make_unique<TextTask>(TextTaskConfig{.batch = 48}); }}};
 }
 
 /// Calls `check` for each task after its warm-up, with each provider, with and without micro-batches.

@@ -20,16 +20,10 @@ namespace {
 using ::testing::ElementsAre;
 using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;  // steps and samples
 
-/// A task that records the batches announced to it, and those requested later.
-class ExpectingTask final : public Task {
+/// Records the batches announced to a task, and those requested later.
+class ExpectingTask final : public small_models::ForwardedTask<> {
  public:
-  const nn::Model& model() const override { return task_.model(); }
-  void initial_values(const TensorWriter& write) const override { task_.initial_values(write); }
-  std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
-  std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
-  WorkKind work() const override { return task_.work(); }
-  std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
-  double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
+  using ForwardedTask::ForwardedTask;
   void read_ahead(const ExpectedBatches& expected) const override {
     for (std::size_t step = expected.first_step; step < expected.steps; ++step) {
       for (const auto& samples : expected.batches_of(step)) expected_.emplace_back(step, samples);
@@ -39,17 +33,12 @@ class ExpectingTask final : public Task {
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override {
     assembled_.emplace_back(step, std::vector(samples.begin(), samples.end()));
-    task_.assemble(step, samples, ids, batch);
+    ForwardedTask::assemble(step, samples, ids, batch);
   }
   Evaluation* evaluation() const override { return nullptr; }
-  void write_results(const std::filesystem::path&) const override {}
-  const ModelExporter* exporter() const override { return task_.exporter(); }
 
   mutable Assembled expected_, assembled_;
   mutable int reported_ = 0;
-
- private:
-  small_models::ImageTask task_{{.groups = 9, .images_per_group = 2, .groups_per_batch = 4}};
 };
 
 TrainConfig config_of_steps(std::size_t steps) {
@@ -61,7 +50,8 @@ TrainConfig config_of_steps(std::size_t steps) {
 
 TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
   for (const bool deterministic : {false, true}) {
-    ExpectingTask task;
+    small_models::ImageTask images({.groups = 9, .images_per_group = 2, .groups_per_batch = 4});
+    ExpectingTask task(images);
     TrainConfig config = config_of_steps(5);
     config.micro_batch = deterministic ? 0 : 3;
     config.parallel = {.deterministic = deterministic,

@@ -421,7 +421,7 @@ TEST_F(TrainingLoop, MemoryIsReadEvery20Steps) {
 TEST_F(TrainingLoop, RowsOfAnImageTaskCountImages) {
   config_.steps = 2;
   config_.evaluate_on_start = false;
-  ImageTask images(ImageTaskConfig{.images_per_group = 16, .groups_per_batch = 6});
+  ImageTask images({.images_per_group = 16, .groups_per_batch = 6});
   const TaskObserver observer;
   ObservedTask task(images, observer);
   start(task);
@@ -432,10 +432,9 @@ TEST_F(TrainingLoop, RowsOfAnImageTaskCountImages) {
 }
 
 TEST_F(TrainingLoop, AModelThatIsNotFiniteBeforeStep1HasNothingToKeep) {
-  ImageTask images(ImageTaskConfig{});
-  const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch& batch) {
-    const std::vector<float> pixels(batch.shape().rows, std::numeric_limits<float>::infinity());
-    batch.set(images::pixels, pixels);
+  ImageTask images;
+  const TaskObserver observer = {.on_evaluation_batch = [](std::size_t, Batch& batch) {
+    spoil_pixels(batch, std::numeric_limits<float>::infinity());
   }};
   ObservedTask task(images, observer);
   EXPECT_THAT(tests::error_of([&] { start(task); }),
