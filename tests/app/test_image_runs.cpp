@@ -166,18 +166,6 @@ TEST_F(ImageRuns, ACheckpointOfARunWithoutModelsIsExportedAsTheRunWouldHave) {
   expect_refused(run_mylos(other), "its tensors differ from those of the model in resnet34");
 }
 
-TEST_F(ImageRuns, ARunThatWasScoredGoesOnInItsDirectory) {
-  const Words shared = {"--schedule", "constant", "--checkpoint-every", "2"};
-  const Words on = joined(shared, {"--steps", "4"});
-  ASSERT_EQ(train(run_, joined(shared, {"--steps", "2"})).exit_code, 0);
-  ASSERT_TRUE(fs::exists(run_ / "predictions.jsonl"));
-  const fs::path whole = directory_ / "whole";
-  ASSERT_EQ(train(whole, on).exit_code, 0);
-  const ProgramRun run = train(run_, joined(on, {"--extend"}));
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(whole / "last/model.safetensors"));
-}
-
 TEST_F(ImageRuns, PreparedPicturesTrainAlikeWithoutDamagedOnes) {
   write_pictures();
   write_small_classifier(model_, 2, 3);

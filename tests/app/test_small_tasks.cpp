@@ -46,7 +46,7 @@ class SmallTasks : public testing::Test {
 
 TEST_F(SmallTasks, TheModelsTypeChoosesTheTask) {
   const ProgramRun run = train_words(
-      {"--steps", "40", "--eval-every", "20", "--best-by", "accuracy", "--schedule", "constant", "--shortest", "3"});
+      {"--steps", "20", "--eval-every", "2", "--best-by", "accuracy", "--schedule", "constant", "--shortest", "3"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json config = read_json(run_ / "run.json");
   EXPECT_EQ(config["task"], "next-word");
@@ -55,9 +55,9 @@ TEST_F(SmallTasks, TheModelsTypeChoosesTheTask) {
   EXPECT_EQ(config["resolved"]["generated"], true);
   EXPECT_EQ(config["resolved"]["metrics"][1]["name"], "accuracy");
   const std::vector<json> steps = records_of(run_, "step"), evaluations = records_of(run_, "evaluation");
-  ASSERT_EQ(steps.size(), 40u);
+  ASSERT_EQ(steps.size(), 20u);
   EXPECT_LT(steps.back()["loss"], 0.8 * steps.front()["loss"].get<double>());
-  ASSERT_EQ(evaluations.size(), 2u);
+  ASSERT_EQ(evaluations.size(), 10u);
   EXPECT_GT(evaluations.back()["accuracy"], evaluations.front()["accuracy"]);
   EXPECT_EQ(json::parse(run.output)["accuracy"], evaluations.back()["accuracy"]);
   EXPECT_THAT(run.errors, AllOf(HasSubstr("320 sentences"), HasSubstr("accuracy")));
@@ -68,9 +68,9 @@ TEST_F(SmallTasks, DefaultsAreThoseOfTheTask) {
   const ProgramRun run = train_words({"--steps", "1"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json config = read_json(run_ / "run.json");
-  EXPECT_EQ(config["lr"], 0.01);
+  EXPECT_EQ(config["learning-rate"], 0.01);
   EXPECT_EQ(config["batch"], 16);
-  EXPECT_THAT(config["program"]["changed"], Not(::testing::Contains("lr")));
+  EXPECT_THAT(config["program"]["changed"], Not(::testing::Contains("learning-rate")));
   const json step = records_of(run_, "step").at(0);
   EXPECT_EQ(step["sentences"], 16);
   EXPECT_GE(step["words"], 16 * 4);

@@ -277,65 +277,6 @@ TEST(ManyRanks, StepsLaunchedBeforeTheResultsOfTheLastHaveTheSameBits) {
   }
 }
 
-TEST(ManyRanks, ExportsAreThoseOfOneRank) {
-  const Job job = jobs()[1];  // with state tensors
-  const std::unique_ptr<Task> task = job.make();
-  TrainConfig config = job.config;
-  config.steps = 4;
-  config.parallel.deterministic = std::has_single_bit(world().size());
-  const tests::TemporaryDirectory one;
-  const tests::SharedDirectory all;
-  config.output = one.path();
-  train::Trainer(config, *task).run({});
-  const std::string expected = tests::read_file(one / "last/model.safetensors");
-  for (const ModeKind mode : tests::every_mode) {
-    TrainConfig shared = in_mode(config, mode);
-    shared.output = all / std::string(to_string(mode));
-    train::Trainer(shared, *task, all_ranks()).run({});
-    const std::filesystem::path written = shared.output / "last/model.safetensors";
-    ASSERT_TRUE(std::filesystem::exists(written));
-    EXPECT_EQ(tests::read_file(written).size(), expected.size());
-    if (!config.parallel.deterministic) continue;
-    EXPECT_TRUE(tests::read_file(written) == expected) << to_string(mode);
-  }
-}
-
-TEST(ManyRanks, AnExportThatFailsEndsAllRanks) {
-  const Job job = jobs().front();
-  const std::unique_ptr<Task> task = job.make();
-  const tests::SharedDirectory directory;
-  if (world().rank() == 0) tests::write_file(directory / "file", "");
-  TrainConfig config = in_mode(job.config, ModeKind::sharded);
-  config.steps = 1;
-  config.output = directory / "file";
-  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, *task, all_ranks()).run({}); }), HasSubstr("file"));
-}
-
-/// A reporter that fails at the second step on one rank.
-class FailingReporter final : public train::Reporter {
- public:
-  void step(const train::StepReport& report) override {
-    if (report.step == 2) throw std::runtime_error("the disk is full");
-  }
-};
-
-TEST(ManyRanks, AReporterThatFailsOnOneRankEndsAllRanks) {
-  const Job job = jobs().front();
-  const std::unique_ptr<Task> task = job.make();
-  FailingReporter failing;
-  RunOutcome outcome;
-  tests::OutcomeRecorder log(outcome, 0);
-  const std::size_t last = world().size() - 1;
-  std::vector<train::Reporter*> reporters = {&log};
-  if (world().rank() == last) reporters.push_back(&failing);
-  train::Trainer trainer(in_mode(job.config, ModeKind::sharded), *task, all_ranks());
-  const std::string error = tests::error_of([&] { trainer.run(reporters); });
-  EXPECT_THAT(error, HasSubstr("the disk is full"));
-  EXPECT_THAT(error, HasSubstr(last > 0 ? fmt::format("rank {}: ", last) : ""));
-  const bool is_other = world().rank() != last;
-  EXPECT_EQ(outcome.losses.size(), is_other ? 3u : 2u) << "the others have launched two steps when they learn of it";
-}
-
 /// A task with a damaged sample in the third step, which only the rank that computes it notices. Labels that are
 /// ignored leave the loss finite, but not the gradient.
 class DamagedTask final : public ImageTask {

@@ -7,6 +7,7 @@
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
+#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/engine/evaluation_files.hpp"
@@ -69,44 +70,6 @@ train::TrainConfig image_training() {
 
 class Resume : public ::testing::Test {
  protected:
-  void SetUp() override {}
-
-  /// Compares the losses and evaluations of a run that a signal ends after `stop` steps, and that is then resumed, with
-  /// those of an uninterrupted run; also compares the values of `row`.
-  template <class RunTask>
-  void expect_same(train::TrainConfig config, const std::string& row, std::size_t stop) {
-    RunTask task;
-    ResumeLog whole, first, second;
-    config.output = directory_ / "whole";
-    train::Trainer uninterrupted(config, task);
-    uninterrupted.run({&whole});
-    config.output = directory_ / "run";
-    first.at = stop - 1;  // when it is reported, the next step has been launched
-    first.action = [] { mylos::SignalGuard::receive(SIGUSR1); };
-    {
-      train::Trainer trainer(config, task);
-      const train::RunResult result = trainer.run({&first});
-      EXPECT_EQ(result.signal, SIGUSR1);
-      EXPECT_EQ(result.steps, stop);
-    }
-    ASSERT_EQ(first.checkpoints.size(), 1u);
-    EXPECT_EQ(first.checkpoints[0].file.filename(), parallel::checkpoint_file_name(stop));
-    config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
-    train::Trainer resumed(config, task);
-    EXPECT_EQ(resumed.first_step(), stop);
-    const train::RunResult result = resumed.run({&second});
-    EXPECT_EQ(result.steps, config.steps);
-    EXPECT_EQ(second.first_step, stop);
-    expect_continued(whole.losses, first.losses, second.losses);
-    expect_continued(whole.evaluations, first.evaluations, second.evaluations);
-    first.best.insert(first.best.end(), second.best.begin(), second.best.end());
-    EXPECT_EQ(first.best, whole.best);
-    std::vector<float> expected(size_of(task, row)), values(expected.size());
-    uninterrupted.read_tensor(row, expected);
-    resumed.read_tensor(row, values);
-    EXPECT_EQ(values, expected) << row;
-  }
-
   template <class Value>
   static void expect_continued(const std::vector<Value>& whole, std::vector<Value> first,
                                const std::vector<Value>& second) {
@@ -114,21 +77,34 @@ class Resume : public ::testing::Test {
     EXPECT_EQ(first, whole);
   }
 
-  static std::size_t size_of(const train::Task& task, const std::string& row) {
-    const ParameterTable& table = task.model().table();
-    const auto states = table.state_tensors();
-    const auto state = std::ranges::find(states, row, &ParameterTensor::name);
-    return state != states.end() ? state->size : table.tensor(table.find(row)).size;
-  }
-
   tests::TemporaryDirectory directory_;
 };
 
-TEST_F(Resume, ResNetWithBatchNormBySgd) {
-  expect_same<ImageTask>(image_training(), "resnet.embedder.embedder.normalization.running_var", 5);
+/// A signal ends the run. State tensors have no optimizer slots.
+TEST_F(Resume, StateMomentumAndTheBestModelAreThoseOfAnUninterruptedRun) {
+  constexpr std::size_t stop = 5;
+  ImageTask task;
+  train::TrainConfig config = image_training();
+  ResumeLog whole, first, second;
+  config.output = directory_ / "whole";
+  train::Trainer uninterrupted(config, task);
+  uninterrupted.run({&whole});
+  config.output = directory_ / "run";
+  first.at = stop - 1;  // when it is reported, the next step has been launched
+  first.action = [] { mylos::SignalGuard::receive(SIGUSR1); };
+  EXPECT_EQ(train::Trainer(config, task).run({&first}).signal, SIGUSR1);
+  ASSERT_EQ(first.checkpoints.size(), 1u);
+  EXPECT_EQ(first.checkpoints[0].file.filename(), parallel::checkpoint_file_name(stop));
+  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+  train::Trainer resumed(config, task);
+  EXPECT_EQ(resumed.run({&second}).steps, config.steps);
+  EXPECT_EQ(second.first_step, stop);
+  expect_continued(whole.losses, first.losses, second.losses);
+  expect_continued(whole.evaluations, first.evaluations, second.evaluations);
+  first.best.insert(first.best.end(), second.best.begin(), second.best.end());
+  EXPECT_EQ(first.best, whole.best);
+  EXPECT_EQ(trained_weights(task, resumed), trained_weights(task, uninterrupted));
 }
-
-TEST_F(Resume, LlamaByAdamW) { expect_same<TextTask>(training(), "model.embed_tokens.weight", 6); }
 
 TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
   ImageTask task;
@@ -165,40 +141,6 @@ TEST_F(Resume, FromCheckpointsThatAreDueByTime) {
   ResumeLog never;
   train::Trainer(config, task).run({&never});
   EXPECT_TRUE(never.checkpoints.empty());
-}
-
-TEST_F(Resume, FromCheckpointsThatAreDueByEpochs) {
-  ImageTask task;
-  train::TrainConfig config = image_training();
-  config.output = directory_ / "run";
-  config.checkpoints.every_epoch = true;
-  ResumeLog log;
-  train::Trainer(config, task).run({&log});
-  const std::size_t epoch = task.steps_per_epoch();
-  ASSERT_EQ(log.checkpoints.size(), (config.steps + epoch - 1) / epoch);
-  for (std::size_t i = 0; i < log.checkpoints.size(); ++i) {
-    EXPECT_EQ(log.checkpoints[i].step, std::min(config.steps, (i + 1) * epoch));
-  }
-}
-
-TEST_F(Resume, OfARunThatIsExtended) {
-  ImageTask task;
-  train::TrainConfig config = image_training();
-  config.warmup_ratio = 0.5;
-  config.output = directory_ / "run";
-  train::Trainer(config, task).run({});
-  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
-  const std::size_t before = config.steps;
-  config.steps = before + 6;
-  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("steps 14, now 20"));
-  config.checkpoints.extend = true;
-  ResumeLog log;
-  train::Trainer longer(config, task);
-  EXPECT_EQ(longer.first_step(), before);
-  longer.run({&log});
-  EXPECT_EQ(log.losses.size(), 6u);
-  config.learning_rate *= 2;
-  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("learning_rate"));
 }
 
 // Without a learning rate the first evaluation stays the best. A continuation that was abandoned has replaced it.
@@ -281,6 +223,8 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   ImageTask task;
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";
+  config.schedule = nn::ScheduleKind::step;
+  config.decay_steps = {5, 10};
   config.checkpoints.every_steps = 14;
   train::Trainer(config, task).run({});
   config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
@@ -308,27 +252,14 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   other.learning_rate_min = 0.001;
   refused(other, "learning_rate_min 0, now 0.001");
   other.learning_rate_min = 0.0;
-  other.schedule = nn::ScheduleKind::step;
-  other.decay_steps = {3};
-  refused(other, "other settings: schedule cosine, now step; use those of the run");
+  other.schedule = nn::ScheduleKind::cosine;
+  refused(other, "other settings: schedule step, now cosine");
+  other = config;
+  other.decay_steps = {5};
+  other.decay_factor = 0.5;
+  refused(other, "decay_steps 5,10, now 5; decay_factor 0.1, now 0.5; use those of the run");
   TextTask text;
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, text); }), HasSubstr("step-000014.h5"));
-}
-
-TEST_F(Resume, OfARunWithOtherDecayStepsIsRefused) {
-  ImageTask task;
-  train::TrainConfig config = image_training();
-  config.schedule = nn::ScheduleKind::step;
-  config.decay_steps = {5, 10};
-  config.output = directory_ / "run";
-  config.checkpoints.every_steps = 14;
-  train::Trainer(config, task).run({});
-  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
-  EXPECT_EQ(train::Trainer(config, task).first_step(), 14u);
-  config.decay_steps = {5};
-  config.decay_factor = 0.5;
-  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }),
-              HasSubstr("decay_steps 5,10, now 5; decay_factor 0.1, now 0.5"));
 }
 
 TEST_F(Resume, AFullDiskStopsOrIsTold) {

@@ -2,7 +2,6 @@
 
 #include "data/huggingface/safetensors.hpp"
 #include "tests/small_models/image_task.hpp"
-#include "tests/small_models/text_task.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
 #include "train/engine/evaluator.hpp"
@@ -89,27 +88,6 @@ TEST_F(SmallModels, ATensorOfStateThatIsMissingIsAnError) {
   data::write_safetensors(output_ / "without" / "model.safetensors", tensors);
   EXPECT_THAT(tests::error_of([&] { metrics_of(output_ / "without"); }),
               HasSubstr(std::string("the model has no ") + running_mean));
-}
-
-TEST_F(SmallModels, NothingDependsOnTheTokensAtOnce) {
-  TextTask task;
-  config_.optimizer.kind = train::OptimizerKind::adamw;
-  config_.learning_rate = 5e-4;
-  config_.steps = 12;
-  config_.evaluate_every = 100;
-  config_.output.clear();
-  SmallModelLog whole;
-  train::Trainer(config_, task).run({&whole});
-  for (const std::size_t tokens : {32u, 100u, 100000u}) {
-    config_.micro_tokens = tokens;
-    train::Trainer trainer(config_, task);
-    EXPECT_LE(trainer.plan().largest.rows, tokens);
-    SmallModelLog log;
-    trainer.run({&log});
-    for (std::size_t step = 0; step < whole.losses.size(); ++step) {
-      EXPECT_NEAR(log.losses[step], whole.losses[step], 1e-5 * whole.losses[step]) << step << " by " << tokens;
-    }
-  }
 }
 
 TEST_F(SmallModels, TensorsAreReadByNameOrRefused) {
