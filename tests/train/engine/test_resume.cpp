@@ -106,7 +106,7 @@ TEST_F(Resume, StateMomentumAndTheBestModelAreThoseOfAnUninterruptedRun) {
   EXPECT_EQ(trained_weights(task, resumed), trained_weights(task, uninterrupted));
 }
 
-TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
+TEST_F(Resume, FromCheckpointsThatAreDue) {
   ImageTask task;
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";
@@ -122,25 +122,6 @@ TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
   ResumeLog again;
   train::Trainer(config, task).run({&again});
   EXPECT_EQ(again.losses, std::vector<double>(log.losses.begin() + 8, log.losses.end()));
-}
-
-TEST_F(Resume, FromCheckpointsThatAreDueByTime) {
-  ImageTask task;
-  train::TrainConfig config = image_training();
-  config.output = directory_ / "run";
-  config.checkpoints.every_seconds = 1e-9;
-  ResumeLog log;
-  train::Trainer(config, task).run({&log});
-  EXPECT_EQ(log.checkpoints.size(), config.steps);
-  config.checkpoints.every_seconds = 1e6;
-  ResumeLog seldom;
-  train::Trainer(config, task).run({&seldom});
-  ASSERT_EQ(seldom.checkpoints.size(), 1u);
-  EXPECT_EQ(seldom.checkpoints[0].step, config.steps);
-  config.checkpoints.every_seconds = 0.0;
-  ResumeLog never;
-  train::Trainer(config, task).run({&never});
-  EXPECT_TRUE(never.checkpoints.empty());
 }
 
 // Without a learning rate the first evaluation stays the best. A continuation that was abandoned has replaced it.

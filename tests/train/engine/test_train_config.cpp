@@ -1,5 +1,4 @@
-// The learning rates of a run, as INTERFACE specifies them: at step i of T, from 0, peak i / W in warm-up, then linear
-// decay, peak (T - i) / (T - W).
+// The schedule of learning rates that follows from a configuration. tests/nn/test_learning_rate.cpp has its values.
 
 #include "train/engine/train_config.hpp"
 
@@ -14,26 +13,6 @@ TrainConfig config_of(nn::ScheduleKind kind, double warmup_ratio = 0.0) {
   config.learning_rate = 8e-5;
   config.warmup_ratio = warmup_ratio;
   return config;
-}
-
-TEST(LearningRateSchedule, LinearFallsFromThePeakTowardsZero) {
-  const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::linear), 8);
-  EXPECT_DOUBLE_EQ(schedule.at(0), 8e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(1), 7e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(7), 1e-5);
-  EXPECT_EQ(schedule.at(8), 0.0);
-  EXPECT_EQ(schedule.at(9), 0.0);
-}
-
-TEST(LearningRateSchedule, WarmUpRisesFromZero) {
-  const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::linear, 0.25), 16);
-  EXPECT_EQ(schedule.warmup_steps, 4u);
-  EXPECT_EQ(schedule.at(0), 0.0);
-  EXPECT_DOUBLE_EQ(schedule.at(1), 2e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(3), 6e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(4), 8e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(10), 4e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(15), 8e-5 / 12.0);
 }
 
 TEST(LearningRateSchedule, WarmUpRatioRoundsUp) {
@@ -51,12 +30,6 @@ TEST(LearningRateSchedule, WarmUpStepsWinOverTheRatio) {
   EXPECT_EQ(learning_rate_schedule(config, 100).warmup_steps, 7u);
 }
 
-TEST(LearningRateSchedule, ARunOfWarmUpAloneOnlyRises) {
-  const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::linear, 1.0), 4);
-  EXPECT_DOUBLE_EQ(schedule.at(3), 6e-5);
-  EXPECT_EQ(schedule.at(4), 0.0);
-}
-
 TEST(LearningRateSchedule, HasTheSettingsOfTheConfiguration) {
   TrainConfig config = config_of(nn::ScheduleKind::step);
   config.learning_rate_min = 1e-5;
@@ -71,25 +44,6 @@ TEST(LearningRateSchedule, HasTheSettingsOfTheConfiguration) {
 TEST(OptimizerKind, HasAName) {
   EXPECT_EQ(to_string(OptimizerKind::adamw), "adamw");
   EXPECT_EQ(to_string(OptimizerKind::sgd), "sgd");
-}
-
-TEST(LearningRateSchedule, ConstantStaysAtThePeakAfterWarmUp) {
-  const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::constant, 0.25), 8);
-  EXPECT_DOUBLE_EQ(schedule.at(1), 4e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(2), 8e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(7), 8e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(100), 8e-5);
-}
-
-// transformers' get_cosine_schedule_with_warmup: peak (1 + cos(pi (i - W) / (T - W))) / 2.
-TEST(LearningRateSchedule, CosineIsHalfAPeriodAfterWarmUp) {
-  const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::cosine, 0.5), 8);
-  EXPECT_DOUBLE_EQ(schedule.at(2), 4e-5);
-  EXPECT_DOUBLE_EQ(schedule.at(4), 8e-5);
-  EXPECT_NEAR(schedule.at(5), 6.82842712474619e-5, 1e-18);
-  EXPECT_NEAR(schedule.at(6), 4e-5, 1e-18);
-  EXPECT_NEAR(schedule.at(7), 1.17157287525381e-5, 1e-18);
-  EXPECT_EQ(schedule.at(8), 0.0);
 }
 
 }  // namespace

@@ -170,20 +170,6 @@ TEST_F(TrainingLoop, AStopAtAnyMomentSavesTheStepAndLosesNothing) {
   }
 }
 
-// A whole evaluation used to come between the signal and the checkpoint.
-TEST_F(TrainingLoop, ASignalInAStepIsNotFollowedByItsEvaluation) {
-  std::size_t evaluated = 0, trained = 0;
-  config_.evaluate_on_start = false;
-  const train::RunResult stopped = start({.on_training_batch =
-                                              [&] {
-                                                if (++trained == 3) SignalGuard::receive(SIGUSR1);
-                                              },
-                                          .on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluated; }});
-  EXPECT_EQ(stopped.signal, SIGUSR1);
-  EXPECT_EQ(evaluated, 0u);
-  EXPECT_LE(stopped.steps, 3u);
-}
-
 TEST_F(TrainingLoop, ASignalInTheFirstStepIsFollowedByNoOther) {
   config_.evaluate_on_start = false;
   std::size_t batches = 0;

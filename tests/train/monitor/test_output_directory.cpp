@@ -88,14 +88,6 @@ TEST_F(OutputDirectoryTest, LeavesAFinishedRunAloneAndGivesItsResults) {
   EXPECT_THAT(tests::error_of([&] { output.begin(OrderedJson::object()); }), HasSubstr("a finished run is there"));
 }
 
-TEST_F(OutputDirectoryTest, GivesTheDifferencesFromAFinishedRun) {
-  run(true);
-  const OutputDirectory output(
-      path_, {.compare = [](const auto&) { return CommandDifference{.options = {"epochs 2, now 3"}}; }});
-  EXPECT_TRUE(output.finished());
-  EXPECT_THAT(output.start().differing, ElementsAre("epochs 2, now 3"));
-}
-
 TEST_F(OutputDirectoryTest, GivesNoResultsWhereThereWasNoEvaluation) {
   run(true);
   std::filesystem::remove(path_ / "results.json");
@@ -155,14 +147,6 @@ TEST_F(OutputDirectoryTest, BeginsFromACheckpointElsewhereAndGoesOnWithItsOwn) {
   EXPECT_EQ(again.checkpoint(), own);
   again.begin({{"epochs", 2}});
   EXPECT_TRUE(std::filesystem::exists(own));
-}
-
-TEST_F(OutputDirectoryTest, NeverClearsTheCheckpointItIsToResumeFrom) {
-  run(true);
-  const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
-  tests::write_file(file, "a checkpoint");
-  EXPECT_EQ(refusal({.overwrite = true, .resume_from = file}),
-            "contains the checkpoint to resume from, which would be removed; choose another");
 }
 
 TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {
@@ -248,22 +232,6 @@ TEST_F(OutputDirectoryTest, RefusesAnotherProgramsRun) {
 TEST_F(OutputDirectoryTest, NamesWithControlCharactersStayOnOneLine) {
   tests::write_file(path_ / "a\nb", "x");
   EXPECT_THAT(refusal(), HasSubstr("contains a\\x0ab,"));
-}
-
-TEST_F(OutputDirectoryTest, RequeuedJobBeginsAnewWhatItCouldNotFinish) {
-  run(false, {.job = "7"});
-  OutputDirectory output(path_, {.requeued = true, .job = "7"});
-  EXPECT_FALSE(output.finished());
-}
-
-TEST_F(OutputDirectoryTest, RequeuedJobDoesNotOverwriteWhatItFinished) {
-  run(true, {.overwrite = true, .job = "7"});
-  EXPECT_TRUE(OutputDirectory(path_, {.overwrite = true, .requeued = true, .job = "7"}).finished());
-}
-
-TEST_F(OutputDirectoryTest, RequeuedJobOverwritesWhatAnotherOneFinished) {
-  run(true, {.job = "6"});
-  EXPECT_FALSE(OutputDirectory(path_, {.overwrite = true, .requeued = true, .job = "7"}).finished());
 }
 
 TEST_F(OutputDirectoryTest, RecordsTheJobOfPbs) {
