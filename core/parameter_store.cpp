@@ -54,11 +54,8 @@ ParameterStore::ParameterStore(const ParameterTable& table, Precision precision,
     gradients_.emplace_back(fmt::format("mylos::gradients::{}", name), gradients);
     state_.emplace_back(fmt::format("mylos::state::{}", name), table.state_size(unit));
   }
-  // The table orders tensors by unit.
   for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
-    auto& [first, last] = unit_tensors_[table.tensor(tensor).unit];
-    if (last == 0) first = tensor;
-    last = tensor + 1;
+    unit_tensors_[table.tensor(tensor).unit].push_back(tensor);
   }
 }
 
@@ -68,7 +65,11 @@ std::size_t ParameterStore::capacity(std::size_t unit) const {
 
 std::size_t ParameterStore::largest_capacity() const {
   std::size_t largest = 0;
-  for (std::size_t unit = 0; unit < table_->units().size(); ++unit) largest = std::max(largest, capacity(unit));
+  for (std::size_t unit = 0; unit < table_->network_units(); ++unit) {
+    std::size_t whole = 0;
+    for (const std::size_t part : table_->parts(unit)) whole += capacity(part);
+    largest = std::max(largest, whole);
+  }
   return largest;
 }
 
@@ -160,14 +161,14 @@ void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
 
 void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) const {
   const auto is_written = [&](std::size_t tensor) { return tensor_gradients_[tensor].begin == Begin::written; };
-  const auto [first_tensor, last_tensor] = unit_tensors_[unit];
+  const std::vector<std::size_t>& tensors = unit_tensors_[unit];
   if (gradients_[unit].extent(0) == 0) return;
-  for (std::size_t tensor = first_tensor; tensor < last_tensor; ++tensor) tensor_gradients_[tensor].untouched = true;
-  for (std::size_t tensor = first_tensor; tensor < last_tensor;) {
-    const std::size_t first = tensor++;
+  for (const std::size_t tensor : tensors) tensor_gradients_[tensor].untouched = true;
+  for (std::size_t i = 0; i < tensors.size();) {
+    const std::size_t first = tensors[i++];
     if (is_written(first)) continue;
-    while (tensor < last_tensor && !is_written(tensor)) ++tensor;  // consecutive tensors are cleared together
-    const ParameterTensor& last = table_->tensor(tensor - 1);
+    while (i < tensors.size() && !is_written(tensors[i])) ++i;  // consecutive tensors are cleared together
+    const ParameterTensor& last = table_->tensor(tensors[i - 1]);
     Kokkos::deep_copy(space, slice(gradients_[unit], table_->tensor(first).offset, last.offset + last.size), 0.0f);
   }
 }
@@ -198,7 +199,7 @@ bool ParameterStore::begins_gradient(std::size_t first_tensor, std::size_t count
 
 void ParameterStore::finish_gradients(const ExecutionSpace& space, std::size_t unit) const {
   touch_gradients(unit);
-  for (std::size_t tensor = unit_tensors_[unit].first; tensor < unit_tensors_[unit].second; ++tensor) {
+  for (const std::size_t tensor : unit_tensors_[unit]) {
     // A product for several tensors also writes the gradients of those that are frozen.
     const bool is_written = !trains(tensor) && !tensor_gradients_[tensor].untouched;
     if (!is_written && !tensor_gradients_[tensor].is_old()) continue;

@@ -59,7 +59,7 @@ class ParameterStore {
   const StoreLayout& layout() const { return layout_; }
   /// Elements in a unit's buffer: all its slices, padding included.
   std::size_t capacity(std::size_t unit) const;
-  /// The capacity of the largest unit.
+  /// The capacity of the largest unit of the network with its rest.
   std::size_t largest_capacity() const;
   /// Elements in a unit's gradient buffer: its capacity, or none if it is frozen.
   std::size_t gradient_capacity(std::size_t unit) const;
@@ -141,7 +141,7 @@ class ParameterStore {
   StoreLayout layout_;
   std::vector<Vector<std::byte>> values_;
   std::vector<Vector<float>> state_;
-  std::vector<std::pair<std::size_t, std::size_t>> unit_tensors_;  ///< [first, last) tensor of each unit
+  std::vector<std::vector<std::size_t>> unit_tensors_;  ///< of each unit, in the order of their offsets
   std::function<Vector<float>(std::size_t)> gradient_source_;
   mutable std::vector<Vector<float>> gradients_;
   mutable std::vector<TensorGradient> tensor_gradients_;  ///< per-step bookkeeping, hence mutable

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -73,6 +75,7 @@ ParameterTable::Builder& ParameterTable::Builder::tensor(std::string name, std::
                                                          Initializer initializer, ParameterGroup group) {
   tensors_.push_back(make_row(std::move(name), std::move(shape), initializer, group, units_.size()));
   tensors_.back().in_head = in_head_;
+  tensors_.back().stack = stack_;
   return *this;
 }
 
@@ -96,15 +99,21 @@ ParameterTable::Builder& ParameterTable::Builder::head(bool begins) {
   return *this;
 }
 
+ParameterTable::Builder& ParameterTable::Builder::stack(bool begins) {
+  stack_ = begins ? ++stacks_ : 0;
+  return *this;
+}
+
 ParameterTable ParameterTable::Builder::build() {
   ParameterTable table;
   table.units_ = std::move(units_);
+  table.network_units_ = table.units_.size();
   table.state_sizes_.assign(table.units_.size(), 0);
   lay_out(tensors_, [&](std::size_t unit) -> std::size_t& { return table.units_[unit].size; });
   lay_out(state_tensors_, [&](std::size_t unit) -> std::size_t& { return table.state_sizes_[unit]; });
   table.tensors_ = std::move(tensors_);
   table.state_tensors_ = std::move(state_tensors_);
-  table.freeze([](const ParameterTensor&) { return false; });
+  table.separate_frozen();
   table.index_ = index_by_name(table.tensors_);
   table.state_index_ = index_by_name(table.state_tensors_);
   return table;
@@ -158,12 +167,61 @@ std::size_t ParameterTable::first_trained_unit() const {
   return static_cast<std::size_t>(first - units_.begin());
 }
 
+std::vector<std::size_t> ParameterTable::parts(std::size_t unit) const {
+  std::vector<std::size_t> parts = {unit};
+  if (units_[unit].rest) parts.push_back(*units_[unit].rest);
+  return parts;
+}
+
+std::vector<std::size_t> ParameterTable::read_by(std::size_t unit) const {
+  std::vector<std::size_t> read;
+  const auto add = [&](std::size_t each) { std::ranges::copy(parts(each), std::back_inserter(read)); };
+  for (const std::size_t borrowed : units_[unit].borrowed) add(borrowed);
+  add(unit);
+  return read;
+}
+
 void ParameterTable::freeze(const std::function<bool(const ParameterTensor&)>& is_frozen) {
-  for (ParameterUnit& unit : units_) unit.trained = unit.size == 0;  // a unit without tensors of its own
   for (ParameterTensor& tensor : tensors_) {
     if (is_frozen(tensor)) tensor.group = {.decay = false, .trainable = false};
-    if (tensor.group.trainable) units_[tensor.unit].trained = true;
   }
+  separate_frozen();
+}
+
+/// Gives each tensor its unit and offset anew.
+void ParameterTable::separate_frozen() {
+  for (std::size_t unit = 0; unit < network_units_; ++unit) {
+    if (const auto rest = std::exchange(units_[unit].rest, std::nullopt)) {
+      for (ParameterTensor& tensor : tensors_) tensor.unit = tensor.unit == *rest ? unit : tensor.unit;
+    }
+  }
+  units_.resize(network_units_);
+  const auto stack_of = [](const ParameterTensor& tensor) { return std::pair(tensor.stack, tensor.shape.size()); };
+  std::set<std::pair<std::size_t, std::size_t>> trained_stacks;
+  for (ParameterUnit& unit : units_) unit.trained = unit.size == 0;  // a unit without tensors of its own
+  for (const ParameterTensor& tensor : tensors_) {
+    if (!tensor.group.trainable) continue;
+    units_[tensor.unit].trained = true;
+    if (tensor.stack > 0) trained_stacks.insert(stack_of(tensor));
+  }
+  for (ParameterUnit& unit : units_) unit.size = 0;
+  for (ParameterTensor& tensor : tensors_) {
+    if (units_[tensor.unit].trained && !tensor.group.trainable && !trained_stacks.contains(stack_of(tensor))) {
+      tensor.unit = rest_of(tensor.unit);
+    }
+    ParameterUnit& unit = units_[tensor.unit];
+    tensor.offset = std::exchange(unit.size, unit.size + tensor.size);
+  }
+  state_sizes_.resize(units_.size(), 0);
+}
+
+/// Returns the rest of a unit, which is added if there is none.
+std::size_t ParameterTable::rest_of(std::size_t unit) {
+  if (!units_[unit].rest) {
+    units_[unit].rest = units_.size();
+    units_.push_back({.name = units_[unit].name + ".frozen", .size = 0, .borrowed = {}, .trained = false});
+  }
+  return *units_[unit].rest;
 }
 
 void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::size_t first, std::span<float> values) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,8 +53,9 @@ struct ParameterTensor {
   std::size_t size = 0;
   ParameterGroup group;
   Initializer initializer;
-  StateRule rule = {};   ///< for state tensors only
-  bool in_head = false;  ///< of the network's head, not of its body
+  StateRule rule = {};    ///< for state tensors only
+  bool in_head = false;   ///< of the network's head, not of its body
+  std::size_t stack = 0;  ///< matrices of the same stack are read as one, and so are its vectors; 0: of none
 };
 
 /// Elements [begin, end) of a tensor.
@@ -73,7 +75,9 @@ struct ParameterUnit {
   std::string name;
   std::size_t size = 0;               ///< elements of its own tensors
   std::vector<std::size_t> borrowed;  ///< units whose tensors it also reads (tied embeddings)
-  bool trained = true;                ///< false: all its tensors are frozen. It has no gradients and no exchange.
+  bool trained = true;                ///< false: its tensors are frozen. It has no gradients and no exchange.
+  /// The unit of its frozen tensors if others are trained.
+  std::optional<std::size_t> rest = {};
 };
 
 /// Units whose values have changed.
@@ -89,13 +93,22 @@ struct ParameterSegment {
   ParameterGroup group;
 };
 
-/// The tensors and units of one model, in the order of its forward pass.
+/// The tensors and units of one model, in the order of its forward pass. The units that a network goes over come first.
+/// After them come the rests of units of which some tensors are frozen: what holds of a frozen unit thus holds of every
+/// frozen tensor.
 class ParameterTable {
  public:
   class Builder;
 
   std::span<const ParameterTensor> tensors() const { return tensors_; }
   std::span<const ParameterUnit> units() const { return units_; }
+  /// Number of units that the network goes over: all without the rests.
+  std::size_t network_units() const { return network_units_; }
+  /// A unit of the network and its rest, if it has one.
+  std::vector<std::size_t> parts(std::size_t unit) const;
+  /// The units whose values a unit of the network reads, in the order in which they are gathered: its own parts are
+  /// last.
+  std::vector<std::size_t> read_by(std::size_t unit) const;
   /// Float values that are saved but not trained (running statistics of BatchNorm). Offsets are relative to their
   /// unit's state.
   std::span<const ParameterTensor> state_tensors() const { return state_tensors_; }
@@ -121,13 +134,18 @@ class ParameterTable {
   /// The first unit that is trained: backward passes end there.
   std::size_t first_trained_unit() const;
 
-  /// Freezes the tensors for which `is_frozen` returns true. Offsets stay as they are. A frozen tensor in a trained
-  /// unit keeps its gradient's memory, which stays zero.
+  /// Freezes the tensors for which `is_frozen` returns true. Tensors keep their order. Those that are frozen in a unit
+  /// with others that are trained move to the unit's rest. A tensor whose stack has trained tensors stays with them: it
+  /// keeps its gradient's memory, which stays zero.
   void freeze(const std::function<bool(const ParameterTensor&)>& is_frozen);
 
  private:
+  void separate_frozen();
+  std::size_t rest_of(std::size_t unit);
+
   std::vector<ParameterTensor> tensors_, state_tensors_;
   std::vector<ParameterUnit> units_;
+  std::size_t network_units_ = 0;
   std::vector<std::size_t> state_sizes_;
   std::map<std::string, std::size_t, std::less<>> index_, state_index_;
 };
@@ -145,6 +163,8 @@ class ParameterTable::Builder {
   Builder& borrow(std::string_view unit);
   /// Declares that tensors added later belong to the head, or no longer do.
   Builder& head(bool begins);
+  /// Declares that tensors added later are a stack, or no longer are.
+  Builder& stack(bool begins);
 
   ParameterTable build();
 
@@ -152,6 +172,7 @@ class ParameterTable::Builder {
   std::vector<ParameterTensor> tensors_, state_tensors_;
   std::vector<ParameterUnit> units_;
   bool in_head_ = false;
+  std::size_t stack_ = 0, stacks_ = 0;  ///< the current one, and their number
 };
 
 /// Writes the initial values of a tensor, starting at element `first`. Each value is a pure function of (tensor name,

@@ -55,9 +55,11 @@ class Body {
   /// Looks up the tensors in the finished table.
   virtual void find_tensors(const ParameterTable& table) = 0;
 
-  /// Takes the arrays of a pass from the arena. The body must outlive them.
+  /// Takes the arrays of a pass from the arena. The body must outlive them. A training pass has no backward pass of the
+  /// units before `first_trained`, so they keep nothing for one. The number of units, with that of the head, means that
+  /// the body has no backward pass at all; output().dx is then empty.
   virtual std::unique_ptr<BodyPass<T>> begin(Arena& arena, const BatchShape& shape, Purpose purpose,
-                                             Recompute recompute) const = 0;
+                                             Recompute recompute, std::size_t first_trained) const = 0;
 
   // The body's part of the functions of Model, with the operations of one unit.
   virtual bool can_recompute(Recompute) const { return true; }

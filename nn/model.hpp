@@ -81,7 +81,7 @@ class Model {
     return 0;
   }
 
-  /// Returns, for each unit of the table, the floating-point operations of one training pass over a batch of this
+  /// Returns, for each unit of the network, the floating-point operations of one training pass over a batch of this
   /// shape: forward, recomputation and backward, without those that frozen tensors save. Any shape with rows and
   /// samples is allowed; only their numbers matter.
   virtual std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const = 0;

@@ -11,7 +11,7 @@ namespace {
 using Purpose = ParameterStore::Purpose;
 
 /// The head's unit is the last one.
-std::size_t head_unit(const ParameterTable& table) { return table.units().size() - 1; }
+std::size_t head_unit(const ParameterTable& table) { return table.network_units() - 1; }
 
 template <class T>
 ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
@@ -27,7 +27,7 @@ ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
 /// Returns the part of a unit's weights, its matrices, that is trained; those of the units it borrows from, if it has
 /// none of its own. A product for several weights of which one is trained is computed whole, which this does not count.
 double trained_part(const ParameterTable& table, std::size_t unit) {
-  const auto part_of = [&](const std::vector<std::size_t>& units) -> std::optional<double> {
+  const auto part_of = [&](std::span<const std::size_t> units) -> std::optional<double> {
     double all = 0.0, trained = 0.0;
     for (const ParameterTensor& tensor : table.tensors()) {
       if (tensor.shape.size() == 1 || std::ranges::count(units, tensor.unit) == 0) continue;
@@ -36,8 +36,8 @@ double trained_part(const ParameterTable& table, std::size_t unit) {
     }
     return all > 0.0 ? std::optional(trained / all) : std::nullopt;
   };
-  if (const auto own = part_of({unit})) return *own;
-  return part_of(table.units()[unit].borrowed).value_or(table.units()[unit].trained ? 1.0 : 0.0);
+  if (const auto own = part_of(table.parts(unit))) return *own;
+  return part_of(table.read_by(unit)).value_or(table.units()[unit].trained ? 1.0 : 0.0);
 }
 
 template <class T>
@@ -63,7 +63,7 @@ class Network final : public Model {
     return body_->scratch_bytes(shape, purpose, processor);
   }
   void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
-    head_->plan(arena, body_->begin(arena, shape, purpose, recompute)->output(), purpose);
+    head_->plan(arena, body_->begin(arena, shape, purpose, recompute, first_of_body_)->output(), purpose);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
@@ -79,33 +79,33 @@ class Network final : public Model {
   /// Counting operations goes over no tensors, since plans do it for each micro-batch.
   void note_trained_parts() {
     trained_parts_.clear();
-    for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
+    for (std::size_t unit = 0; unit < table_.network_units(); ++unit) {
       trained_parts_.push_back(trained_part(table_, unit));
     }
-    trains_body_ = std::ranges::any_of(
+    const auto first = std::ranges::find_if(
         table_.tensors(), [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
+    first_of_body_ = first == table_.tensors().end() ? table_.network_units() : first->unit;
   }
+  bool trains_body() const { return first_of_body_ < table_.network_units(); }
 
   std::unique_ptr<Body<T>> body_;
   std::unique_ptr<Head<T>> head_;
   ParameterTable table_;
   std::vector<double> trained_parts_;  ///< of each unit's weights
-  bool trains_body_ = true;            ///< one of the body's tensors, at least
+  std::size_t first_of_body_ = 0;      ///< the first unit that trains tensors of the body; network_units() if none does
 };
 
 template <class T>
 void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::training, pass.recompute);
+  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::training, pass.recompute, first_of_body_);
   const auto end = [&](std::size_t unit) {
     pass.hooks.release(unit);
     if (table_.units()[unit].trained) pass.hooks.gradients_ready(unit);
   };
   forward_units(pass, batch, *units);
-  HeadInput<T> input = units->output();
-  if (!trains_body_) input.dx = {};
-  head_->train(pass, batch, scale, input, losses);
-  if (trains_body_) units->finish_backward(pass, batch);
+  head_->train(pass, batch, scale, units->output(), losses);
+  if (trains_body()) units->finish_backward(pass, batch);
   end(head_unit(table_));
   for (std::size_t unit = head_unit(table_); unit-- > table_.first_trained_unit();) {
     pass.hooks.acquire(unit);
@@ -118,7 +118,7 @@ void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const 
 template <class T>
 Matrix<float> Network<T>::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::inference, Recompute::none);
+  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::inference, Recompute::none, 0);
   forward_units(pass, batch, *units);
   const Matrix<float> outputs = head_->predict(pass, batch, units->output(), losses);
   pass.hooks.release(head_unit(table_));
@@ -144,7 +144,7 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
     add(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
   }
   const double products = head_->training_flops(shape.rows) / 3.0;
-  add({.forward = products, .input_gradients = trains_body_ ? products : 0.0, .weight_gradients = products});
+  add({.forward = products, .input_gradients = trains_body() ? products : 0.0, .weight_gradients = products});
   return flops;
 }
 

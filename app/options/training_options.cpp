@@ -237,7 +237,7 @@ Option decay_steps_option() {
 }
 
 Option freeze_option() {
-  Option option = named("freeze", "PATTERNS", optimizer, "train plan",
+  Option option = named("freeze", "PATTERNS", optimizer, "train plan bench/step",
                         "tensors that keep their values, separated by commas: embeddings, layers.0-5, body, head, or a "
                         "glob of tensor names; their gradients are not computed, kept or exchanged; none: no tensor",
                         {.lays_out = true, .is_shown = true});

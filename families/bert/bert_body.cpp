@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -23,18 +24,24 @@ class BertPass final : public nn::BodyPass<T> {
  public:
   BertPass(const BertUnits<T>& units, const BertShape& shape) : units_(units), shape_(shape) {}
 
-  /// All layers keep what `recompute` asks for.
-  void take_training(Arena& arena, std::size_t rows, nn::Recompute recompute) {
-    embeddings_ = BertEmbeddings<T>::take_activations(arena, shape_, rows);
-    for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
-      const BertLayerActivations<T>* const before = layer == 0 ? nullptr : &layers_.back();
+  /// Layers keep what `recompute` asks for. Those below the first trained unit keep nothing: they use the arrays of the
+  /// first trained layer, and leave their result in place of their input.
+  void take_training(Arena& arena, std::size_t rows, nn::Recompute recompute, std::size_t first_trained) {
+    embeddings_.output = arena.matrix<T>(rows, shape_.hidden);
+    const std::size_t below = std::max<std::size_t>(first_trained, 1) - 1;
+    for (std::size_t layer = below; layer < shape_.layers; ++layer) {
+      const BertLayerActivations<T>* const before = layer == below ? nullptr : &layers_.back();
       layers_.push_back(BertLayer<T>::take_activations(arena, shape_, rows, recompute, before));
     }
+    BertLayerActivations<T> shared = layers_.front();
+    shared.output = embeddings_.output;
+    layers_.insert(layers_.begin(), below, shared);
+    embeddings_.norm = first_trained > 0 ? shared.attention_norm : take_layer_norm_saved<T>(arena, rows, shape_.hidden);
     workspace_ = BertLayer<T>::take_workspace(arena, shape_, rows);
     scratch_ = workspace_.forward();
-    rates_ = {shape_.hidden_dropout, shape_.attention_dropout};
     this->output_ = {result(shape_.layers), arena.matrix<T>(rows, shape_.hidden), workspace_.column_sums};
   }
+  void set_dropout() { rates_ = {shape_.hidden_dropout, shape_.attention_dropout}; }
   /// Nothing is kept: all layers reuse the memory of one, in place. A layer reads its input before it writes its
   /// output.
   void take_prediction(Arena& arena, std::size_t rows) {
@@ -95,10 +102,12 @@ class BertBody final : public nn::Body<T> {
   }
 
   std::unique_ptr<nn::BodyPass<T>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
-                                         nn::Recompute recompute) const override {
+                                         nn::Recompute recompute, std::size_t first_trained) const override {
     auto pass = std::make_unique<BertPass<T>>(*units_, shape_);
-    if (purpose == Purpose::training) {
-      pass->take_training(arena, batch.rows, recompute);
+    const bool trains = purpose == Purpose::training;
+    if (trains) pass->set_dropout();
+    if (trains && first_trained <= shape_.layers) {
+      pass->take_training(arena, batch.rows, recompute, first_trained);
     } else {
       pass->take_prediction(arena, batch.rows);
     }

@@ -54,9 +54,11 @@ void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& s
   const std::size_t hidden = shape.hidden;
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
+  builder.stack(true);
   for (const char* projection : {"query", "key", "value"}) {
     nn::add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden, normal);
   }
+  builder.stack(false);
   nn::add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, normal);
   add_layer_norm_rows(builder, name + ".attention.output.LayerNorm", hidden);
   nn::add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, normal);

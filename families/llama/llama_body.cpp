@@ -13,13 +13,17 @@ void LlamaUnits<T>::find_tensors(const ParameterTable& table) {
 }
 
 template <class T>
-void LlamaPass<T>::take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute) {
+void LlamaPass<T>::take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute,
+                                 std::size_t first_trained) {
   const LlamaShape& shape = units_.shape;
   rotary_ = arena.matrix<float>(batch.rows, shape.head_size);
-  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
-    const LlamaLayerActivations<T>* const before = layer == 0 ? nullptr : &layers_.back();
+  const std::size_t below = std::clamp<std::size_t>(first_trained, 1, shape.layers) - 1;
+  for (std::size_t layer = below; layer < shape.layers; ++layer) {
+    const LlamaLayerActivations<T>* const before = layer == below ? nullptr : &layers_.back();
     layers_.push_back(LlamaLayer<T>::take_activations(arena, shape, batch.rows, recompute, before));
   }
+  const LlamaLayerActivations<T> first = layers_.front();
+  layers_.insert(layers_.begin(), below, first);
   norm_ = {arena.matrix<T>(batch.rows, shape.hidden), arena.vector<float>(batch.rows)};
   dx_ = arena.matrix<T>(batch.rows, shape.hidden);
   workspace_ = LlamaLayer<T>::take_workspace(arena, shape, batch);
@@ -101,10 +105,10 @@ class LlamaBody final : public nn::Body<T> {
   void find_tensors(const ParameterTable& table) override { units_.find_tensors(table); }
 
   std::unique_ptr<nn::BodyPass<T>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
-                                         nn::Recompute recompute) const override {
+                                         nn::Recompute recompute, std::size_t first_trained) const override {
     auto pass = std::make_unique<LlamaPass<T>>(units_);
-    if (purpose == Purpose::training) {
-      pass->take_training(arena, batch, recompute);
+    if (purpose == Purpose::training && first_trained <= shape().layers + 1) {
+      pass->take_training(arena, batch, recompute, first_trained);
     } else {
       pass->take_prediction(arena, batch.rows);
     }

@@ -47,7 +47,8 @@ class LlamaPass final : public nn::BodyPass<T> {
  public:
   explicit LlamaPass(const LlamaUnits<T>& units) : units_(units) {}
 
-  void take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute);
+  /// Layers below the first trained unit keep nothing: they use the arrays of the first trained layer, or of the last.
+  void take_training(Arena& arena, const BatchShape& batch, nn::Recompute recompute, std::size_t first_trained);
   /// Nothing is kept: all layers, and the head's norm, reuse the memory of one layer.
   void take_prediction(Arena& arena, std::size_t rows);
   /// Makes a pass of prediction one of generation.

@@ -123,7 +123,7 @@ Matrix<float> Decoder<T>::run(const nn::Pass& pass, LlamaPass<T>& units, const C
   const ConstMatrix<T> last(x.data() + (x.extent(0) - count) * units_.shape.hidden, count, units_.shape.hidden);
   const Matrix<float> logits = take_logits(pass.arena, count);
   few_rows_product<T, float>(pass.space, last, pass.parameters.matrix<T>(head_), logits);
-  pass.hooks.release(pass.parameters.table().units().size() - 1);
+  pass.hooks.release(pass.parameters.table().network_units() - 1);
   return logits;
 }
 

@@ -52,14 +52,13 @@ void LlamaLayer<T>::add_rows(ParameterTable::Builder& builder, const LlamaShape&
   const std::size_t hidden = shape.hidden, key_columns = shape.key_value_heads * shape.head_size;
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
-  // Adjacent tensors in the table are multiplied as one matrix.
-  builder.tensor(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
+  builder.stack(true).tensor(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
   builder.tensor(name + "self_attn.k_proj.weight", {key_columns, hidden}, normal);
   builder.tensor(name + "self_attn.v_proj.weight", {key_columns, hidden}, normal);
-  builder.tensor(name + "self_attn.o_proj.weight", {hidden, shape.query_columns()}, normal);
-  builder.tensor(name + "mlp.gate_proj.weight", {shape.feed_forward, hidden}, normal);
+  builder.stack(false).tensor(name + "self_attn.o_proj.weight", {hidden, shape.query_columns()}, normal);
+  builder.stack(true).tensor(name + "mlp.gate_proj.weight", {shape.feed_forward, hidden}, normal);
   builder.tensor(name + "mlp.up_proj.weight", {shape.feed_forward, hidden}, normal);
-  builder.tensor(name + "mlp.down_proj.weight", {hidden, shape.feed_forward}, normal);
+  builder.stack(false).tensor(name + "mlp.down_proj.weight", {hidden, shape.feed_forward}, normal);
   add_rms_norm_row(builder, name + "input_layernorm", hidden);
   add_rms_norm_row(builder, name + "post_attention_layernorm", hidden);
 }

@@ -100,7 +100,7 @@ template <class T>
 class ResnetPass final : public nn::BodyPass<T> {
  public:
   ResnetPass(const ResnetUnits<T>& units, Arena& arena, const BatchShape& batch, Purpose purpose,
-             nn::Recompute recompute);
+             nn::Recompute recompute, std::size_t first_trained);
 
   void forward(const nn::Pass& pass, const Batch& batch, std::size_t unit) override;
   void finish(const nn::Pass& pass, const Batch& batch) override;
@@ -138,26 +138,26 @@ class ResnetPass final : public nn::BodyPass<T> {
 
 template <class T>
 ResnetPass<T>::ResnetPass(const ResnetUnits<T>& units, Arena& arena, const BatchShape& batch, Purpose purpose,
-                          nn::Recompute recompute)
+                          nn::Recompute recompute, std::size_t first_trained)
     : units_(units), purpose_(purpose) {
   const ResnetShape& shape = units.shape;
-  const bool trains = purpose == Purpose::training;
-  const ResnetSlots slots = trains ? training_slots(shape, recompute) : prediction_slots(shape);
+  const bool trains = purpose == Purpose::training, has_backward = trains && first_trained <= units.blocks.size();
+  const ResnetSlots slots = has_backward ? training_slots(shape, recompute, first_trained) : prediction_slots(shape);
   const std::size_t images = batch.rows, stem_rows = images * stem_pixels(shape);
   const SlotArrays<T> arrays{arena, arena.vector<T>(slots.size * images), images, trains ? batch.samples : 1};
   pixels_ = Matrix<T>(arrays.at(slots.pixels), images * shape.pixels(), shape.channels);
   stem_ = arrays.saved(units.stem, slots.stem);
   stem_inner_ = units.pools() ? arrays.result(units.stem.shape(), slots.stem_inner) : stem_.result;
   stem_y_ = Matrix<T>(arrays.at(slots.stem_y), stem_rows, shape.embedding);
-  if (units.pools() && trains) taken_ = arena.matrix<std::uint8_t>(stem_rows, shape.embedding);
+  if (units.pools() && has_backward && first_trained == 0)
+    taken_ = arena.matrix<std::uint8_t>(stem_rows, shape.embedding);
   for (std::size_t block = 0; block < units.blocks.size(); ++block) {
     blocks_.push_back(arrays.block(units.blocks[block], slots.blocks[block]));
   }
   for (const GradientSlots& stage : slots.stages) stages_.push_back({arrays.at(stage.first), arrays.at(stage.second)});
   this->output_.x = arena.matrix<T>(images, shape.hidden.back());
-  if (!trains) return;
-  norm_workspace_ = arena.vector<float>(norm_workspace(batch));
-  this->output_.dx = arena.matrix<T>(images, shape.hidden.back());
+  if (trains) norm_workspace_ = arena.vector<float>(norm_workspace(batch));
+  if (has_backward) this->output_.dx = arena.matrix<T>(images, shape.hidden.back());
 }
 
 template <class T>
@@ -284,8 +284,8 @@ class ResnetBody final : public nn::Body<T> {
 
   bool can_recompute(nn::Recompute recompute) const override { return recompute != nn::Recompute::attention; }
   std::unique_ptr<nn::BodyPass<T>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
-                                         nn::Recompute recompute) const override {
-    return std::make_unique<ResnetPass<T>>(units_, arena, batch, purpose, recompute);
+                                         nn::Recompute recompute, std::size_t first_trained) const override {
+    return std::make_unique<ResnetPass<T>>(units_, arena, batch, purpose, recompute, first_trained);
   }
   std::vector<GemmProduct> products(const BatchShape& batch, Purpose purpose) const override;
   nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override;

@@ -35,12 +35,15 @@ struct ResnetSlots {
   ArenaSlot stem_inner;  ///< ImageNet stem only: the input of the pooling, and its gradient
   ArenaSlot stem_y;
   std::vector<ResnetBlockSlots> blocks;
-  std::vector<GradientSlots> stages;  ///< one per stage; training only
+  std::vector<GradientSlots> stages;  ///< one per stage; only those that a backward pass reaches
   std::size_t size = 0;               ///< total elements per image
 };
 
-ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute);
-/// Returns the slots for prediction: results are normalised in place, and all blocks reuse the same four slots.
+/// Returns the slots for training the units from `first_trained` on, one of the stem and the blocks. Those below reuse
+/// slots as in prediction; the last of them leaves its result where it is kept.
+ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute, std::size_t first_trained = 0);
+/// Returns the slots for passes without a backward pass: results are normalised in place, and all blocks reuse the same
+/// four slots.
 ResnetSlots prediction_slots(const ResnetShape& shape);
 
 /// Returns the pixels per image after the stem.

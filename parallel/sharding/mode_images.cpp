@@ -68,12 +68,6 @@ struct Replay {
   }
   std::size_t gradient_bytes() const { return settings.mode.bfloat16_gradients ? sizeof(bfloat16) : sizeof(float); }
 
-  /// A unit and the units whose tensors it reads, which come first.
-  std::vector<std::size_t> needed_by(std::size_t unit) const {
-    std::vector<std::size_t> needed = table.units()[unit].borrowed;
-    needed.push_back(unit);
-    return needed;
-  }
   /// Submits an operation of a group of ranks. There are no images in a group of one.
   Operation submit(std::size_t ranks, std::initializer_list<std::size_t> images) {
     return operations.submit(ranks == 1 ? std::initializer_list<std::size_t>{} : images);
@@ -116,7 +110,7 @@ class ReplayedWholeValues final : public ReplayedValues {
     }
   }
   void acquire(std::size_t unit) override {
-    for (const std::size_t needed : replay_.needed_by(unit)) replay_.operations.wait(*gathered_[needed]);
+    for (const std::size_t read : replay_.table.read_by(unit)) replay_.operations.wait(*gathered_[read]);
   }
   void release(std::size_t) override {}
 
@@ -131,7 +125,11 @@ class ReplayedGatherer final : public ReplayedValues {
   explicit ReplayedGatherer(Replay& replay) : replay_(replay), slots_(replay.table), gathered_(slots_.size()) {}
 
   void sync() override {
-    slots_.clear([this](std::size_t slot) { replay_.operations.drop(gathered_[slot].own); }, ChangedUnits::trained);
+    slots_.clear(
+        [this](std::size_t slot) {
+          for (const Operation own : gathered_[slot].own) replay_.operations.drop(own);
+        },
+        ChangedUnits::trained);
     prefetch();
   }
   void acquire(std::size_t unit) override {
@@ -143,14 +141,20 @@ class ReplayedGatherer final : public ReplayedValues {
   void release(std::size_t unit) override { slots_.release(unit); }
 
  private:
-  /// Units that are gathered together are waited for together.
+  /// Of a unit and its rest. Units that are gathered together are waited for together.
   struct Gathered {
-    Operation own = 0, last = 0;
+    std::vector<Operation> own;
+    Operation last = 0;
   };
 
   void gather(const std::vector<std::size_t>& slots) {
-    for (const std::size_t slot : slots) gathered_[slot].own = replay_.gather_values(slots_.unit_in(slot));
-    for (const std::size_t slot : slots) gathered_[slot].last = gathered_[slots.back()].own;
+    for (const std::size_t slot : slots) {
+      gathered_[slot].own.clear();
+      for (const std::size_t part : replay_.table.parts(slots_.unit_in(slot))) {
+        gathered_[slot].own.push_back(replay_.gather_values(part));
+      }
+    }
+    for (const std::size_t slot : slots) gathered_[slot].last = gathered_[slots.back()].own.back();
   }
   void prefetch() { gather(slots_.prefetch(discard_).to_gather); }
 
@@ -320,7 +324,7 @@ class ReplayedRun : private UnitHooks {
   }
   void pass() {
     pass_over_units(*this, replay_.table, [&](std::size_t unit) {
-      for (const std::size_t written : replay_.needed_by(unit)) {
+      for (const std::size_t written : replay_.table.read_by(unit)) {
         if (replay_.table.units()[written].trained) gradients_->take(written);
       }
     });
@@ -336,7 +340,7 @@ class ReplayedRun : private UnitHooks {
     }
   }
   void predict() {
-    for (std::size_t unit = 0; unit < replay_.units(); ++unit) {
+    for (std::size_t unit = 0; unit < replay_.table.network_units(); ++unit) {
       values_->acquire(unit);
       values_->release(unit);
     }

@@ -7,16 +7,19 @@
 namespace mylos::parallel {
 namespace {
 
-/// Capacities of units.
+/// Capacities of units with their rests.
 struct Capacities {
   std::size_t sum = 0, largest = 0;
 };
 
 Capacities capacities(const ParameterTable& table, std::size_t shards, bool only_trained) {
   Capacities found;
-  for (const ParameterUnit& unit : table.units()) {
-    if (only_trained && !unit.trained) continue;
-    const std::size_t capacity = shard_size(unit.size, shards) * shards;
+  for (std::size_t unit = 0; unit < table.network_units(); ++unit) {
+    std::size_t capacity = 0;
+    for (const std::size_t part : table.parts(unit)) {
+      const ParameterUnit& each = table.units()[part];
+      if (each.trained || !only_trained) capacity += shard_size(each.size, shards) * shards;
+    }
     found = {found.sum + capacity, std::max(found.largest, capacity)};
   }
   return found;
@@ -29,7 +32,7 @@ Capacities capacities(const ParameterTable& table, std::size_t shards, bool only
 std::size_t units_at_once(const ParameterTable& table) {
   std::size_t borrowed = 0;
   for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
-  return std::min<std::size_t>(2 + borrowed, table.units().size());
+  return std::min<std::size_t>(2 + borrowed, table.network_units());
 }
 
 ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,

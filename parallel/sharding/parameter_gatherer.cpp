@@ -38,14 +38,24 @@ void ParameterGatherer::invalidate(const ExecutionSpace& space, ChangedUnits cha
   slots_.clear(
       [this, &space](std::size_t slot) {
         memory_[slot].gathered.discard(space);  // it gathers outdated values
-        store_.give_values(slots_.unit_in(slot), {});
+        take_values(slot);
       },
       changed);
 }
 
-/// Returns the part of the slot's memory that its unit takes.
-Vector<std::byte> ParameterGatherer::whole(std::size_t slot) const {
-  return slice(memory_[slot].bytes, 0, store_.capacity(slots_.unit_in(slot)) * bytes_of(store_.precision()));
+/// Returns the slot's unit and its rest, one after the other in the slot's memory.
+std::vector<ParameterGatherer::Part> ParameterGatherer::parts(std::size_t slot) const {
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  for (const std::size_t unit : store_.table().parts(slots_.unit_in(slot))) {
+    const std::size_t end = begin + store_.capacity(unit) * bytes_of(store_.precision());
+    parts.push_back({unit, slice(memory_[slot].bytes, std::exchange(begin, end), end)});
+  }
+  return parts;
+}
+
+void ParameterGatherer::take_values(std::size_t slot) {
+  for (const Part& part : parts(slot)) store_.give_values(part.unit, {});
 }
 
 Vector<std::byte> ParameterGatherer::own_slice(const ExecutionSpace& space, std::size_t unit,
@@ -65,7 +75,7 @@ Vector<std::byte> ParameterGatherer::own_slice(const ExecutionSpace& space, std:
 UnitSlots::Discard ParameterGatherer::discard(const ExecutionSpace& space) {
   return [this, space](std::size_t slot) {
     memory_[slot].gathered.wait(space);
-    store_.give_values(slots_.unit_in(slot), {});
+    take_values(slot);
   };
 }
 
@@ -74,10 +84,10 @@ void ParameterGatherer::gather(const ExecutionSpace& space, std::span<const std:
   if (slots.empty()) return;
   std::vector<NamedParts> arrays;
   for (const std::size_t slot : slots) {
-    const std::size_t unit = slots_.unit_in(slot);
-    const Vector<std::byte> all = whole(slot);
-    arrays.push_back({buffer_of(own_slice(space, unit, all)), without_padding(buffer_of(all), store_, unit),
-                      fmt::format("gather {}", store_.table().units()[unit].name)});
+    for (const auto& [unit, all] : parts(slot)) {
+      arrays.push_back({buffer_of(own_slice(space, unit, all)), without_padding(buffer_of(all), store_, unit),
+                        fmt::format("gather {}", store_.table().units()[unit].name)});
+    }
   }
   const Event gathered = ranks_.all_gather_coalesced(space, arrays);
   for (const std::size_t slot : slots) memory_[slot].gathered = gathered;
@@ -89,7 +99,7 @@ void ParameterGatherer::acquire(const ExecutionSpace& space, std::size_t unit) {
   prefetch(space);
   for (const std::size_t slot : choice.held) {
     memory_[slot].gathered.wait(space);
-    store_.give_values(slots_.unit_in(slot), whole(slot));
+    for (const Part& part : parts(slot)) store_.give_values(part.unit, part.values);
   }
 }
 

@@ -38,13 +38,20 @@ class ParameterGatherer {
   void release(std::size_t unit);
 
  private:
-  /// Memory for one whole unit.
+  /// Memory for one whole unit and its rest.
   struct Memory {
     Vector<std::byte> bytes;
     Event gathered;  ///< of all units that were gathered together
   };
 
-  Vector<std::byte> whole(std::size_t slot) const;
+  /// A unit or its rest, and where its values are gathered.
+  struct Part {
+    std::size_t unit = 0;
+    Vector<std::byte> values;
+  };
+
+  std::vector<Part> parts(std::size_t slot) const;
+  void take_values(std::size_t slot);
   UnitSlots::Discard discard(const ExecutionSpace& space);
   void gather(const ExecutionSpace& space, std::span<const std::size_t> slots);
   /// Returns this rank's slice of a unit in the store's precision. If rounding is needed, the slice is stored in

@@ -229,8 +229,7 @@ class WholeValuesStrategy : public SlicedStrategy {
 
  protected:
   void complete_values(std::size_t unit) override {
-    for (const std::size_t borrowed : store_.table().units()[unit].borrowed) gathered_[borrowed].wait({});
-    gathered_[unit].wait({});
+    for (const std::size_t read : store_.table().read_by(unit)) gathered_[read].wait({});
   }
   void leave_values(std::size_t) override {}
 

@@ -33,10 +33,8 @@ class StepRehearsal {
 
  private:
   void pass() {
-    const std::span<const ParameterUnit> units = store_.table().units();
     pass_over_units(strategy_->hooks(), store_.table(), [&](std::size_t unit) {
-      begin_gradients(unit);
-      for (const std::size_t borrowed : units[unit].borrowed) begin_gradients(borrowed);
+      for (const std::size_t read : store_.table().read_by(unit)) begin_gradients(read);
     });
   }
 

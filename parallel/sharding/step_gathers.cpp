@@ -3,13 +3,16 @@
 #include "parallel/sharding/unit_pass.hpp"
 #include "parallel/sharding/unit_slots.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace mylos::parallel {
 namespace {
 
 /// Acquires and releases units like ParameterGatherer, and records what it would gather.
 class RecordedGathers : private UnitHooks {
  public:
-  explicit RecordedGathers(const ParameterTable& table) : table_(table), units_(table.units().size()), slots_(table) {}
+  explicit RecordedGathers(const ParameterTable& table) : table_(table), units_(table.network_units()), slots_(table) {}
 
   /// Makes values invalid, and begins to gather the unit that is expected first.
   UnitList update() {
@@ -36,7 +39,9 @@ class RecordedGathers : private UnitHooks {
   UnitList prefetch() { return units_in(slots_.prefetch(ignore_)); }
   UnitList units_in(const UnitSlots::Choice& choice) const {
     UnitList units;
-    for (const std::size_t slot : choice.to_gather) units.push_back(slots_.unit_in(slot));
+    for (const std::size_t slot : choice.to_gather) {
+      std::ranges::copy(table_.parts(slots_.unit_in(slot)), std::back_inserter(units));
+    }
     return units;
   }
 

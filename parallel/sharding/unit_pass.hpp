@@ -10,7 +10,7 @@ namespace mylos::parallel {
 /// compute_gradients(unit) where the model computes the gradients of a unit, or those of its input.
 template <class ComputeGradients>
 void pass_over_units(UnitHooks& hooks, const ParameterTable& table, const ComputeGradients& compute_gradients) {
-  const std::size_t units = table.units().size();
+  const std::size_t units = table.network_units();
   for (std::size_t unit = 0; unit < units; ++unit) {
     hooks.acquire(unit);
     if (unit + 1 < units) hooks.release(unit);

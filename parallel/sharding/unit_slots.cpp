@@ -74,7 +74,7 @@ UnitSlots::Choice UnitSlots::acquire(std::size_t unit, const Discard& discard) {
 UnitSlots::Choice UnitSlots::prefetch(const Discard& discard) {
   const auto known = followed_.find({before_, last_});
   const std::size_t next = known != followed_.end() ? known->second : last_ + 1;
-  if (next >= table_.units().size()) return {};
+  if (next >= table_.network_units()) return {};
   Choice choice = hold(next, discard);
   for (const std::size_t slot : choice.held) --slots_[slot].users;
   return choice;

@@ -10,8 +10,8 @@
 
 namespace mylos::parallel {
 
-/// Chooses which units are complete at a time: the slot of memory that a unit takes, and the unit that is expected
-/// next. Holds no memory and exchanges nothing, so that plans make the choices of a run.
+/// Chooses which units of the network are complete at a time: the slot of memory that a unit takes, with its rest, and
+/// the unit that is expected next. Holds no memory and exchanges nothing, so that plans make the choices of a run.
 class UnitSlots {
  public:
   /// `table` must outlive this object.

@@ -6,7 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace mylos {
 namespace {
@@ -46,9 +51,9 @@ TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
   EXPECT_EQ(offset("k.weight"), 12u);
   EXPECT_EQ(offset("q.bias"), 24u);
   EXPECT_EQ(offset("k.bias"), 27u);
-  EXPECT_EQ(offset("fixed"), 30u);
+  EXPECT_EQ(offset("fixed"), 0u) << "of the frozen tensors";
   EXPECT_EQ(table.units()[0].size, 40u);
-  EXPECT_EQ(table.units()[1].size, 32u);
+  EXPECT_EQ(table.units()[1].size, 30u) << "without what is frozen";
   EXPECT_EQ(table.size(), 72u);
   EXPECT_EQ(table.tensors().size(), 6u);
 }
@@ -66,16 +71,70 @@ TEST(ParameterTable, RowsKnowTheirShapeAndUnit) {
 
 TEST(ParameterTable, SegmentsCoverAUnitOnce) {
   const std::vector<ParameterSegment> segments = two_units().segments(1);
-  ASSERT_EQ(segments.size(), 3u);
+  ASSERT_EQ(segments.size(), 2u);
   EXPECT_EQ(segments[0].begin, 0u);
   EXPECT_EQ(segments[0].end, 24u);
   EXPECT_TRUE(segments[0].group.decay);
   EXPECT_EQ(segments[1].begin, 24u);
   EXPECT_EQ(segments[1].end, 30u);
   EXPECT_FALSE(segments[1].group.decay);
-  EXPECT_EQ(segments[2].begin, 30u);
-  EXPECT_EQ(segments[2].end, 32u);
-  EXPECT_FALSE(segments[2].group.trainable);
+}
+
+std::vector<std::string> tensors_of(const ParameterTable& table, std::size_t unit) {
+  std::vector<std::string> names;
+  std::size_t size = 0;
+  for (const ParameterTensor& tensor : table.tensors()) {
+    if (tensor.unit != unit) continue;
+    EXPECT_EQ(tensor.offset, std::exchange(size, size + tensor.size)) << tensor.name;
+    names.push_back(tensor.name);
+  }
+  EXPECT_EQ(size, table.units()[unit].size);
+  return names;
+}
+
+TEST(ParameterTable, FrozenTensorsAreTheRestOfTheirUnit) {
+  ParameterTable table = two_units();
+  EXPECT_EQ(table.network_units(), 2u);
+  ASSERT_EQ(table.units().size(), 3u);
+  EXPECT_EQ(table.units()[0].rest, std::nullopt);
+  EXPECT_EQ(table.units()[1].rest, std::optional<std::size_t>(2));
+  EXPECT_FALSE(table.units()[2].trained);
+  EXPECT_EQ(table.units()[2].name, "layer.frozen");
+  EXPECT_THAT(tensors_of(table, 2), ElementsAre("fixed"));
+  EXPECT_THAT(table.parts(0), ElementsAre(0));
+  EXPECT_THAT(table.read_by(1), ElementsAre(0, 1, 2)) << "it borrows unit 0";
+
+  const std::size_t row = table.find("k.weight");
+  table.freeze([](const ParameterTensor& tensor) { return tensor.name == "k.weight"; });
+  EXPECT_EQ(table.find("k.weight"), row);
+  EXPECT_THAT(tensors_of(table, 1), ElementsAre("q.weight", "q.bias", "k.bias"));
+  EXPECT_THAT(tensors_of(table, 2), ElementsAre("k.weight", "fixed"));
+  EXPECT_EQ(table.state_size(1), 6u);
+  EXPECT_EQ(table.size(), 72u);
+  EXPECT_EQ(table.trained_size(), 58u);
+  EXPECT_EQ(table.frozen_size(), 14u);
+
+  table.freeze([](const ParameterTensor& tensor) { return tensor.unit > 0; });
+  EXPECT_EQ(table.units().size(), 2u) << "a unit that is frozen as a whole";
+  EXPECT_EQ(tensors_of(table, 1).size(), 5u);
+  EXPECT_FALSE(table.units()[1].trained);
+}
+
+/// Query, key and value weights are read as one matrix, so a frozen one stays with the others.
+TEST(ParameterTable, StacksStayTogether) {
+  const auto frozen = [](std::set<std::string> names) {
+    ParameterTable::Builder builder;
+    builder.unit("layer").stack(true).tensor("q", {2, 4}, zeros).tensor("k", {2, 4}, zeros);
+    builder.tensor("q.bias", {2}, zeros, {.decay = false}).tensor("k.bias", {2}, zeros, {.decay = false});
+    builder.stack(false).tensor("out", {4, 4}, zeros);
+    ParameterTable table = builder.build();
+    table.freeze([&](const ParameterTensor& tensor) { return names.contains(tensor.name); });
+    return table.units()[0].rest ? tensors_of(table, *table.units()[0].rest) : std::vector<std::string>();
+  };
+  EXPECT_THAT(frozen({"q", "out"}), ElementsAre("out"));
+  EXPECT_THAT(frozen({"q.bias"}), ElementsAre());
+  EXPECT_THAT(frozen({"q", "k"}), ElementsAre("q", "k"));
+  EXPECT_THAT(frozen({"q.bias", "k.bias", "k"}), ElementsAre("q.bias", "k.bias"));
 }
 
 TEST(ParameterTable, StateRowsCountWithinTheirUnit) {

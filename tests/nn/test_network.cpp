@@ -34,6 +34,7 @@ struct CallLog {
 
   Calls calls;
   std::string failing;
+  std::size_t first_trained = 0;  ///< as a body was told it
 };
 
 class LoggedHooks final : public UnitHooks {
@@ -75,7 +76,9 @@ class LoggedBody final : public Body<float> {
   }
   void add_final_tensors(ParameterTable::Builder& builder) const override { builder.tensor("norm.weight", {1}, {}); }
   void find_tensors(const ParameterTable& table) override { table.find("norm.weight"); }
-  std::unique_ptr<BodyPass<float>> begin(Arena& arena, const BatchShape& shape, Purpose, Recompute) const override {
+  std::unique_ptr<BodyPass<float>> begin(Arena& arena, const BatchShape& shape, Purpose, Recompute,
+                                         std::size_t first_trained) const override {
+    log_.first_trained = first_trained;
     return std::make_unique<LoggedPass>(log_, arena, shape.rows);
   }
   std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {{.name = "body"}}; }
@@ -225,11 +228,13 @@ TEST(Network, BackwardPassesEndAtTheFirstTrainedUnit) {
   expected.insert(expected.end(), {"head", "finish backward", "release 3", "ready 3", "acquire 2", "backward 2",
                                    "release 2", "ready 2"});
   EXPECT_EQ(s.train(Recompute::layer), expected);
+  EXPECT_EQ(s.log.first_trained, 2u);
   NetworkSetting whole_body;
   whole_body.model->freeze(std::vector<std::string>{"body"});
   expected = forward_calls;
   expected.insert(expected.end(), {"head", "release 3", "ready 3"});
   EXPECT_EQ(whole_body.train(Recompute::none), expected);
+  EXPECT_EQ(whole_body.log.first_trained, body_units + 1);
 }
 
 }  // namespace

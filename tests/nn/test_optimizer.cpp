@@ -18,14 +18,14 @@ using namespace tests;
 
 constexpr std::size_t steps = 6;
 
-/// Returns two units. The first has all kinds of groups.
+/// Returns two units. The first has all kinds of groups; what is frozen stays there because of its stack.
 ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("first");
   builder.tensor("decayed", {5, 7}, {});
   builder.tensor("bias", {7}, {}, {.decay = false});
-  builder.tensor("slow", {11}, {}, {.learning_rate_factor = 0.25f});
-  builder.tensor("frozen", {13}, {}, {.trainable = false});
+  builder.stack(true).tensor("slow", {11}, {}, {.learning_rate_factor = 0.25f});
+  builder.tensor("frozen", {13}, {}, {.trainable = false}).stack(false);
   builder.unit("second");
   builder.tensor("more", {norm_block + 3}, {}, {.decay = false});
   return builder.build();

@@ -61,11 +61,13 @@ MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_
   return {sum.slowest / steps_seen, sum.mean / steps_seen, sum.tokens / steps_seen, sum.micro_batches / steps_seen};
 }
 
-/// Returns the fraction of a pass's work for each unit. It is proportional to the unit's size, capped at the median,
-/// because larger units are tables in which rows are looked up.
+/// Returns the fraction of a pass's work for each unit of the network. It is proportional to the unit's size, capped at
+/// the median, because larger units are tables in which rows are looked up.
 std::vector<double> unit_shares(const ParameterTable& table) {
-  std::vector<double> sizes;
-  for (const ParameterUnit& unit : table.units()) sizes.push_back(static_cast<double>(unit.size));
+  std::vector<double> sizes(table.network_units());
+  for (std::size_t unit = 0; unit < sizes.size(); ++unit) {
+    for (const std::size_t part : table.parts(unit)) sizes[unit] += static_cast<double>(table.units()[part].size);
+  }
   std::vector<double> sorted = sizes;
   std::ranges::sort(sorted);
   const double middle = sorted[sorted.size() / 2];
@@ -89,8 +91,8 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
   };
   double thirds = 3.0;
   for (std::size_t u = 0; u < shares.size(); ++u) thirds -= shares[u] * (2.0 - backward(u));
-  for (std::size_t u = 0; u < shares.size(); ++u) {
-    const double work = shares[u] * seconds / static_cast<double>(micro_batches);
+  for (std::size_t u = 0; u < table.units().size(); ++u) {
+    const double work = u < shares.size() ? shares[u] * seconds / static_cast<double>(micro_batches) : 0.0;
     const auto size = static_cast<double>(table.units()[u].size);
     units.push_back({work / thirds, backward(u) * work / thirds, value * size, gradient * size});
   }

@@ -120,8 +120,7 @@ class Step {
   }
   /// Waits for the values of a unit and of those that it reads.
   void wait_for(std::size_t unit) {
-    for (const std::size_t borrowed : table_.units()[unit].borrowed) clocks_.wait_until(gathered_[borrowed]);
-    clocks_.wait_until(gathered_[unit]);
+    for (const std::size_t read : table_.read_by(unit)) clocks_.wait_until(gathered_[read]);
   }
   /// Sums a unit's gradients over all ranks, or over the group.
   void reduce(const UnitWork& unit) {
@@ -149,10 +148,11 @@ class Step {
       if (gathers_all && is_trained(unit)) gather(unit);
     };
     gather_updated(0);
-    for (std::size_t u = 0; u < units_.size(); ++u) {
+    const std::size_t count = table_.network_units();
+    for (std::size_t u = 0; u < count; ++u) {
       if (!gathers.empty()) gather(gathers[u]);
       wait_for(u);
-      if (u + 1 < units_.size()) gather_updated(u + 1);
+      if (u + 1 < count) gather_updated(u + 1);
       clocks_.compute(units_[u].forward);
     }
   }
@@ -160,7 +160,7 @@ class Step {
   /// In the last micro-batch, the sum of a unit's slice over groups starts when the gradients of the next unit are
   /// complete.
   void backward(const std::vector<parallel::UnitList>& gathers, bool last) {
-    const std::size_t count = units_.size();
+    const std::size_t count = table_.network_units();
     for (std::size_t i = count; i-- > table_.first_trained_unit();) {
       if (!gathers.empty()) gather(gathers[i]);
       wait_for(i);

@@ -183,6 +183,8 @@ TEST(BertModel, FrozenTensorsHaveNoGradients) {
                                                      {"layers.0-1"},
                                                      {"layer.1", "*key.weight"},
                                                      {"*.bias"},
+                                                     {"embeddings", "layers.0"},
+                                                     {"embeddings", "layers.0-1", "*LayerNorm*"},
                                                      {"*word_embeddings*", "*dense.weight"}}) {
       expect_frozen(make(), make(), patterns);
     }

@@ -97,12 +97,17 @@ TEST(LlamaModel, FrozenTensorsHaveNoGradients) {
     for (const nn::Recompute recompute : llama_recomputations) {
       SCOPED_TRACE(llama);
       const auto make = [&] { return LlamaSetting(shape, gemm_providers().front(), recompute); };
-      for (const std::vector<std::string>& patterns :
-           {std::vector<std::string>{"embeddings"}, {"layers.0"}, {"*q_proj*"}, {"*norm*"}}) {
+      for (const std::vector<std::string>& patterns : {std::vector<std::string>{"embeddings"},
+                                                       {"layers.0"},
+                                                       {"*q_proj*"},
+                                                       {"*norm*"},
+                                                       {"embeddings", "layers.0"},
+                                                       {"embeddings", "layers.0", "*o_proj*"}}) {
         expect_frozen(make(), make(), patterns);
       }
       if (shape.tied) continue;  // its head has no tensors of its own
       expect_frozen(make(), make(), {"body"});
+      expect_frozen(make(), make(), {"embeddings", "layers"});
       expect_frozen(make(), make(), {"head"});
     }
   }

@@ -107,9 +107,17 @@ struct ResnetSetting : ModelSetting<nn::Model, ResnetTwinBatch> {
 TEST(ResnetModel, FrozenTensorsHaveNoGradients) {
   for (const auto& [resnet, shape] : resnets()) {
     SCOPED_TRACE(resnet);
-    for (const std::vector<std::string>& patterns :
-         {std::vector<std::string>{"stem"}, {"body"}, {"stages.0", "head"}, {"*normalization*"}}) {
-      expect_frozen(ResnetSetting(shape), ResnetSetting(shape), patterns);
+    for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
+      const auto make = [&] { return ResnetSetting(shape, gemm_providers().back(), recompute); };
+      for (const std::vector<std::string>& patterns : {std::vector<std::string>{"stem"},
+                                                       {"body"},
+                                                       {"stages.0", "head"},
+                                                       {"*normalization*"},
+                                                       {"stem", "stages.0"},
+                                                       {"stem", "stages.0.layers.0"},
+                                                       {"stem", "stages.0-1", "*normalization*"}}) {
+        expect_frozen(make(), make(), patterns);
+      }
     }
   }
 }

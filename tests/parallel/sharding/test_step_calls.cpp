@@ -96,12 +96,17 @@ TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
 }
 
 /// Returns the calls of a step of one micro-batch on four ranks as texts: kind, group and bytes. The model has four
-/// units of 16 KiB.
+/// units of 16 KiB, each of a weight (12 KiB) and a bias.
 std::vector<std::string> calls_on_four_ranks(ModeKind kind, const std::set<std::string>& frozen = {}) {
   ParameterTable::Builder builder;
-  for (const char* const name : {"a", "b", "c", "d"}) builder.unit(name).tensor(name, {4 * slice_block}, {});
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    builder.unit(name).tensor(name + std::string(".weight"), {3 * slice_block}, {});
+    builder.tensor(name + std::string(".bias"), {slice_block}, {});
+  }
   ParameterTable table = builder.build();
-  table.freeze([&](const ParameterTensor& tensor) { return frozen.contains(tensor.name); });
+  table.freeze([&](const ParameterTensor& tensor) {
+    return frozen.contains(tensor.name) || frozen.contains(table.units()[tensor.unit].name);
+  });
   std::vector<std::string> texts;
   for (const CollectiveCall& call : calls_of_step({.kind = kind}, 2, 3, 4, table, Precision::float32)) {
     const char* const name = call.kind == Kind::all_reduce       ? "all-reduce"
@@ -139,6 +144,21 @@ TEST(StepCalls, OfFrozenUnitsAreOnlyGathers) {
   EXPECT_THAT(calls(ModeKind::sharded_optimizer), ElementsAre(scattered, norm, gathered));
   EXPECT_THAT(calls(ModeKind::sharded_gradients), ElementsAre(scattered, norm, gathered));
   EXPECT_THAT(calls(ModeKind::sharded), ElementsAre(gathered, gathered, gathered, gathered, scattered, norm));
+}
+
+/// Only what is trained is summed and gathered after an update; values of shards are gathered in two parts.
+TEST(StepCalls, OfFrozenWeightsAreOnlyGathers) {
+  const auto calls = [](ModeKind kind) { return calls_on_four_ranks(kind, {"b", "c.weight"}); };
+  const std::string norm = "all-reduce 1 8", gathered = "all-gather 1 16384", weight = "all-gather 1 12288",
+                    bias = "all-gather 1 4096", scattered = "reduce-scatter 1 16384";
+  const std::string bias_sum = "reduce-scatter 1 4096";
+  EXPECT_THAT(calls(ModeKind::replicated),
+              ElementsAre("all-reduce 2 16384", "all-reduce 2 4096", "all-reduce 2 16384"));
+  for (const ModeKind kind : {ModeKind::sharded_optimizer, ModeKind::sharded_gradients}) {
+    EXPECT_THAT(calls(kind), ElementsAre(scattered, bias_sum, scattered, norm, gathered, bias, gathered));
+  }
+  EXPECT_THAT(calls(ModeKind::sharded), ElementsAre(gathered, bias, weight, gathered, scattered, gathered, bias_sum,
+                                                    gathered, scattered, norm, gathered));
 }
 
 TEST(MeshGroups, AreThoseOfAMesh) {
