@@ -1,6 +1,7 @@
 #include "tests/small_models/image_task.hpp"
 
 #include "core/random.hpp"
+#include "nn/head.hpp"
 
 #include <algorithm>
 

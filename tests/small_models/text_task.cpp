@@ -2,6 +2,7 @@
 
 #include "core/random.hpp"
 #include "families/llama/llama_model.hpp"
+#include "nn/head.hpp"
 
 namespace mylos::small_models {
 namespace {

@@ -1,5 +1,7 @@
 #include "tests/families/resnet/resnet_twin.hpp"
 
+#include "nn/head.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

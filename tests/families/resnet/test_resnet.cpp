@@ -2,6 +2,7 @@
 // and every position of strides.
 
 #include "families/resnet/resnet_model.hpp"
+#include "nn/head.hpp"
 
 #include "tests/families/resnet/resnet_twin.hpp"
 #include "tests/nn/model_setting.hpp"
