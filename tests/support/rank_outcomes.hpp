@@ -3,6 +3,7 @@
 #include "core/base/signals.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/trained_weights.hpp"
 #include "tests/support/worst.hpp"
 #include "train/engine/trainer.hpp"
 
@@ -61,18 +62,6 @@ class OutcomeRecorder final : public train::Reporter {
   std::size_t last_step_;
 };
 
-inline std::vector<float> weights_of(const train::Trainer& trainer, const ParameterTable& table) {
-  std::vector<float> weights;
-  for (const auto rows : {table.tensors(), table.state_tensors()}) {
-    for (const ParameterTensor& row : rows) {
-      std::vector<float> values(row.size);
-      trainer.read_tensor(row.name, values);
-      weights.insert(weights.end(), values.begin(), values.end());
-    }
-  }
-  return weights;
-}
-
 inline RunOutcome outcome_of(train::Trainer& trainer, const train::Task& task, std::size_t last_step) {
   RunOutcome outcome;
   OutcomeRecorder recorder(outcome, last_step);
@@ -80,7 +69,7 @@ inline RunOutcome outcome_of(train::Trainer& trainer, const train::Task& task, s
   trainer.run({&recorder});
   if (task.evaluation() != nullptr) outcome.after = trainer.evaluate();
   EXPECT_EQ(outcome.losses.size(), (last_step > 0 ? last_step : trainer.steps()) - trainer.first_step());
-  outcome.weights = weights_of(trainer, task.model().table());
+  outcome.weights = trained_weights(task, trainer);
   return outcome;
 }
 

@@ -3,8 +3,8 @@
 
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/trained_weights.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using tests::trained_weights;
 using train::LossScale;
 
 /// Starts with a later step's batch, and weights its samples as a test requires.

@@ -7,9 +7,9 @@
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
-#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/trained_weights.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/engine/kept_models.hpp"
 #include "train/engine/trainer.hpp"
@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using tests::trained_weights;
 
 /// Records the reports of a run, and performs an action after one of its steps.
 class ResumeLog final : public train::Reporter {

@@ -7,9 +7,9 @@
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/rank_jobs.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
+#include "tests/support/trained_weights.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 using parallel::ModeKind;
 using tests::every_mode;
 using tests::in_mode;
+using tests::trained_weights;
 using train::Task;
 using train::TrainConfig;
 

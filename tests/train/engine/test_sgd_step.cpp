@@ -1,6 +1,6 @@
 #include "core/kernels/gemm_provider.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/small_models/trained_weights.hpp"
+#include "tests/support/trained_weights.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,8 @@
 /// the gradient, and so whether it was clipped and divided by the loss scale.
 namespace mylos::small_models {
 namespace {
+
+using tests::trained_weights;
 
 constexpr double rate = 0.5;
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace mylos::small_models {
+namespace mylos::tests {
 
 /// Returns the master weights of all parameter tensors, and the state tensors, in table order.
 inline std::vector<float> trained_weights(const train::Task& task, const train::Trainer& trainer) {
@@ -20,4 +20,4 @@ inline std::vector<float> trained_weights(const train::Task& task, const train::
   return weights;
 }
 
-}  // namespace mylos::small_models
+}  // namespace mylos::tests
