@@ -142,7 +142,7 @@ ResnetPass<T>::ResnetPass(const ResnetUnits<T>& units, Arena& arena, const Batch
     : units_(units), purpose_(purpose) {
   const ResnetShape& shape = units.shape;
   const bool trains = purpose == Purpose::training, has_backward = trains && first_trained <= units.blocks.size();
-  const ResnetSlots slots = has_backward ? training_slots(shape, recompute, first_trained) : prediction_slots(shape);
+  const ResnetSlots slots = trains ? training_slots(shape, recompute, first_trained) : prediction_slots(shape);
   const std::size_t images = batch.rows, stem_rows = images * stem_pixels(shape);
   const SlotArrays<T> arrays{arena, arena.vector<T>(slots.size * images), images, trains ? batch.samples : 1};
   pixels_ = Matrix<T>(arrays.at(slots.pixels), images * shape.pixels(), shape.channels);

@@ -100,7 +100,6 @@ void reuse_slots(const ResnetShape& shape, std::size_t units, std::size_t begin,
 
 /// Units below the first trained one run before all memory but their result is needed.
 void reuse_slots_below(const ResnetShape& shape, std::size_t first_trained, ResnetSlots& slots) {
-  if (first_trained == 0) return;
   const ArenaSlot kept = result_of(first_trained - 1, slots);
   reuse_slots(shape, first_trained, kept.end(), slots);
   result_of(first_trained - 1, slots) = kept;
@@ -216,18 +215,21 @@ ResnetSlots keep_inputs(const ResnetShape& shape, std::size_t first_trained) {
 
 }  // namespace
 
-ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute, std::size_t first_trained) {
-  ResnetSlots slots =
-      recompute == nn::Recompute::layer ? keep_inputs(shape, first_trained) : keep_everything(shape, first_trained);
-  reuse_slots_below(shape, first_trained, slots);
-  return slots;
-}
-
 ResnetSlots prediction_slots(const ResnetShape& shape) {
   ResnetSlots slots;
   slots.blocks.resize(blocks_of(resnet_stages(shape)).size());
   reuse_slots(shape, slots.blocks.size() + 1, 0, slots);
   return slots;
+}
+
+ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute, std::size_t first_trained) {
+  const auto keep = recompute == nn::Recompute::layer ? keep_inputs : keep_everything;
+  ResnetSlots all = keep(shape, 0);
+  if (first_trained == 0) return all;
+  const bool has_backward = first_trained <= all.blocks.size();
+  ResnetSlots fewer = has_backward ? keep(shape, first_trained) : prediction_slots(shape);
+  if (has_backward) reuse_slots_below(shape, first_trained, fewer);
+  return fewer.size < all.size ? fewer : all;  // of a few small blocks, all may take less
 }
 
 std::size_t stem_pixels(const ResnetShape& shape) {

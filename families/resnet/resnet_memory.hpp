@@ -39,8 +39,8 @@ struct ResnetSlots {
   std::size_t size = 0;               ///< total elements per image
 };
 
-/// Returns the slots for training the units from `first_trained` on, one of the stem and the blocks. Those below reuse
-/// slots as in prediction; the last of them leaves its result where it is kept.
+/// Returns the slots for training the units from `first_trained` on, of the stem, the blocks and the head. Those below
+/// reuse slots as in prediction; the last of them leaves its result where it is kept.
 ResnetSlots training_slots(const ResnetShape& shape, nn::Recompute recompute, std::size_t first_trained = 0);
 /// Returns the slots for passes without a backward pass: results are normalised in place, and all blocks reuse the same
 /// four slots.

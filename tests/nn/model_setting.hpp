@@ -97,8 +97,10 @@ void expect_frozen(Setting whole, Setting part, const std::vector<std::string>& 
   EXPECT_EQ(part.train(samples, 0.5f), whole.train(samples, 0.5f));
   EXPECT_EQ(part.engine->arena.peak(), part.training_bytes());
   EXPECT_LE(part.training_bytes(), whole.training_bytes());
-  // The first unit may keep nothing anyway.
-  if (table.first_trained_unit() > 1) EXPECT_LT(part.training_bytes(), whole.training_bytes());
+  // The first unit may keep nothing anyway, and there is memory for one layer in any case.
+  if (table.first_trained_unit() > 1 && table.network_units() > 3 && part.recompute == nn::Recompute::none) {
+    EXPECT_LT(part.training_bytes(), whole.training_bytes());
+  }
   const ParameterStore& store = part.engine->store;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     EXPECT_EQ(store.gradient_memory(unit).size() > 0, table.units()[unit].trained) << table.units()[unit].name;

@@ -191,6 +191,26 @@ TEST(BertModel, FrozenTensorsHaveNoGradients) {
   }
 }
 
+TEST(BertModel, LayersBelowTheFirstTrainedOneKeepNothing) {
+  const std::vector<std::size_t> packing{1, 19, 2, 7};
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer}) {
+    const auto bytes = [&](const std::vector<std::string>& patterns) {
+      BertSetting s(packing, true, exact_gemm_providers().front(), recompute, Precision::float32, 4);
+      s.freeze(patterns);
+      return s.training_bytes();
+    };
+    Arena arena;
+    const auto first = BertLayer<float>::take_activations(arena, small_shape(4), 29);
+    const std::size_t shared = arena.peak();
+    BertLayer<float>::take_activations(arena, small_shape(4), 29, recompute, &first);
+    const std::size_t layer = arena.peak() - shared, frozen = bytes({"embeddings"});
+    EXPECT_LT(frozen, bytes({"head"}));
+    EXPECT_EQ(bytes({"embeddings", "layers.0"}), frozen - layer) << to_string(recompute);
+    EXPECT_EQ(bytes({"embeddings", "layers.0-2"}), frozen - 3 * layer) << to_string(recompute);
+    EXPECT_EQ(bytes({"layers.0-2"}), bytes({"head"})) << "gradients of the embeddings need them";
+  }
+}
+
 TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
   const std::vector<std::size_t> packing{1, 19, 2, 7};
   for (const bool dropout : {false, true}) {
