@@ -38,7 +38,7 @@ void load_in_pieces(ShardingStrategy& mode, const ParameterTable& table) {
 
 /// Acquires the units of an evaluation batch.
 void use_units(ModeRun& run) {
-  for (std::size_t unit = 0; unit < run.table().units().size(); ++unit) {
+  for (std::size_t unit = 0; unit < run.table().network_units(); ++unit) {
     run.mode().hooks().acquire(unit);
     run.mode().hooks().release(unit);
   }
