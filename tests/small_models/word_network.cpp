@@ -65,8 +65,8 @@ class WordBody final : public nn::Body<float> {
   }
 
   bool can_recompute(nn::Recompute recompute) const override { return recompute == nn::Recompute::none; }
-  std::unique_ptr<nn::BodyPass<float>> begin(Arena& arena, const BatchShape& batch, Purpose purpose,
-                                             nn::Recompute, std::size_t) const override {
+  std::unique_ptr<nn::BodyPass<float>> begin(Arena& arena, const BatchShape& batch, Purpose purpose, nn::Recompute,
+                                             std::size_t) const override {
     return std::make_unique<WordPass>(units_, arena, batch.rows, purpose == Purpose::training);
   }
 
