@@ -3,6 +3,7 @@
 #include "app/bench/calibration.hpp"
 #include "app/options/plan_options.hpp"
 #include "app/program/compute.hpp"
+#include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/processors.hpp"
@@ -132,6 +133,7 @@ tasks::PlannedRun planned_run(const Arguments& arguments) {
   tasks::RunConfig run = arguments.run;
   const train::Machine* const kind = train::find_gpu_kind(arguments.plan->gpu);
   run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
+  check_task(arguments, arguments.model);
   tasks::PlannedRun planned = arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
   planned.network->freeze(run.engine.freeze);
   return planned;

@@ -47,11 +47,12 @@ Json run_of_model(const std::string& model) {
   return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
-/// Errors: UsageError if the model is for another task than the chosen one; std::runtime_error if it is of no family.
-void check_task(const Arguments& arguments) {
-  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model, arguments.task);
-  if (served == nullptr && !arguments.task->trains_by_name(arguments.model))
-    families::check_model_family(arguments.run.task.model);
+}  // namespace
+
+void check_task(const Arguments& arguments, const fs::path& model) {
+  if (arguments.task->knows_model(model.string())) return;
+  const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
+  const tasks::TaskKind* served = known != nullptr ? known : tasks::kind_of_model(model, arguments.task);
   if (served == nullptr || served == arguments.task) return;
   throw UsageError(
       fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
@@ -59,8 +60,6 @@ void check_task(const Arguments& arguments) {
                   arguments.model, served->title(), served->name(), arguments.task->title(), arguments.task->name(),
                   tasks::pairs_text()));
 }
-
-}  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
   const Json run = run_of_model(arguments.model);
@@ -82,10 +81,13 @@ void take_run_settings(const Command& command, Arguments& arguments) {
 
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
-  arguments.run.task.model = arguments.task->trains_by_name(arguments.model)
-                                 ? fs::path(arguments.model)
-                                 : families::resolve_model(arguments.model, is_first);
-  check_task(arguments);
+  fs::path& model = arguments.run.task.model;
+  model = arguments.model;
+  if (!arguments.task->trains_by_name(arguments.model)) {
+    model = families::resolve_model(arguments.model, is_first);
+    if (tasks::kind_of_model(model) == nullptr) families::check_model_family(model);
+  }
+  check_task(arguments, model);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }
 

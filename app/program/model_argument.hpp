@@ -12,6 +12,10 @@ namespace mylos::app {
 /// std::runtime_error if there is no such model; UsageError if a setting does not fit it.
 void resolve_model_argument(Arguments& arguments, const Notice& notice = log_line);
 
+/// Checks that the chosen task serves `model`, a directory or the name of built-in sizes. Errors: UsageError with the
+/// pairs of models and tasks that exist.
+void check_task(const Arguments& arguments, const std::filesystem::path& model);
+
 /// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
 /// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about
 /// them. Errors: UsageError if the settings then contradict each other; std::runtime_error if run.json cannot be read.

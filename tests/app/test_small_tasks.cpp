@@ -201,6 +201,14 @@ TEST_F(SmallTasks, AModelOfAnotherTaskIsRefused) {
   EXPECT_THAT(run_small({"ask", "--model", words_, "--context", sentences_, "who?"}).errors,
               HasSubstr("is a model for next words (--task next-word), but this is a run of question answering (--task "
                         "question-answering)"));
+  const ProgramRun plan = run_small({"plan", "--task", "next-word", "--model", "bert-base"});
+  EXPECT_EQ(plan.exit_code, 2);
+  EXPECT_THAT(
+      plan.errors,
+      HasSubstr("--model bert-base is a model for question answering (--task question-answering), but this is a "
+                "run of next words (--task next-word); models and tasks go together in these pairs: bert with "
+                "question-answering, llama with language-modeling, resnet with image-classification, "
+                "word_pairs with next-word\n"));
 }
 
 TEST_F(SmallTasks, WhatATaskHasNotIsSaid) {
