@@ -41,14 +41,18 @@ class CheckTree(unittest.TestCase):
                     self.assertEqual(len(breaches), 1)
                     self.assertTrue(breaches[0].startswith(f"{path}:1: names "), breaches[0])
                     (self.root / path).unlink()
-        for path in ["families/bert/bert_layer.cpp", "data/squad/squad.cpp", "tasks/question_answering/squad_task.cpp", "tests/app/test_runs.cpp"]:
+        for path in ["families/bert/bert_layer.cpp", "data/squad/squad.cpp", "tests/app/test_runs.cpp"]:
             self.write(path, "// BERT on SQuAD\n")
-        for path in ["families/llama/llama.cpp", "families/llama/llama_config.cpp", "tasks/language_modeling/text_task.cpp"]:
+        for path in ["families/llama/llama.cpp", "families/llama/llama_config.cpp"]:
             self.write(path, "// Llama\n")
+        # A task knows its data set and describes other programs, and names no family itself.
+        self.write("tasks/question_answering/squad_task.cpp", 'Recipe{"BERT on \\"SQuAD\\" with Llama", squad};  // SQuAD\n')
         self.assertEqual(list(check_tree.check_families(self.root)), [])
-        for path, line in [("families/llama/llama.cpp", "// as BERT"), ("families/bert/bert_layer.cpp", "// as Llama")]:
+        for path, line in [("families/llama/llama.cpp", "// as BERT"), ("families/bert/bert_layer.cpp", "// as Llama"),
+                           ("tasks/question_answering/squad_task.cpp", "// BERT"), ("tasks/language_modeling/text_task.cpp", "LlamaShape shape;"),
+                           ("tasks/image_classification/image_task.cpp", "// ResNet")]:
             self.write(path, line + "\n")
-        self.assertEqual(len(list(check_tree.check_families(self.root))), 2)
+        self.assertEqual(len(list(check_tree.check_families(self.root))), 5)
 
     def breaches_of_settings(self, path, line):
         self.write("app/options/tool_options.hpp", 'named("micro-batch", "N", batches);\n')
