@@ -49,11 +49,11 @@ Json run_of_model(const std::string& model) {
 
 }  // namespace
 
-void check_task(const Arguments& arguments, const fs::path& model) {
-  if (arguments.task->knows_model(model.string())) return;
+bool check_task(const Arguments& arguments, const fs::path& model) {
+  if (arguments.task->knows_model(model.string())) return true;
   const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
   const tasks::TaskKind* served = known != nullptr ? known : tasks::kind_of_model(model, arguments.task);
-  if (served == nullptr || served == arguments.task) return;
+  if (served == nullptr || served == arguments.task) return served != nullptr;
   throw UsageError(
       fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
                   "together in these pairs: {}",
@@ -82,12 +82,9 @@ void take_run_settings(const Command& command, Arguments& arguments) {
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   fs::path& model = arguments.run.task.model;
-  model = arguments.model;
-  if (!arguments.task->trains_by_name(arguments.model)) {
-    model = families::resolve_model(arguments.model, is_first);
-    if (tasks::kind_of_model(model) == nullptr) families::check_model_family(model);
-  }
-  check_task(arguments, model);
+  model = arguments.task->trains_by_name(arguments.model) ? fs::path(arguments.model)
+                                                          : families::resolve_model(arguments.model, is_first);
+  if (!check_task(arguments, model)) families::check_model_family(model);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }
 

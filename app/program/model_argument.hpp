@@ -12,9 +12,9 @@ namespace mylos::app {
 /// std::runtime_error if there is no such model; UsageError if a setting does not fit it.
 void resolve_model_argument(Arguments& arguments, const Notice& notice = log_line);
 
-/// Checks that the chosen task serves `model`, a directory or the name of built-in sizes. Errors: UsageError with the
-/// pairs of models and tasks that exist.
-void check_task(const Arguments& arguments, const std::filesystem::path& model);
+/// Returns whether the chosen task serves `model`, a directory or the name of built-in sizes; false if no task is known
+/// to. Errors: UsageError with the pairs of models and tasks that exist if another task does.
+bool check_task(const Arguments& arguments, const std::filesystem::path& model);
 
 /// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
 /// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about

@@ -22,19 +22,18 @@ std::unique_ptr<nn::Model> make_bert(const BertShape& shape, const nn::HeadSetti
 
 TextModel bert_model(const data::ModelConfig& config, std::optional<double> dropout) {
   const BertShape shape = with_dropout(read_bert_config(config), dropout);
-  return {
-      .text = fmt::format("{}, hidden {}, {}", count_of(shape.layers, "layer"), shape.hidden,
-                          count_of(shape.heads, "head")),
-      .vocabulary = shape.vocabulary,
-      .positions = shape.positions,
-      .attention = attention_shape(shape),
-      .dropout = shape.hidden_dropout,
-      .attention_dropout = shape.attention_dropout,
-      .initializer_range = shape.initializer_range,
-      .naming = bert_tensor_naming(),
-      .make_network = [shape](BodyOutput, const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
-        return make_bert(with_attention(shape, kernel), head, precision);
-      }};
+  return {.text = fmt::format("{}, hidden {}, {}", count_of(shape.layers, "layer"), shape.hidden,
+                              count_of(shape.heads, "head")),
+          .vocabulary = shape.vocabulary,
+          .positions = shape.positions,
+          .attention = attention_shape(shape),
+          .dropout = shape.hidden_dropout,
+          .attention_dropout = shape.attention_dropout,
+          .initializer_range = shape.initializer_range,
+          .naming = bert_tensor_naming(),
+          .make_network = [shape](const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
+            return make_bert(with_attention(shape, kernel), head, precision);
+          }};
 }
 
 std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision) {

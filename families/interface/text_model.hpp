@@ -30,10 +30,10 @@ struct TextModel {
   std::vector<std::int32_t> end_tokens = {};     ///< end a generated text; the first ends each document (EOS)
   std::optional<nn::VocabularyHeadSettings> next_token = {};  ///< the head of BodyOutput::next_tokens
 
-  /// Returns the body that gives `output`, with `head` and the kernel of `attention`. Errors: std::invalid_argument if
-  /// sizes do not fit together.
-  std::unique_ptr<nn::Model> network(BodyOutput output, const nn::HeadSettings& head, Precision precision) const {
-    return make_network(output, head, attention.kernel, precision);
+  /// Returns the body with `head` and the kernel of `attention`. Errors: std::invalid_argument if sizes do not fit
+  /// together.
+  std::unique_ptr<nn::Model> network(const nn::HeadSettings& head, Precision precision) const {
+    return make_network(head, attention.kernel, precision);
   }
 
   /// Returns a decoder of a network with the head `next_token`, whose `table` must outlive it.
@@ -42,8 +42,7 @@ struct TextModel {
   }
 
   // Set by the family; make_decoder only if it gives next_tokens.
-  std::function<std::unique_ptr<nn::Model>(BodyOutput, const nn::HeadSettings&, AttentionKernel, Precision)>
-      make_network;
+  std::function<std::unique_ptr<nn::Model>(const nn::HeadSettings&, AttentionKernel, Precision)> make_network;
   std::function<std::unique_ptr<TextDecoder>(AttentionKernel, Precision, const ParameterTable&)> make_decoder = {};
 };
 

@@ -12,6 +12,10 @@
 namespace mylos::families {
 
 inline constexpr const char* llama_embeddings = "model.embed_tokens.weight";
+/// Returns the tensor that gives the logits of the next token.
+inline const char* next_token_weight(const LlamaShape& shape) {
+  return shape.tied ? llama_embeddings : "lm_head.weight";
+}
 
 /// Returns the embeddings, layers and final norm of a Llama: a vector (H) for each token. Tensors have Hugging Face's
 /// names; the units are "embeddings", "layer.0", ... Errors: std::invalid_argument if the sizes in `shape` do not fit

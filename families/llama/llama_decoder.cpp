@@ -20,7 +20,7 @@ template <class T>
 class Decoder final : public TextDecoder {
  public:
   Decoder(const LlamaShape& shape, const ParameterTable& table)
-      : units_{shape}, head_(table.find(shape.tied ? llama_embeddings : "lm_head.weight")) {
+      : units_{shape}, head_(table.find(next_token_weight(shape))) {
     units_.find_tensors(table);
   }
 

@@ -14,7 +14,7 @@ namespace mylos::families {
 namespace {
 
 nn::VocabularyHeadSettings next_token_head(const LlamaShape& shape) {
-  return {.weight = shape.tied ? llama_embeddings : "lm_head.weight",
+  return {.weight = next_token_weight(shape),
           .vocabulary = shape.vocabulary,
           .initializer_range = shape.initializer_range,
           .lender = shape.tied ? "embeddings" : ""};
@@ -41,7 +41,7 @@ TextModel llama_model(const data::ModelConfig& config, std::optional<double>) {
           .end_tokens = shape.end_tokens,
           .next_token = next_token_head(shape),
           .make_network =
-              [shape](BodyOutput, const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
+              [shape](const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
                 return make_network(with_attention(shape, kernel), head, precision);
               },
           .make_decoder =

@@ -3,7 +3,6 @@
 #include "nn/heads/linear_heads.hpp"
 #include "nn/heads/vocabulary_head.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <variant>
@@ -16,25 +15,15 @@ struct SpanHeadSettings {
   std::string name;
 };
 
-/// The head of make_class_head.
-struct ClassHeadSettings {
-  std::string name;
-  std::size_t classes = 0;
-  float label_smoothing = 0.0f;
-};
+using HeadSettings = std::variant<SpanHeadSettings, VocabularyHeadSettings>;
 
-using HeadSettings = std::variant<SpanHeadSettings, ClassHeadSettings, VocabularyHeadSettings>;
-
-/// Returns the head of `settings`. The initial values of a linear head are within `initializer_range`.
+/// Returns the head of `settings`. `initializer_range` is the standard deviation of a linear head's initial values.
 template <class T>
 std::unique_ptr<Head<T>> make_head(const HeadSettings& settings, float initializer_range) {
   struct Make {
     float range;
     std::unique_ptr<Head<T>> operator()(const SpanHeadSettings& head) const {
       return make_span_head<T>(head.name, range);
-    }
-    std::unique_ptr<Head<T>> operator()(const ClassHeadSettings& head) const {
-      return make_class_head<T>(head.name, head.classes, range, head.label_smoothing);
     }
     std::unique_ptr<Head<T>> operator()(const VocabularyHeadSettings& head) const {
       return make_vocabulary_head<T>(head);

@@ -141,7 +141,7 @@ class ReplayedGatherer final : public ReplayedValues {
   void release(std::size_t unit) override { slots_.release(unit); }
 
  private:
-  /// Of a unit and its rest. Units that are gathered together are waited for together.
+  /// For a unit and its rest. A wait for one unit covers all that were gathered with it.
   struct Gathered {
     std::vector<Operation> own;
     Operation last = 0;

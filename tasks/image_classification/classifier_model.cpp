@@ -65,10 +65,9 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
     read.pretrained.emplace(weights, read.images->config_json("float32"));
     return read;
   }
-  ensure(weights.empty(),
-         fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
-                     "out, or give the model by name: {}",
-                     weights.string(), read.name, families::known_models(families::BodyOutput::images)[2]));
+  ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
+                                      "out, or give the model by name: resnet50",
+                                      weights.string(), read.name));
   read.pretrained.emplace(model);
   read.images = families::read_image_model(*read.pretrained);
   read.processor = data::read_image_processor(model);

@@ -23,7 +23,7 @@ void LoadedModel::set_attention(AttentionKernel kernel) {
 
 const nn::Model& LoadedModel::network() const {
   if (!network_) {
-    network_ = model_.network(head_.input, head_.settings(model_), attention_.precision);
+    network_ = model_.network(head_.settings(model_), attention_.precision);
     network_->freeze(frozen_);
     if (exporter_) exporter_->take_tensors(network_->table());
   }

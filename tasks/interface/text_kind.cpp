@@ -61,7 +61,7 @@ void TextKind::fit_model(RunConfig& run, const std::string& name, const OptionSo
 ExportedModel TextKind::export_model(const TrainedModel& trained) const {
   const data::PretrainedModel files(trained.model);
   const families::TextModel model = families::read_text_model(files, text_.head.input);
-  auto network = model.network(text_.head.input, text_.head.settings(model), Precision::float32);
+  auto network = model.network(text_.head.settings(model), Precision::float32);
   auto exporter = pretrained_exporter(trained.run, files, text_.head.architecture);
   exporter->take_tensors(network->table());
   return {std::move(network), std::move(exporter)};
@@ -83,7 +83,7 @@ PlannedRun TextKind::plan(const std::string& name, const std::filesystem::path& 
   PlannedRun planned{.config = std::move(fitted),
                      .name = named.name,
                      .model = named.fetched,
-                     .network = model.network(text_.head.input, text_.head.settings(model), run.engine.precision)};
+                     .network = model.network(text_.head.settings(model), run.engine.precision)};
   if (data.empty()) {
     text_.plan_without_data(planned);
     planned.data += "; --data FILE plans for a file";

@@ -36,8 +36,8 @@ inline ParameterTable make_four_units(const std::set<std::string>& frozen = {}) 
   });
   return table;
 }
-/// What is frozen: nothing; a unit that backward passes go through; those below the last, which reads one of them; most
-/// of the unit that the last reads, and a whole one.
+/// The frozen units or tensors of each run: none; a unit that backward passes go through; all units below the last,
+/// which borrows from one of them; most tensors of the borrowed unit, and a whole unit.
 inline const std::set<std::string> frozen_units[] = {{}, {"second"}, {"first", "second", "third"}, {"words", "second"}};
 
 /// Returns small integers, so that every sum is exact in every type.

@@ -1,4 +1,4 @@
-// What a trainer does for every model: evaluations, exports from which a run starts, and tensors by their names.
+// A trainer evaluates every model, exports it so that a run can start from it, and finds its tensors by name.
 
 #include "data/huggingface/safetensors.hpp"
 #include "tests/small_models/image_task.hpp"
