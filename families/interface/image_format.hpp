@@ -1,17 +1,11 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 
-/// The images and labels of a classifier.
+/// The images that a classifier reads.
 namespace mylos::families {
-
-inline constexpr std::size_t most_labels = 1'000'000;
-
-/// Returns "LABEL_0", "LABEL_1", ...: transformers' names for unnamed labels.
-std::vector<std::string> unnamed_labels(std::size_t count);
 
 /// The first layers of a network.
 enum class ImageStem {

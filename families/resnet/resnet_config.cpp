@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "data/huggingface/label_names.hpp"
 
 namespace mylos::families {
 namespace {
@@ -31,40 +30,6 @@ void read_sizes(const data::ConfigReader& reader, const char* key, std::size_t m
                      data::json_value_text(*list), most));
   }
   sizes = list->get<std::vector<std::size_t>>();
-}
-
-/// Reads the names in id2label, whose keys are the strings "0", "1", ...
-std::vector<std::string> named_labels(const data::ConfigReader& reader, const Json& names) {
-  if (!names.is_object() || names.empty()) {
-    fail(fmt::format("{}: id2label is not an object of label names", reader.file()));
-  }
-  std::vector<std::string> labels(names.size());
-  std::vector<bool> is_there(names.size());
-  for (const auto& [key, name] : names.items()) {
-    std::size_t id = 0;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const bool is_id = error == std::errc() && end == key.data() + key.size() && id < labels.size() && !is_there[id];
-    if (!is_id || !name.is_string()) {
-      fail(fmt::format("{}: id2label: \"{}\": {} is not the name of one of its labels 0 to {}", reader.file(),
-                       printable(key), data::json_value_text(name), labels.size() - 1));
-    }
-    labels[id] = name.get<std::string>();
-    is_there[id] = true;
-  }
-  return labels;
-}
-
-void read_labels(const data::ConfigReader& reader, ResnetConfig& config) {
-  std::size_t count = config.labels.size();
-  reader.read_size("num_labels", 1, most_labels, count, false);
-  const Json* names = reader.find("id2label");
-  if (names == nullptr) {
-    config.labels = unnamed_labels(count);
-    return;
-  }
-  config.labels = named_labels(reader, *names);
-  if (reader.find("num_labels") == nullptr || count == config.labels.size()) return;
-  fail(fmt::format("{}: num_labels = {}, but id2label has {}", reader.file(), count, config.labels.size()));
 }
 
 void check_sizes(const data::ConfigReader& reader, const ResnetShape& shape) {
@@ -91,8 +56,8 @@ ResnetConfig parse_timm_config(const data::ConfigReader& reader) {
                      data::json_value_text(name), fmt::join(names.begin(), names.end() - 1, ", "), names.back()));
   }
   std::size_t labels = known->labels.size();
-  reader.read_size("num_classes", 1, most_labels, labels, false);
-  known->labels = unnamed_labels(labels);
+  reader.read_size("num_classes", 1, data::most_labels, labels, false);
+  known->labels = data::unnamed_labels(labels);
   return *known;
 }
 
@@ -118,7 +83,7 @@ ResnetConfig read_resnet_config(const data::ModelConfig& from) {
   reader.read_choice("hidden_act", "relu", "relu");
   reader.read_flag("downsample_in_first_stage", shape.downsample_in_first_stage);
   reader.read_flag("downsample_in_bottleneck", shape.downsample_in_bottleneck);
-  read_labels(reader, config);
+  config.labels = data::read_label_names(reader, config.labels.size());
   const bool is_cifar = reader.read_second(resnet_stem_key, "imagenet", "cifar", false);
   shape.stem = is_cifar ? ImageStem::cifar : ImageStem::imagenet;
   check_sizes(reader, shape);
@@ -138,13 +103,7 @@ OrderedJson resnet_config_json(const ResnetConfig& config, std::string_view dtyp
   json["downsample_in_first_stage"] = config.shape.downsample_in_first_stage;
   json["downsample_in_bottleneck"] = config.shape.downsample_in_bottleneck;
   if (config.shape.stem != ImageStem::imagenet) json[resnet_stem_key] = to_string(config.shape.stem);
-  OrderedJson names = OrderedJson::object(), ids = OrderedJson::object();
-  for (std::size_t id = 0; id < config.labels.size(); ++id) {
-    names[std::to_string(id)] = config.labels[id];
-    ids[config.labels[id]] = id;
-  }
-  json["id2label"] = std::move(names);
-  json["label2id"] = std::move(ids);
+  data::write_label_names(config.labels, json);
   json["torch_dtype"] = dtype;
   return json;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "data/huggingface/label_names.hpp"
+
 namespace mylos::families {
 namespace {
 
@@ -80,7 +82,7 @@ void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& co
     return found == files.entries().end() ? std::vector<std::size_t>() : found->second.tensor->shape;
   };
   const auto last = shape_of("classifier.1.weight"), first = shape_of("resnet.embedder.embedder.convolution.weight");
-  if (!last.empty()) config.labels = unnamed_labels(last.front());
+  if (!last.empty()) config.labels = data::unnamed_labels(last.front());
   if (first.size() == 4) config.shape.stem = first.back() == 3 ? ImageStem::cifar : ImageStem::imagenet;
 }
 

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
-#include "families/interface/image_format.hpp"
+#include "data/huggingface/label_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,7 +27,7 @@ std::vector<std::string> name_labels(std::size_t count, const std::vector<std::s
   if (count == 0 || count == names.size()) return names;
   ensure(count > names.size(),
          fmt::format("--labels {}: {} has {}; use at least as many", count, data, labels_text(names)));
-  std::vector<std::string> labels = families::unnamed_labels(count);
+  std::vector<std::string> labels = data::unnamed_labels(count);
   std::ranges::copy(names, labels.begin());
   return labels;
 }

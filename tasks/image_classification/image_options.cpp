@@ -2,6 +2,7 @@
 
 #include "core/base/option_kinds.hpp"
 #include "data/huggingface/image_processor.hpp"
+#include "data/huggingface/label_names.hpp"
 #include "families/interface/image_format.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
@@ -101,7 +102,7 @@ std::vector<OwnOption> data_options() {
               "number of labels of the model; if a model directory has another number, the last layer is initialised "
               "anew; default: the model's, else the data's, 1000 for synthetic data",
               {.lays_out = true}),
-          {1, families::most_labels}, MYLOS_FIELD(labels)),
+          {1, data::most_labels}, MYLOS_FIELD(labels)),
       stem_option(),
       path_option(
           own("weights", "DIR", files, "train",

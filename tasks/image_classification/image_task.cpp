@@ -6,6 +6,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
 #include "data/huggingface/config_reader.hpp"
+#include "data/huggingface/label_names.hpp"
 #include "data/images/synthetic_images.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_labels.hpp"
@@ -160,10 +161,10 @@ void ImageTask::resolve_labels() {
     for (const std::string& name : each->label_names())
       ensure_utf8(name, fmt::format("{}: the name of label {}", data, printable(name)));
   }
-  const bool has_names = labels != families::unnamed_labels(labels.size());
+  const bool has_names = labels != data::unnamed_labels(labels.size());
   if (!classifier_.pretrained || (train_ && !classifier_.has_weights() && !has_names)) {
     if (set != nullptr) labels = name_labels(config_.labels, set->label_names(), data);
-    if (set == nullptr && config_.labels > 0) labels = families::unnamed_labels(config_.labels);
+    if (set == nullptr && config_.labels > 0) labels = data::unnamed_labels(config_.labels);
   } else if (config_.labels > 0 &&
              (config_.labels != labels.size() || (train_ && has_names && has_other_names(*set, labels)))) {
     ensure(train_ != nullptr, fmt::format("--labels {}: {} was made for {}; leave it out", config_.labels,

@@ -1,6 +1,7 @@
 #include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/quantities.hpp"
+#include "data/huggingface/label_names.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
 #include "tasks/image_classification/image_task.hpp"
@@ -39,7 +40,7 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
     ImageConfig& images = image_config(config);
     ClassifierModel model = read_classifier(config.task.model);
     choose_stem(model, images.stem);
-    if (images.labels > 0) model.images->labels = families::unnamed_labels(images.labels);
+    if (images.labels > 0) model.images->labels = data::unnamed_labels(images.labels);
     const ImageInput input =
         resolve_input(images, model.processor, nullptr, model.images->channels, PreferredSize::model);
     const std::size_t group = group_size(images, run.task.batch);

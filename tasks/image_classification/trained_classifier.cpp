@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/json.hpp"
+#include "data/huggingface/label_names.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/image_export.hpp"
 #include "tasks/image_classification/image_input.hpp"
@@ -38,9 +39,9 @@ struct TrainedClassifier {
 void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
   run.member("labels", [&](const Json& value, const JsonLocation& location) {
     const std::size_t count = as_count(value, location);
-    constexpr std::size_t most = families::most_labels;
+    constexpr std::size_t most = data::most_labels;
     if (count == 0 || count > most) location.fail(fmt::format("is not 1 to {}", most));
-    if (count != labels.size()) labels = families::unnamed_labels(count);
+    if (count != labels.size()) labels = data::unnamed_labels(count);
   });
   run.member("label-names", [&](const Json& value, const JsonLocation& location) {
     if (as_list(value, location).size() != labels.size()) location.fail("has another number than labels");

@@ -1,5 +1,6 @@
 #include "tasks/image_classification/image_export.hpp"
 
+#include "data/huggingface/label_names.hpp"
 #include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_tensors.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
@@ -200,7 +201,7 @@ TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
 
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   images_ = read_classifier("resnet18").images;
-  images_->labels = families::unnamed_labels(7);
+  images_->labels = data::unnamed_labels(7);
   images_->stem = families::ImageStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
   network_ = network_of(*images_, pictures);
