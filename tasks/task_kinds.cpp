@@ -21,10 +21,16 @@ std::vector<const TaskKind*>& registered_kinds() {
   return kinds;
 }
 
-/// Returns an empty string if the directory has no readable configuration; errors in it are reported by later reads.
-std::string model_type_in(const std::filesystem::path& directory) {
+/// What a model's config.json says of its kind.
+struct ModelClass {
+  std::string type, architecture;
+};
+
+/// Returns empty strings if the directory has no readable configuration; errors in it are reported by later reads.
+ModelClass model_class_in(const std::filesystem::path& directory) {
   try {
-    return data::model_type_of(directory);
+    const Json config = read_json(directory / "config.json");
+    return {data::model_type_of(config, {}), data::first_architecture(config)};
   } catch (const std::runtime_error&) {
     return {};
   }
@@ -52,9 +58,12 @@ const TaskKind* find_task_kind(std::string_view name) {
 }
 
 const TaskKind* kind_of_model(const std::filesystem::path& directory, const TaskKind* preferred) {
-  const std::string type = model_type_in(directory);
-  if (preferred != nullptr && preferred->serves(type)) return preferred;
-  return find_kind_that([&](const TaskKind* kind) { return kind->serves(type); });
+  const ModelClass model = model_class_in(directory);
+  const auto serves = [&](const TaskKind* kind) { return kind->serves(model.type); };
+  if (preferred != nullptr && serves(preferred)) return preferred;
+  const TaskKind* named =
+      find_kind_that([&](const TaskKind* kind) { return serves(kind) && kind->is_of_class(model.architecture); });
+  return named != nullptr ? named : find_kind_that(serves);
 }
 
 const TaskKind* kind_of_known_model(std::string_view name) {

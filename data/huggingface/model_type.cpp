@@ -8,14 +8,6 @@
 namespace mylos::data {
 namespace {
 
-/// True if the first of `architectures` is a BERT, such as BertForMaskedLM.
-bool names_bert(const Json& config) {
-  const auto found = config.find("architectures");
-  if (found == config.end() || !found->is_array() || found->empty()) return false;
-  const Json& first = found->front();
-  return first.is_string() && first.get_ref<const std::string&>().starts_with("Bert");
-}
-
 /// True if timm's `architecture` is a ResNet.
 bool names_resnet(const Json& config) {
   const auto found = config.find("architecture");
@@ -28,7 +20,7 @@ std::string model_type_of(const Json& config, const std::string& file) {
   ensure(config.is_object(), fmt::format("{}: not a JSON object", file));
   const auto found = config.find("model_type");
   if (found == config.end() || found->is_null()) {
-    return names_bert(config) ? "bert" : names_resnet(config) ? "resnet" : "";
+    return first_architecture(config).starts_with("Bert") ? "bert" : names_resnet(config) ? "resnet" : "";
   }
   if (found->is_string()) return found->get<std::string>();
   fail(fmt::format("{}: model_type = {} is not a string", file, printable(found->dump())));
@@ -37,6 +29,12 @@ std::string model_type_of(const Json& config, const std::string& file) {
 std::string model_type_of(const std::filesystem::path& directory) {
   const auto file = directory / "config.json";
   return model_type_of(read_json(file), file.string());
+}
+
+std::string first_architecture(const Json& config) {
+  const auto found = config.find("architectures");
+  if (found == config.end() || !found->is_array() || found->empty() || !found->front().is_string()) return {};
+  return found->front().get<std::string>();
 }
 
 }  // namespace mylos::data

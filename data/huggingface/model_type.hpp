@@ -18,4 +18,7 @@ std::string model_type_of(const Json& config, const std::string& file);
 /// a JSON object.
 std::string model_type_of(const std::filesystem::path& directory);
 
+/// Returns the first of the `architectures` of a configuration, "BertForMaskedLM"; empty if it names none.
+std::string first_architecture(const Json& config);
+
 }  // namespace mylos::data

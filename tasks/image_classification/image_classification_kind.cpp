@@ -75,6 +75,7 @@ TaskTraits image_classification_traits() {
           .title = "image classification",
           .data_texts = {data, data, "images"},
           .takes = families::BodyOutput::images,
+          .architecture = "ForImageClassification",
           .trains_by_name = true,
           .options = image_options,
           .peer_options = peers,

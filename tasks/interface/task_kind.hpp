@@ -47,12 +47,13 @@ struct TaskTraits {
   std::string_view name;   ///< for --task: "question-answering"
   std::string_view title;  ///< in texts: "question answering"
   DataTexts data_texts;
-  std::optional<families::BodyOutput> takes = {};          ///< what its head takes: it serves all families that give it
-  std::span<const std::string_view> own_model_types = {};  ///< model_type of models that are of no family
-  bool trains_by_name = false;                             ///< training takes names of built-in sizes, without weights
-  std::vector<Option<RunConfig>> (*options)() = nullptr;   ///< beyond those of every task
-  std::span<const PeerOption> peer_options = {};           ///< rows of the table of peers' options
-  std::span<const Recipe> recipes = {};                    ///< that train it
+  std::optional<families::BodyOutput> takes = {};  ///< what its head takes: it serves all families that give it
+  std::string_view architecture = {};  ///< end of its classes' names in transformers: "ForQuestionAnswering"
+  std::span<const std::string_view> own_model_types = {};   ///< model_type of models that are of no family
+  bool trains_by_name = false;                              ///< training takes names of built-in sizes, without weights
+  std::vector<Option<RunConfig>> (*options)() = nullptr;    ///< beyond those of every task
+  std::span<const PeerOption> peer_options = {};            ///< rows of the table of peers' options
+  std::span<const Recipe> recipes = {};                     ///< that train it
   std::vector<Choice> metrics = {{"loss", {"eval_loss"}}};  ///< for --best-by, with the peers' names
   std::span<const TaskCommand> commands = {};               ///< that only this kind has
   bool prepares_for_model = true;                           ///< `prepare` reads the model's directory
@@ -76,6 +77,10 @@ class TaskKind {
   /// Returns the values of model_type in the config.json of the models that it serves.
   std::vector<std::string_view> model_types() const;
   bool serves(std::string_view model_type) const;
+  /// Returns whether a class of this name in transformers is for this task: "BertForQuestionAnswering".
+  bool is_of_class(std::string_view name) const {
+    return !traits_.architecture.empty() && name.ends_with(traits_.architecture);
+  }
   /// Returns the names of built-in model sizes, which plan accepts without a directory.
   std::vector<std::string> known_models() const;
   /// Returns whether `name` is one of these names, or the name that a model of these sizes is fetched by.

@@ -31,6 +31,7 @@ std::filesystem::path fetched_directory(const families::NamedModel& model, const
 
 TaskTraits with_input(TaskTraits traits, const TextHead& head) {
   traits.takes = head.input;
+  traits.architecture = head.architecture;
   return traits;
 }
 

@@ -1,8 +1,12 @@
 #include "tasks/task_kinds.hpp"
 
+#include "tasks/interface/planned_run.hpp"
+#include "tasks/interface/task.hpp"
+#include "tasks/interface/trained_model.hpp"
 #include "tests/small_models/word_kind.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +40,35 @@ TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
   for (const char* config : {R"({"model_type": "roberta"})", R"({"model_type": 3})", "{", "[]"}) {
     tests::write_file(directory / "config.json", config);
     EXPECT_EQ(kind_of_model(directory.path()), nullptr) << config;
+  }
+}
+
+/// A kind that serves BERT, too.
+class OtherKind final : public TaskKind {
+ public:
+  OtherKind() : TaskKind({.name = "other", .takes = families::BodyOutput::tokens, .architecture = "ForOthers"}) {}
+  void set_defaults(RunConfig&, std::string_view) const override {}
+  std::unique_ptr<Task> make(const RunConfig&, const Notice&) const override { return nullptr; }
+  ExportedModel export_model(const TrainedModel&) const override { return {}; }
+  PlannedRun plan(const std::string&, const std::filesystem::path&, const RunConfig&, const OptionSources&,
+                  const Notice&) const override {
+    return {};
+  }
+};
+
+TEST(TaskKinds, OfSeveralTheClassOfTheModelDecides) {
+  const OtherKind other;
+  const RegisteredTaskKind registered(other);
+  const tests::TemporaryDirectory directory;
+  const auto kind_of = [&](const char* architecture, const TaskKind* preferred = nullptr) {
+    tests::write_file(directory / "config.json",
+                      fmt::format(R"({{"model_type": "bert", "architectures": {}}})", architecture));
+    return kind_of_model(directory.path(), preferred);
+  };
+  EXPECT_EQ(kind_of(R"(["BertForOthers"])"), &other);
+  EXPECT_EQ(kind_of(R"(["BertForOthers"])", &default_task_kind()), &default_task_kind());
+  for (const char* unknown : {R"(["BertForQuestionAnswering"])", R"(["BertForMaskedLM"])", "[3]", "[]", "null"}) {
+    EXPECT_EQ(kind_of(unknown), &default_task_kind()) << unknown;
   }
 }
 
