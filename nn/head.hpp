@@ -40,7 +40,7 @@ class Head {
   /// Looks up the tensors in the finished table.
   virtual void find_tensors(const ParameterTable& table) = 0;
 
-  virtual void plan(Arena& arena, const HeadInput<T>& input, Purpose purpose) const = 0;
+  virtual void plan(Arena& arena, const BatchShape& shape, const HeadInput<T>& input, Purpose purpose) const = 0;
   /// The head's part of Model::train: also writes input.dx = scale * pass.loss_scale * gradient of the sum of losses.
   virtual void train(const Pass& pass, const Batch& batch, float scale, const HeadInput<T>& input,
                      const Vector<float>& losses) const = 0;
@@ -48,10 +48,10 @@ class Head {
   virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const HeadInput<T>& input,
                                 const Vector<float>& losses) const = 0;
 
-  /// Returns the matrix products of a pass over T rows.
-  virtual std::vector<GemmProduct> products(std::size_t rows, Purpose purpose) const = 0;
-  /// Returns the floating-point operations of a training pass over T rows.
-  virtual double training_flops(std::size_t rows) const = 0;
+  /// Returns the matrix products of a pass.
+  virtual std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const = 0;
+  /// Returns the floating-point operations of a training pass.
+  virtual double training_flops(const BatchShape& shape) const = 0;
 };
 
 /// losses (S) = the sum of row_losses (T) over each sample's rows [starts[s], starts[s + 1]). Does the same with hits

@@ -63,7 +63,7 @@ class Network final : public Model {
     return body_->scratch_bytes(shape, purpose, processor);
   }
   void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
-    head_->plan(arena, body_->begin(arena, shape, purpose, recompute, first_of_body_)->output(), purpose);
+    head_->plan(arena, shape, body_->begin(arena, shape, purpose, recompute, first_of_body_)->output(), purpose);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
@@ -128,7 +128,7 @@ Matrix<float> Network<T>::predict(const Pass& pass, const Batch& batch, const Ve
 template <class T>
 std::vector<GemmProduct> Network<T>::products(const BatchShape& shape, Purpose purpose) const {
   std::vector<GemmProduct> all = body_->products(shape, purpose);
-  for (GemmProduct& product : head_->products(shape.rows, purpose)) all.push_back(std::move(product));
+  for (GemmProduct& product : head_->products(shape, purpose)) all.push_back(std::move(product));
   return all;
 }
 
@@ -143,7 +143,7 @@ std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute re
   for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {
     add(body_->training_flops(unit, shape, is_recomputed(unit) ? recompute : Recompute::none));
   }
-  const double products = head_->training_flops(shape.rows) / 3.0;
+  const double products = head_->training_flops(shape) / 3.0;
   add({.forward = products, .input_gradients = trains_body() ? products : 0.0, .weight_gradients = products});
   return flops;
 }

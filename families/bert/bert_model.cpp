@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<nn::Model> make_bert(const BertShape& shape, const nn::HeadSettings& head, Precision precision) {
   return with_type(precision, [&]<class T>(T) {
-    return nn::make_network<T>(make_bert_body<T>(shape), nn::make_head<T>(head, shape.initializer_range));
+    return nn::make_network<T>(make_bert_body<T>(shape), head.make_head<T>(shape.initializer_range));
   });
 }
 
@@ -37,7 +37,7 @@ TextModel bert_model(const data::ModelConfig& config, std::optional<double> drop
 }
 
 std::unique_ptr<nn::Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
-  return make_bert(shape, nn::SpanHeadSettings{"qa_outputs"}, precision);
+  return make_bert(shape, nn::span_head("qa_outputs"), precision);
 }
 
 }  // namespace mylos::families

@@ -26,9 +26,9 @@ struct TextModel {
   float attention_dropout = 0.0f;  ///< the same of the attention's weights
   float initializer_range = 0.0f;  ///< standard deviation of weights that no file has
   data::TensorNaming naming = {};
-  std::optional<std::int32_t> begin_token = {};  ///< begins each document (BOS), unless nullopt
-  std::vector<std::int32_t> end_tokens = {};     ///< end a generated text; the first ends each document (EOS)
-  std::optional<nn::VocabularyHeadSettings> next_token = {};  ///< the head of BodyOutput::next_tokens
+  std::optional<std::int32_t> begin_token = {};     ///< begins each document (BOS), unless nullopt
+  std::vector<std::int32_t> end_tokens = {};        ///< end a generated text; the first ends each document (EOS)
+  std::optional<nn::HeadSettings> next_token = {};  ///< the head of BodyOutput::next_tokens
 
   /// Returns the body with `head` and the kernel of `attention`. Errors: std::invalid_argument if sizes do not fit
   /// together.

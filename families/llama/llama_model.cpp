@@ -13,16 +13,16 @@
 namespace mylos::families {
 namespace {
 
-nn::VocabularyHeadSettings next_token_head(const LlamaShape& shape) {
-  return {.weight = next_token_weight(shape),
-          .vocabulary = shape.vocabulary,
-          .initializer_range = shape.initializer_range,
-          .lender = shape.tied ? "embeddings" : ""};
+nn::HeadSettings next_token_head(const LlamaShape& shape) {
+  return nn::vocabulary_head({.weight = next_token_weight(shape),
+                              .vocabulary = shape.vocabulary,
+                              .initializer_range = shape.initializer_range,
+                              .lender = shape.tied ? "embeddings" : ""});
 }
 
 std::unique_ptr<nn::Model> make_network(const LlamaShape& shape, const nn::HeadSettings& head, Precision precision) {
   return with_type(precision, [&]<class T>(T) {
-    return nn::make_network<T>(make_llama_body<T>(shape), nn::make_head<T>(head, shape.initializer_range));
+    return nn::make_network<T>(make_llama_body<T>(shape), head.make_head<T>(shape.initializer_range));
   });
 }
 

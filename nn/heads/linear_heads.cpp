@@ -43,7 +43,9 @@ class LinearHead final : public Head<T> {
     linear_ = find_linear(table, settings_.name);
     width_ = table.tensor(linear_.weight).shape.back();
   }
-  void plan(Arena& arena, const HeadInput<T>& input, Purpose purpose) const override { take(arena, input, purpose); }
+  void plan(Arena& arena, const BatchShape&, const HeadInput<T>& input, Purpose purpose) const override {
+    take(arena, input, purpose);
+  }
   void train(const Pass& pass, const Batch& batch, float scale, const HeadInput<T>& input,
              const Vector<float>& losses) const override {
     const Arrays arrays = forward(pass, input, Purpose::training);
@@ -57,17 +59,17 @@ class LinearHead final : public Head<T> {
     if (losses.extent(0) > 0) loss_(pass, batch, 0.0f, arrays, losses);
     return arrays.logits;
   }
-  std::vector<GemmProduct> products(std::size_t rows, Purpose purpose) const override {
+  std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const override {
     return linear_products({.name = "head",
                             .in = width_,
                             .out = settings_.columns,
                             .precision = precision_of<T>,
                             .forward = EpilogueKind::bias,
                             .has_float_result = true},
-                           rows, purpose);
+                           shape.rows, purpose);
   }
-  double training_flops(std::size_t rows) const override {
-    return 6.0 * static_cast<double>(rows) * static_cast<double>(settings_.columns * width_);
+  double training_flops(const BatchShape& shape) const override {
+    return 6.0 * static_cast<double>(shape.rows) * static_cast<double>(settings_.columns * width_);
   }
 
  private:

@@ -67,14 +67,17 @@ class VocabularyHead final : public Head<T> {
     width_ = shape.back();
   }
 
-  void plan(Arena& arena, const HeadInput<T>& input, Purpose purpose) const override { take(arena, input, purpose); }
+  void plan(Arena& arena, const BatchShape&, const HeadInput<T>& input, Purpose purpose) const override {
+    take(arena, input, purpose);
+  }
   void train(const Pass& pass, const Batch& batch, float scale, const HeadInput<T>& input,
              const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const HeadInput<T>& input,
                         const Vector<float>& losses) const override;
-  std::vector<GemmProduct> products(std::size_t rows, Purpose purpose) const override;
-  double training_flops(std::size_t rows) const override {
-    return 6.0 * static_cast<double>(rows) * static_cast<double>(settings_.vocabulary) * static_cast<double>(width_);
+  std::vector<GemmProduct> products(const BatchShape& shape, Purpose purpose) const override;
+  double training_flops(const BatchShape& shape) const override {
+    return 6.0 * static_cast<double>(shape.rows) * static_cast<double>(settings_.vocabulary) *
+           static_cast<double>(width_);
   }
 
  private:
@@ -152,7 +155,7 @@ Matrix<float> VocabularyHead<T>::predict(const Pass& pass, const Batch& batch, c
 
 /// A number of full chunks, and one of the remaining rows.
 template <class T>
-std::vector<GemmProduct> VocabularyHead<T>::products(std::size_t rows, Purpose purpose) const {
+std::vector<GemmProduct> VocabularyHead<T>::products(const BatchShape& shape, Purpose purpose) const {
   std::vector<GemmProduct> all;
   const auto add = [&](const char* name, std::size_t count, std::size_t chunk) {
     if (count == 0 || chunk == 0) return;
@@ -166,8 +169,8 @@ std::vector<GemmProduct> VocabularyHead<T>::products(std::size_t rows, Purpose p
       all.push_back(std::move(product));
     }
   };
-  add("head", rows / chunk_, chunk_);
-  add(rows < chunk_ ? "head" : "head-rest", 1, rows % chunk_);
+  add("head", shape.rows / chunk_, chunk_);
+  add(shape.rows < chunk_ ? "head" : "head-rest", 1, shape.rows % chunk_);
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,8 +16,8 @@ namespace mylos::tasks {
 
 /// The head of a task on texts.
 struct TextHead {
-  families::BodyOutput input;                                ///< what it takes
-  nn::HeadSettings (*settings)(const families::TextModel&);  ///< of a model that gives it
+  families::BodyOutput input;                                            ///< what it takes
+  std::function<nn::HeadSettings(const families::TextModel&)> settings;  ///< of a model that gives it
   std::string_view architecture;  ///< end of its classes' names in transformers: "ForQuestionAnswering"
 };
 
@@ -39,7 +40,7 @@ class LoadedModel {
 
   const nn::Model& network() const;
   /// Returns null if the run does not train. It exports nothing before network() was called.
-  const train::ModelExporter* exporter() const { return exporter_.get(); }
+  PretrainedExporter* exporter() const { return exporter_.get(); }
 
  private:
   data::PretrainedModel files_;

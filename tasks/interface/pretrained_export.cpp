@@ -70,11 +70,11 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
 std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
                                                         std::string_view head) {
   const data::ModelFamily& family = families::find_model_family(model.directory());
-  OrderedJson config = family.config_json(model);
-  config["architectures"] = {fmt::format("{}{}", family.architecture, head)};
-  return std::make_unique<PretrainedExporter>(std::move(config), family.tokenizer_files(model),
-                                              std::vector<data::TensorShape>(),
-                                              data::WeightFormat{.precision = export_precision(run, model)});
+  auto exporter = std::make_unique<PretrainedExporter>(family.config_json(model), family.tokenizer_files(model),
+                                                       std::vector<data::TensorShape>(),
+                                                       data::WeightFormat{.precision = export_precision(run, model)});
+  exporter->set("architectures", {fmt::format("{}{}", family.architecture, head)});
+  return exporter;
 }
 
 PretrainedExporter::PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files,

@@ -7,7 +7,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mylos::tasks {
@@ -31,6 +33,8 @@ class PretrainedExporter final : public train::ModelExporter {
   PretrainedExporter(OrderedJson config, std::vector<data::ModelFile> files, std::vector<data::TensorShape> weights,
                      const data::WeightFormat& format);
 
+  /// Sets a value of config.json.
+  void set(const std::string& key, OrderedJson value) { config_[key] = std::move(value); }
   /// Exports the parameter tensors of `table` from now on.
   void take_tensors(const ParameterTable& table) { weights_ = weight_tensors(table); }
 

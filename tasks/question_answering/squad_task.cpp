@@ -20,7 +20,7 @@ namespace {
 constexpr const char* head_name = "qa_outputs";
 constexpr const char* head_prefix = "qa_outputs.";
 
-nn::HeadSettings span_head(const families::TextModel&) { return nn::SpanHeadSettings{head_name}; }
+nn::HeadSettings answer_head(const families::TextModel&) { return nn::span_head(head_name); }
 
 /// Packing efficiency is the fraction of max_length that windows use.
 std::string data_text(const SquadWindows& windows, std::size_t max_length) {
@@ -32,7 +32,7 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 }  // namespace
 
-TextHead question_answering_head() { return {families::BodyOutput::tokens, span_head, "ForQuestionAnswering"}; }
+TextHead question_answering_head() { return {families::BodyOutput::tokens, answer_head, "ForQuestionAnswering"}; }
 
 SquadTask::SquadTask(const RunConfig& run, Notice notice)
     : TextTask(run, std::move(notice),

@@ -97,8 +97,8 @@ class LoggedHead final : public Head<float> {
     builder.tensor("classifier.weight", {2, width}, {});
   }
   void find_tensors(const ParameterTable& table) override { table.find("classifier.weight"); }
-  void plan(Arena& arena, const HeadInput<float>& input, Purpose) const override {
-    arena.vector<float>(100 * input.x.extent(0));
+  void plan(Arena& arena, const BatchShape& shape, const HeadInput<float>&, Purpose) const override {
+    arena.vector<float>(100 * shape.rows);
   }
   void train(const Pass&, const Batch&, float, const HeadInput<float>&, const Vector<float>&) const override {
     log_.add("head");
@@ -107,8 +107,10 @@ class LoggedHead final : public Head<float> {
     log_.add("predict");
     return input.x;
   }
-  std::vector<GemmProduct> products(std::size_t rows, Purpose) const override { return {{.m = rows, .name = "head"}}; }
-  double training_flops(std::size_t rows) const override { return static_cast<double>(rows); }
+  std::vector<GemmProduct> products(const BatchShape& shape, Purpose) const override {
+    return {{.m = shape.rows, .name = "head"}};
+  }
+  double training_flops(const BatchShape& shape) const override { return static_cast<double>(shape.rows); }
 
  private:
   CallLog& log_;

@@ -26,7 +26,9 @@ class LogitsHead final : public nn::Head<T> {
   void find_tensors(const ParameterTable& table) override {
     weight_ = table.find(shape_.tied ? families::llama_embeddings : "lm_head.weight");
   }
-  void plan(Arena& arena, const nn::HeadInput<T>& input, Purpose) const override { take(arena, input); }
+  void plan(Arena& arena, const BatchShape&, const nn::HeadInput<T>& input, Purpose) const override {
+    take(arena, input);
+  }
   void train(const nn::Pass&, const Batch&, float, const nn::HeadInput<T>&, const Vector<float>&) const override {
     throw std::logic_error("logits: no loss");
   }
@@ -37,8 +39,8 @@ class LogitsHead final : public nn::Head<T> {
                                    pass.parameters.matrix<T>(weight_), 0.0f, logits);
     return logits;
   }
-  std::vector<GemmProduct> products(std::size_t, Purpose) const override { return {}; }
-  double training_flops(std::size_t) const override { return 0.0; }
+  std::vector<GemmProduct> products(const BatchShape&, Purpose) const override { return {}; }
+  double training_flops(const BatchShape&) const override { return 0.0; }
 
  private:
   Matrix<float> take(Arena& arena, const nn::HeadInput<T>& input) const {

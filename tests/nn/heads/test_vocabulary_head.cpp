@@ -153,7 +153,7 @@ MYLOS_TEST_OF_TYPES(VocabularyHead, PredictionGivesTheLikeliestWordOfEveryRowAnd
 std::size_t planned_head_bytes(std::size_t rows_of_weight, std::size_t rows) {
   Arena measured;
   const auto head = make_vocabulary_head<float>({.weight = "words", .vocabulary = rows_of_weight});
-  head->plan(measured, {Matrix<float>(nullptr, rows, 2), {}, {}}, ParameterStore::Purpose::training);
+  head->plan(measured, {1, rows, rows}, {Matrix<float>(nullptr, rows, 2), {}, {}}, ParameterStore::Purpose::training);
   return measured.peak() - rows * sizeof(float);
 }
 
@@ -167,7 +167,7 @@ TEST(VocabularyHead, ListsFullChunksAndTheRest) {
   const auto counts = [](std::size_t rows) {
     HeadSetting<float> s(gemm_providers().front(), 7);
     std::map<std::string, std::pair<std::size_t, std::size_t>> found;
-    for (const GemmProduct& product : s.head->products(rows, ParameterStore::Purpose::inference)) {
+    for (const GemmProduct& product : s.head->products({1, rows, rows}, ParameterStore::Purpose::inference)) {
       found[product.name] = {product.count, product.m};
     }
     return found;
