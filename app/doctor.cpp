@@ -1,9 +1,3 @@
-#include "app/doctor/doctor_environment.hpp"
-#include "app/doctor/doctor_files.hpp"
-#include "app/doctor/doctor_finding.hpp"
-#include "app/doctor/doctor_launch.hpp"
-#include "app/doctor/doctor_limits.hpp"
-#include "app/doctor/doctor_picture.hpp"
 #include "app/doctor/doctor_ranks.hpp"
 #include "app/program/exit_codes.hpp"
 #include "app/run_commands.hpp"
@@ -94,11 +88,10 @@ class Doctor {
  private:
   double limit() const { return checks_.limit(); }
   double whole_limit() const { return 8.0 * limit() + 60.0; }
-  void print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const;
   int report_alone(Findings findings, const Finding& more) const;
   int look_together(Findings findings, std::vector<std::size_t> first_of_node);
-  std::shared_ptr<SharedProbe> write_probe(Findings& findings);
-  json broadcast_plan(DoctorRanks& ranks, const SharedProbe* probe) const;
+  std::string write_shared_file(Findings& findings);
+  json broadcast_plan(DoctorRanks& ranks, const std::string& probe) const;
   void exchange(Picture& picture);
   Findings look_at_output(bool is_first_of_node, const std::string& probe, const std::string& writer);
   int conclude(const Picture& picture) const;
@@ -113,48 +106,35 @@ class Doctor {
   std::unique_ptr<parallel::RankRuntime> runtime_;
 };
 
-void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const {
-  if (arguments_.json) {
-    print_indented_json(report_json(findings, ranks, nodes));
-  } else {
-    print(report_text(findings, ranks));
-  }
-  flush_output();
-}
-
 /// Reports if MPI cannot be used: the first of the launched processes prints the report. The others print their errors
 /// after a delay that gives the first one time to finish, because it may be the one that is lost.
 int Doctor::report_alone(Findings findings, const Finding& more) const {
   findings.push_back(more);
-  const std::vector<FoldedFinding> folded = fold({}, std::vector<Findings>{findings});
   const std::size_t rank = launched_rank();
-  if (rank == 0) {
-    print_report(folded, 1, 1);
-    return doctor_exit_code(folded);
-  }
+  if (rank == 0) return conclude({.first_of_node = {0}, .of_ranks = {std::move(findings)}, .of_launch = {}});
   std::this_thread::sleep_for(std::chrono::seconds(2));
   for (const Finding& each : findings) {
     if (each.level == Level::error) say(rank, fmt::format("{}: {}; {}", each.name, each.text, each.advice));
   }
-  return doctor_exit_code(folded);
+  return failure;
 }
 
-/// Writes the file by which other ranks check that they see the same directory. Returns null if there are none, or if
-/// there is no directory or it does not respond.
-std::shared_ptr<SharedProbe> Doctor::write_probe(Findings& findings) {
-  if (runtime_->size() == 1 || directory_.empty()) return nullptr;
-  const auto made = std::make_shared<std::shared_ptr<SharedProbe>>();
+/// Writes the file by which other ranks check that they see the same directory. Returns its name; empty if there are
+/// no other ranks, or if there is no directory or it does not respond.
+std::string Doctor::write_shared_file(Findings& findings) {
+  if (runtime_->size() == 1 || directory_.empty()) return {};
+  const auto name = std::make_shared<std::string>();
   const bool is_written = checks_.run(findings, "shared", fmt::format("writing to {}", directory_.string()), 0.5,
-                                      [made, directory = directory_] {
-                                        *made = std::make_shared<SharedProbe>(directory);
+                                      [name, directory = directory_] {
+                                        *name = write_probe(directory);
                                         return Findings();
                                       });
-  return is_written ? *made : nullptr;
+  return is_written ? *name : "";
 }
 
-/// Broadcasts the name of the first rank's `probe`, which is null on other ranks, and the host that wrote it.
-json Doctor::broadcast_plan(DoctorRanks& ranks, const SharedProbe* probe) const {
-  const json plan{{"probe", probe == nullptr ? "" : probe->name()}, {"writer", host_}};
+/// Broadcasts the name of the file that the first rank wrote, and the host that wrote it.
+json Doctor::broadcast_plan(DoctorRanks& ranks, const std::string& probe) const {
+  const json plan{{"probe", probe}, {"writer", host_}};
   const auto received = ranks.broadcast(plan.dump(-1, ' ', false, json::error_handler_t::replace));
   if (!received) leave_with(fmt::format("rank 0 did not respond for {:.3g} s", 2.0 * limit()));
   return parse_json(*received, "the plan of rank 0");
@@ -195,9 +175,13 @@ Findings Doctor::look_at_output(bool is_first_of_node, const std::string& probe,
   return findings;
 }
 
+/// Prints the report. Returns the exit code.
 int Doctor::conclude(const Picture& picture) const {
   const std::vector<FoldedFinding> folded = fold(picture.of_launch, picture.of_ranks);
-  print_report(folded, picture.of_ranks.size(), picture.nodes());
+  const std::size_t ranks = picture.of_ranks.size();
+  arguments_.json ? print_indented_json(report_json(folded, ranks, picture.nodes()))
+                  : print(report_text(folded, ranks));
+  flush_output();
   return doctor_exit_code(folded);
 }
 
@@ -226,14 +210,14 @@ int Doctor::look_together(Findings findings, std::vector<std::size_t> first_of_n
   const RankReport mine = check_rank(checks_, position, host_, std::move(findings));
   Picture picture{std::move(first_of_node), std::vector<Findings>(runtime_->size()), {}};
   const std::vector<std::optional<std::string>> reports = ranks.collect(pack(mine));
-  std::shared_ptr<SharedProbe> probe;
+  std::string probe;
   if (ranks.is_first()) {
     picture.take_reports(reports);
     checks_.run(picture.of_launch, "job", "asking the scheduler", 0.25,
                 [] { return job_findings(parallel::process_environment, remaining_walltime()); });
-    probe = write_probe(picture.of_ranks[0]);
+    probe = write_shared_file(picture.of_ranks[0]);
   }
-  const json plan = broadcast_plan(ranks, probe.get());
+  const json plan = broadcast_plan(ranks, probe);
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
   // The ranks that have just answered do a collective exchange, which cannot leave out a rank.
   if (ranks.broadcast(ranks.missing().empty() ? "all" : "some") == "all") exchange(picture);
@@ -248,19 +232,19 @@ int Doctor::look_together(Findings findings, std::vector<std::size_t> first_of_n
       picture.of_ranks[each].push_back(
           {Level::error, "launch", "did not answer in time", "it ended or hangs: see its output and the node's log"});
     }
-    probe.reset();
+    remove_scraps();
     exit_code = conclude(picture);
   }
   return agree_on_end(ranks, exit_code);
 }
 
 int Doctor::run() {
-  auto [findings, directory] = check_environment(checks_, arguments_.run.engine.output, arguments_.model);
-  directory_ = std::move(directory);
-  const auto late = [this, &found = findings](const char* what, const char* advice) {
-    return [this, &found, what, advice] {
+  Findings findings;
+  directory_ = check_environment(checks_, arguments_.run.engine.output, arguments_.model, findings);
+  const auto late = [this, &findings](const char* what, const char* advice) {
+    return [this, &findings, what, advice] {
       leave(report_alone(
-          found, {Level::error, "MPI", fmt::format("{} did not finish within {:.3g} s", what, limit()), advice}));
+          findings, {Level::error, "MPI", fmt::format("{} did not finish within {:.3g} s", what, limit()), advice}));
     };
   };
   try {

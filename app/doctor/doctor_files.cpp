@@ -1,4 +1,4 @@
-#include "app/doctor/doctor_files.hpp"
+#include "app/doctor/doctor_checks.hpp"
 
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"
@@ -34,51 +34,28 @@ namespace fs = std::filesystem;
 
 constexpr const char* shared_text = "the first rank's file is seen";
 constexpr std::string_view lustre_name = "Lustre";
-constexpr std::string_view scrap_prefix = ".mylos-doctor-";
 
-/// A file that a signal handler can remove; fixed memory, because the handler reads it.
-struct ScrapPath {
+/// A file that doctor makes: its name, and its path in fixed memory, because a signal handler reads it.
+struct Scrap {
+  const char* name;
   std::array<char, 4096> path{};
   std::atomic<bool> is_there{false};
 };
-std::array<ScrapPath, 4> scraps;
+Scrap trial_file{"trial"}, renamed_file{"renamed"}, shared_file{"shared"};
+
+/// Returns the path of the file in `directory`. From now on, remove_scraps() removes it.
+fs::path path_of(Scrap& scrap, const fs::path& directory) {
+  const fs::path path = directory / fmt::format(".mylos-doctor-{}-{}-{}", scrap.name, host_name(), ::getpid());
+  scrap.is_there = false;
+  const std::size_t length = path.string().copy(scrap.path.data(), scrap.path.size() - 1);
+  scrap.path[length] = '\0';
+  scrap.is_there = length == path.string().size();
+  return path;
+}
 
 extern "C" void remove_scraps_and_end(int signal) {
   remove_scraps();
   std::_Exit(exit_code_of(signal));
-}
-
-}  // namespace
-
-/// A file that is removed with the object.
-class Scrap {
- public:
-  explicit Scrap(const fs::path& path) : path_(path) {
-    for (ScrapPath& each : scraps) {
-      if (each.is_there || path.string().size() >= each.path.size()) continue;
-      path.string().copy(each.path.data(), each.path.size() - 1);
-      each.path[path.string().size()] = '\0';
-      each.is_there = true;
-      slot_ = &each;
-      return;
-    }
-  }
-  ~Scrap() {
-    ::unlink(path_.c_str());
-    if (slot_ != nullptr) slot_->is_there = false;
-  }
-  Scrap(const Scrap&) = delete;
-  Scrap& operator=(const Scrap&) = delete;
-
- private:
-  fs::path path_;
-  ScrapPath* slot_ = nullptr;
-};
-
-namespace {
-
-std::string scrap_name(std::string_view what) {
-  return fmt::format("{}{}-{}-{}", scrap_prefix, what, host_name(), ::getpid());
 }
 
 /// Returns errno, or 0 if everything was written.
@@ -105,11 +82,13 @@ bool holds(int descriptor, const std::vector<char>& bytes) {
   return read == bytes;
 }
 
-/// Runs the steps of a trial on an open file. Stores the name and errno of a failed step in `trial`.
-void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& trial) {
+/// Runs the steps of a trial on an open file.
+Trial try_file(int descriptor, const fs::path& from, const fs::path& to) {
+  Trial trial;
   const auto failed = [&](const char* step, int error) {
     trial.failed = step;
     trial.error = error;
+    return trial;
   };
   std::vector<char> bytes(trial_bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 4096);
@@ -120,6 +99,7 @@ void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& t
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) trial.lock_error = errno;
   if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename", errno);
   if (!holds(descriptor, bytes)) return failed("read back", EIO);
+  return trial;
 }
 
 std::string trial_advice(int error) {
@@ -241,14 +221,10 @@ Findings directory_findings(const fs::path& directory) {
   const FileSystemKind kind = file_system_kind(static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFul);
   Findings findings = {
       {kind.level, "output", fmt::format("{}: {}", directory.string(), kind.name), std::string(kind.advice)}};
-  if (kind.name == lustre_name) {
-    const Findings striping = striping_findings(directory);
-    findings.insert(findings.end(), striping.begin(), striping.end());
-  }
+  if (kind.name == lustre_name) append(findings, striping_findings(directory));
   struct statvfs room {};
   if (::statvfs(directory.c_str(), &room) != 0) return findings;
-  const Findings space = space_findings({room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0});
-  findings.insert(findings.end(), space.begin(), space.end());
+  append(findings, space_findings({room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0}));
   return findings;
 }
 
@@ -258,11 +234,14 @@ Findings space_findings(const SpaceFacts& facts) {
   constexpr double least = 5.0 * (1 << 30);
   const auto available = static_cast<double>(facts.available);
   const bool is_little = available < least;
-  Findings findings = {{is_little ? Level::warning : Level::ok, "output", "{} are free",
+  Findings findings = {{is_little ? Level::warning : Level::ok,
+                        "output",
+                        "{} are free",
                         is_little ? "a run of a model of 110 million parameters takes about 5 GiB: make room, or "
                                     "choose another directory with --output"
                                   : "",
-                        available, Quantity::bytes}};
+                        {available},
+                        Quantity::bytes}};
   if (!facts.has_files_left) {
     findings.push_back({Level::error, "output", "no more files can be created there (no free inodes)",
                         "remove some, or choose another directory with --output"});
@@ -271,13 +250,12 @@ Findings space_findings(const SpaceFacts& facts) {
 }
 
 Trial try_directory(const fs::path& directory) {
-  Trial trial;
-  const fs::path first = directory / scrap_name("trial"), second = directory / scrap_name("renamed");
-  const Scrap one(first), other(second);
+  const fs::path first = path_of(trial_file, directory), second = path_of(renamed_file, directory);
   const int descriptor = ::open(first.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return {.failed = "make a file", .error = errno};
-  try_file(descriptor, first, second, trial);
+  Trial trial = try_file(descriptor, first, second);
   ::close(descriptor);
+  for (const fs::path& path : {first, second}) ::unlink(path.c_str());
   return trial;
 }
 
@@ -289,12 +267,14 @@ Findings trial_findings(const Trial& trial) {
   constexpr double slow = 20e6;
   const double rate = static_cast<double>(trial_bytes) / std::max(trial.seconds, 1e-9);
   Findings findings = {
-      {rate < slow ? Level::warning : Level::ok, "output",
+      {rate < slow ? Level::warning : Level::ok,
+       "output",
        fmt::format("a file of {} written and synchronised at {{}} by one rank per node, and renamed",
                    bytes_text(trial_bytes)),
        rate < slow ? "checkpoints will be slow: choose a faster file system, or save less often (--checkpoint-every)"
                    : "",
-       rate, Quantity::bytes_per_second}};
+       {rate},
+       Quantity::bytes_per_second}};
   if (trial.lock_error != 0) {
     findings.push_back({Level::warning, "output", fmt::format("no file locks: {}", std::strerror(trial.lock_error)),
                         "do not let two runs write to the same directory"});
@@ -303,23 +283,21 @@ Findings trial_findings(const Trial& trial) {
 }
 
 void remove_scraps() {
-  for (const ScrapPath& scrap : scraps) {
-    if (scrap.is_there) ::unlink(scrap.path.data());
+  for (const Scrap* scrap : {&trial_file, &renamed_file, &shared_file}) {
+    if (scrap->is_there) ::unlink(scrap->path.data());
   }
 }
 
 ScrapGuard::ScrapGuard() : previous_(remove_scraps_and_end) {}
 
-SharedProbe::SharedProbe(const fs::path& directory) {
-  const fs::path path = directory / scrap_name("shared");
-  file_ = std::make_unique<Scrap>(path);
+std::string write_probe(const fs::path& directory) {
+  const fs::path path = path_of(shared_file, directory);
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor < 0) return;
+  if (descriptor < 0) return {};
   ::fsync(descriptor);
   ::close(descriptor);
-  name_ = path.filename().string();
+  return path.filename().string();
 }
-SharedProbe::~SharedProbe() = default;
 
 Findings probe_findings() { return {{Level::ok, "shared", shared_text}}; }
 
@@ -343,7 +321,7 @@ Findings probe_findings(const fs::path& directory, const std::string& name, cons
   }
   constexpr double late = 1.0;
   if (waited() < late) return probe_findings();
-  return {{Level::ok, "shared", "the first rank's file was seen only after {}", "", waited(), Quantity::seconds}};
+  return {{Level::ok, "shared", "the first rank's file was seen only after {}", "", {waited()}, Quantity::seconds}};
 }
 
 }  // namespace mylos::app

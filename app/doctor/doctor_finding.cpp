@@ -10,6 +10,7 @@
 #include <array>
 #include <iterator>
 #include <string_view>
+#include <tuple>
 
 namespace mylos::app {
 namespace {
@@ -20,6 +21,40 @@ constexpr std::array<std::string_view, 20> names = {
     "NCCL",    "HDF5",   "memory",  "limits", "output", "shared",     "environment", "clock", "cache",     "model"};
 
 constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
+
+/// Inserts the range of the finding's values into its text.
+void insert_values(Finding& finding) {
+  const std::size_t location = finding.text.find("{}");
+  if (finding.values.empty() || location == std::string::npos) return;
+  const auto [least, most] = std::ranges::minmax(finding.values);
+  const std::string low = value_text(least, finding.quantity), high = value_text(most, finding.quantity);
+  finding.text.replace(location, 2, low == high ? low : fmt::format("{} to {}", low, high));
+}
+
+std::size_t position_of(const FoldedFinding& folded) {
+  return static_cast<std::size_t>(std::ranges::find(names, folded.finding.name) - names.begin());
+}
+
+void add(std::vector<FoldedFinding>& folded, const Finding& finding, const std::vector<std::size_t>& ranks) {
+  const auto key = [](const Finding& each) {
+    return std::tie(each.level, each.name, each.text, each.advice, each.quantity);
+  };
+  const auto same = std::ranges::find_if(folded, [&](const FoldedFinding& each) {
+    return each.ranks.empty() == ranks.empty() && key(each.finding) == key(finding) &&
+           each.finding.values.empty() == finding.values.empty();
+  });
+  if (same == folded.end()) {
+    folded.push_back({finding, ranks});
+    return;
+  }
+  same->finding.values.insert(same->finding.values.end(), finding.values.begin(), finding.values.end());
+  same->ranks.insert(same->ranks.end(), ranks.begin(), ranks.end());
+}
+
+std::size_t count(std::span<const FoldedFinding> findings, Level level) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(findings, [&](const FoldedFinding& each) { return each.finding.level == level; }));
+}
 
 }  // namespace
 
@@ -41,90 +76,16 @@ std::string value_text(double value, Quantity quantity) {
   return {};
 }
 
-namespace {
-
-/// Findings that differ only in their values, which lie between `least` and `most`.
-struct Group {
-  Finding finding;
-  double least = 0.0, most = 0.0;
-  std::vector<std::size_t> ranks;
-};
-
-bool is_same(const Finding& a, const Finding& b) {
-  return a.level == b.level && a.name == b.name && a.text == b.text && a.advice == b.advice &&
-         a.value.has_value() == b.value.has_value() && a.quantity == b.quantity;
-}
-
-/// Returns the finding with the group's values inserted into its text.
-Finding shown(const Group& group) {
-  Finding finding = group.finding;
-  const std::size_t location = finding.text.find("{}");
-  if (!finding.value || location == std::string::npos) return finding;
-  const std::string least = value_text(group.least, finding.quantity), most = value_text(group.most, finding.quantity);
-  finding.text.replace(location, 2, least == most ? least : fmt::format("{} to {}", least, most));
-  return finding;
-}
-
-std::size_t position_of(const std::string& name) {
-  return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-}
-
-void add(std::vector<Group>& groups, const Finding& finding, const std::vector<std::size_t>& ranks) {
-  const double value = finding.value.value_or(0.0);
-  const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-    return group.ranks.empty() == ranks.empty() && is_same(group.finding, finding);
-  });
-  if (same == groups.end()) {
-    groups.push_back({finding, value, value, ranks});
-    return;
-  }
-  same->least = std::min(same->least, value);
-  same->most = std::max(same->most, value);
-  same->ranks.insert(same->ranks.end(), ranks.begin(), ranks.end());
-}
-
-std::size_t count(std::span<const FoldedFinding> findings, Level level) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(findings, [&](const FoldedFinding& each) { return each.finding.level == level; }));
-}
-
-}  // namespace
-
 std::string to_string(Level level) { return std::string(levels.at(static_cast<std::size_t>(level))); }
 
-nlohmann::json to_json(const Findings& findings) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Finding& each : findings) {
-    list.push_back({{"level", static_cast<int>(each.level)},
-                    {"name", each.name},
-                    {"text", each.text},
-                    {"advice", each.advice},
-                    {"value", each.value ? nlohmann::json(*each.value) : nlohmann::json()},
-                    {"quantity", static_cast<int>(each.quantity)}});
-  }
-  return list;
-}
-
-Findings findings_of(const nlohmann::json& value) {
-  Findings findings;
-  for (const nlohmann::json& each : value) {
-    findings.push_back({static_cast<Level>(each.at("level").get<int>()), each.at("name"), each.at("text"),
-                        each.at("advice"),
-                        each.at("value").is_null() ? std::nullopt : std::optional(each.at("value").get<double>()),
-                        static_cast<Quantity>(each.at("quantity").get<int>())});
-  }
-  return findings;
-}
-
 std::vector<FoldedFinding> fold(const Findings& of_launch, std::span<const Findings> of_ranks) {
-  std::vector<Group> groups;
-  for (const Finding& finding : of_launch) add(groups, finding, {});
-  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    for (const Finding& finding : of_ranks[rank]) add(groups, finding, {rank});
-  }
-  std::ranges::stable_sort(groups, {}, [](const Group& group) { return position_of(group.finding.name); });
   std::vector<FoldedFinding> folded;
-  for (const Group& group : groups) folded.push_back({shown(group), group.ranks});
+  for (const Finding& finding : of_launch) add(folded, finding, {});
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    for (const Finding& finding : of_ranks[rank]) add(folded, finding, {rank});
+  }
+  for (FoldedFinding& each : folded) insert_values(each.finding);
+  std::ranges::stable_sort(folded, {}, position_of);
   return folded;
 }
 

@@ -3,7 +3,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,20 +21,16 @@ std::string value_text(double value, Quantity quantity);
 
 struct Finding {
   Level level = Level::ok;
-  std::string name;                  ///< the subject; one of the names ordered in the .cpp file
-  std::string text;                  ///< the result; {} stands for the value
-  std::string advice = {};           ///< how to fix it
-  std::optional<double> value = {};  ///< ranks that differ only in the value share a line, which shows the range
+  std::string name;                 ///< the subject; one of the names ordered in the .cpp file
+  std::string text;                 ///< the result; {} stands for the values
+  std::string advice = {};          ///< how to fix it
+  std::vector<double> values = {};  ///< one or none; ranks that differ only in it share a line, which shows the range
   Quantity quantity = Quantity::bytes;
 };
 using Findings = std::vector<Finding>;
 
 /// Moves the findings of `more` to the end of `to`.
 void append(Findings& to, Findings more);
-
-nlohmann::json to_json(const Findings& findings);
-/// Errors: nlohmann::json::exception if the value was not written by to_json.
-Findings findings_of(const nlohmann::json& value);
 
 /// A finding and the ranks that have it, in order; no ranks if it concerns the whole launch.
 struct FoldedFinding {

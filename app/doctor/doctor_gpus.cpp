@@ -1,4 +1,4 @@
-#include "app/doctor/doctor_gpus.hpp"
+#include "app/doctor/doctor_checks.hpp"
 
 #include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"

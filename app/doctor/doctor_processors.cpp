@@ -1,4 +1,4 @@
-#include "app/doctor/doctor_processors.hpp"
+#include "app/doctor/doctor_checks.hpp"
 
 #include "app/program/compute.hpp"
 #include "core/base/control_group.hpp"
@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -72,9 +71,9 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   } else {
     findings.push_back({Level::ok, "threads", fmt::format("{} a rank", count)});
   }
-  if (facts.quota && static_cast<double>(threads) > *facts.quota + 0.01) {
+  if (facts.quota > 0.0 && static_cast<double>(threads) > facts.quota + 0.01) {
     findings.push_back({Level::warning, "threads",
-                        fmt::format("{}, but the control group has the time of {:.3g} processors", count, *facts.quota),
+                        fmt::format("{}, but the control group has the time of {:.3g} processors", count, facts.quota),
                         "use fewer threads (OMP_NUM_THREADS), or ask for more processors"});
   }
   return findings;
@@ -112,7 +111,7 @@ void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::si
 ProcessorFacts processor_facts(const std::string& host) {
   ProcessorFacts facts{.host = host, .allowed = allowed_processors(), .available = available_processors()};
   facts.cores = count_cores(facts.allowed);
-  facts.quota = processor_quota();
+  facts.quota = processor_quota().value_or(0.0);
   if (const char* binding = std::getenv("OMP_PROC_BIND")) facts.binding = binding;
   try {
     facts.asked_threads = threads_from_environment();
@@ -206,40 +205,6 @@ Findings openblas_findings(const OpenBlasChoice& choice) {
   if (!is_slow) return {{Level::ok, "OpenBLAS", use}};
   return {{Level::warning, "OpenBLAS", "does not recognise this CPU, and " + slow,
            fmt::format("set OPENBLAS_CORETYPE={}", choice.better)}};
-}
-
-nlohmann::json to_json(const ProcessorFacts& facts) {
-  const auto list = [](const Processors& processors) {
-    std::vector<std::size_t> numbers;
-    for (std::size_t i = 0; i < processors.size(); ++i) {
-      if (processors[i]) numbers.push_back(i);
-    }
-    return numbers;
-  };
-  return {{"host", facts.host},
-          {"allowed", list(facts.allowed)},
-          {"available", list(facts.available)},
-          {"cores", facts.cores},
-          {"asked_threads", facts.asked_threads},
-          {"threads_error", facts.threads_error},
-          {"binding", facts.binding},
-          {"quota", facts.quota ? nlohmann::json(*facts.quota) : nlohmann::json()}};
-}
-
-ProcessorFacts processor_facts_of(const nlohmann::json& value) {
-  const auto set = [&](const char* member) {
-    Processors processors;
-    for (const nlohmann::json& each : value.at(member)) processors.set(each.get<std::size_t>());
-    return processors;
-  };
-  return {value.at("host"),
-          set("allowed"),
-          set("available"),
-          value.at("cores"),
-          value.at("asked_threads"),
-          value.at("threads_error"),
-          value.at("binding"),
-          value.at("quota").is_null() ? std::nullopt : std::optional(value.at("quota").get<double>())};
 }
 
 }  // namespace mylos::app

@@ -1,23 +1,20 @@
 #pragma once
 
+#include "app/doctor/doctor_checks.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
-/// Collects findings on the first rank from ranks that may hang or die. Every wait has a time limit.
+/// What the first rank learns from ranks that may hang or die, and its view of all ranks.
 namespace mylos::app {
 
-/// The clock of a rank relative to that of the first rank.
-struct ClockOffset {
-  std::size_t rank = 0;
-  double ahead = 0.0;        ///< seconds
-  double uncertainty = 0.0;  ///< seconds; half of a round trip
-};
-
-/// Every rank must call the same functions in the same order.
+/// Every rank must call the same functions in the same order. Every wait has a time limit.
 class DoctorRanks {
  public:
   /// `limit`: seconds that the first rank waits for the others. The others wait longer for the first rank.
@@ -42,6 +39,26 @@ class DoctorRanks {
   parallel::RankRuntime& runtime_;
   Seconds limit_, limit_for_first_;
   std::set<std::size_t> missing_;
+};
+
+/// Findings are sent between ranks as text.
+std::string pack(const RankReport& report);
+std::string pack(const Findings& findings);
+
+/// The findings of all ranks, collected by the first one.
+struct Picture {
+  std::vector<std::size_t> first_of_node;  ///< for each rank, the lowest rank on its node
+  std::vector<Findings> of_ranks;
+  Findings of_launch;
+
+  std::size_t nodes() const;
+
+  /// Adds the packed reports of the ranks that sent one, and compares the ranks with each other. Errors:
+  /// std::runtime_error if a text is not a report.
+  void take_reports(std::span<const std::optional<std::string>> reports);
+  /// Adds packed findings about the file system. Those of a node's first rank about the output apply to all ranks of
+  /// the node.
+  void take_file_findings(std::span<const std::optional<std::string>> findings);
 };
 
 }  // namespace mylos::app

@@ -1,7 +1,5 @@
-#include "app/doctor/doctor_system.hpp"
+#include "app/doctor/doctor_checks.hpp"
 
-#include "app/doctor/doctor_files.hpp"
-#include "app/doctor/doctor_gpus.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/model_directory.hpp"
@@ -24,16 +22,22 @@ namespace {
 
 constexpr std::size_t one_mebibyte = std::size_t{1} << 20, one_gibibyte = std::size_t{1} << 30;
 
-rlim_t limit_of(int resource) {
-  rlimit limit{};
-  // The cast is needed because glibc's C++ headers give the parameter its own type.
-  const auto which = static_cast<decltype(RLIMIT_AS)>(resource);
-  return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
-}
-
-bool is_below(rlim_t limit, std::size_t least) { return limit != RLIM_INFINITY && limit < least; }
-
-std::string bytes_of_limit(rlim_t limit) { return bytes_text(static_cast<std::size_t>(limit)); }
+/// A limit of `ulimit` that runs exceed if it is below `least`. {} in its text stands for the limit.
+struct LimitRow {
+  int resource;
+  rlim_t least;
+  const char *text, *advice;
+};
+constexpr LimitRow limits[] = {
+    {RLIMIT_AS, RLIM_INFINITY,
+     "address space is limited to {} (ulimit -v), which also counts memory that is reserved but not used",
+     "ulimit -v unlimited, and limit memory by the job's --mem"},
+    {RLIMIT_MEMLOCK, one_gibibyte, "{} may be locked (ulimit -l), but InfiniBand locks the memory that it sends",
+     "ask the site for unlimited locked memory in jobs (memlock; PropagateResourceLimitsExcept=MEMLOCK)"},
+    {RLIMIT_NOFILE, 1024, "{} open files (ulimit -n)", "ulimit -n 4096: MPI opens at least one for each rank"},
+    {RLIMIT_STACK, one_mebibyte, "a stack of {} (ulimit -s)", "ulimit -s 8192"},
+    {RLIMIT_FSIZE, RLIM_INFINITY, "files of at most {} (ulimit -f)",
+     "ulimit -f unlimited: a checkpoint of a model of 110 million parameters has 1.2 GiB"}};
 
 }  // namespace
 
@@ -55,9 +59,12 @@ Findings memory_findings(const MemoryFacts& facts) {
   const std::string sharing =
       facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", count_of(facts.ranks_of_node, "rank")) : "";
   Findings findings = {
-      {is_little ? Level::warning : Level::ok, "memory", "{} are free" + sharing,
+      {is_little ? Level::warning : Level::ok,
+       "memory",
+       "{} are free" + sharing,
        is_little ? "request more memory (--mem), or start fewer ranks; mylos plan shows what a model needs" : "",
-       static_cast<double>(of_rank), Quantity::bytes}};
+       {static_cast<double>(of_rank)},
+       Quantity::bytes}};
   if (facts.ranks_of_node > 1 && facts.shared_available < least_shared) {
     findings.push_back({Level::warning, "memory",
                         fmt::format("/dev/shm, through which MPI and NCCL communicate inside a node, has {} free",
@@ -72,45 +79,26 @@ Findings memory_findings(const MemoryFacts& facts) {
   return findings;
 }
 
-LimitFacts limit_facts() {
-  return {.address_space = limit_of(RLIMIT_AS),
-          .locked = limit_of(RLIMIT_MEMLOCK),
-          .files = limit_of(RLIMIT_NOFILE),
-          .stack = limit_of(RLIMIT_STACK),
-          .file_size = limit_of(RLIMIT_FSIZE),
-          .core = limit_of(RLIMIT_CORE),
-          .has_infiniband = !names_below("/sys/class/infiniband").empty()};
+rlim_t system_limit(int resource) {
+  rlimit limit{};
+  // The cast is needed because glibc's C++ headers give the parameter its own type.
+  const auto which = static_cast<decltype(RLIMIT_AS)>(resource);
+  return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-Findings limit_findings(const LimitFacts& facts) {
+Findings limit_findings(const std::function<rlim_t(int)>& limit_of, bool has_infiniband) {
   Findings findings;
-  const auto warn = [&](const std::string& text, const char* advice) {
-    findings.push_back({Level::warning, "limits", text, advice});
-  };
-  if (facts.address_space != RLIM_INFINITY) {
-    warn(fmt::format(
-             "address space is limited to {} (ulimit -v), which also counts memory that is reserved but not used",
-             bytes_of_limit(facts.address_space)),
-         "ulimit -v unlimited, and limit memory by the job's --mem");
+  for (const LimitRow& row : limits) {
+    const rlim_t limit = limit_of(row.resource);
+    if (limit >= row.least || (row.resource == RLIMIT_MEMLOCK && !has_infiniband)) continue;
+    const std::string text = row.resource == RLIMIT_NOFILE ? std::to_string(limit) : bytes_text(limit);
+    findings.push_back({Level::warning, "limits", fmt::format(fmt::runtime(row.text), text), row.advice});
   }
-  if (facts.has_infiniband && is_below(facts.locked, one_gibibyte)) {
-    warn(fmt::format("{} may be locked (ulimit -l), but InfiniBand locks the memory that it sends",
-                     bytes_of_limit(facts.locked)),
-         "ask the site for unlimited locked memory in jobs (memlock; PropagateResourceLimitsExcept=MEMLOCK)");
-  }
-  if (is_below(facts.files, 1024)) {
-    warn(fmt::format("{} open files (ulimit -n)", facts.files), "ulimit -n 4096: MPI opens at least one for each rank");
-  }
-  if (is_below(facts.stack, one_mebibyte)) {
-    warn(fmt::format("a stack of {} (ulimit -s)", bytes_of_limit(facts.stack)), "ulimit -s 8192");
-  }
-  if (facts.file_size != RLIM_INFINITY) {
-    warn(fmt::format("files of at most {} (ulimit -f)", bytes_of_limit(facts.file_size)),
-         "ulimit -f unlimited: a checkpoint of a model of 110 million parameters has 1.2 GiB");
-  }
-  const std::string cores =
-      facts.core == 0 ? "no core files" : "a rank that crashes writes a core file of all its memory";
-  findings.push_back({Level::ok, "limits", cores + " (ulimit -c)"});
+  const bool has_cores = limit_of(RLIMIT_CORE) != 0;
+  findings.push_back(
+      {Level::ok, "limits",
+       fmt::format("{} (ulimit -c)",
+                   has_cores ? "a rank that crashes writes a core file of all its memory" : "no core files")});
   return findings;
 }
 

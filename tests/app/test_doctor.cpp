@@ -1,11 +1,4 @@
-#include "app/doctor/doctor_files.hpp"
-#include "app/doctor/doctor_finding.hpp"
-#include "app/doctor/doctor_gpus.hpp"
-#include "app/doctor/doctor_launch.hpp"
-#include "app/doctor/doctor_limits.hpp"
-#include "app/doctor/doctor_picture.hpp"
-#include "app/doctor/doctor_processors.hpp"
-#include "app/doctor/doctor_system.hpp"
+#include "app/doctor/doctor_ranks.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -65,13 +58,18 @@ TEST(DoctorFindings, OfRanksThatAreEqualAreOneLine) {
 }
 
 TEST(DoctorFindings, ValuesAreTheirRange) {
-  const auto free = [](double bytes) { return Findings{{Level::ok, "memory", "{} free", "", bytes, Quantity::bytes}}; };
+  const auto free = [](double bytes) {
+    return Findings{{Level::ok, "memory", "{} free", "", {bytes}, Quantity::bytes}};
+  };
   EXPECT_EQ(report_text(fold({}, std::vector<Findings>{free(2048), free(1024), free(1536)}), 3),
             "ok       memory      1.0 KiB to 2.0 KiB free\n0 errors, 0 warnings\n");
   EXPECT_EQ(value_text(2e-6, Quantity::seconds), "2 us");
   EXPECT_EQ(value_text(1.2e9, Quantity::bytes_per_second), "1200 MB/s");
-  const Findings original = {{Level::warning, "memory", "{}", "more", 1.5, Quantity::seconds}, {Level::ok, "job", "x"}};
-  EXPECT_EQ(reported(findings_of(to_json(original))), reported(original));
+  const Findings original = {{Level::warning, "memory", "{}", "more", {1.5}, Quantity::seconds},
+                             {Level::ok, "job", "x"}};
+  Picture picture{.first_of_node = {0}, .of_ranks = {{}}, .of_launch = {}};
+  picture.take_file_findings(std::vector<std::optional<std::string>>{pack(original)});
+  EXPECT_EQ(reported(picture.of_ranks[0]), reported(original));
 }
 
 TEST(DoctorChecks, AnExceptionIsAnError) {
@@ -97,8 +95,10 @@ TEST(DoctorChecks, WhatDoesNotComeBackIsLeft) {
 
 TEST(DoctorPicture, FindsARankOfAnotherBuild) {
   const auto report_of = [](const char* build) {
-    return pack(
-        RankReport{.findings = {{Level::ok, "limits", "none"}}, .processors = {}, .device = "", .build = build});
+    return pack(RankReport{.findings = {{Level::ok, "limits", "none"}},
+                           .processors = {.allowed = processors({0, 70}), .cores = 2, .quota = 0.5},
+                           .device = "",
+                           .build = build});
   };
   Picture picture{.first_of_node = {0, 1, 1}, .of_ranks = std::vector<Findings>(3), .of_launch = {}};
   EXPECT_EQ(picture.nodes(), 2u);
@@ -106,6 +106,8 @@ TEST(DoctorPicture, FindsARankOfAnotherBuild) {
   const std::string text = report_text(fold(picture.of_launch, picture.of_ranks), 3);
   EXPECT_THAT(text, HasSubstr("rank 2 runs a different build from rank 0; start the same program on every node"));
   EXPECT_THAT(text, HasSubstr("ok       limits      ranks 0,2: none")) << "rank 1 did not report";
+  EXPECT_THAT(text, HasSubstr("ok       processors  ranks 0,2: 2 processors\n"));
+  EXPECT_THAT(text, HasSubstr("has the time of 0.5 processors"));
 }
 
 TEST(DoctorPicture, AnOutputIsTriedOnceANode) {
@@ -230,7 +232,6 @@ TEST(DoctorProcessors, FindRanksTiedToOneCore) {
   EXPECT_THAT(reported(pinning_findings(node, ranks)), HasSubstr("; unset OMP_PROC_BIND"));
   node[1].allowed = processors({1});
   EXPECT_EQ(pinning_findings(node, ranks).size(), 0u);
-  EXPECT_EQ(to_json(processor_facts_of(to_json(node[0]))), to_json(node[0]));
 }
 
 TEST(DoctorProcessors, CompareInstructions) {
@@ -352,13 +353,24 @@ TEST(DoctorSystem, MemoryAndLimits) {
     EXPECT_THAT(little, HasSubstr("transparent huge pages: madvise"));
   }
   EXPECT_THAT(reported(memory_findings({64 * gib, 1, 0, ""})), HasSubstr("0 warnings"));
-  EXPECT_EQ(reported(limit_findings({})), "ok       limits      no core files (ulimit -c)\n0 errors, 0 warnings\n");
-  const std::string all = reported(limit_findings({gib, 65536, 256, 65536, 1 << 20, RLIM_INFINITY, true}));
+  const auto limits = [](std::map<int, rlim_t> set, bool has_infiniband) {
+    set.emplace(RLIMIT_CORE, 0);
+    const auto limit_of = [&](int resource) { return set.contains(resource) ? set.at(resource) : RLIM_INFINITY; };
+    return reported(limit_findings(limit_of, has_infiniband));
+  };
+  EXPECT_EQ(limits({}, true), "ok       limits      no core files (ulimit -c)\n0 errors, 0 warnings\n");
+  const std::string all = limits({{RLIMIT_AS, gib},
+                                  {RLIMIT_MEMLOCK, 65536},
+                                  {RLIMIT_NOFILE, 256},
+                                  {RLIMIT_STACK, 65536},
+                                  {RLIMIT_FSIZE, 1 << 20},
+                                  {RLIMIT_CORE, RLIM_INFINITY}},
+                                 true);
   for (const char* option : {"ulimit -v", "ulimit -l", "ulimit -n", "ulimit -s", "ulimit -f"}) {
     EXPECT_THAT(all, HasSubstr(option));
   }
   EXPECT_THAT(all, HasSubstr("writes a core file"));
-  EXPECT_THAT(reported(limit_findings({.locked = 65536})), HasSubstr("0 warnings")) << "no InfiniBand";
+  EXPECT_THAT(limits({{RLIMIT_MEMLOCK, 65536}}, false), HasSubstr("0 warnings")) << "no InfiniBand";
   EXPECT_THAT(reported(hdf5_findings("1.14.0", true)), HasSubstr("1.14.0, parallel\n"));
   EXPECT_THAT(reported(hdf5_findings("1.10.8", false)), HasSubstr("1.10.8, not parallel"));
 }
@@ -418,13 +430,12 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
   EXPECT_GT(trial.seconds, 0.0);
   EXPECT_TRUE(fs::is_empty(directory.path()));
   EXPECT_EQ(try_directory("/proc").failed, "make a file");
-  {
-    const SharedProbe probe(directory.path());
-    EXPECT_THAT(reported(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
-    const TemporaryDirectory other;
-    EXPECT_THAT(reported(probe_findings(other.path(), probe.name(), "n1", 0.0)),
-                HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different directories"));
-  }
+  const std::string probe = write_probe(directory.path());
+  EXPECT_THAT(reported(probe_findings(directory.path(), probe, "n1", 0.0)), HasSubstr("ok       shared"));
+  const TemporaryDirectory other;
+  EXPECT_THAT(reported(probe_findings(other.path(), probe, "n1", 0.0)),
+              HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different directories"));
+  remove_scraps();
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 

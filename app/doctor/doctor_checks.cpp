@@ -1,25 +1,20 @@
-#include "app/doctor/doctor_environment.hpp"
+#include "app/doctor/doctor_checks.hpp"
 
-#include "app/doctor/doctor_files.hpp"
-#include "app/doctor/doctor_gpus.hpp"
-#include "app/doctor/doctor_launch.hpp"
-#include "app/doctor/doctor_processors.hpp"
-#include "app/doctor/doctor_system.hpp"
 #include "app/program/build_info.hpp"
-#include "core/device.hpp"
+#include "core/base/threads.hpp"
 #include "core/kernels/gemm.hpp"
 #include "parallel/launch/launch_remarks.hpp"
-#include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <chrono>
+#include <exception>
+#include <future>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace mylos::app {
 namespace {
@@ -49,22 +44,45 @@ Findings node_findings(std::size_t ranks_of_node) {
 
 }  // namespace
 
-EnvironmentFindings check_environment(LimitedChecks& checks, const std::filesystem::path& output,
-                                      const std::string& model) {
+bool LimitedChecks::run(Findings& found, const char* name, const std::string& what, double fraction,
+                        std::function<Findings()> check) {
+  const auto promise = std::make_shared<std::promise<Findings>>();
+  std::future<Findings> result = promise->get_future();
+  start_thread([promise, name = std::string(name), check = std::move(check)] {
+    try {
+      promise->set_value(check());
+    } catch (const std::exception& error) {
+      promise->set_value({{Level::error, name, error.what()}});
+    }
+  }).detach();
+  const double seconds = fraction * limit_;
+  const bool has_come_back = result.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+  if (has_come_back) {
+    append(found, result.get());
+  } else {
+    has_left_threads_ = true;
+    found.push_back({Level::error, name, fmt::format("{} did not finish within {:.3g} s", what, seconds),
+                     "a server or a device does not respond: ask the site, or use another node"});
+  }
+  return has_come_back;
+}
+
+std::filesystem::path check_environment(LimitedChecks& checks, const std::filesystem::path& output,
+                                        const std::string& model, Findings& findings) {
   const BuildInfo build = build_info();
-  Findings findings = {
-      {Level::ok, "program", fmt::format("mylos {} ({}), {}", build.version, build.commit, build.compiler)}};
+  findings.push_back(
+      {Level::ok, "program", fmt::format("mylos {} ({}), {}", build.version, build.commit, build.compiler)});
   append(findings, instruction_findings(built_cpu_feature_names(), present_cpu_feature_names()));
   append(findings, openblas_findings(openblas_choice()));
-  append(findings, limit_findings(limit_facts()));
+  append(findings, limit_findings(system_limit, !names_below("/sys/class/infiniband").empty()));
   append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel));
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) variables.emplace_back(*each);
   append(findings, environment_findings(variables));
-  std::filesystem::path directory = find_directory(checks, output, findings);
+  const std::filesystem::path directory = find_directory(checks, output, findings);
   checks.run(findings, "cache", "looking at the cache", 0.25, cache_findings);
   checks.run(findings, "model", "looking for " + model, 0.25, [model] { return model_findings(model); });
-  return {std::move(findings), std::move(directory)};
+  return directory;
 }
 
 RankReport check_rank(LimitedChecks& checks, const NodePosition& position, const std::string& host, Findings findings) {
