@@ -149,15 +149,12 @@ inline constexpr std::size_t trial_bytes = std::size_t{8} << 20;
 
 /// A type of file system.
 struct FileSystemKind {
+  unsigned long number;  ///< in statfs
   std::string_view name;
   Level level = Level::ok;
   std::string_view advice = {};
 };
 FileSystemKind file_system_kind(unsigned long number);
-
-/// Returns `path`, which must be absolute, or its nearest existing ancestor. A symbolic link counts as existing even if
-/// its target does not.
-std::filesystem::path nearest_existing(const std::filesystem::path& path);
 
 /// The directory for a run's output.
 struct OutputTarget {
@@ -170,11 +167,8 @@ OutputTarget find_output(const std::filesystem::path& wanted);
 Findings striping_findings(const std::filesystem::path& directory);
 /// Reports the type and free space of the file system. `directory` must exist.
 Findings directory_findings(const std::filesystem::path& directory);
-struct SpaceFacts {
-  std::size_t available = 0;   ///< bytes available to this user
-  bool has_files_left = true;  ///< whether more files can be created
-};
-Findings space_findings(const SpaceFacts& facts);
+/// `available`: bytes available to this user; `has_files_left`: more files can be created.
+Findings space_findings(std::size_t available, bool has_files_left);
 
 /// The result of a write test.
 struct Trial {
@@ -231,7 +225,7 @@ class LimitedChecks {
   bool has_left_threads_ = false;
 };
 
-/// Runs the checks of a rank that need no other rank, before MPI starts. `output` and `model` are as typed. Returns the
+/// Runs the checks of a rank that need no MPI, and adds what they find. `output` and `model` are as typed. Returns the
 /// existing directory to test, for the run's output; empty if there is none.
 std::filesystem::path check_environment(LimitedChecks& checks, const std::filesystem::path& output,
                                         const std::string& model, Findings& findings);

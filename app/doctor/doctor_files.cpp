@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -102,6 +103,16 @@ Trial try_file(int descriptor, const fs::path& from, const fs::path& to) {
   return trial;
 }
 
+/// Returns `path`, which must be absolute, or its nearest existing ancestor. A symbolic link counts as existing even if
+/// its target does not.
+fs::path nearest_existing(const fs::path& path) {
+  fs::path there = path.lexically_normal();
+  if (!there.has_filename()) there = there.parent_path();
+  std::error_code ignored;
+  while (!fs::exists(fs::symlink_status(there, ignored)) && there.has_relative_path()) there = there.parent_path();
+  return there;
+}
+
 std::string trial_advice(int error) {
   switch (error) {
     case EDQUOT:
@@ -122,41 +133,29 @@ std::string trial_advice(int error) {
 FileSystemKind file_system_kind(unsigned long number) {
   static constexpr std::string_view lost =
       "files there are lost after the job: choose a permanent file system with --output";
-  struct Row {
-    unsigned long number;
-    FileSystemKind kind;
-  };
   // From the kernel's magic.h and the sources of the file systems.
-  static constexpr std::array rows = {
-      Row{0x0BD00BD0, {lustre_name, Level::ok}},
-      Row{0x47504653, {"GPFS", Level::ok}},
-      Row{0x19830326, {"BeeGFS", Level::ok}},
-      Row{0x00C36400, {"Ceph", Level::ok}},
-      Row{0xAAD7AAEA, {"PanFS", Level::ok}},
-      Row{0x6969, {"NFS", Level::ok, "it has a single server, which makes checkpoints of many nodes slow"}},
-      Row{0x01021994, {"tmpfs", Level::warning, lost}},
-      Row{0x858458F6, {"ramfs", Level::warning, lost}},
-      Row{0x794C7630,
-          {"overlay", Level::warning, "files there may be lost with the container: bind a file system of the site"}},
-      Row{0xEF53, {"ext4", Level::ok}},
-      Row{0x58465342, {"XFS", Level::ok}},
-      Row{0x9123683E, {"Btrfs", Level::ok}},
-      Row{0x2FC12FC1, {"ZFS", Level::ok}},
-      Row{0x65735546, {"FUSE", Level::ok}},
-      Row{0xFF534D42, {"CIFS", Level::ok}},
-      Row{0xFE534D42, {"SMB", Level::ok}},
-      Row{0x01021997, {"9p", Level::ok}},
+  static constexpr FileSystemKind kinds[] = {
+      {0x0BD00BD0, lustre_name},
+      {0x47504653, "GPFS"},
+      {0x19830326, "BeeGFS"},
+      {0x00C36400, "Ceph"},
+      {0xAAD7AAEA, "PanFS"},
+      {0x6969, "NFS", Level::ok, "it has a single server, which makes checkpoints of many nodes slow"},
+      {0x01021994, "tmpfs", Level::warning, lost},
+      {0x858458F6, "ramfs", Level::warning, lost},
+      {0x794C7630, "overlay", Level::warning,
+       "files there may be lost with the container: bind a file system of the site"},
+      {0xEF53, "ext4"},
+      {0x58465342, "XFS"},
+      {0x9123683E, "Btrfs"},
+      {0x2FC12FC1, "ZFS"},
+      {0x65735546, "FUSE"},
+      {0xFF534D42, "CIFS"},
+      {0xFE534D42, "SMB"},
+      {0x01021997, "9p"},
   };
-  const auto found = std::ranges::find(rows, number, &Row::number);
-  return found == rows.end() ? FileSystemKind{"a file system of unknown kind"} : found->kind;
-}
-
-fs::path nearest_existing(const fs::path& path) {
-  fs::path there = path.lexically_normal();
-  if (!there.has_filename()) there = there.parent_path();
-  std::error_code ignored;
-  while (!fs::exists(fs::symlink_status(there, ignored)) && there.has_relative_path()) there = there.parent_path();
-  return there;
+  const auto* const found = std::ranges::find(kinds, number, &FileSystemKind::number);
+  return found == std::end(kinds) ? FileSystemKind{number, "a file system of unknown kind"} : *found;
 }
 
 OutputTarget find_output(const fs::path& wanted) {
@@ -224,25 +223,22 @@ Findings directory_findings(const fs::path& directory) {
   if (kind.name == lustre_name) append(findings, striping_findings(directory));
   struct statvfs room {};
   if (::statvfs(directory.c_str(), &room) != 0) return findings;
-  append(findings, space_findings({room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0}));
+  append(findings, space_findings(room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0));
   return findings;
 }
 
-Findings space_findings(const SpaceFacts& facts) {
+Findings space_findings(std::size_t available, bool has_files_left) {
   // For 110 million parameters: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep), and the
   // one being written.
   constexpr double least = 5.0 * (1 << 30);
-  const auto available = static_cast<double>(facts.available);
-  const bool is_little = available < least;
-  Findings findings = {{is_little ? Level::warning : Level::ok,
-                        "output",
-                        "{} are free",
+  const auto bytes = static_cast<double>(available);
+  const bool is_little = bytes < least;
+  Findings findings = {{is_little ? Level::warning : Level::ok, "output", "{} are free",
                         is_little ? "a run of a model of 110 million parameters takes about 5 GiB: make room, or "
                                     "choose another directory with --output"
                                   : "",
-                        {available},
-                        Quantity::bytes}};
-  if (!facts.has_files_left) {
+                        std::vector{bytes}, Quantity::bytes}};
+  if (!has_files_left) {
     findings.push_back({Level::error, "output", "no more files can be created there (no free inodes)",
                         "remove some, or choose another directory with --output"});
   }
@@ -267,14 +263,12 @@ Findings trial_findings(const Trial& trial) {
   constexpr double slow = 20e6;
   const double rate = static_cast<double>(trial_bytes) / std::max(trial.seconds, 1e-9);
   Findings findings = {
-      {rate < slow ? Level::warning : Level::ok,
-       "output",
+      {rate < slow ? Level::warning : Level::ok, "output",
        fmt::format("a file of {} written and synchronised at {{}} by one rank per node, and renamed",
                    bytes_text(trial_bytes)),
        rate < slow ? "checkpoints will be slow: choose a faster file system, or save less often (--checkpoint-every)"
                    : "",
-       {rate},
-       Quantity::bytes_per_second}};
+       std::vector{rate}, Quantity::bytes_per_second}};
   if (trial.lock_error != 0) {
     findings.push_back({Level::warning, "output", fmt::format("no file locks: {}", std::strerror(trial.lock_error)),
                         "do not let two runs write to the same directory"});
@@ -321,7 +315,8 @@ Findings probe_findings(const fs::path& directory, const std::string& name, cons
   }
   constexpr double late = 1.0;
   if (waited() < late) return probe_findings();
-  return {{Level::ok, "shared", "the first rank's file was seen only after {}", "", {waited()}, Quantity::seconds}};
+  return {{Level::ok, "shared", "the first rank's file was seen only after {}", "", std::vector{waited()},
+           Quantity::seconds}};
 }
 
 }  // namespace mylos::app

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 20> names = {
     "program", "launch", "signals", "MPI",    "job",    "processors", "threads",     "GPU",   "providers", "OpenBLAS",
     "NCCL",    "HDF5",   "memory",  "limits", "output", "shared",     "environment", "clock", "cache",     "model"};
 
-constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
+const char* to_string(Level level) { return level == Level::ok ? "ok" : level == Level::warning ? "warning" : "error"; }
 
 /// Inserts the range of the finding's values into its text.
 void insert_values(Finding& finding) {
@@ -75,8 +75,6 @@ std::string value_text(double value, Quantity quantity) {
   }
   return {};
 }
-
-std::string to_string(Level level) { return std::string(levels.at(static_cast<std::size_t>(level))); }
 
 std::vector<FoldedFinding> fold(const Findings& of_launch, std::span<const Findings> of_ranks) {
   std::vector<FoldedFinding> folded;

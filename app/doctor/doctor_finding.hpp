@@ -12,7 +12,6 @@ namespace mylos::app {
 
 /// With warnings, runs still start; with errors, they would fail or do something other than intended.
 enum class Level { ok, warning, error };
-std::string to_string(Level level);
 
 /// The unit of a Finding's value.
 enum class Quantity { bytes, bytes_per_second, seconds };

@@ -59,12 +59,9 @@ Findings memory_findings(const MemoryFacts& facts) {
   const std::string sharing =
       facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", count_of(facts.ranks_of_node, "rank")) : "";
   Findings findings = {
-      {is_little ? Level::warning : Level::ok,
-       "memory",
-       "{} are free" + sharing,
+      {is_little ? Level::warning : Level::ok, "memory", "{} are free" + sharing,
        is_little ? "request more memory (--mem), or start fewer ranks; mylos plan shows what a model needs" : "",
-       {static_cast<double>(of_rank)},
-       Quantity::bytes}};
+       std::vector{static_cast<double>(of_rank)}, Quantity::bytes}};
   if (facts.ranks_of_node > 1 && facts.shared_available < least_shared) {
     findings.push_back({Level::warning, "memory",
                         fmt::format("/dev/shm, through which MPI and NCCL communicate inside a node, has {} free",

@@ -418,8 +418,8 @@ TEST(DoctorFiles, SayWhyAFolderDoesNotServe) {
   EXPECT_THAT(reported(trial_findings({.seconds = 4.0})), HasSubstr("warning  output"));
   const std::string unlocked = reported(trial_findings({.lock_error = ENOLCK, .seconds = 1e-3}));
   EXPECT_THAT(unlocked, HasSubstr("do not let two runs write to the same directory\n0 errors, 1 warning"));
-  EXPECT_THAT(reported(space_findings({1ull << 30, true})), HasSubstr("warning  output      1.00 GiB are free; a run"));
-  EXPECT_THAT(reported(space_findings({1ull << 40, false})), HasSubstr("error    output      no more files"));
+  EXPECT_THAT(reported(space_findings(1ull << 30, true)), HasSubstr("warning  output      1.00 GiB are free; a run"));
+  EXPECT_THAT(reported(space_findings(1ull << 40, false)), HasSubstr("error    output      no more files"));
   EXPECT_THAT(reported(directory_findings("/no/such")), HasSubstr("error    output      /no/such: No such file"));
 }
 
