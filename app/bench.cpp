@@ -1,6 +1,6 @@
 #include "app/bench/bench.hpp"
 
-#include "app/batch/bench_batch.hpp"
+#include "app/batch/batch_runs.hpp"
 #include "app/options/options.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/usage_error.hpp"

@@ -1,6 +1,6 @@
 #include "app/report/report.hpp"
 
-#include "app/batch/batch_json.hpp"
+#include "app/batch/batch_output.hpp"
 #include "app/bench/breakdown_json.hpp"
 #include "app/options/tool_options.hpp"
 #include "app/program/replaceable_file.hpp"

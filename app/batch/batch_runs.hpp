@@ -8,8 +8,13 @@
 
 #include <vector>
 
-/// Computes the rows of `mylos bench batch`.
+/// `mylos bench batch`, and how it computes its rows.
 namespace mylos::app {
+
+/// Runs `mylos bench batch`: times one step of a constant batch, with micro-batches that double until memory is full,
+/// in several modes and with several recomputations. With --plan, predicts the times instead. Returns 1 if nothing
+/// fits, a row failed, or the losses of the rows differ.
+int bench_batch(const Arguments& arguments);
 
 /// Returns the modes of --modes. Default: replicated, and also sharded if there are several ranks.
 std::vector<parallel::ModeKind> tried_modes(const Arguments& arguments, std::size_t ranks);

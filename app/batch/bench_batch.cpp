@@ -1,8 +1,6 @@
-#include "app/batch/bench_batch.hpp"
-
-#include "app/batch/batch_json.hpp"
 #include "app/batch/batch_runs.hpp"
-#include "app/batch/batch_text.hpp"
+
+#include "app/batch/batch_output.hpp"
 #include "app/bench/bench.hpp"
 #include "app/options/options.hpp"
 #include "app/options/tool_options.hpp"

@@ -1,5 +1,5 @@
+#include "app/batch/batch_output.hpp"
 #include "app/batch/batch_runs.hpp"
-#include "app/batch/batch_text.hpp"
 #include "app/bench/bench.hpp"
 #include "app/bench/calibration.hpp"
 #include "app/options/plan_options.hpp"

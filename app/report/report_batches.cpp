@@ -1,6 +1,6 @@
 #include "app/report/report_batches.hpp"
 
-#include "app/batch/batch_text.hpp"
+#include "app/batch/batch_output.hpp"
 #include "app/report/html.hpp"
 #include "app/report/svg_chart.hpp"
 #include "core/base/quantities.hpp"

@@ -1,11 +1,22 @@
 #pragma once
 
 #include "app/batch/batch_rows.hpp"
+#include "core/base/json.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+/// The table of `mylos bench batch` as JSON, which `mylos report --batches` reads back, and as text.
 namespace mylos::app {
+
+nlohmann::ordered_json to_json(const BatchTable& table);
+
+/// Reads a table from `printed`; errors call it `name`. Errors: std::runtime_error naming the member that is missing or
+/// has the wrong type.
+BatchTable read_batch_table(const mylos::Json& printed, std::string_view name);
 
 /// Returns the table as text: the setup, one line per row with the fastest marked, the largest micro-batches, and the
 /// command line of the fastest run.

@@ -1,5 +1,4 @@
-#include "app/batch/batch_json.hpp"
-#include "app/batch/batch_text.hpp"
+#include "app/batch/batch_output.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
