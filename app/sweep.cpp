@@ -34,16 +34,13 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-struct SweepLine {
-  std::string name;               ///< of the point's directory
+/// A point. Its name is that of its directory, its metrics are those of its best evaluation, and its loss is the mean
+/// over its last steps.
+struct SweepLine : ComparedRun {
   nlohmann::ordered_json varied;  ///< the options of the point that vary
-  std::string state = {};         ///< "finished", "at step 120 of 400", ...
+  std::string state;              ///< "finished", "at step 120 of 400", ...
   bool finished = false;
-  std::vector<train::MetricKind> kinds = {};                  ///< kinds of its metrics
-  train::Metrics metrics = {};                                ///< of its best evaluation
-  std::string best_by = {};                                   ///< its --best-by
-  double loss = std::numeric_limits<double>::quiet_NaN();     ///< mean over its last steps; NaN if it has none
-  double seconds = std::numeric_limits<double>::quiet_NaN();  ///< sum over its steps
+  std::string best_by;  ///< its --best-by
 };
 
 std::string state_of(const train::RunRecord& run) {
@@ -72,16 +69,18 @@ train::Metrics metrics_of(const train::RunRecord& run) {
 SweepLine line_of_point(const std::filesystem::path& sweep, SweepPoint point) {
   train::RunFollower follower(point_run(sweep, point.name));
   const train::RunRecord& run = follower.update();
-  SweepLine line{.name = std::move(point.name), .varied = std::move(point.varied), .state = state_of(run)};
+  SweepLine line;
+  line.name = std::move(point.name);
+  line.varied = std::move(point.varied);
+  line.state = state_of(run);
   line.finished = run.finished;
   line.kinds = run.metric_kinds();
   line.metrics = metrics_of(run);
   const auto best_by = run.run.find("best-by");
   if (best_by != run.run.end() && best_by->is_string()) line.best_by = best_by->get<std::string>();
-  if (!run.steps.empty()) {
-    line.loss = run.recent_loss();
-    line.seconds = compared_run(run).training_seconds;
-  }
+  const bool has_steps = !run.steps.empty();
+  line.loss = has_steps ? run.recent_loss() : unknown_figure;
+  line.training_seconds = has_steps ? compared_run(run).training_seconds : unknown_figure;
   return line;
 }
 
@@ -97,17 +96,12 @@ std::vector<train::MetricKind> all_kinds(const std::vector<SweepLine>& lines) {
   return kinds;
 }
 
-double value_of(const SweepLine& line, const train::MetricKind& kind) {
-  const double* const value = train::find_metric(line.metrics, kind.name);
-  return value == nullptr ? unknown_figure : *value;
-}
-
 /// Returns a number that is smaller for better points; NaN if the point has no result.
 double rank_of(const SweepLine& line, const std::vector<train::MetricKind>& kinds, const std::string& best_by) {
   if (kinds.empty()) return line.loss;
   const train::MetricKind* named = train::find_kind(kinds, best_by);
   const train::MetricKind& kind = named == nullptr ? kinds.front() : *named;
-  return kind.larger_is_better ? -value_of(line, kind) : value_of(line, kind);
+  return kind.larger_is_better ? -line.metric(kind.name) : line.metric(kind.name);
 }
 
 /// Returns the names of the options that vary, in the order of the points.
@@ -147,7 +141,7 @@ OrderedJson sweep_json(const std::vector<SweepLine>& lines) {
     OrderedJson object = {
         {"name", line.name}, {"varied", line.varied}, {"state", line.state}, {"finished", line.finished}};
     if (std::isfinite(line.loss)) object["loss"] = line.loss;
-    if (std::isfinite(line.seconds)) object["training_seconds"] = line.seconds;
+    if (std::isfinite(line.training_seconds)) object["training_seconds"] = line.training_seconds;
     for (const auto& [name, value] : line.metrics) {
       if (!object.contains(name)) object[name] = value;
     }
@@ -171,9 +165,9 @@ std::string sweep_table(const std::vector<SweepLine>& lines, TableFormat format)
     for (const std::string& name : names) {
       cells.push_back(line.varied.contains(name) ? plain_text(line.varied[name]) : "-");
     }
-    for (const train::MetricKind& kind : kinds) cells.push_back(metric_value_text(kind, value_of(line, kind)));
+    for (const train::MetricKind& kind : kinds) cells.push_back(metric_value_text(kind, line.metric(kind.name)));
     cells.push_back(decimal(line.loss, 4));
-    cells.push_back(decimal(line.seconds / 60.0, 2));
+    cells.push_back(decimal(line.training_seconds / 60.0, 2));
     for (std::size_t i = 0; i < cells.size(); ++i) {
       table.columns[i].least_width = std::max(table.columns[i].least_width, cells[i].size());
     }

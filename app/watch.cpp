@@ -1,5 +1,6 @@
 #include "app/options/tool_options.hpp"
 #include "app/report/html.hpp"
+#include "app/report/report_run.hpp"
 #include "app/report/watch_gpus.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
@@ -28,25 +29,17 @@ namespace {
 using nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Returns the member if it is a count. Returns `otherwise` if it is missing or has another type, as in files of
-/// another version.
-std::size_t count_in(const json& object, const char* key, std::size_t otherwise) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<std::size_t>() : otherwise;
+/// Returns the text at a JSON pointer into run.json. Returns `otherwise` if it is missing or has another type, as in
+/// files of another version.
+std::string text_of(const train::RunRecord& run, const char* pointer, const char* otherwise) {
+  const json value = setting_of(run, pointer);
+  return value.is_string() ? value.get<std::string>() : otherwise;
 }
-
-std::string text_in(const json& object, const char* key, const char* otherwise) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
-}
-
-json resolved_of(const train::RunRecord& run) { return run.run.value("resolved", json()); }
 
 std::string ranks_text(const train::RunRecord& run) {
-  const json resolved = resolved_of(run);
-  return fmt::format("{} on {}, {}, {}", count_of(count_in(resolved, "ranks", 1), "rank"),
-                     count_of(count_in(resolved, "nodes", 1), "node"), text_in(resolved, "mode", "replicated"),
-                     text_in(run.run, "precision", "float"));
+  return fmt::format("{} on {}, {}, {}", count_of(setting_count(run, "/resolved/ranks").value_or(1), "rank"),
+                     count_of(setting_count(run, "/resolved/nodes").value_or(1), "node"),
+                     text_of(run, "/resolved/mode", "replicated"), text_of(run, "/precision", "float"));
 }
 
 std::string evaluation_text(const json& row, std::span<const train::MetricKind> kinds) {
@@ -162,7 +155,7 @@ class Watched {
     const double now = seconds_since_1970();
     if (now < due_ && !run.has_ended()) return;
     gpus_.update();
-    due_ = now + train::gpu_sample_interval(count_in(resolved_of(run), "nodes", 1)).count();
+    due_ = now + train::gpu_sample_interval(setting_count(run, "/resolved/nodes").value_or(1)).count();
   }
 
   train::RunFollower follower_;

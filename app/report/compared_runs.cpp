@@ -30,9 +30,10 @@ double middle_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
 }
 
-double median_of(const ComparedSetting& setting, double ComparedRun::*figure) {
+/// Returns the median over the repeats that have the figure.
+double median_of(const ComparedSetting& setting, const std::function<double(const ComparedRun&)>& figure) {
   std::vector<double> values;
-  for (const ComparedRun& run : setting.runs) values.push_back(run.*figure);
+  for (const ComparedRun& run : setting.runs) values.push_back(figure(run));
   return middle_of(std::move(values));
 }
 
@@ -43,17 +44,6 @@ const ComparedSetting* baseline_of(const std::vector<ComparedSetting>& settings)
     if (!setting.runs.empty() && (baseline == nullptr || setting.ranks < baseline->ranks)) baseline = &setting;
   }
   return baseline;
-}
-
-/// Returns the median over the repeats that have the metric as a finite number.
-std::optional<double> score_of(const ComparedSetting& setting, const std::string& name) {
-  std::vector<double> values;
-  for (const ComparedRun& run : setting.runs) {
-    const double* const value = train::find_metric(run.metrics, name);
-    if (value != nullptr) values.push_back(*value);
-  }
-  const double middle = middle_of(std::move(values));
-  return std::isfinite(middle) ? std::optional(middle) : std::nullopt;
 }
 
 /// Returns the metrics of a run that have a column.
@@ -75,11 +65,40 @@ std::string median_run_of(const ComparedSetting& setting) {
   return (*middle)->name;
 }
 
+/// A figure of a line: its key in JSON, and its column.
+struct Figure {
+  double ComparisonLine::*value;
+  const char *key, *heading;  ///< null: those of the work per second
+  std::size_t least_width;    ///< in text
+  double unit;                ///< of the column
+  int decimals;               ///< in the column
+  bool is_left_out = false;   ///< in JSON, if it is unknown; else null
+};
+constexpr double one_mib = 1u << 20, one_minute = 60.0;
+constexpr Figure figures[] = {
+    {&ComparisonLine::total_seconds, "total_seconds", "total min", 9, one_minute, 2, true},
+    {&ComparisonLine::training_seconds, "training_seconds", "training s", 11, 1.0, 1},
+    {&ComparisonLine::epoch_seconds, "epoch_seconds", "epoch s", 9, 1.0, 1, true},
+    {&ComparisonLine::rate, nullptr, nullptr, 9, 1.0, 0},
+    {&ComparisonLine::speedup, "speedup", "speedup", 8, 1.0, 2, true},
+    {&ComparisonLine::efficiency, "efficiency", "efficiency", 10, 1.0, 2, true},
+    {&ComparisonLine::memory, "memory", "MiB a rank", 11, one_mib, 0},
+    {&ComparisonLine::sent, "sent_per_step", "sent MiB", 11, one_mib, 2},
+    {&ComparisonLine::loss, "loss", "loss", 10, 1.0, 6},
+};
+
 /// `baseline` must have runs if `setting` has any.
 ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline,
                        std::optional<double> baseline_seconds) {
-  ComparisonLine line{
-      .mode = setting.mode, .ranks = setting.ranks, .repeats = setting.runs.size(), .nodes = setting.nodes};
+  ComparisonLine line;
+  line.mode = setting.mode;
+  line.nodes = setting.nodes;
+  line.ranks = setting.ranks;
+  line.repeats = setting.runs.size();
+  for (const auto figure : {&ComparedRun::total_seconds, &ComparedRun::training_seconds, &ComparedRun::epoch_seconds,
+                            &ComparedRun::rate, &ComparedRun::memory, &ComparedRun::sent, &ComparedRun::loss}) {
+    line.*figure = median_of(setting, figure);
+  }
   if (setting.runs.empty()) {
     line.failure = setting.failure;
     return line;
@@ -87,26 +106,21 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
   const ComparedRun& first = setting.runs.front();
   line.kept = static_cast<std::size_t>(
       std::ranges::count_if(setting.runs, [](const ComparedRun& run) { return std::isnan(run.total_seconds); }));
-  line.work = first.work;
+  line.name = median_run_of(setting);
   line.nodes = first.nodes;
-  line.median_run = median_run_of(setting);
-  line.total_seconds = median_of(setting, &ComparedRun::total_seconds);
-  line.training_seconds = median_of(setting, &ComparedRun::training_seconds);
-  line.epoch_seconds = median_of(setting, &ComparedRun::epoch_seconds);
-  line.rate = median_of(setting, &ComparedRun::rate);
-  line.memory = median_of(setting, &ComparedRun::memory);
-  line.sent = median_of(setting, &ComparedRun::sent);
-  line.loss = median_of(setting, &ComparedRun::loss);
+  line.work = first.work;
+  const auto ranks = static_cast<double>(setting.ranks);
   if (baseline_seconds) {
     line.speedup = *baseline_seconds / line.total_seconds;
-    line.efficiency = *line.speedup / static_cast<double>(setting.ranks);
+    line.efficiency = line.speedup / ranks;
   } else if (first.work == baseline.runs.front().work) {
     line.speedup = line.rate / median_of(baseline, &ComparedRun::rate);
-    line.efficiency = *line.speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
+    line.efficiency = line.speedup * static_cast<double>(baseline.ranks) / ranks;
   }
   for (const train::MetricKind& kind : scores_of(first)) {
     if (train::find_metric(line.metrics, kind.name) != nullptr) continue;
-    if (const auto score = score_of(setting, kind.name)) line.metrics.emplace_back(kind.name, *score);
+    const double score = median_of(setting, [&](const ComparedRun& run) { return run.metric(kind.name); });
+    if (std::isfinite(score)) line.metrics.emplace_back(kind.name, score);
   }
   return line;
 }
@@ -119,84 +133,36 @@ OrderedJson line_json(const ComparisonLine& line) {
     return object;
   }
   object["repeats"] = line.repeats;
-  if (!line.median_run.empty()) object["median_run"] = line.median_run;
+  if (!line.name.empty()) object["median_run"] = line.name;
   if (line.kept > 0) object["kept"] = line.kept;
-  if (std::isfinite(line.total_seconds)) object["total_seconds"] = line.total_seconds;
-  object["training_seconds"] = line.training_seconds;
-  if (std::isfinite(line.epoch_seconds)) object["epoch_seconds"] = line.epoch_seconds;
-  object[train::rate_key(line.work)] = line.rate;
-  if (line.speedup && std::isfinite(*line.speedup)) object["speedup"] = *line.speedup;
-  if (line.efficiency && std::isfinite(*line.efficiency)) object["efficiency"] = *line.efficiency;
-  object["memory"] = line.memory;
-  object["sent_per_step"] = line.sent;
-  object["loss"] = line.loss;
+  for (const Figure& figure : figures) {
+    const double value = line.*figure.value;
+    const std::string key = figure.key == nullptr ? train::rate_key(line.work) : figure.key;
+    if (std::isfinite(value) || !figure.is_left_out) object[key] = value;
+  }
   for (const auto& [name, value] : line.metrics) {
     if (!object.contains(name)) object[name] = value;
   }
   return object;
 }
 
-/// A column of the table of `mylos compare`.
-struct Column {
-  std::string heading;
-  std::size_t least_width;  ///< in text
-  std::function<std::string(const ComparisonLine&)> cell;
-};
-
-std::string decimal_cell(double value, int decimals) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
-}
-
-std::string count_cell(std::size_t count) { return count > 0 ? std::to_string(count) : "-"; }
-
-/// Returns the columns before the figures of runs.
-std::vector<Column> setting_columns() {
-  return {{"mode", 18, [](const ComparisonLine& line) { return line.mode; }},
-          {"nodes", 5, [](const ComparisonLine& line) { return count_cell(line.nodes); }},
-          {"ranks", 5, [](const ComparisonLine& line) { return count_cell(line.ranks); }}};
-}
-
-/// Returns the columns of the figures of runs. `work` heads the column of rates; a line with another unit of work has
-/// none there.
-std::vector<Column> figure_columns(const std::vector<train::MetricKind>& metrics, const std::string& work) {
-  constexpr double mebibyte = 1u << 20, minute = 60.0;
-  const auto fixed = [](double ComparisonLine::*figure, double unit, int decimals) {
-    return [=](const ComparisonLine& line) { return decimal_cell(line.*figure / unit, decimals); };
-  };
-  const auto ratio = [](std::optional<double> ComparisonLine::*figure) {
-    return [=](const ComparisonLine& line) { return decimal_cell((line.*figure).value_or(unknown_figure), 2); };
-  };
-  std::vector<Column> columns = {
-      {"total min", 9, fixed(&ComparisonLine::total_seconds, minute, 2)},
-      {"training s", 11, fixed(&ComparisonLine::training_seconds, 1.0, 1)},
-      {"epoch s", 9, fixed(&ComparisonLine::epoch_seconds, 1.0, 1)},
-      {work + "/s", 9,
-       [work](const ComparisonLine& line) { return line.work == work ? decimal_cell(line.rate, 0) : "-"; }},
-      {"speedup", 8, ratio(&ComparisonLine::speedup)},
-      {"efficiency", 10, ratio(&ComparisonLine::efficiency)},
-      {"MiB a rank", 11, fixed(&ComparisonLine::memory, mebibyte, 0)},
-      {"sent MiB", 11, fixed(&ComparisonLine::sent, mebibyte, 2)},
-      {"loss", 10, fixed(&ComparisonLine::loss, 1.0, 6)},
-  };
-  for (const train::MetricKind& kind : metrics) {
-    columns.push_back({column_heading(kind), 7,
-                       [kind](const ComparisonLine& line) { return metric_value_text(kind, line.metric(kind.name)); }});
-  }
-  columns.push_back(
-      {"median run", 10, [](const ComparisonLine& line) { return line.median_run.empty() ? "-" : line.median_run; }});
-  return columns;
-}
-
-/// Returns the cells of a row; the failure of a line stands in place of its figures.
-std::vector<std::string> cells_of(const ComparisonLine& line, std::span<const Column> settings,
-                                  std::span<const Column> figures) {
-  std::vector<std::string> cells;
-  for (const Column& column : settings) cells.push_back(column.cell(line));
+/// Returns the cells of a row; the failure of a line stands in place of its figures. A line with another unit of work
+/// than `work` has no work per second.
+std::vector<std::string> cells_of(const ComparisonLine& line, const std::vector<train::MetricKind>& metrics,
+                                  const std::string& work) {
+  const auto count = [](std::size_t value) { return value > 0 ? std::to_string(value) : "-"; };
+  std::vector<std::string> cells = {line.mode, count(line.nodes), count(line.ranks)};
   if (!line.failure.empty()) {
     cells.push_back(line.failure);
     return cells;
   }
-  for (const Column& column : figures) cells.push_back(column.cell(line));
+  for (const Figure& figure : figures) {
+    const double value = line.*figure.value / figure.unit;
+    const bool is_told = std::isfinite(value) && (figure.key != nullptr || line.work == work);
+    cells.push_back(is_told ? fmt::format("{:.{}f}", value, figure.decimals) : "-");
+  }
+  for (const train::MetricKind& kind : metrics) cells.push_back(metric_value_text(kind, line.metric(kind.name)));
+  cells.push_back(line.name.empty() ? "-" : line.name);
   return cells;
 }
 
@@ -289,9 +255,9 @@ std::optional<std::string> common_work(const std::vector<ComparedSetting>& setti
   return common.value_or(ComparedRun().work);
 }
 
-double ComparisonLine::metric(const std::string& name) const {
+double ComparedRun::metric(const std::string& name) const {
   const double* const value = train::find_metric(metrics, name);
-  return value == nullptr ? std::nan("") : *value;
+  return value == nullptr ? unknown_figure : *value;
 }
 
 std::vector<ComparisonLine> comparison_lines(const std::vector<ComparedSetting>& settings,
@@ -312,22 +278,23 @@ OrderedJson comparison_json(const std::vector<ComparedSetting>& settings, std::o
 
 std::string comparison_table(const std::vector<ComparedSetting>& settings, TableFormat format,
                              std::optional<double> baseline_seconds) {
-  const std::vector<Column> first = setting_columns();
-  const std::vector<Column> figures =
-      figure_columns(compared_metrics(settings), common_work(settings).value_or("work"));
-  TextTable table;
-  for (const std::span<const Column> part : {std::span(first), std::span(figures)}) {
-    for (const Column& each : part) table.columns.push_back({each.heading, each.least_width});
+  const std::string work = common_work(settings).value_or("work");
+  const std::vector<train::MetricKind> metrics = compared_metrics(settings);
+  TextTable table{.columns = {{"mode", 18}, {"nodes", 5}, {"ranks", 5}}, .rows = {}};
+  for (const Figure& figure : figures) {
+    table.columns.push_back({figure.heading == nullptr ? work + "/s" : figure.heading, figure.least_width});
   }
-  std::vector<ComparisonLine> lines = comparison_lines(settings, baseline_seconds);
+  for (const train::MetricKind& kind : metrics) table.columns.push_back({column_heading(kind), 7});
+  table.columns.push_back({"median run", 10});
   if (baseline_seconds) {
-    lines.insert(lines.begin(), {.mode = std::string(baseline_name),
-                                 .ranks = 1,
-                                 .total_seconds = *baseline_seconds,
-                                 .speedup = 1.0,
-                                 .efficiency = 1.0});
+    ComparisonLine baseline = line_of({std::string(baseline_name), 1, {}, {}}, {}, {});
+    baseline.total_seconds = *baseline_seconds;
+    baseline.speedup = baseline.efficiency = 1.0;
+    table.rows.push_back(cells_of(baseline, metrics, work));
   }
-  for (const ComparisonLine& line : lines) table.rows.push_back(cells_of(line, first, figures));
+  for (const ComparisonLine& line : comparison_lines(settings, baseline_seconds)) {
+    table.rows.push_back(cells_of(line, metrics, work));
+  }
   return table_text(table, format);
 }
 

@@ -32,6 +32,9 @@ struct ComparedRun {
   double loss = 0.0;                          ///< in the last step
   std::vector<train::MetricKind> kinds = {};  ///< kinds of its evaluation metrics
   train::Metrics metrics = {};                ///< for each kind, the value of the last evaluation that has it
+
+  /// Returns a metric; NaN if the run does not have it.
+  double metric(const std::string& name) const;
 };
 
 /// The repeats of one mode on one number of ranks, or the reason why there are none.
@@ -46,31 +49,17 @@ struct ComparedSetting {
   std::string ranks_name() const { return ComparedRanks{ranks, nodes}.name(); }
 };
 
-/// A line of a comparison: medians over the repeats of a setting that have the figure. Speedup and efficiency compare
-/// the work per second with that of the first setting on the fewest ranks; runs with another unit of work have neither.
-/// Where another program's time on one GPU is given, they compare the total time with that.
-struct ComparisonLine {
+/// A line of a comparison: medians over the repeats of a setting that have the figure; its name is that of the run in
+/// the middle by the total time, else the training time. Speedup and efficiency compare the work per second with that
+/// of the first setting on the fewest ranks; runs with another unit of work have neither. Where another program's time
+/// on one GPU is given, they compare the total time with that. What is unknown is NaN.
+struct ComparisonLine : ComparedRun {
   std::string mode;
-  std::size_t ranks = 0;
-  std::size_t repeats = 0;                ///< runs that succeeded; if 0, the figures below are unknown
-  std::size_t kept = 0;                   ///< of these, runs whose whole process was not measured
-  std::string failure = {};               ///< why there are none
-  std::string work = {};                  ///< unit of work of the steps
-  std::size_t nodes = 0;                  ///< 0: unknown
-  std::string median_run = {};            ///< name of the run in the middle by its total time, else its training time
-  double total_seconds = unknown_figure;  ///< these are as in ComparedRun
-  double training_seconds = unknown_figure;
-  double epoch_seconds = unknown_figure;
-  double rate = unknown_figure;
-  std::optional<double> speedup = {};
-  std::optional<double> efficiency = {};  ///< speedup divided by the ratio of ranks
-  double memory = unknown_figure;
-  double sent = unknown_figure;
-  double loss = unknown_figure;
-  train::Metrics metrics = {};  ///< finite ones that have a column
-
-  /// Returns a metric; NaN if the line does not have it.
-  double metric(const std::string& name) const;
+  std::size_t repeats = 0;  ///< runs that succeeded; if 0, the figures are unknown
+  std::size_t kept = 0;     ///< of these, runs whose whole process was not measured
+  std::string failure;      ///< why there are none
+  double speedup = unknown_figure;
+  double efficiency = unknown_figure;  ///< speedup divided by the ratio of ranks
 };
 
 /// Computes the figures of a run, which must have steps. Figures that are not in its metrics are NaN.

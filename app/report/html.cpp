@@ -54,8 +54,6 @@ void append_escaped(std::string_view utf8, std::string& escaped) {
   }
 }
 
-const char* cell_class(HtmlTable::Align align) { return align == HtmlTable::Align::right ? "class=\"n\"" : ""; }
-
 }  // namespace
 
 std::string escape_html(std::string_view text) {
@@ -96,20 +94,25 @@ void HtmlTable::add(const std::vector<std::string>& cells) {
   add_html(escaped);
 }
 
+/// Returns the attribute of the column's cells.
+const char* HtmlTable::class_of(std::size_t column) const {
+  return alignment_[std::min(column, alignment_.size() - 1)] == 'r' ? "class=\"n\"" : "";
+}
+
 void HtmlTable::add_html(const std::vector<std::string>& cells) {
-  require(cells.size() == columns_.size(), fmt::format("{} cells in {} columns", cells.size(), columns_.size()));
+  require(cells.size() == headings_.size(), fmt::format("{} cells in {} columns", cells.size(), headings_.size()));
   std::string row;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    row += i == 0 ? element("th", "scope=\"row\"", cells[i]) : element("td", cell_class(columns_[i].align), cells[i]);
+    row += i == 0 ? element("th", "scope=\"row\"", cells[i]) : element("td", class_of(i), cells[i]);
   }
   rows_ += element("tr", "", row) + "\n";
 }
 
 std::string HtmlTable::html() const {
   std::string head;
-  for (const Column& column : columns_) {
-    const char* align = cell_class(column.align);
-    head += text_element("th", fmt::format("scope=\"col\"{}{}", *align == '\0' ? "" : " ", align), column.heading);
+  for (std::size_t i = 0; i < headings_.size(); ++i) {
+    const std::string_view align = class_of(i);
+    head += text_element("th", fmt::format("scope=\"col\"{}{}", align.empty() ? "" : " ", align), headings_[i]);
   }
   return fmt::format(
       "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n", head,

@@ -23,13 +23,10 @@ std::string base64_text(std::string_view bytes);
 /// A table in its own box, which scrolls if the page is too narrow.
 class HtmlTable {
  public:
-  enum class Align { left, right };
-  struct Column {
-    std::string heading;
-    Align align = Align::left;
-  };
-
-  explicit HtmlTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// `alignment` has a letter for each column, as in LaTeX: l for texts, r for numbers. The last one is also that of
+  /// the columns after it.
+  explicit HtmlTable(std::vector<std::string> headings, std::string alignment = "lr")
+      : headings_(std::move(headings)), alignment_(std::move(alignment)) {}
 
   /// Adds a row of text, one cell per column. The first cell is the row's heading.
   void add(const std::vector<std::string>& cells);
@@ -39,8 +36,10 @@ class HtmlTable {
   std::string html() const;
 
  private:
-  std::vector<Column> columns_;
-  std::string rows_;
+  const char* class_of(std::size_t column) const;
+
+  std::vector<std::string> headings_;
+  std::string alignment_, rows_;
 };
 
 /// Returns `value` with four significant digits ("0.0123"), or as a whole number from 10,000 on ("12,345"). Very small

@@ -1,4 +1,4 @@
-#include "app/report/report_batches.hpp"
+#include "app/report/report.hpp"
 
 #include "app/batch/batch_output.hpp"
 #include "app/report/html.hpp"
@@ -62,17 +62,10 @@ std::string memory_chart(const BatchTable& table) {
 std::string optional_text(const std::optional<double>& value) { return value ? number_text(*value) : "-"; }
 
 HtmlTable rows_table(const BatchTable& table) {
-  constexpr auto left = HtmlTable::Align::left, right = HtmlTable::Align::right;
   const BatchRow* const fastest = fastest_row(table.rows);
-  HtmlTable html({{"mode", left},
-                  {"recompute", left},
-                  {"micro-batch", right},
-                  {"accumulated", right},
-                  {"planned", right},
-                  {"measured", right},
-                  {"ms a step", right},
-                  {table.work + "/s", right},
-                  {"", left}});
+  HtmlTable html(
+      {"mode", "recompute", "micro-batch", "accumulated", "planned", "measured", "ms a step", table.work + "/s", ""},
+      "llrrrrrrl");
   for (const BatchRow& row : table.rows) {
     const auto bytes = [](std::size_t size) { return size == 0 ? std::string("-") : bytes_text(size); };
     const std::string note = !row.failure.empty() ? row.failure

@@ -1,4 +1,4 @@
-#include "app/report/report_curves.hpp"
+#include "app/report/report.hpp"
 
 #include "app/report/html.hpp"
 #include "app/report/svg_chart.hpp"
@@ -27,12 +27,17 @@ std::vector<CurvePoint> points_of(const std::vector<json>& rows, const char* nam
   return points;
 }
 
-/// Returns a chart with one curve per run.
-Chart chart_of_steps(const std::vector<ReportedRun>& runs, std::string title, std::string unit, const char* name,
-                     double scale = 1.0) {
+using Rows = std::vector<json> train::RunRecord::*;
+
+/// Returns a chart with one curve per run, over rows of steps or of evaluations.
+Chart chart_of(const std::vector<ReportedRun>& runs, std::string title, std::string unit, const char* name,
+               double scale = 1.0, Rows rows = &train::RunRecord::steps) {
   Chart chart{.title = std::move(title), .unit = std::move(unit)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    chart.curves.push_back({.name = runs[i].name, .points = points_of(runs[i].record.steps, name, scale), .colour = i});
+    chart.curves.push_back({.name = runs[i].name,
+                            .points = points_of(runs[i].record.*rows, name, scale),
+                            .colour = i,
+                            .marks = rows == &train::RunRecord::evaluations});
   }
   return chart;
 }
@@ -103,19 +108,13 @@ std::string metric_chart(const std::vector<ReportedRun>& runs, std::span<const t
                          const std::string& name) {
   const train::MetricKind* const kind = train::find_kind(kinds, name);
   const std::string unit = kind == nullptr || kind->unit.empty() ? "" : kind->unit + ", ";
-  Chart chart{.title = train::metric_title(kinds, name), .unit = unit + "at evaluations"};
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    chart.curves.push_back({.name = runs[i].name,
-                            .points = points_of(runs[i].record.evaluations, name.c_str()),
-                            .colour = i,
-                            .marks = true});
-  }
-  return chart_html(chart);
+  return chart_html(chart_of(runs, train::metric_title(kinds, name), unit + "at evaluations", name.c_str(), 1.0,
+                             &train::RunRecord::evaluations));
 }
 
 /// For a single run, includes the norm above which its gradients are clipped.
 std::string gradient_chart(const std::vector<ReportedRun>& runs) {
-  Chart chart = chart_of_steps(runs, "Gradient norm", "before clipping", "gradient_norm");
+  Chart chart = chart_of(runs, "Gradient norm", "before clipping", "gradient_norm");
   const json clip = runs.front().record.run.value("clip", json());
   if (runs.size() == 1 && clip.is_number() && clip.get<double>() > 0.0) {
     chart.level = ChartLevel{clip.get<double>(), "clipped above " + number_text(clip.get<double>())};
@@ -131,7 +130,7 @@ std::vector<std::string> speed_charts(const std::vector<ReportedRun>& runs) {
   }
   std::vector<std::string> charts;
   for (const std::string& work : works) {
-    Chart chart = chart_of_steps(runs, "Speed", work + "/s, all ranks", train::rate_key(work).c_str());
+    Chart chart = chart_of(runs, "Speed", work + "/s, all ranks", train::rate_key(work).c_str());
     std::erase_if(chart.curves, [&](const Curve& curve) { return runs[curve.colour].record.work() != work; });
     charts.push_back(smoothed_chart(std::move(chart)));
   }
@@ -143,9 +142,8 @@ std::string memory_chart(const std::vector<ReportedRun>& runs) {
   double most = 0.0;
   for (const ReportedRun& run : runs) most = std::max(most, run.figures ? run.figures->memory : 0.0);
   const bool is_large = most >= 2.0 * gibibyte;
-  return chart_html(chart_of_steps(runs, "Memory",
-                                   fmt::format("{} of rank 0, the maximum so far", is_large ? "GiB" : "MiB"), "memory",
-                                   is_large ? gibibyte : mebibyte));
+  return chart_html(chart_of(runs, "Memory", fmt::format("{} of rank 0, the maximum so far", is_large ? "GiB" : "MiB"),
+                             "memory", is_large ? gibibyte : mebibyte));
 }
 
 }  // namespace
@@ -157,13 +155,13 @@ std::string charts_html(const std::vector<std::string>& charts) {
 }
 
 std::string curves_html(const std::vector<ReportedRun>& runs) {
-  std::vector<std::string> charts = {smoothed_chart(chart_of_steps(runs, "Training loss", "", "loss"))};
+  std::vector<std::string> charts = {smoothed_chart(chart_of(runs, "Training loss", "", "loss"))};
   std::vector<train::MetricKind> kinds;
   for (const ReportedRun& run : runs) std::ranges::move(run.record.metric_kinds(), std::back_inserter(kinds));
   for (const std::string& name : metric_names(runs, kinds)) charts.push_back(metric_chart(runs, kinds, name));
-  charts.push_back(chart_html(chart_of_steps(runs, "Learning rate", "", "learning_rate")));
+  charts.push_back(chart_html(chart_of(runs, "Learning rate", "", "learning_rate")));
   charts.push_back(gradient_chart(runs));
-  charts.push_back(chart_html(chart_of_steps(runs, "Loss scale", "", "loss_scale")));
+  charts.push_back(chart_html(chart_of(runs, "Loss scale", "", "loss_scale")));
   std::ranges::move(speed_charts(runs), std::back_inserter(charts));
   charts.push_back(memory_chart(runs));
   return charts_html(charts);

@@ -1,13 +1,6 @@
 #include "app/program/build_info.hpp"
 #include "app/report/html.hpp"
 #include "app/report/report.hpp"
-#include "app/report/report_batches.hpp"
-#include "app/report/report_curves.hpp"
-#include "app/report/report_gpus.hpp"
-#include "app/report/report_samples.hpp"
-#include "app/report/report_settings.hpp"
-#include "app/report/report_style.hpp"
-#include "app/report/report_time.hpp"
 #include "app/report/svg_chart.hpp"
 #include "core/base/quantities.hpp"
 
@@ -111,21 +104,14 @@ std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector
   return element("div", "class=\"missing\"", element("b", "", "What is missing") + element("ul", "", items)) + "\n";
 }
 
-/// Returns "tokens/s", or "rate" if runs count different work, because each cell then has its own unit.
-std::string rate_heading(const std::optional<std::string>& work) { return work ? *work + "/s" : "rate"; }
-
 /// `scores`: the metrics that have a column, the most informative first.
 HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const std::string& rate) {
-  constexpr auto left = HtmlTable::Align::left, right = HtmlTable::Align::right;
-  std::vector<HtmlTable::Column> columns = {{"run", left}, {"ranks", right}, {"speedup", right}, {"efficiency", right}};
-  for (const train::MetricKind& kind : scores) columns.push_back({column_heading(kind), right});
-  for (const std::string& heading :
-       {std::string("loss"), "median " + rate, "mean " + rate, std::string("training"), std::string("epoch"),
-        std::string("steps"), std::string("memory"), std::string("sent a step")}) {
-    columns.push_back({heading, right});
-  }
-  columns.push_back({"mode", left});
-  return HtmlTable(std::move(columns));
+  std::vector<std::string> headings = {"run", "ranks", "speedup", "efficiency"};
+  for (const train::MetricKind& kind : scores) headings.push_back(column_heading(kind));
+  headings.insert(headings.end(), {"loss", "median " + rate, "mean " + rate, "training", "epoch", "steps", "memory",
+                                   "sent a step", "mode"});
+  const std::size_t numbers = headings.size() - 2;
+  return HtmlTable(std::move(headings), "l" + std::string(numbers, 'r') + "l");
 }
 
 /// Returns "F1 (%) and Exact match (%) are the last evaluation's, the loss is"; "The loss is" without scores.
@@ -154,10 +140,33 @@ std::string comparison_note(const std::vector<train::MetricKind>& scores, const 
 std::vector<ComparedSetting> settings_of(const std::vector<ReportedRun>& runs) {
   std::vector<ComparedSetting> settings;
   for (const ReportedRun& run : runs) {
-    settings.push_back({setting_text(run, "resolved", "mode"), setting_count(run, "resolved", "ranks").value_or(1),
+    settings.push_back({setting_text(run, "/resolved/mode"), setting_count(run.record, "/resolved/ranks").value_or(1),
                         run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step"});
   }
   return settings;
+}
+
+/// Returns the cells of a run in the table of `mylos compare`. `work`: the unit of all runs; nullopt if they count
+/// different work, because each cell then has its own unit.
+std::vector<std::string> comparison_cells(const ReportedRun& run, std::size_t colour, const ComparisonLine& line,
+                                          const std::vector<train::MetricKind>& scores,
+                                          const std::optional<std::string>& work) {
+  const ComparedRun figures = run.figures.value_or(ComparedRun{.rate = unknown_figure, .mean_rate = unknown_figure});
+  const auto rate = [&](double value) {
+    return number_text(std::round(value)) + (work || !std::isfinite(value) ? "" : " " + figures.work + "/s");
+  };
+  std::vector<std::string> cells = {legend_line(colour) + escape_html(run.name), std::to_string(line.ranks),
+                                    fixed_text(line.speedup, 2), fixed_text(line.efficiency, 2)};
+  for (const train::MetricKind& kind : scores) {
+    const double value = line.metric(kind.name);
+    cells.push_back(std::isfinite(value) ? metric_value_text(kind, value) : number_text(value));
+  }
+  cells.insert(cells.end(), {fixed_text(line.loss, 4), rate(figures.rate), rate(figures.mean_rate),
+                             run.figures ? duration_text(line.training_seconds) : "-",
+                             std::isfinite(line.epoch_seconds) ? duration_text(line.epoch_seconds) : "-",
+                             count_text(run.record.done_steps()), line.memory > 0.0 ? size_text(line.memory) : "-",
+                             size_text(line.sent), text_element("span", "class=\"whole\"", line.mode)});
+  return cells;
 }
 
 /// Returns the table of `mylos compare` for existing runs.
@@ -166,32 +175,13 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
   const std::optional<std::string> work = common_work(settings);
   std::vector<train::MetricKind> scores = compared_metrics(settings);
   std::ranges::reverse(scores);  // in the order of the tiles of a single run
-  HtmlTable table = comparison_columns(scores, rate_heading(work));
+  const std::string rate = work ? *work + "/s" : "rate";
+  HtmlTable table = comparison_columns(scores, rate);
   const std::vector<ComparisonLine> lines = comparison_lines(settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const ComparisonLine& line = lines[i];
-    const ComparedRun figures = runs[i].figures.value_or(ComparedRun{.rate = std::nan(""), .mean_rate = std::nan("")});
-    const auto rate = [&](double value) {
-      return number_text(std::round(value)) + (work || !std::isfinite(value) ? "" : " " + figures.work + "/s");
-    };
-    const auto ratio = [](const std::optional<double>& value) { return fixed_text(value.value_or(std::nan("")), 2); };
-    std::vector<std::string> cells = {legend_line(i) + escape_html(runs[i].name), std::to_string(line.ranks),
-                                      ratio(line.speedup), ratio(line.efficiency)};
-    for (const train::MetricKind& kind : scores) {
-      const double value = line.metric(kind.name);
-      cells.push_back(std::isfinite(value) ? metric_value_text(kind, value) : number_text(value));
-    }
-    for (const std::string& cell :
-         {fixed_text(line.loss, 4), rate(figures.rate), rate(figures.mean_rate),
-          runs[i].figures ? duration_text(line.training_seconds) : "-",
-          std::isfinite(line.epoch_seconds) ? duration_text(line.epoch_seconds) : "-",
-          count_text(runs[i].record.done_steps()), line.memory > 0.0 ? size_text(line.memory) : "-",
-          size_text(line.sent), text_element("span", "class=\"whole\"", line.mode)}) {
-      cells.push_back(cell);
-    }
-    table.add_html(cells);
+    table.add_html(comparison_cells(runs[i], i, lines[i], scores, work));
   }
-  return table.html() + comparison_note(scores, rate_heading(work), work.value_or("work"));
+  return table.html() + comparison_note(scores, rate, work.value_or("work"));
 }
 
 std::string state_text(const ReportedRun& run) {

@@ -70,7 +70,7 @@ void note_metrics(ReportedRun& run) {
 }
 
 void note_scores(ReportedRun& run) {
-  const std::string dev = setting_text(run, "dev");
+  const std::string dev = setting_text(run, "/dev");
   const bool has_answers = !train::list_evaluations(run.record.directory).empty();
   if (run.record.evaluations.empty()) {
     if (!run.results.is_null() || has_answers) {
@@ -86,7 +86,7 @@ void note_scores(ReportedRun& run) {
 }
 
 /// Returns whether the run may finish before its last step because evaluations no longer improve.
-bool may_stop_early(const ReportedRun& run) { return !setting_text(run, "patience").empty(); }
+bool may_stop_early(const ReportedRun& run) { return !setting_text(run, "/patience").empty(); }
 
 void note_state(ReportedRun& run) {
   const train::RunRecord& record = run.record;
@@ -136,11 +136,6 @@ ReportedRun read_reported_run(const fs::path& directory, std::string name) {
   return run;
 }
 
-std::string member_text(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found == object.end() || found->is_null() ? std::string() : value_text(*found);
-}
-
 }  // namespace
 
 std::string value_text(const json& value) {
@@ -159,22 +154,23 @@ std::string progress_text(const train::RunRecord& record) {
                      record.ended.empty() ? "" : ", ", record.ended);
 }
 
-std::string setting_text(const ReportedRun& run, const char* key) { return member_text(run.record.run, key); }
-
-std::string setting_text(const ReportedRun& run, const char* group, const char* key) {
-  const auto found = run.record.run.find(group);
-  return found == run.record.run.end() ? std::string() : member_text(*found, key);
+json setting_of(const train::RunRecord& record, const char* pointer) {
+  const json::json_pointer place(pointer);
+  return record.run.contains(place) ? record.run.at(place) : json();
 }
 
-std::optional<std::size_t> setting_count(const ReportedRun& run, const char* group, const char* key) {
-  const auto found = run.record.run.find(group);
-  if (found == run.record.run.end() || !found->is_object()) return std::nullopt;
-  const auto value = found->find(key);
-  return value != found->end() && value->is_number_unsigned() ? std::optional(value->get<std::size_t>()) : std::nullopt;
+std::string setting_text(const ReportedRun& run, const char* pointer) {
+  const json value = setting_of(run.record, pointer);
+  return value.is_null() ? std::string() : value_text(value);
+}
+
+std::optional<std::size_t> setting_count(const train::RunRecord& record, const char* pointer) {
+  const json value = setting_of(record, pointer);
+  return value.is_number_unsigned() ? std::optional(value.get<std::size_t>()) : std::nullopt;
 }
 
 const tasks::TaskKind* task_kind_of(const ReportedRun& run) {
-  const std::string name = setting_text(run, "task");
+  const std::string name = setting_text(run, "/task");
   return name.empty() ? &tasks::default_task_kind() : tasks::find_task_kind(name);
 }
 

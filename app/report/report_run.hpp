@@ -27,12 +27,12 @@ struct ReportedRun {
 /// Reads the runs in `directories`. Errors: std::runtime_error naming a directory that holds no run.
 std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories);
 
-/// Returns a value of run.json (of an option, or under "resolved" or "program") as text; empty if absent or null.
-std::string setting_text(const ReportedRun& run, const char* key);
-std::string setting_text(const ReportedRun& run, const char* group, const char* key);
-
-/// Returns a whole number below `group` in run.json; nullopt if it is absent or another value.
-std::optional<std::size_t> setting_count(const ReportedRun& run, const char* group, const char* key);
+/// Returns the value at a JSON pointer into run.json, such as "/resolved/mode"; null if it is absent.
+nlohmann::json setting_of(const train::RunRecord& record, const char* pointer);
+/// Returns the value as text; empty if it is absent or null.
+std::string setting_text(const ReportedRun& run, const char* pointer);
+/// Returns the value if it is a whole number, else nullopt.
+std::optional<std::size_t> setting_count(const train::RunRecord& record, const char* pointer);
 
 /// Returns the task that run.json names. Returns the default if it names none, as in versions with only one task, and
 /// null if this program does not have the task.

@@ -1,4 +1,4 @@
-#include "app/report/report_samples.hpp"
+#include "app/report/report.hpp"
 
 #include "app/report/html.hpp"
 #include "core/base/usage_error.hpp"

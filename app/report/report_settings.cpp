@@ -1,4 +1,4 @@
-#include "app/report/report_settings.hpp"
+#include "app/report/report.hpp"
 
 #include "app/options/config_file.hpp"
 #include "app/report/html.hpp"
@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <utility>
 
 namespace mylos::app {
 namespace {
@@ -39,9 +39,9 @@ void add_value(const std::string& name, const std::string& suffix, const json& v
 }
 
 void add_group(const ReportedRun& run, const char* group, const std::string& suffix, SettingValues& settings) {
-  const auto found = run.record.run.find(group);
-  if (found == run.record.run.end() || !found->is_object()) return;
-  for (const auto& [key, value] : found->items()) {
+  const json members = setting_of(run.record, group);
+  if (!members.is_object()) return;
+  for (const auto& [key, value] : members.items()) {
     // The list of metrics is not a setting, and neither is what was measured.
     if (key != changed_key && key != train::metrics_key && key != bandwidth_key)
       add_value(key, suffix, value, settings);
@@ -53,8 +53,8 @@ SettingValues everything_of(const ReportedRun& run) {
   for (const auto& [key, value] : run.record.run.items()) {
     if (is_description(key)) add_value(key, "", value, settings);
   }
-  add_group(run, resolved_key, " (resolved)", settings);
-  add_group(run, program_key, " (program)", settings);
+  add_group(run, "/resolved", " (resolved)", settings);
+  add_group(run, "/program", " (program)", settings);
   return settings;
 }
 
@@ -82,23 +82,6 @@ std::size_t difference_of(const std::vector<std::string>& texts) {
   return first;
 }
 
-/// Rows of a table; rows without text are omitted.
-class Facts {
- public:
-  void add(const char* name, const std::string& text) {
-    if (text.empty()) return;
-    rows_ += element("tr", "", text_element("th", "scope=\"row\"", name) + text_element("td", "", text)) + "\n";
-  }
-  std::string html() const {
-    return element("div", "class=\"scroll\" tabindex=\"0\"",
-                   element("table", "class=\"facts\"", element("tbody", "", rows_))) +
-           "\n";
-  }
-
- private:
-  std::string rows_;
-};
-
 /// Joins the non-empty parts: "a, b".
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
@@ -113,24 +96,19 @@ std::string around(const std::string& before, const std::string& text, const std
   return text.empty() ? std::string() : before + text + after;
 }
 
-std::string counted(const ReportedRun& run, const char* key, const std::string& singular) {
-  const std::optional<std::size_t> count = setting_count(run, resolved_key, key);
+std::string counted(const ReportedRun& run, const char* pointer, const std::string& singular) {
+  const std::optional<std::size_t> count = setting_count(run.record, pointer);
   return count ? count_of(*count, singular) : std::string();
 }
 
-std::string epochs_of(const ReportedRun& run) {
-  const auto group = run.record.run.find(resolved_key);
-  const double epochs = group == run.record.run.end() ? std::nan("") : train::number_of(*group, "epochs");
-  return std::isfinite(epochs) ? number_text(epochs) : std::string();
-}
-
-std::string mode_of(const ReportedRun& run) {
-  const std::string chosen = setting_text(run, resolved_key, "mode");
-  return chosen.empty() ? setting_text(run, "mode") : chosen;
+/// Returns the text of the first of two values that is there.
+std::string either(const ReportedRun& run, const char* pointer, const char* other) {
+  const std::string text = setting_text(run, pointer);
+  return text.empty() ? setting_text(run, other) : text;
 }
 
 std::string all_options_html(const ReportedRun& run) {
-  HtmlTable table({{"option", HtmlTable::Align::left}, {"value", HtmlTable::Align::left}});
+  HtmlTable table({"option", "value"}, "l");
   for (const auto& [name, value] : everything_of(run)) table.add({name, shown(value)});
   return element("details", "", element("summary", "", "Every option") + table.html());
 }
@@ -138,43 +116,51 @@ std::string all_options_html(const ReportedRun& run) {
 }  // namespace
 
 std::string description_html(const ReportedRun& run) {
-  Facts facts;
-  const std::string given = setting_text(run, "model"), resolved = setting_text(run, resolved_key, "model");
-  facts.add("model", given.empty() ? resolved : given);
-  facts.add("training data", setting_text(run, "train") + around(", the first ", setting_text(run, "train-limit")));
-  facts.add("evaluation data", setting_text(run, "dev") + around(", the first ", setting_text(run, "dev-limit")));
+  const auto text = [&](const char* pointer) { return setting_text(run, pointer); };
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"model", either(run, "/model", "/resolved/model")},
+      {"training data", text("/train") + around(", the first ", text("/train-limit"))},
+      {"evaluation data", text("/dev") + around(", the first ", text("/dev-limit"))}};
   if (const tasks::TaskKind* task = task_kind_of(run)) {
-    for (const auto& [name, text] : task->facts(run.record.run)) facts.add(name.c_str(), text);
+    for (const auto& [name, fact] : task->facts(run.record.run)) facts.emplace_back(name, fact);
   }
-  facts.add("steps", joined({counted(run, "steps", "step"), around("", epochs_of(run), " epochs"),
-                             around("batch ", setting_text(run, "batch")),
-                             around("micro-batch ", setting_text(run, resolved_key, "micro-batch"))}));
-  facts.add("learning rate",
-            joined({setting_text(run, "learning-rate"), setting_text(run, "schedule"),
-                    around("warm-up ", setting_text(run, "warmup")), around("clip ", setting_text(run, "clip"))}));
-  facts.add("precision", setting_text(run, "precision"));
-  facts.add("ranks", joined({counted(run, "ranks", "rank"), counted(run, "nodes", "node"),
-                             around("", counted(run, "threads", "thread"), " a rank"), mode_of(run)}));
-  facts.add("machine", joined({setting_text(run, resolved_key, "device"), setting_text(run, resolved_key, "execution"),
-                               setting_text(run, resolved_key, "hosts")}));
-  facts.add("program", joined({around("mylos ", setting_text(run, program_key, "version")),
-                               around("commit ", setting_text(run, program_key, "commit")),
-                               setting_text(run, program_key, "compiler")}));
-  facts.add("seed", setting_text(run, "seed"));
-  facts.add("directory", run.record.directory.string());
-  return facts.html() + all_options_html(run);
+  const json epochs = setting_of(run.record, "/resolved/epochs");
+  facts.insert(
+      facts.end(),
+      {{"steps", joined({counted(run, "/resolved/steps", "step"),
+                         around("", epochs.is_number() ? number_text(epochs.get<double>()) : "", " epochs"),
+                         around("batch ", text("/batch")), around("micro-batch ", text("/resolved/micro-batch"))})},
+       {"learning rate", joined({text("/learning-rate"), text("/schedule"), around("warm-up ", text("/warmup")),
+                                 around("clip ", text("/clip"))})},
+       {"precision", text("/precision")},
+       {"ranks", joined({counted(run, "/resolved/ranks", "rank"), counted(run, "/resolved/nodes", "node"),
+                         around("", counted(run, "/resolved/threads", "thread"), " a rank"),
+                         either(run, "/resolved/mode", "/mode")})},
+       {"machine", joined({text("/resolved/device"), text("/resolved/execution"), text("/resolved/hosts")})},
+       {"program", joined({around("mylos ", text("/program/version")), around("commit ", text("/program/commit")),
+                           text("/program/compiler")})},
+       {"seed", text("/seed")},
+       {"directory", run.record.directory.string()}});
+  std::string rows;
+  for (const auto& [name, fact] : facts) {
+    if (fact.empty()) continue;
+    rows += element("tr", "", text_element("th", "scope=\"row\"", name) + text_element("td", "", fact)) + "\n";
+  }
+  return element("div", "class=\"scroll\" tabindex=\"0\"",
+                 element("table", "class=\"facts\"", element("tbody", "", rows))) +
+         "\n" + all_options_html(run);
 }
 
 std::string differences_html(const std::vector<ReportedRun>& runs) {
-  std::vector<HtmlTable::Column> head = {{"", HtmlTable::Align::left}};
+  std::vector<std::string> head = {""};
   std::vector<SettingValues> settings;
   SettingValues all;
   for (const ReportedRun& run : runs) {
-    head.push_back({run.name, HtmlTable::Align::left});
+    head.push_back(run.name);
     settings.push_back(everything_of(run));
     all.insert(settings.back().begin(), settings.back().end());
   }
-  HtmlTable table(std::move(head));
+  HtmlTable table(std::move(head), "l");
   for (const auto& [name, unused] : all) {
     std::vector<std::string> texts;
     for (const SettingValues& of_run : settings) {

@@ -1,4 +1,4 @@
-#include "app/report/report_style.hpp"
+#include "app/report/report.hpp"
 
 namespace mylos::app {
 

@@ -1,4 +1,4 @@
-#include "app/report/report_time.hpp"
+#include "app/report/report.hpp"
 
 #include "app/report/html.hpp"
 #include "app/report/svg_chart.hpp"
@@ -33,8 +33,8 @@ struct Gaps {
 };
 
 /// Returns the time that no step, evaluation or checkpoint covers, between the begin of the first and the end of the
-/// last; nullopt if no row has a time.
-std::optional<Gaps> gaps_of(const train::RunRecord& run) {
+/// last; zeros if no row has a time.
+Gaps gaps_of(const train::RunRecord& run) {
   constexpr double longest = 60.0;
   std::vector<std::pair<double, double>> spans;
   for (const auto* rows : {&run.steps, &run.evaluations, &run.checkpoints}) {
@@ -43,9 +43,9 @@ std::optional<Gaps> gaps_of(const train::RunRecord& run) {
       if (std::isfinite(begin)) spans.emplace_back(begin, end);
     }
   }
-  if (spans.empty()) return std::nullopt;
-  std::ranges::sort(spans);
   Gaps gaps;
+  if (spans.empty()) return gaps;
+  std::ranges::sort(spans);
   double covered = spans.front().first;
   for (const auto& [begin, end] : spans) {
     const double gap = std::max(0.0, begin - covered);
@@ -55,30 +55,12 @@ std::optional<Gaps> gaps_of(const train::RunRecord& run) {
   return gaps;
 }
 
-/// A run of the report that made steps.
-struct TimedRun {
-  std::string name;
-  RunTime time;
-};
-
-/// Returns all parts of a run in fixed order, so that each keeps its colour.
-std::vector<BarPart> parts_of(const RunTime& time) {
-  const auto shown = [](const std::optional<double>& seconds) { return std::max(0.0, seconds.value_or(0.0)); };
-  return {{"forward and backward passes", time.passes, 0},
-          {"waiting for other ranks", shown(time.exchange), 1},
-          {"optimizer", shown(time.update), 2},
-          {"making batches", shown(time.data), 3},
-          {"evaluations", time.evaluations, 4},
-          {"checkpoints", shown(time.checkpoints), 5},
-          {"between these", shown(time.between), 6}};
-}
-
 /// Here and below, `several` says whether the report has other runs, including runs without steps.
-std::string bars_html(const std::vector<TimedRun>& runs, bool several) {
+std::string bars_html(const std::vector<RunTime>& runs, bool several) {
   std::string html;
-  for (const TimedRun& run : runs) {
+  for (const RunTime& run : runs) {
     if (several) html += text_element("span", "", run.name);
-    html += bar_svg(parts_of(run.time), "Shares of the time of " + run.name + "; the table has them.");
+    html += bar_svg(run.parts, "Shares of the time of " + run.name + "; the table has them.");
   }
   return several ? element("div", "class=\"bars\"", html) : html;
 }
@@ -95,22 +77,19 @@ std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPa
 
 /// Returns a table with one row per part: for one run, a column for seconds and one for percentages; for several runs,
 /// one column per run with both.
-std::string table_html(const std::vector<TimedRun>& runs, bool several) {
-  std::vector<HtmlTable::Column> head = {{several ? "seconds and share" : "part", HtmlTable::Align::left}};
-  std::vector<std::vector<BarPart>> parts;
-  for (const TimedRun& run : runs) {
-    head.push_back({several ? run.name : "seconds", HtmlTable::Align::right});
-    if (!several) head.push_back({"share", HtmlTable::Align::right});
-    parts.push_back(parts_of(run.time));
+std::string table_html(const std::vector<RunTime>& runs, bool several) {
+  std::vector<std::string> head = {several ? "seconds and share" : "part"};
+  for (const RunTime& run : runs) {
+    head.push_back(several ? run.name : "seconds");
+    if (!several) head.push_back("share");
   }
   HtmlTable table(std::move(head));
-  for (std::size_t i = 0; i < parts.front().size(); ++i) {
-    const BarPart& named = parts.front()[i];
-    const bool is_there = std::ranges::any_of(parts, [i](const auto& run) { return run[i].value > 0.0; });
-    if (!is_there) continue;
+  for (std::size_t i = 0; i < runs.front().parts.size(); ++i) {
+    if (std::ranges::none_of(runs, [i](const RunTime& run) { return run.parts[i].value > 0.0; })) continue;
+    const BarPart& named = runs.front().parts[i];
     std::vector<std::string> cells = {fmt::format("<span class=\"key f{}\"></span>{}", named.colour, named.name)};
-    for (const std::vector<BarPart>& run : parts) {
-      const std::vector<std::string> more = part_cells(run[i], run, several);
+    for (const RunTime& run : runs) {
+      const std::vector<std::string> more = part_cells(run.parts[i], run.parts, several);
       cells.insert(cells.end(), more.begin(), more.end());
     }
     table.add_html(cells);
@@ -118,29 +97,28 @@ std::string table_html(const std::vector<TimedRun>& runs, bool several) {
   return table.html();
 }
 
-std::string explanation(const std::vector<TimedRun>& runs) {
-  const auto has = [&](const auto& of_time) { return std::ranges::any_of(runs, of_time, &TimedRun::time); };
-  const bool has_update = has([](const RunTime& time) { return time.update.has_value(); });
+std::string explanation(const std::vector<RunTime>& runs) {
+  const bool has_update = std::ranges::any_of(runs, &RunTime::has_update);
   std::string text = "Wall-clock seconds of rank 0.";
   if (!has_update) text += " The run did not record the parts of its steps.";
-  if (has_update && !has([](const RunTime& time) { return time.exchange.has_value(); })) {
+  if (has_update && std::ranges::none_of(runs, &RunTime::has_exchange)) {
     text += " Communication during computation on GPUs counts as part of the passes, because the host does not see it.";
   }
-  if (has([](const RunTime& time) { return time.between.value_or(0.0) > 0.0; })) {
+  if (std::ranges::any_of(runs, [](const RunTime& run) { return run.parts.back().value > 0.0; })) {
     text += " Between these: writing models, and short pauses between starts of the run.";
   }
   return text_element("p", "class=\"note\"", text);
 }
 
 /// Reports pauses separately: waiting for hours to be restarted is not time spent by the run.
-std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
+std::string pauses_html(const std::vector<RunTime>& runs, bool several) {
   std::string html;
-  for (const TimedRun& run : runs) {
-    if (run.time.pauses == 0.0) continue;
+  for (const RunTime& run : runs) {
+    if (run.pauses == 0.0) continue;
     html += text_element(
         "p", "",
         fmt::format("{}Not counted: {} in pauses of more than a minute, such as those between starts of the run.",
-                    several ? run.name + ". " : "", duration_text(run.time.pauses)));
+                    several ? run.name + ". " : "", duration_text(run.pauses)));
   }
   return html;
 }
@@ -152,11 +130,7 @@ std::string kernels_html(const std::vector<BreakdownRow>& kernels) {
         "Times of single kernels are measured by <code>mylos bench step --model MODEL --data FILE --breakdown "
         "--json</code>; <code>mylos report --kernels FILE</code> shows what it printed here.");
   }
-  HtmlTable table({{"kernel", HtmlTable::Align::left},
-                   {"calls a step", HtmlTable::Align::right},
-                   {"ms a step", HtmlTable::Align::right},
-                   {"share", HtmlTable::Align::right},
-                   {"of the roofline", HtmlTable::Align::right}});
+  HtmlTable table({"kernel", "calls a step", "ms a step", "share", "of the roofline"});
   for (const BreakdownRow& row : kernels) {
     table.add({row.name, number_text(row.calls), fmt::format("{:.3f}", 1e3 * row.seconds),
                fmt::format("{:.1f} %", 100.0 * row.share),
@@ -167,26 +141,29 @@ std::string kernels_html(const std::vector<BreakdownRow>& kernels) {
 
 }  // namespace
 
-RunTime time_of(const train::RunRecord& run) {
-  RunTime time{.data = sum_of(run.steps, "data_seconds"),
-               .exchange = sum_of(run.steps, "exchange_seconds"),
-               .update = sum_of(run.steps, "update_seconds"),
-               .evaluations = sum_of(run.evaluations, "seconds").value_or(0.0),
-               .checkpoints = sum_of(run.checkpoints, "seconds")};
-  const double steps = sum_of(run.steps, "seconds").value_or(0.0);
-  const double known = time.data.value_or(0.0) + time.exchange.value_or(0.0) + time.update.value_or(0.0);
-  time.passes = std::max(0.0, steps - known);
-  if (const auto gaps = gaps_of(run)) {
-    time.between = gaps->short_ones;
-    time.pauses = gaps->long_ones;
-  }
-  return time;
+RunTime time_of(const std::string& name, const train::RunRecord& run) {
+  const auto data = sum_of(run.steps, "data_seconds"), exchange = sum_of(run.steps, "exchange_seconds"),
+             update = sum_of(run.steps, "update_seconds");
+  const double known = data.value_or(0.0) + exchange.value_or(0.0) + update.value_or(0.0);
+  const Gaps gaps = gaps_of(run);
+  return {
+      .name = name,
+      .parts = {{"forward and backward passes", std::max(0.0, sum_of(run.steps, "seconds").value_or(0.0) - known), 0},
+                {"waiting for other ranks", exchange.value_or(0.0), 1},
+                {"optimizer", update.value_or(0.0), 2},
+                {"making batches", data.value_or(0.0), 3},
+                {"evaluations", sum_of(run.evaluations, "seconds").value_or(0.0), 4},
+                {"checkpoints", sum_of(run.checkpoints, "seconds").value_or(0.0), 5},
+                {"between these", gaps.short_ones, 6}},
+      .has_exchange = exchange.has_value(),
+      .has_update = update.has_value(),
+      .pauses = gaps.long_ones};
 }
 
 std::string time_html(const std::vector<ReportedRun>& runs, const std::vector<BreakdownRow>& kernels) {
-  std::vector<TimedRun> timed;
+  std::vector<RunTime> timed;
   for (const ReportedRun& run : runs) {
-    if (!run.record.steps.empty()) timed.push_back({run.name, time_of(run.record)});
+    if (!run.record.steps.empty()) timed.push_back(time_of(run.name, run.record));
   }
   if (timed.empty() && kernels.empty()) return {};
   const bool several = runs.size() > 1;

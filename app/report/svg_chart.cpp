@@ -1,6 +1,5 @@
 #include "app/report/svg_chart.hpp"
 
-#include "app/report/axis.hpp"
 #include "app/report/html.hpp"
 
 #include <fmt/format.h>
@@ -205,8 +204,8 @@ std::string legend_html(const Chart& chart) {
 
 std::string values_html(const Chart& chart) {
   constexpr std::size_t most = 20;
-  std::vector<HtmlTable::Column> head = {{chart.x_name, HtmlTable::Align::left}};
-  for (const Curve& curve : chart.curves) head.push_back({curve.name, HtmlTable::Align::right});
+  std::vector<std::string> head = {chart.x_name};
+  for (const Curve& curve : chart.curves) head.push_back(curve.name);
   HtmlTable table(std::move(head));
   for (const double x : sampled_x(chart, most)) {
     std::vector<std::string> cells = {number_text(x)};

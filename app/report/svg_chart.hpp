@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// Draws curves over axes as SVG inside HTML. The style sheet (report_style.hpp) sets colours and font sizes.
+/// Draws curves over axes as SVG inside HTML. The style sheet (report_style.cpp) sets colours and font sizes.
 namespace mylos::app {
 
 /// Number of colours in the style sheet; further curves reuse them with dashes.

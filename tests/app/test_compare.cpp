@@ -105,7 +105,7 @@ TEST(Compare, NamesTheRunInTheMiddle) {
     return ComparedRun{.name = name, .total_seconds = total, .training_seconds = training, .rate = 1.0};
   };
   const auto median = [](std::vector<ComparedRun> runs) {
-    return comparison_lines({{"replicated", 1, std::move(runs), {}}})[0].median_run;
+    return comparison_lines({{"replicated", 1, std::move(runs), {}}})[0].name;
   };
   EXPECT_EQ(median({run("a", 3.0, 9.0), run("b", 1.0, 1.0), run("c", 2.0, 5.0)}), "c");
   EXPECT_EQ(median({run("a", unknown_figure, 9.0), run("b", unknown_figure, 1.0)}), "b");

@@ -46,7 +46,7 @@ TEST(Html, BytesAreWrittenAsBase64) {
 }
 
 TEST(Html, ATableHasItsCellsEscaped) {
-  HtmlTable table({{"<name>", HtmlTable::Align::left}, {"n", HtmlTable::Align::right}});
+  HtmlTable table({"<name>", "n"});
   EXPECT_TRUE(table.empty());
   table.add({"a & b", "1"});
   EXPECT_THAT(table.html(), HasSubstr("<th scope=\"col\">&lt;name&gt;</th><th scope=\"col\" class=\"n\">n</th>"));

@@ -1,5 +1,3 @@
-#include "app/report/report_batches.hpp"
-
 #include "app/report/report.hpp"
 
 #include <gmock/gmock.h>
