@@ -125,22 +125,22 @@ std::string description_html(const ReportedRun& run) {
     for (const auto& [name, fact] : task->facts(run.record.run)) facts.emplace_back(name, fact);
   }
   const json epochs = setting_of(run.record, "/resolved/epochs");
-  facts.insert(
-      facts.end(),
-      {{"steps", joined({counted(run, "/resolved/steps", "step"),
-                         around("", epochs.is_number() ? number_text(epochs.get<double>()) : "", " epochs"),
-                         around("batch ", text("/batch")), around("micro-batch ", text("/resolved/micro-batch"))})},
-       {"learning rate", joined({text("/learning-rate"), text("/schedule"), around("warm-up ", text("/warmup")),
-                                 around("clip ", text("/clip"))})},
-       {"precision", text("/precision")},
-       {"ranks", joined({counted(run, "/resolved/ranks", "rank"), counted(run, "/resolved/nodes", "node"),
-                         around("", counted(run, "/resolved/threads", "thread"), " a rank"),
-                         either(run, "/resolved/mode", "/mode")})},
-       {"machine", joined({text("/resolved/device"), text("/resolved/execution"), text("/resolved/hosts")})},
-       {"program", joined({around("mylos ", text("/program/version")), around("commit ", text("/program/commit")),
-                           text("/program/compiler")})},
-       {"seed", text("/seed")},
-       {"directory", run.record.directory.string()}});
+  const std::vector<std::pair<std::string, std::string>> more = {
+      {"steps", joined({counted(run, "/resolved/steps", "step"),
+                        around("", epochs.is_number() ? number_text(epochs.get<double>()) : "", " epochs"),
+                        around("batch ", text("/batch")), around("micro-batch ", text("/resolved/micro-batch"))})},
+      {"learning rate", joined({text("/learning-rate"), text("/schedule"), around("warm-up ", text("/warmup")),
+                                around("clip ", text("/clip"))})},
+      {"precision", text("/precision")},
+      {"ranks", joined({counted(run, "/resolved/ranks", "rank"), counted(run, "/resolved/nodes", "node"),
+                        around("", counted(run, "/resolved/threads", "thread"), " a rank"),
+                        either(run, "/resolved/mode", "/mode")})},
+      {"machine", joined({text("/resolved/device"), text("/resolved/execution"), text("/resolved/hosts")})},
+      {"program", joined({around("mylos ", text("/program/version")), around("commit ", text("/program/commit")),
+                          text("/program/compiler")})},
+      {"seed", text("/seed")},
+      {"directory", run.record.directory.string()}};
+  facts.insert(facts.end(), more.begin(), more.end());
   std::string rows;
   for (const auto& [name, fact] : facts) {
     if (fact.empty()) continue;
