@@ -16,26 +16,18 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 using parallel::CheckpointDataset;
-
-struct OpenCheckpoint {
-  explicit OpenCheckpoint(const std::string& path)
-      : index(parallel::read_checkpoint_index(checkpoint_at(path))),
-        file(checkpoint_at(path), PositionedFile::Use::read) {}
-
-  parallel::CheckpointIndex index;
-  PositionedFile file;
-};
+using parallel::CheckpointIndex;
 
 /// Reads the values of a dataset in order, any number at a time, independent of its checksum ranges.
 class ValueStream {
  public:
-  ValueStream(const PositionedFile& file, const CheckpointDataset& dataset)
-      : file_(file), dataset_(dataset), buffer_(std::min<std::uint64_t>(dataset.size, parallel::checksum_elements)) {}
+  explicit ValueStream(const CheckpointDataset& dataset)
+      : dataset_(dataset), buffer_(std::min<std::uint64_t>(dataset.size, parallel::checksum_elements)) {}
 
   float next() {
     if (at_ == count_) {
       const parallel::ChecksumRange& range = dataset_.ranges[range_++];
-      read_range(file_, dataset_, range, std::span(buffer_).first(range.count));
+      read_range(dataset_, range, std::span(buffer_).first(range.count));
       at_ = 0;
       count_ = range.count;
     }
@@ -43,7 +35,6 @@ class ValueStream {
   }
 
  private:
-  const PositionedFile& file_;
   const CheckpointDataset& dataset_;
   std::vector<float> buffer_;
   std::size_t range_ = 0, at_ = 0, count_ = 0;
@@ -60,14 +51,13 @@ struct TensorDifference {
   bool equal() const { return other.empty() && differing == 0; }
 };
 
-TensorDifference compare(const OpenCheckpoint& a, const OpenCheckpoint& b, const CheckpointDataset& one,
-                         const CheckpointDataset& two) {
+TensorDifference compare(const CheckpointDataset& one, const CheckpointDataset& two) {
   TensorDifference result{.name = one.name, .size = one.size};
   if (one.shape != two.shape) {
     result.other = fmt::format("shapes {} and {}", parallel::shape_text(one.shape), parallel::shape_text(two.shape));
     return result;
   }
-  ValueStream left(a.file, one), right(b.file, two);
+  ValueStream left(one), right(two);
   for (std::uint64_t i = 0; i < one.size; ++i) {
     const float x = left.next(), y = right.next();
     if (std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y)) continue;
@@ -78,15 +68,15 @@ TensorDifference compare(const OpenCheckpoint& a, const OpenCheckpoint& b, const
   return result;
 }
 
-std::vector<TensorDifference> compare(const OpenCheckpoint& a, const OpenCheckpoint& b) {
+std::vector<TensorDifference> compare(const CheckpointIndex& a, const CheckpointIndex& b) {
   std::vector<TensorDifference> differences;
-  for (const CheckpointDataset& one : a.index.datasets) {
-    const CheckpointDataset* two = b.index.find(one.name);
-    differences.push_back(two != nullptr ? compare(a, b, one, *two)
+  for (const CheckpointDataset& one : a.datasets) {
+    const CheckpointDataset* two = b.find(one.name);
+    differences.push_back(two != nullptr ? compare(one, *two)
                                          : TensorDifference{.name = one.name, .other = "only in the first"});
   }
-  for (const CheckpointDataset& two : b.index.datasets) {
-    if (a.index.find(two.name) == nullptr) differences.push_back({.name = two.name, .other = "only in the second"});
+  for (const CheckpointDataset& two : b.datasets) {
+    if (a.find(two.name) == nullptr) differences.push_back({.name = two.name, .other = "only in the second"});
   }
   return differences;
 }
@@ -107,7 +97,8 @@ void print_json(const std::vector<TensorDifference>& differences) {
 }  // namespace
 
 int diff_checkpoints(const Arguments& arguments) {
-  const OpenCheckpoint a(arguments.positional[1]), b(arguments.positional[2]);
+  const CheckpointIndex a = parallel::read_checkpoint_index(checkpoint_at(arguments.positional[1])),
+                        b = parallel::read_checkpoint_index(checkpoint_at(arguments.positional[2]));
   const std::vector<TensorDifference> differences = compare(a, b);
   const auto equal = std::ranges::count_if(differences, &TensorDifference::equal);
   if (arguments.json) {

@@ -108,10 +108,10 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
 }
 
 /// Passes the values of `tensors` to `take`. Errors: std::runtime_error if a checksum is wrong.
-void read_tensors(const PositionedFile& file, const std::vector<SavedTensor>& tensors, const train::TensorSink& take) {
+void read_tensors(const std::vector<SavedTensor>& tensors, const train::TensorSink& take) {
   for (const auto& [tensor, dataset] : tensors) {
     std::size_t first = 0;
-    read_dataset(file, *dataset, [&](std::span<const float> values) {
+    read_dataset(*dataset, [&](std::span<const float> values) {
       take(*tensor, first, values);
       first += values.size();
     });
@@ -158,9 +158,8 @@ int export_checkpoint(const Arguments& arguments) {
   std::error_code unreadable;  // reported by the code that writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: already exists; choose a new directory", output.string()));
-  const PositionedFile file(path, PositionedFile::Use::read);
   train::export_model(
-      *model.exporter, [&](const train::TensorSink& take) { read_tensors(file, tensors, take); }, output);
+      *model.exporter, [&](const train::TensorSink& take) { read_tensors(tensors, take); }, output);
   log_line(fmt::format("{}: written from {}", output.string(), path.string()));
   return 0;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_record.hpp"
+#include "parallel/checkpoint/frozen_file.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 
@@ -39,15 +41,18 @@ struct CheckpointArrays {
   /// The elements of a unit that a rank saves, by itself or through its writer. They must lie in its held ranges; the
   /// ranges of all ranks must be disjoint and cover the unit.
   std::function<UnitRange(std::size_t unit, std::size_t rank)> saved_range;
+  /// The file of the frozen tensors' values, used on rank 0 only: without a name until one is saved or loaded. Null:
+  /// each checkpoint has them itself.
+  FrozenFile* frozen = nullptr;
 };
 
-/// Returns the bytes of all arrays in the file, over all ranks.
-std::size_t checkpoint_bytes(const CheckpointArrays& arrays);
+/// Returns the bytes of all arrays in the files, over all ranks.
+CheckpointBytes checkpoint_bytes(const CheckpointArrays& arrays);
 
 /// The result of a save, with the time that this rank took until the data was on disk.
 struct SaveReport {
   std::filesystem::path file;
-  std::size_t bytes = 0;  ///< bytes of all arrays
+  std::size_t bytes = 0;  ///< bytes of all arrays that were written
   double seconds = 0.0;
   std::string warning = {};  ///< errors after the file was complete: in writing `latest` or removing old checkpoints
 
@@ -57,13 +62,16 @@ struct SaveReport {
 /// Prepares the directory of checkpoints. Removes leftovers of interrupted saves. Checks that the directory is
 /// writable, that `kept` checkpoints of `bytes` and the one being written fit, and that every rank sees the files that
 /// rank 0 writes there.
-void prepare_checkpoints(Communicator& world, const std::filesystem::path& directory, std::size_t bytes,
+void prepare_checkpoints(Communicator& world, const std::filesystem::path& directory, const CheckpointBytes& bytes,
                          std::size_t kept);
 
 /// Saves a checkpoint as <directory>/step-000123.h5, with the values as of all kernels launched before the call. The
 /// file is written under another name, flushed and renamed, and `latest` is updated. Then old checkpoints beyond the
 /// newest `keep` (at least 1) are removed. So are checkpoints of later steps, which another branch of the run left.
 /// Damaged checkpoints do not count; to find them, files that this run has not written or loaded itself are read.
+///
+/// If `arrays.frozen` is given, the values of frozen tensors are written once, to <directory>/frozen-000123.h5 before
+/// the first checkpoint there. Those after it only name that file.
 ///
 /// If the save fails, existing checkpoints stay. Errors after the renaming are returned as a warning, because the
 /// checkpoint is complete and find_checkpoint finds it. `record` is used on rank 0 only. `writer_of` gives the writer

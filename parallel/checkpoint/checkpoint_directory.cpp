@@ -6,6 +6,7 @@
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/frozen_file.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <system_error>
@@ -28,10 +30,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* latest_name = "latest";
-constexpr std::string_view prefix = "step-", suffix = ".h5", unfinished_suffix = ".tmp";
+constexpr std::string_view step_prefix = "step-", frozen_prefix = "frozen-", suffix = ".h5", unfinished_suffix = ".tmp";
 constexpr std::size_t longest_name = 64;  // maximum length of a checkpoint's file name
 
-std::optional<std::size_t> step_of(std::string_view name) {
+std::optional<std::size_t> step_of(std::string_view name, std::string_view prefix = step_prefix) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
   const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   std::size_t step = 0;
@@ -91,6 +93,36 @@ void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   }
 }
 
+/// Returns the files whose names are a prefix and a step, in the order of steps.
+std::vector<CheckpointEntry> list_files(const fs::path& directory, std::string_view prefix) {
+  std::vector<CheckpointEntry> entries;
+  std::error_code code;
+  if (!fs::exists(directory, code)) return entries;
+  for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
+    const auto step = step_of(entry->path().filename().string(), prefix);
+    if (step) entries.push_back({*step, entry->path()});
+  }
+  if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
+  std::ranges::sort(entries, {}, &CheckpointEntry::step);
+  return entries;
+}
+
+/// Removes the files of frozen values that no checkpoint names. All stay while a checkpoint cannot be read.
+void remove_unnamed_frozen(const fs::path& directory) {
+  const std::vector<CheckpointEntry> files = list_files(directory, frozen_prefix);
+  if (files.empty()) return;
+  std::set<std::string> named;
+  try {
+    for (const CheckpointEntry& entry : list_checkpoints(directory))
+      named.insert(recorded_frozen(read_own_index(entry.file).record, entry.file).name);
+  } catch (const std::exception&) {  // the message is for users who resume from the file
+    return;
+  }
+  for (const CheckpointEntry& entry : files) {
+    if (!named.contains(entry.file.filename().string())) remove_file(entry.file);
+  }
+}
+
 /// Removes the checkpoints of later steps, which another branch of the run left, and those before the newest `keep`.
 void remove_others(const fs::path& directory, std::size_t step, std::size_t keep) {
   std::vector<CheckpointEntry> entries = list_checkpoints(directory);
@@ -98,6 +130,7 @@ void remove_others(const fs::path& directory, std::size_t step, std::size_t keep
   for (auto entry = later; entry != entries.end(); ++entry) remove_file(entry->file);
   entries.erase(later, entries.end());
   remove_oldest(entries, keep);
+  remove_unnamed_frozen(directory);
 }
 
 /// Returns the message of the exception that `work` throws; empty if it throws none.
@@ -114,7 +147,7 @@ std::string error_of(const Work& work) {
 /// Returns the number of the save that wrote `file`; nullopt if the file is damaged.
 std::optional<std::uint64_t> save_of(const fs::path& file) {
   try {
-    const CheckpointRecord record = read_checkpoint_index(file).record;
+    const CheckpointRecord record = read_own_index(file).record;
     return record.has(save_number) ? record.integer(save_number) : 0;
   } catch (const std::exception&) {  // the message is for users who resume from the file
     return std::nullopt;
@@ -137,7 +170,16 @@ bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
 
 }  // namespace
 
-fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", prefix, step, suffix); }
+fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", step_prefix, step, suffix); }
+
+fs::path frozen_file_name(std::size_t step) { return fmt::format("{}{:06}{}", frozen_prefix, step, suffix); }
+
+bool is_frozen_file_name(std::string_view name) { return step_of(name, frozen_prefix).has_value(); }
+
+fs::path new_frozen_file(const fs::path& directory, std::size_t step) {
+  while (fs::exists(directory / frozen_file_name(step))) ++step;
+  return directory / frozen_file_name(step);
+}
 
 fs::path unfinished_name(const fs::path& file) {
   return fmt::format("{}.{}{}", file.string(), unique_key(), unfinished_suffix);
@@ -148,18 +190,7 @@ fs::path checkpoints_directory(const fs::path& path) {
   return fs::is_directory(path / checkpoints_name, unreadable) ? path / checkpoints_name : path;
 }
 
-std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
-  std::vector<CheckpointEntry> entries;
-  std::error_code code;
-  if (!fs::exists(directory, code)) return entries;
-  for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
-    const auto step = step_of(entry->path().filename().string());
-    if (step) entries.push_back({*step, entry->path()});
-  }
-  if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
-  std::ranges::sort(entries, {}, &CheckpointEntry::step);
-  return entries;
-}
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) { return list_files(directory, step_prefix); }
 
 std::uint64_t last_save(const fs::path& directory) {
   std::uint64_t last = 0;
@@ -178,11 +209,15 @@ fs::path resolve_checkpoint(const fs::path& path) {
   return entries.empty() ? fs::path() : entries.back().file;
 }
 
+void publish_file(const fs::path& unfinished, const fs::path& file) {
+  rename_file(unfinished, file);
+  sync_directory(file.parent_path());
+}
+
 std::string publish_checkpoint(const fs::path& unfinished, const fs::path& directory, std::size_t step,
                                std::size_t keep) {
   const fs::path name = checkpoint_file_name(step);
-  rename_file(unfinished, directory / name);
-  sync_directory(directory);
+  publish_file(unfinished, directory / name);
   note_whole(directory / name);
   const std::string unnamed = error_of([&] { write_latest(directory, name); });
   const std::string kept = error_of([&] { remove_others(directory, step, keep); });
@@ -197,6 +232,7 @@ void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
   remove_file(directory / checkpoint_file_name(step));
   sync_directory(directory);
   if (other != entries.rend()) write_latest(directory, other->file.filename());
+  remove_unnamed_frozen(directory);
 }
 
 void clear_unfinished(const fs::path& directory) {
@@ -206,28 +242,32 @@ void clear_unfinished(const fs::path& directory) {
   sync_directory(fs::absolute(directory).parent_path());
   for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
     const std::string name = entry->path().filename().string();
-    const bool is_ours = name.starts_with(prefix) || name.starts_with(latest_name);
+    const bool is_ours =
+        name.starts_with(step_prefix) || name.starts_with(frozen_prefix) || name.starts_with(latest_name);
     const bool is_unfinished = is_ours && name.ends_with(unfinished_suffix);
     if (is_unfinished || name.starts_with(probe_prefix)) remove_file(entry->path());
   }
   if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
+  remove_unnamed_frozen(directory);
 }
 
-void check_checkpoint_space(const fs::path& directory, std::size_t bytes, std::size_t kept) {
+void check_checkpoint_space(const fs::path& directory, const CheckpointBytes& bytes, std::size_t kept) {
   std::error_code unknown;
   const fs::space_info space = fs::space(directory, unknown);
   if (unknown) return;
   std::size_t taken = 0;
   for (const CheckpointEntry& entry : list_checkpoints(directory)) taken += fs::file_size(entry.file, unknown);
-  const std::size_t wanted = (kept + 1) * bytes;
-  const std::size_t needed = std::max(wanted - std::min(wanted, taken), bytes);
+  const std::size_t wanted = (kept + 1) * bytes.each;
+  const std::size_t frozen = list_files(directory, frozen_prefix).empty() ? bytes.frozen : 0;
+  const std::size_t needed = std::max(wanted - std::min(wanted, taken), bytes.each) + frozen;
   if (space.available >= needed) return;
   constexpr double mebibyte = 1 << 20;
   fail(fmt::format(
-      "{}: the {} checkpoints that are kept and the one being written need {:.1f} MiB more, but {:.1f} MiB are free; "
+      "{}: the {} checkpoints that are kept{} and the one being written need {:.1f} MiB more, but {:.1f} MiB are free; "
       "make room, or choose a smaller {}, another {}, or {}",
-      directory.string(), kept, static_cast<double>(needed) / mebibyte, static_cast<double>(space.available) / mebibyte,
-      setting("keep"), setting("output"), setting("checkpoint-every", "never")));
+      directory.string(), kept, frozen > 0 ? ", the frozen tensors" : "", static_cast<double>(needed) / mebibyte,
+      static_cast<double>(space.available) / mebibyte, setting("keep"), setting("output"),
+      setting("checkpoint-every", "never")));
 }
 
 }  // namespace mylos::parallel

@@ -33,32 +33,30 @@ const CheckpointDataset* CheckpointIndex::find(std::string_view name) const {
   return found == datasets.end() ? nullptr : &*found;
 }
 
-void read_range(const PositionedFile& file, const CheckpointDataset& dataset, const ChecksumRange& range,
-                std::span<float> values) {
+void read_range(const CheckpointDataset& dataset, const ChecksumRange& range, std::span<float> values) {
   require(values.size() == range.count, fmt::format("{}: {} values for {}", dataset.name, values.size(), range.count));
-  file.read(dataset.offset + range.first * sizeof(float), std::as_writable_bytes(values));
+  dataset.file->read(dataset.offset + range.first * sizeof(float), std::as_writable_bytes(values));
   const std::uint32_t found = crc32c(std::as_bytes(values));
   if (found == range.crc32c) return;
-  fail(fmt::format("{}: {}, elements {} to {}: CRC32C is {:08x}, not {:08x}: the file is damaged", file.path().string(),
-                   dataset.name, range.first, range.first + range.count, found, range.crc32c));
+  fail(fmt::format("{}: {}, elements {} to {}: CRC32C is {:08x}, not {:08x}: the file is damaged",
+                   dataset.file->path().string(), dataset.name, range.first, range.first + range.count, found,
+                   range.crc32c));
 }
 
-void read_dataset(const PositionedFile& file, const CheckpointDataset& dataset,
-                  const std::function<void(std::span<const float> values)>& take) {
+void read_dataset(const CheckpointDataset& dataset, const std::function<void(std::span<const float> values)>& take) {
   std::vector<float> buffer(std::min<std::uint64_t>(dataset.size, checksum_elements));
   for (const ChecksumRange& range : dataset.ranges) {
     const std::span<float> values = std::span(buffer).first(range.count);
-    read_range(file, dataset, range, values);
+    read_range(dataset, range, values);
     take(values);
   }
 }
 
 std::uint64_t verify_checkpoint(const std::filesystem::path& path) {
   const CheckpointIndex index = read_checkpoint_index(path);
-  const PositionedFile file(path, PositionedFile::Use::read);
   std::uint64_t bytes = 0;
   for (const CheckpointDataset& dataset : index.datasets) {
-    read_dataset(file, dataset, [&](std::span<const float> values) { bytes += values.size_bytes(); });
+    read_dataset(dataset, [&](std::span<const float> values) { bytes += values.size_bytes(); });
   }
   return bytes;
 }

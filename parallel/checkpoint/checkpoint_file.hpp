@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
@@ -55,34 +56,35 @@ void pack_checksum_row(const ChecksumRange& range, std::span<std::byte, checksum
 std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path,
                                                 std::span<const DatasetShape> datasets, const CheckpointRecord& record);
 
-/// A dataset in an existing file.
+/// A dataset of a checkpoint, in its file or in the one that it names for frozen tensors.
 struct CheckpointDataset {
   std::string name;
   std::vector<std::size_t> shape;
   std::uint64_t size = 0;                  ///< in elements
   std::uint64_t offset = 0;                ///< offset of its first byte in the file
   std::vector<ChecksumRange> ranges = {};  ///< in order, covering all elements
+  std::shared_ptr<const PositionedFile> file = {};
 };
 
-/// The contents of a file except for its values.
+/// The contents of a checkpoint except for its values.
 struct CheckpointIndex {
   CheckpointRecord record;
-  std::vector<CheckpointDataset> datasets;  ///< in order of creation
+  std::vector<CheckpointDataset> datasets;  ///< in order of creation, those of the file of frozen tensors first
 
   const CheckpointDataset* find(std::string_view name) const;
 };
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path);
+/// Returns what stands in this file, without the datasets of the one that it names for frozen tensors.
+CheckpointIndex read_own_index(const std::filesystem::path& path);
 
 /// Reads a range and verifies its checksum. `values` must have range.count elements. Errors: name the file, the dataset
 /// and the damaged elements.
-void read_range(const PositionedFile& file, const CheckpointDataset& dataset, const ChecksumRange& range,
-                std::span<float> values);
+void read_range(const CheckpointDataset& dataset, const ChecksumRange& range, std::span<float> values);
 
 /// Reads a dataset range by range, verifies each range, and passes its values to `take`.
-void read_dataset(const PositionedFile& file, const CheckpointDataset& dataset,
-                  const std::function<void(std::span<const float> values)>& take);
+void read_dataset(const CheckpointDataset& dataset, const std::function<void(std::span<const float> values)>& take);
 
-/// Reads all values of a file and verifies their checksums. Returns the number of bytes read.
+/// Reads all values of a checkpoint and verifies their checksums. Returns the number of bytes read.
 std::uint64_t verify_checkpoint(const std::filesystem::path& path);
 
 }  // namespace mylos::parallel

@@ -4,6 +4,7 @@
 #include "core/base/hdf5_source.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
+#include "parallel/checkpoint/frozen_file.hpp"
 
 #include <fmt/format.h>
 #include <hdf5.h>
@@ -186,9 +187,9 @@ class DatasetWalk {
 
 }  // namespace
 
-CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
-  const PositionedFile readable(path, PositionedFile::Use::read);  // reports why the file cannot be opened, which HDF5
-                                                                   // does not
+CheckpointIndex read_own_index(const std::filesystem::path& path) {
+  // Before HDF5, which does not report why a file cannot be opened.
+  const auto file = std::make_shared<const PositionedFile>(path, PositionedFile::Use::read);
   Hdf5Source source(path);
   check_format(source);
   CheckpointIndex index{read_record(source), {}};
@@ -198,6 +199,17 @@ CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
     if (exists < 0) fail_hdf5(source.name(), "look for", top);
     if (exists > 0) walk.visit(top);
   }
+  for (CheckpointDataset& dataset : index.datasets) dataset.file = file;
+  return index;
+}
+
+CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
+  CheckpointIndex index = read_own_index(path);
+  const FrozenFile frozen = recorded_frozen(index.record, path);
+  if (frozen.name.empty()) return index;
+  std::vector<CheckpointDataset> datasets = read_frozen_datasets(frozen, path);
+  std::ranges::move(index.datasets, std::back_inserter(datasets));
+  index.datasets = std::move(datasets);
   return index;
 }
 

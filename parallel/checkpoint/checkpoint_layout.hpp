@@ -17,6 +17,9 @@ struct PlannedDataset {
   const ParameterTensor* tensor = nullptr;
   std::optional<std::size_t> group = {};  ///< index in CheckpointArrays::groups; nullopt for a state tensor
   std::size_t state_tensor = 0;
+
+  /// Returns whether these are the values of a frozen tensor.
+  bool is_frozen() const { return group && !tensor->group.trainable; }
 };
 
 /// Returns all datasets, without their ranges.

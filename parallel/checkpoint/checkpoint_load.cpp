@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -31,25 +33,26 @@ const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDat
   return *found;
 }
 
-/// Where the file has a dataset, and the ranges of its values that have checksums.
+/// The file of a dataset, where it begins there, and the ranges of its values that have checksums.
 struct SavedRanges {
+  std::string file = {};
   std::uint64_t offset = 0;
   std::vector<ChecksumRange> ranges = {};
 };
 auto members(SavedRanges& saved) {
-  auto& [offset, ranges] = saved;  // does not compile if one is forgotten
-  return std::tie(offset, ranges);
+  auto& [file, offset, ranges] = saved;  // does not compile if one is forgotten
+  return std::tie(file, offset, ranges);
 }
 
 /// Finds the planned datasets, in their order, in the file. Errors: one is missing, or there are others.
-std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planned, const fs::path& file) {
-  const CheckpointIndex index = read_checkpoint_index(file);
+std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planned, const CheckpointIndex& index,
+                                       const fs::path& file) {
   std::set<std::string_view> wanted;
   std::vector<SavedRanges> saved;
   for (const PlannedDataset& dataset : planned) {
     const CheckpointDataset& found = matching(index, dataset, file);
     wanted.insert(found.name);
-    saved.push_back({found.offset, found.ranges});
+    saved.push_back({found.file->path().string(), found.offset, found.ranges});
   }
   for (const CheckpointDataset& dataset : index.datasets) {
     ensure(
@@ -60,13 +63,17 @@ std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planne
   return saved;
 }
 
+/// Opens the files.
 std::vector<CheckpointDataset> to_datasets(const std::vector<PlannedDataset>& planned,
                                            const std::vector<SavedRanges>& saved) {
+  std::map<std::string, std::shared_ptr<const PositionedFile>> files;
   std::vector<CheckpointDataset> datasets;
   for (std::size_t i = 0; i < planned.size(); ++i) {
     const PlannedDataset& dataset = planned[i];
+    std::shared_ptr<const PositionedFile>& file = files[saved[i].file];
+    if (!file) file = std::make_shared<PositionedFile>(saved[i].file, PositionedFile::Use::read);
     datasets.push_back(
-        {dataset.shape.name, dataset.shape.shape, dataset.tensor->size, saved[i].offset, saved[i].ranges});
+        {dataset.shape.name, dataset.shape.shape, dataset.tensor->size, saved[i].offset, saved[i].ranges, file});
   }
   return datasets;
 }
@@ -114,13 +121,12 @@ std::vector<HeldPiece> held_pieces(Communicator& world, const CheckpointArrays& 
 }
 
 /// Reads the pieces that are assigned to this rank.
-void read_pieces(const fs::path& file, const std::vector<HeldPiece>& pieces) {
-  const PositionedFile source(file, PositionedFile::Use::read);
+void read_pieces(const std::vector<HeldPiece>& pieces) {
   std::vector<float> buffer(checksum_elements);
   for (const HeldPiece& piece : pieces) {
     if (piece.holders != nullptr && piece.holders->rank() != piece.reader) continue;
     const std::span<float> values = std::span(buffer).first(piece.range.count);
-    read_range(source, piece.dataset, piece.range, values);
+    read_range(piece.dataset, piece.range, values);
     HostPiece::write(values.subspan(piece.begin, piece.values.size()), piece.values);
   }
 }
@@ -176,12 +182,20 @@ auto resuming_from(Communicator& world, const fs::path& file, const Work& work) 
 
 void load_values(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
   const std::vector<PlannedDataset> planned = plan_datasets(arrays);
-  const std::vector<SavedRanges> saved = on_first_rank(world, [&] { return find_datasets(planned, file); });
-  const std::vector<CheckpointDataset> datasets = to_datasets(planned, saved);
+  const std::vector<SavedRanges> saved = on_first_rank(world, [&] {
+    const CheckpointIndex index = read_checkpoint_index(file);
+    if (arrays.frozen != nullptr) *arrays.frozen = recorded_frozen(index.record, file);
+    return find_datasets(planned, index, file);
+  });
+  std::vector<CheckpointDataset> datasets;
+  on_every_rank(world, [&] {
+    const FileWork opening;
+    datasets = to_datasets(planned, saved);
+  });
   const std::vector<HeldPiece> pieces = held_pieces(world, arrays, planned, datasets);
   on_every_rank(world, [&] {
     const FileWork loading;
-    read_pieces(file, pieces);
+    read_pieces(pieces);
     Kokkos::fence("mylos::Checkpoint::load");
   });
   pass_on(pieces);

@@ -19,8 +19,25 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
-  PlannedFile plan{plan_datasets(arrays), {}, {}};
+/// The files in which a checkpoint's datasets stand.
+enum class FileKind { checkpoint, frozen };
+
+std::vector<PlannedDataset> datasets_of(const CheckpointArrays& arrays, FileKind kind) {
+  std::vector<PlannedDataset> datasets = plan_datasets(arrays);
+  std::erase_if(datasets, [&](const PlannedDataset& dataset) {
+    return (arrays.frozen != nullptr && dataset.is_frozen()) != (kind == FileKind::frozen);
+  });
+  return datasets;
+}
+
+std::size_t bytes_of(const std::vector<PlannedDataset>& datasets) {
+  std::size_t elements = 0;
+  for (const PlannedDataset& dataset : datasets) elements += dataset.tensor->size;
+  return elements * sizeof(float);
+}
+
+PlannedFile plan_file(const CheckpointArrays& arrays, FileKind kind, std::size_t ranks) {
+  PlannedFile plan{datasets_of(arrays, kind), {}, {}};
   for (PlannedDataset& dataset : plan.datasets) {
     plan.ranges.push_back(written_ranges(arrays, dataset, ranks));
     dataset.shape.ranges = plan.ranges.back().size();
@@ -60,15 +77,67 @@ void find_probe(const fs::path& directory, const std::string& name) {
                   directory.string(), host_name(), setting("output")));
 }
 
-}  // namespace
+/// What the files of a save have in common.
+struct Saving {
+  Communicator& world;
+  const CheckpointArrays& arrays;
+  std::span<const std::size_t> writer_of;
+  const std::function<void()>& check;
+};
 
-std::size_t checkpoint_bytes(const CheckpointArrays& arrays) {
-  std::size_t elements = 0;
-  for (const PlannedDataset& dataset : plan_datasets(arrays)) elements += dataset.tensor->size;
-  return elements * sizeof(float);
+/// Writes one file under another name. Once it is on disk, rank 0 calls `publish`, which gives it its name. Returns the
+/// warning that `publish` returns.
+std::string write_file(const Saving& saving, FileKind kind, const fs::path& file, const CheckpointRecord& record,
+                       const std::function<std::string(const fs::path& unfinished)>& publish) {
+  Communicator& world = saving.world;
+  const fs::path unfinished = on_first_rank(world, [&] { return unfinished_name(file); });
+  PlannedFile plan = plan_file(saving.arrays, kind, world.size());
+  try {
+    plan.slots = create_file(world, unfinished, plan, record);
+    ValuesWriter writer(world, unfinished, saving.arrays, plan, saving.writer_of);
+    writer.write();
+    on_every_rank(world, [&] {
+      const FileWork flushing;
+      writer.finish();
+    });
+    return on_first_rank(world, [&] {
+      if (saving.check) saving.check();
+      return publish(unfinished);
+    });
+  } catch (...) {
+    std::error_code ignored;  // the next start removes the file
+    if (world.rank() == 0) fs::remove(unfinished, ignored);
+    throw;
+  }
 }
 
-void prepare_checkpoints(Communicator& world, const fs::path& directory, std::size_t bytes, std::size_t kept) {
+/// Writes the values of frozen tensors unless the directory has them, and names their file in the checkpoint's record.
+/// Returns the bytes that were written.
+std::size_t save_frozen(const Saving& saving, const fs::path& directory, std::size_t step, CheckpointRecord& record) {
+  const std::size_t bytes = checkpoint_bytes(saving.arrays).frozen;
+  if (bytes == 0) return 0;
+  FrozenFile& frozen = *saving.arrays.frozen;
+  const fs::path file = on_first_rank(
+      saving.world, [&] { return holds_frozen(directory, frozen) ? fs::path() : new_frozen_file(directory, step); });
+  if (!file.empty()) {
+    write_file(saving, FileKind::frozen, file, {}, [&](const fs::path& unfinished) {
+      publish_file(unfinished, file);
+      frozen = identify_frozen(file);
+      return std::string();
+    });
+  }
+  record_frozen(record, frozen);
+  return file.empty() ? 0 : bytes;
+}
+
+}  // namespace
+
+CheckpointBytes checkpoint_bytes(const CheckpointArrays& arrays) {
+  return {bytes_of(datasets_of(arrays, FileKind::checkpoint)), bytes_of(datasets_of(arrays, FileKind::frozen))};
+}
+
+void prepare_checkpoints(Communicator& world, const fs::path& directory, const CheckpointBytes& bytes,
+                         std::size_t kept) {
   const std::string probe = on_first_rank(world, [&] {
     clear_unfinished(directory);
     check_checkpoint_space(directory, bytes, kept);
@@ -96,29 +165,15 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   require(writer_of.size() == world.size() && writer_of[0] == 0,
           "checkpoints: rank 0 is a writer, and each rank has one");
   const Clock::time_point begin = Clock::now();
-  const fs::path file = directory / checkpoint_file_name(step);
-  const fs::path unfinished = on_first_rank(world, [&] { return unfinished_name(file); });
-  PlannedFile plan = plan_file(arrays, world.size());
-  std::string warning;
   Kokkos::fence("mylos::Checkpoint::save");
-  try {
-    plan.slots = create_file(world, unfinished, plan, record);
-    ValuesWriter writer(world, unfinished, arrays, plan, writer_of);
-    writer.write();
-    on_every_rank(world, [&] {
-      const FileWork flushing;
-      writer.finish();
-    });
-    warning = on_first_rank(world, [&] {
-      if (check) check();
-      return publish_checkpoint(unfinished, directory, step, keep);
-    });
-  } catch (...) {
-    std::error_code ignored;  // the next start removes the file
-    if (world.rank() == 0) fs::remove(unfinished, ignored);
-    throw;
-  }
-  return {file, checkpoint_bytes(arrays), std::chrono::duration<double>(Clock::now() - begin).count(), warning};
+  const Saving saving{world, arrays, writer_of, check};
+  CheckpointRecord complete = record;
+  const std::size_t bytes = checkpoint_bytes(arrays).each + save_frozen(saving, directory, step, complete);
+  const fs::path file = directory / checkpoint_file_name(step);
+  const std::string warning = write_file(saving, FileKind::checkpoint, file, complete, [&](const fs::path& unfinished) {
+    return publish_checkpoint(unfinished, directory, step, keep);
+  });
+  return {file, bytes, std::chrono::duration<double>(Clock::now() - begin).count(), warning};
 }
 
 }  // namespace mylos::parallel

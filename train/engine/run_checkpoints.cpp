@@ -293,14 +293,15 @@ bool RunCheckpoints::is_newest(const fs::path& file) const {
   });
 }
 
-parallel::CheckpointArrays RunCheckpoints::arrays() const {
+parallel::CheckpointArrays RunCheckpoints::arrays() {
   const ParameterTable& table = parts_.store.table();
   parallel::CheckpointArrays arrays{.table = &table,
                                     .held = {},
                                     .copies = &parts_.mode.copies(),
                                     .groups = {{"model", {}}},
                                     .state = {},
-                                    .saved_range = {}};
+                                    .saved_range = {},
+                                    .frozen = &frozen_};
   const std::vector<std::string> slots = parts_.optimizer.slot_names();
   for (const std::string& slot : slots) arrays.groups.push_back({"optimizer/" + slot, {}});
   const std::span<const ParameterSlice> slices = parts_.mode.slices();

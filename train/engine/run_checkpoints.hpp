@@ -86,7 +86,7 @@ class RunCheckpoints {
  private:
   using Clock = std::chrono::steady_clock;
 
-  parallel::CheckpointArrays arrays() const;
+  parallel::CheckpointArrays arrays();
   parallel::CheckpointRecord length_record() const;
   parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
   LossScale saved_loss_scale(const parallel::CheckpointRecord& record) const;
@@ -103,6 +103,7 @@ class RunCheckpoints {
   RunLength length_;
   std::string description_;
   std::uint64_t saves_ = 0;                ///< number of the last save in the directory
+  parallel::FrozenFile frozen_;            ///< of the frozen tensors' values
   std::optional<std::size_t> held_;        ///< steps of the last checkpoint written or resumed from
   std::filesystem::path absolute_output_;  ///< stays valid if the working directory is removed
   bool is_elsewhere_ = false;

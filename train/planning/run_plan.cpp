@@ -230,12 +230,13 @@ double checkpoints_of_run(const Workload& workload, const CheckpointConfig& chec
 double checkpoint_seconds(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
                           double training, std::size_t steps) {
   const ParameterTable& table = workload.model.table();
-  const auto parameters = static_cast<double>(table.size()),
-             trained = parameters - static_cast<double>(table.frozen_size());
+  const auto parameters = static_cast<double>(table.size()), frozen = static_cast<double>(table.frozen_size());
   const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
-  // Bytes per parameter: the master weight; two slots of the optimizer; best/ and last/.
+  // Bytes per parameter: the master weight, which is saved once if it is frozen; two slots of the optimizer; best/ and
+  // last/.
   constexpr double master = 4.0, slots = 8.0, models = 8.0;
-  return (count * (parameters * master + trained * slots) + parameters * models) / target.storage;
+  const double saved = count * (parameters - frozen) * (master + slots) + std::min(count, 1.0) * frozen * master;
+  return (saved + parameters * models) / target.storage;
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ inline ParameterTable saved_table() {
   return builder.build();
 }
 
+/// Returns saved_table with a frozen unit, and a frozen tensor in another.
+inline ParameterTable frozen_table() {
+  ParameterTable table = saved_table();
+  table.freeze([](const ParameterTensor& tensor) { return tensor.unit == 0 || tensor.name == "layer.bias"; });
+  return table;
+}
+
 /// Returns a small table, whose checkpoint is small too.
 inline ParameterTable small_table() {
   ParameterTable::Builder builder;
@@ -63,6 +70,8 @@ class SavedArrays {
   }
 
   const parallel::CheckpointArrays& arrays() const { return arrays_; }
+  /// Frozen tensors are saved in a file of their own.
+  void freeze_in(parallel::FrozenFile& file) { arrays_.frozen = &file; }
   /// For replicated arrays: the ranks in `copies` hold the same ones.
   void share_with(parallel::Communicator& copies) { arrays_.copies = &copies; }
 
@@ -88,6 +97,7 @@ class SavedArrays {
     for (std::size_t group = 0; group < arrays_.groups.size(); ++group) {
       for (std::size_t i = 0; i < arrays_.held.size(); ++i) {
         const parallel::HeldRange& held = arrays_.held[i];
+        if (group > 0 && !table_.units()[held.unit].trained) continue;  // not saved
         const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), arrays_.groups[group].parts[i]);
         for (std::size_t k = 0; k < host.size(); ++k) {
           if (held.begin + k < table_.units()[held.unit].size) {

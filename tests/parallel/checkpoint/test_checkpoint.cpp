@@ -268,16 +268,16 @@ TEST_F(Checkpoint, PreparingRemovesWhatKilledSavesLeft) {
   write_file(unfinished_name(checkpoints_ / "latest"), "half");
   write_file(checkpoints_ / ".probe-0123456789abcdef", "");
   write_file(checkpoints_ / "mine.tmp", "mine");
-  prepare_checkpoints(*world_, checkpoints_, 1000, 2);
+  prepare_checkpoints(*world_, checkpoints_, {1000}, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "mine.tmp", "step-000001.h5"}));
   EXPECT_EQ(load_error(kept, small_), "");
-  prepare_checkpoints(*world_, directory_ / "run" / "checkpoints", 1000, 2);
+  prepare_checkpoints(*world_, directory_ / "run" / "checkpoints", {1000}, 2);
   EXPECT_TRUE(fs::is_directory(directory_ / "run" / "checkpoints"));
 }
 
 TEST_F(Checkpoint, PreparingRefusesWhatCannotBe) {
   const auto error = [&](const fs::path& path, std::size_t bytes) {
-    return error_of([&] { prepare_checkpoints(*world_, path, bytes, 3); });
+    return error_of([&] { prepare_checkpoints(*world_, path, {bytes}, 3); });
   };
   EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55),
               HasSubstr("the 3 checkpoints that are kept and the one being written need "));
@@ -417,7 +417,7 @@ TEST_F(Checkpoint, AKillDuringASaveLeavesAWholeOne) {
     const fs::path file = find_checkpoint(*world_, checkpoints_);
     const std::size_t step = read_checkpoint_record(*world_, file).integer("step");
     EXPECT_EQ(load_error(file, table_, step), "") << file;
-    prepare_checkpoints(*world_, checkpoints_, 1, 2);
+    prepare_checkpoints(*world_, checkpoints_, {1}, 2);
     EXPECT_LE(names().size(), 4u);  // one more than --keep if killed before the removal
   }
 }

@@ -110,6 +110,40 @@ TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
   }
 }
 
+// Frozen values are read from a file that another number of ranks wrote, also after some of them have saved again.
+TEST_F(CheckpointRanks, AnyNumberReadsTheFrozenValuesThatAnyNumberWrote) {
+  table_ = tests::frozen_table();
+  std::size_t step = 0;
+  FrozenFile frozen;
+  for (const Spread spread : {Spread::replicated, Spread::sharded}) {
+    for (std::size_t ranks = 1; ranks <= world().size(); ++ranks) {
+      ++step;
+      const auto some = world().split(world().rank() < ranks ? 0 : 1, world().rank());
+      if (world().rank() < ranks) {
+        SavedArrays saved(table_, spread, some->rank(), ranks);
+        saved.fill(1);
+        if (step % 2 == 1) frozen = {};  // of a run that does not know the file
+        saved.freeze_in(frozen);
+        for (const std::size_t each : {10 * step, 10 * step + 1})
+          save_checkpoint(*some, path_, each, saved.arrays(), tests::saved_record(each), 1);
+      }
+      const fs::path file = find_checkpoint(world(), path_);
+      EXPECT_EQ(file.filename(), checkpoint_file_name(10 * step + 1));
+      for (const Spread reads : {Spread::replicated, Spread::sharded})
+        EXPECT_EQ(differing(world(), file, 1, reads), 0u) << ranks << " ranks wrote";
+      on_first_rank(world(), [&] {
+        const auto is_frozen = [](const auto& entry) { return is_frozen_file_name(entry.path().filename().string()); };
+        EXPECT_EQ(std::ranges::count_if(fs::directory_iterator(path_), is_frozen), 1);
+        fs::rename(path_ / frozen_file_name(10 * ((step - 1) / 2 * 2 + 1)), path_ / "elsewhere");
+      });
+      EXPECT_THAT(error_of([&] { differing(world(), file, 1, Spread::sharded); }),
+                  HasSubstr(".h5: No such file or directory; copy frozen-"));
+      on_first_rank(world(),
+                    [&] { fs::rename(path_ / "elsewhere", path_ / frozen_file_name(10 * ((step - 1) / 2 * 2 + 1))); });
+    }
+  }
+}
+
 /// Returns a table with some tensors larger than a single write, and a few short ones.
 ParameterTable long_table() {
   ParameterTable::Builder builder;
@@ -132,16 +166,15 @@ std::vector<Write> writes_to_long_arrays(const CheckpointIndex& index) {
 }
 
 /// Returns names, checksums and values of a file, without HDF5's timestamps.
-std::string content_of(const fs::path& path, const CheckpointIndex& index) {
+std::string content_of(const CheckpointIndex& index) {
   std::string content;
-  const PositionedFile file(path, PositionedFile::Use::read);
   for (const CheckpointDataset& dataset : index.datasets) {
     content += dataset.name;
     for (const ChecksumRange& range : dataset.ranges) {
       content += fmt::format(" {} {} {}", range.first, range.count, range.crc32c);
     }
     std::string values(dataset.size * sizeof(float), '\0');
-    file.read(dataset.offset, std::as_writable_bytes(std::span(values)));
+    dataset.file->read(dataset.offset, std::as_writable_bytes(std::span(values)));
     content += values;
   }
   return content;
@@ -169,7 +202,7 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
       // In each of three groups, two writes of the longest array, and one of each of the others.
       EXPECT_EQ(sum(world(), static_cast<double>(mine.size())), 12.0) << writers;
       EXPECT_TRUE(writers == ranks || is_writer != mine.empty()) << writers;
-      const std::string content = content_of(file, index);
+      const std::string content = content_of(index);
       if (writers == ranks && spread == Spread::sharded) written_by_all = content;
       EXPECT_TRUE(content == written_by_all) << writers;
       EXPECT_EQ(differing(world(), file, 1, Spread::sharded, table), 0u);
@@ -191,7 +224,7 @@ TEST_F(CheckpointRanks, RanksThatHoldTheSameReadTheFileOnceAllTogether) {
   load_checkpoint(world(), file, loaded.arrays());
   const std::uint64_t taken = *tests::bytes_read() - before;
   EXPECT_EQ(loaded.differing(1), 0u);
-  const std::uint64_t values = checkpoint_bytes(saved.arrays()), elsewhere = 16 * tests::uncounted_reads;
+  const std::uint64_t values = checkpoint_bytes(saved.arrays()).each, elsewhere = 16 * tests::uncounted_reads;
   const double together = sum(world(), static_cast<double>(taken));
   EXPECT_GE(together, static_cast<double>(values));
   EXPECT_LE(together, static_cast<double>(values + world().size() * elsewhere));
@@ -208,13 +241,13 @@ TEST_F(CheckpointRanks, OnlyTheFirstRankAsksTheFileSystem) {
 
 // Node-local directories would be discovered only when the checkpoint is read (accelerate 3010).
 TEST_F(CheckpointRanks, ADirectoryThatIsNotSharedIsRefused) {
-  prepare_checkpoints(world(), path_, 1000, 2);
+  prepare_checkpoints(world(), path_, {1000}, 2);
   world().barrier("test");
   EXPECT_TRUE(fs::is_empty(path_));
   world().barrier("test");
   if (world().size() == 1) return;
   const fs::path own = path_ / (world().rank() + 1 == world().size() ? "other" : "same");
-  EXPECT_THAT(error_of([&] { prepare_checkpoints(world(), own, 1000, 2); }),
+  EXPECT_THAT(error_of([&] { prepare_checkpoints(world(), own, {1000}, 2); }),
               AllOf(HasSubstr("rank " + std::to_string(world().size() - 1) + ": "),
                     HasSubstr("is not the directory that rank 0 writes to")));
 }

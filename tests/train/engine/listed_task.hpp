@@ -25,6 +25,9 @@ class SizedModel final : public nn::Model {
       : table_(make_table(units, unit_size)), recomputes_(recomputes), scratch_(scratch) {}
 
   const ParameterTable& table() const override { return table_; }
+  void freeze(std::span<const std::string> names) override {
+    table_.freeze([&](const ParameterTensor& tensor) { return std::ranges::count(names, tensor.name) > 0; });
+  }
   void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
             nn::Recompute recompute) const override {
     const bool keeps_all = purpose == ParameterStore::Purpose::training && recompute == nn::Recompute::none;

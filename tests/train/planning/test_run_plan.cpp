@@ -151,6 +151,11 @@ TEST_F(RunPlan, CheckpointsTakeTimeByTheirNumber) {
                checkpoint = static_cast<double>(parameters) * 12 / 1e6;
   EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(0)).checkpoints, models);
   EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(4)).checkpoints, models + 4 * checkpoint);
+  model_.freeze(std::vector<std::string>{"weight0", "weight1", "weight7"});
+  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(0)).checkpoints, models);
+  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(4)).checkpoints,
+                   models + 0.7 * 4 * checkpoint + 0.3 * static_cast<double>(parameters) * 4 / 1e6)
+      << "frozen values once";
 }
 
 TEST_F(RunPlan, EfficiencyBeginsAtOneAndFallsWithTheNetwork) {
