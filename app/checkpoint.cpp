@@ -122,7 +122,10 @@ int show(const Arguments& arguments) {
   if (arguments.json) {
     OrderedJson tensors = OrderedJson::array();
     for (const auto& tensor : index.datasets) {
-      tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
+      tensors.push_back({{"name", tensor.name},
+                         {"shape", tensor.shape},
+                         {"file", tensor.file->path().string()},
+                         {"offset", tensor.offset}});
     }
     print_indented_json({{"file", file.string()}, {"run", record}, {"tensors", tensors}});
     return 0;

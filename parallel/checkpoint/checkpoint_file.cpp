@@ -2,6 +2,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "parallel/checkpoint/frozen_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,9 +39,9 @@ void read_range(const CheckpointDataset& dataset, const ChecksumRange& range, st
   dataset.file->read(dataset.offset + range.first * sizeof(float), std::as_writable_bytes(values));
   const std::uint32_t found = crc32c(std::as_bytes(values));
   if (found == range.crc32c) return;
-  fail(fmt::format("{}: {}, elements {} to {}: CRC32C is {:08x}, not {:08x}: the file is damaged",
+  fail(fmt::format("{}: {}, elements {} to {}: CRC32C is {:08x}, not {:08x}: the file is damaged{}",
                    dataset.file->path().string(), dataset.name, range.first, range.first + range.count, found,
-                   range.crc32c));
+                   range.crc32c, advice_on_frozen(dataset.file->path())));
 }
 
 void read_dataset(const CheckpointDataset& dataset, const std::function<void(std::span<const float> values)>& take) {

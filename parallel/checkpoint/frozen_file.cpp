@@ -53,6 +53,13 @@ FrozenFile recorded_frozen(const CheckpointRecord& record, const fs::path& file)
   return {name, static_cast<std::uint32_t>(record.integer(checksum_member))};
 }
 
+std::string advice_on_frozen(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return is_frozen_file_name(name)
+             ? fmt::format("; copy {} there from the directory in which the checkpoint was written", name)
+             : "";
+}
+
 std::vector<CheckpointDataset> read_frozen_datasets(const FrozenFile& frozen, const fs::path& file) {
   const fs::path named = file.parent_path() / frozen.name;
   try {
@@ -63,10 +70,7 @@ std::vector<CheckpointDataset> read_frozen_datasets(const FrozenFile& frozen, co
                                                  named.string(), found, frozen.checksum));
     return datasets;
   } catch (const std::runtime_error& error) {
-    fail(
-        fmt::format("{}: the file of its frozen tensors: {}; copy {} there from the directory in which the checkpoint "
-                    "was written",
-                    file.string(), error.what(), frozen.name));
+    fail(fmt::format("{}: the file of its frozen tensors: {}{}", file.string(), error.what(), advice_on_frozen(named)));
   }
 }
 

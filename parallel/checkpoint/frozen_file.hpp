@@ -28,6 +28,9 @@ void record_frozen(CheckpointRecord& record, const FrozenFile& frozen);
 /// file.
 FrozenFile recorded_frozen(const CheckpointRecord& record, const std::filesystem::path& file);
 
+/// Returns what to do about a file of frozen tensors that cannot be used, after a semicolon; empty for another file.
+std::string advice_on_frozen(const std::filesystem::path& file);
+
 /// Returns the datasets of the file that checkpoint `file` names. Errors: it is missing, damaged or another one; the
 /// message names both files.
 std::vector<CheckpointDataset> read_frozen_datasets(const FrozenFile& frozen, const std::filesystem::path& file);
