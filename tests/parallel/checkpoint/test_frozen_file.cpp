@@ -243,10 +243,12 @@ TEST_F(FrozenValues, AreWrittenAgainIfTheirFileIsLost) {
 TEST_F(FrozenValues, AKillBeforeTheCheckpointLeavesAWholeFileThatTheNextStartRemoves) {
   const pid_t child = ::fork();
   if (child == 0) {
-    FrozenFile frozen;
-    save(1, frozen, 1, [published = 0]() mutable {
-      if (++published == 2) ::_exit(0);
-    });
+    [this]() noexcept {
+      FrozenFile frozen;
+      save(1, frozen, 1, [published = 0]() mutable {
+        if (++published == 2) ::_exit(0);
+      });
+    }();
     ::_exit(1);
   }
   int status = -1;
