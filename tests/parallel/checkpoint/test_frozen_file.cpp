@@ -92,8 +92,9 @@ TEST_F(FrozenValues, StandOnceForAllCheckpoints) {
   }
   EXPECT_EQ(load_error(at("step-000003.h5")), "");
   EXPECT_EQ(verify_checkpoint(at("step-000003.h5")), all_ * sizeof(float));
-  EXPECT_EQ(read_checkpoint_index(at("step-000003.h5")).find("/model/embeddings.weight")->file->path(),
-            at("frozen-000001.h5"));
+  const CheckpointIndex index = read_checkpoint_index(at("step-000003.h5"));
+  ASSERT_NE(index.find("/model/embeddings.weight"), nullptr);
+  EXPECT_EQ(index.find("/model/embeddings.weight")->file->path(), at("frozen-000001.h5"));
 }
 
 /// The layout and the record of a file. Its bytes also have the time.
