@@ -31,10 +31,8 @@ FrozenFile identify_frozen(const fs::path& file) {
 }
 
 bool holds_frozen(const fs::path& directory, const FrozenFile& frozen) {
-  std::error_code unreadable;  // then it counts as absent
-  if (frozen.name.empty() || !fs::exists(directory / frozen.name, unreadable)) return false;
   try {
-    return identify_frozen(directory / frozen.name).checksum == frozen.checksum;
+    return !frozen.name.empty() && identify_frozen(directory / frozen.name).checksum == frozen.checksum;
   } catch (const std::exception&) {  // the message is for users who resume from a checkpoint that names it
     return false;
   }
