@@ -75,7 +75,7 @@ train::CommandDifference difference_from(const OrderedJson& saved, const Argumen
                                          const ComparedSetting& setting) {
   static constexpr std::array<std::string_view, 2> own = {"mode", "checkpoint-every"};
   Arguments run = arguments;
-  resolve_model_argument(run, [](const std::string&) {});
+  resolve_model_argument(FileReader(), run, [](const std::string&) {});
   resolve_ranks(run, setting.ranks);
   return {.options = differing_settings(saved, *find_command("train"), run, own)};
 }

@@ -39,7 +39,7 @@ std::string prediction_line(const tasks::EvaluatedSamples& samples, double secon
 int run_eval(const Arguments& configured) {
   Arguments arguments = configured;
   take_run_settings(*find_command("eval"), arguments);
-  resolve_model_argument(arguments);
+  resolve_model_argument(FileReader(), arguments);
   arguments.run.task.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const EvaluationDirectory results(engine.output, arguments.overwrite);

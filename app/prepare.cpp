@@ -18,7 +18,7 @@ int run_prepare(const Arguments& configured) {
   }
   const auto is_prepared = [&](const std::filesystem::path& file) { return arguments.task->is_prepared(file); };
   check_replaceable({"--output", output, "written by mylos prepare", is_prepared}, arguments.overwrite);
-  if (!arguments.model.empty()) resolve_model_argument(arguments);
+  if (!arguments.model.empty()) resolve_model_argument(FileReader(), arguments);
   arguments.task->prepare(arguments.run, arguments.data, output, log_line);
   return 0;
 }

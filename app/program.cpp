@@ -72,9 +72,10 @@ int run_command(const Command& command, std::span<const std::string> words) {
   // where MPI cannot start. Without the names of options, every word that may ask for help counts.
   if (command.name == "train" && parallel::is_launched(parallel::process_environment) &&
       !read_words({}, words, TruthWords::values).help) {
-    return run_launched_train(collective_timeout_in(words), [&] { return parse_arguments(command, words); });
+    return run_launched_train(collective_timeout_in(words),
+                              [&](const FileReader& files) { return parse_arguments(files, command, words); });
   }
-  const Arguments arguments = parse_arguments(command, words);
+  const Arguments arguments = parse_arguments(FileReader(), command, words);
   if (arguments.help) {
     if (parallel::launched_rank(parallel::process_environment) == 0) print(command_help(command, *arguments.task));
     return success;

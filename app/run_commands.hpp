@@ -17,6 +17,6 @@ MYLOS_COMMANDS(MYLOS_FUNCTION)
 /// Does the same as run_train on ranks that a launcher started, each of which calls `parse` after MPI has started. They
 /// take the small files that this reads from copies of the first rank (on_all_ranks_with_copies). Until then a rank
 /// waits at most `collective_timeout` seconds for others.
-int run_launched_train(double collective_timeout, const std::function<Arguments()>& parse);
+int run_launched_train(double collective_timeout, const std::function<Arguments(const FileReader& files)>& parse);
 
 }  // namespace mylos::app

@@ -19,7 +19,7 @@ int run_of_task(std::string_view name, const Arguments& configured) {
   std::optional<ComputeScope> compute;
   const auto start = [&]() -> const tasks::RunConfig& {
     take_run_settings(*find_command(name), arguments);
-    resolve_model_argument(arguments);
+    resolve_model_argument(FileReader(), arguments);
     compute.emplace();
     train::GemmConfig& gemm = arguments.run.engine.gemm;
     check_precision(arguments.run.engine.precision, gemm.tf32);

@@ -100,7 +100,8 @@ int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
     tokenize_by_vocabulary(*arguments.tokenize);
   } else {
-    tokenize_for(*families::read_tokenizer(families::resolve_model(arguments.model)), arguments.tokenize->decode);
+    tokenize_for(*families::read_tokenizer(FileReader(), families::resolve_model(FileReader(), arguments.model)),
+                 arguments.tokenize->decode);
   }
   return 0;
 }

@@ -86,9 +86,9 @@ void use_communicator(const TrainRank& rank, const Arguments& arguments) {
 /// Resolves what the arguments leave to the model's files, the number of ranks and the hardware.
 void resolve_arguments(const TrainRank& rank, Arguments& arguments) {
   rank.launch.set_time_limit(std::chrono::duration<double>(arguments.collective_timeout));
-  on_all_ranks_with_copies(rank.ranks, [&] {
+  on_all_ranks_with_copies(rank.ranks, [&](const FileReader& files) {
     const parallel::FileWork looking;
-    resolve_model_argument(arguments, rank.notice());
+    resolve_model_argument(files, arguments, rank.notice());
     resolve_ranks(arguments, rank.ranks.size());
     const train::TrainConfig& engine = arguments.run.engine;
     check_precision(engine.precision, engine.gemm.tf32);
@@ -282,10 +282,10 @@ int run_train(const Arguments& arguments) {
   return launch_training(arguments.collective_timeout, [&](parallel::Communicator&) { return arguments; });
 }
 
-int run_launched_train(double collective_timeout, const std::function<Arguments()>& parse) {
+int run_launched_train(double collective_timeout, const std::function<Arguments(const FileReader& files)>& parse) {
   return launch_training(collective_timeout, [&](parallel::Communicator& ranks) {
     Arguments arguments;
-    on_all_ranks_with_copies(ranks, [&] { arguments = parse(); });
+    on_all_ranks_with_copies(ranks, [&](const FileReader& files) { arguments = parse(files); });
     return arguments;
   });
 }

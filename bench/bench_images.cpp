@@ -85,7 +85,7 @@ void write_evaluation(const ImageSet& set, const TransformOptions& transform, co
 
 void run(int argc, char** argv) {
   const Options options(argc, argv, {"data", "size", "rounds", "passes", "write"});
-  const auto set = data::open_images(options.text("data", ""), data::ImagePart::training);
+  const auto set = data::open_images(FileReader(), options.text("data", ""), data::ImagePart::training);
   ensure(data::channels_of(*set) == 3, "--data: images of three channels are expected");
   TransformOptions transform{.size = options.count("size", 224)};
   if (options.has("write")) return write_evaluation(*set, transform, options.text("write", ""));

@@ -32,9 +32,9 @@ bool is_file(const path& file) {
 }
 
 /// Returns the snapshot named in refs/main of a hub repository, or an empty path if there is none.
-path hub_snapshot(const path& repository) {
+path hub_snapshot(const FileReader& files, const path& repository) {
   if (!is_file(repository / "refs" / "main")) return {};
-  auto revision = read_text(repository / "refs" / "main");
+  auto revision = files.read_text(repository / "refs" / "main");
   std::erase_if(revision, [](char character) { return character == '\n' || character == '\r' || character == ' '; });
   return revision.empty() ? path() : repository / "snapshots" / revision;
 }
@@ -74,7 +74,7 @@ std::string remedy_for(const std::string& name) {
       known->fetched);
 }
 
-path resolve_name(const std::string& name, bool checks_sums) {
+path resolve_name(const FileReader& files, const std::string& name, bool checks_sums) {
   std::vector<std::string> looked{fmt::format("{} (no such directory)", name)};
   if (!data::cache_folder("models").empty()) {
     const auto cached = data::cached_model_directory(name);
@@ -86,7 +86,7 @@ path resolve_name(const std::string& name, bool checks_sums) {
   }
   std::exception_ptr incomplete;
   for (const auto& repository : hub_repositories(name)) {
-    const auto snapshot = hub_snapshot(repository);
+    const auto snapshot = hub_snapshot(files, repository);
     try {
       if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
     } catch (const std::runtime_error&) {  // another directory may have the whole model
@@ -100,7 +100,7 @@ path resolve_name(const std::string& name, bool checks_sums) {
 
 }  // namespace
 
-path resolve_model(const std::string& model, bool checks_sums) {
+path resolve_model(const FileReader& files, const std::string& model, bool checks_sums) {
   std::error_code code;
   const auto status = std::filesystem::status(model, code);
   if (status.type() == std::filesystem::file_type::none) {
@@ -113,15 +113,15 @@ path resolve_model(const std::string& model, bool checks_sums) {
   }
   if (std::filesystem::exists(status)) fail(fmt::format("{} is a file, not a model directory", model));
   if (!data::is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
-  return resolve_name(model, checks_sums);
+  return resolve_name(files, model, checks_sums);
 }
 
 NamedModel read_named_model(const std::string& name, BodyOutput output) {
   if (const data::KnownModel* known = find_known_model(name, output)) {
     return {std::string(known->name), std::string(known->fetched), {}, *known};
   }
-  const path directory = resolve_model(name);
-  return {name, name, directory, directory / "config.json"};
+  const path directory = resolve_model(FileReader(), name);
+  return {name, name, directory, {FileReader(), directory / "config.json"}};
 }
 
 }  // namespace mylos::families

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/file_reader.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "families/interface/body_output.hpp"
 
@@ -14,7 +15,7 @@ namespace mylos::families {
 /// is used), or the name of a model in our cache or in Hugging Face's. With `checks_sums` a model in our cache is read
 /// in full and must match its fetch record; when many processes read the same cache, one of them needs to do this.
 /// Throws std::runtime_error with the locations searched and how to get the model.
-std::filesystem::path resolve_model(const std::string& model, bool checks_sums = true);
+std::filesystem::path resolve_model(const FileReader& files, const std::string& model, bool checks_sums = true);
 
 /// A model whose sizes a command needs, and not its weights.
 struct NamedModel {
@@ -24,8 +25,8 @@ struct NamedModel {
   data::ModelConfig config;
 };
 
-/// Returns the built-in model called `name` of a family that gives `output` (find_known_model), else the one in
-/// resolve_model(name). Errors: those of resolve_model, and std::runtime_error if config.json is no JSON.
+/// Returns the built-in model called `name` of a family that gives `output` (find_known_model), else the one that
+/// resolve_model finds. Errors: those of resolve_model, and std::runtime_error if config.json is no JSON.
 NamedModel read_named_model(const std::string& name, BodyOutput output);
 
 }  // namespace mylos::families

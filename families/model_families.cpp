@@ -49,22 +49,22 @@ constexpr std::array<std::string_view, 1> bert_may_have{"tokenizer_config.json"}
 constexpr std::array<std::string_view, 1> resnet_may_have{data::image_processor_file};
 
 void check_weights(const path& directory, const data::TensorNaming& naming) {
-  data::WeightFiles(directory, naming.canonical).check_unnamed(naming);
+  data::WeightFiles(FileReader(), directory, naming.canonical).check_unnamed(naming);
 }
 
 void check_bert(const path& directory) {
-  load_wordpiece(directory);
+  load_wordpiece(FileReader(), directory);
   check_weights(directory, bert_tensor_naming());
 }
 
 void check_llama(const path& directory) {
-  load_sentencepiece(directory);
-  check_weights(directory, llama_tensor_naming(read_llama_config(directory / "config.json").tied));
+  load_sentencepiece(FileReader(), directory);
+  check_weights(directory, llama_tensor_naming(read_llama_config({FileReader(), directory / "config.json"}).tied));
 }
 
 void check_resnet(const path& directory) {
-  read_resnet_config(directory / "config.json");
-  data::read_image_processor(directory);
+  read_resnet_config({FileReader(), directory / "config.json"});
+  data::read_image_processor(FileReader(), directory);
   check_weights(directory, resnet_tensor_naming(true));
 }
 
@@ -76,7 +76,10 @@ constexpr std::array families{
             .known = known_berts,
             .needed = bert_needs,
             .optional = bert_may_have,
-            .check_config = [](const path& file) { read_bert_config(file); },
+            .check_config =
+                [](const path& file) {
+                  read_bert_config({FileReader(), file});
+                },
             .check = check_bert,
             .tokenizer = load_wordpiece,
             .tokenizer_file = vocabulary_file,
@@ -90,7 +93,10 @@ constexpr std::array families{
                .known = known_llamas,
                .needed = {},
                .optional = sentencepiece_files,
-               .check_config = [](const path& file) { read_llama_config(file); },
+               .check_config =
+                   [](const path& file) {
+                     read_llama_config({FileReader(), file});
+                   },
                .check = check_llama,
                .tokenizer = load_sentencepiece,
                .tokenizer_file = sentencepiece_file,
@@ -98,14 +104,19 @@ constexpr std::array families{
                .config_json =
                    [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
                .tokenizer_files =
-                   [](const data::PretrainedModel& model) { return model.read_files(sentencepiece_files); }},
+                   [](const FileReader& files, const data::PretrainedModel& model) {
+                     return model.read_files(files, sentencepiece_files);
+                   }},
            BodyOutput::next_tokens, llama_model},
     Family{data::ModelFamily{.model_type = "resnet",
                              .model = "a ResNet",
                              .known = known_resnets,
                              .needed = {},
                              .optional = resnet_may_have,
-                             .check_config = [](const path& file) { read_resnet_config(file); },
+                             .check_config =
+                                 [](const path& file) {
+                                   read_resnet_config({FileReader(), file});
+                                 },
                              .check = check_resnet,
                              .tokenizer = nullptr,
                              .tokenizer_file = {},
@@ -123,9 +134,9 @@ constexpr std::array families{
 
 }  // namespace
 
-const data::ModelFamily& find_model_family(const path& directory) {
+const data::ModelFamily& find_model_family(const FileReader& files, const path& directory) {
   const path file = directory / "config.json";
-  const Json config = read_json(file);
+  const Json config = read_json(files, file);
   const std::string type = data::model_type_of(config, file.string());
   const auto* const found = std::ranges::find(families, type, &data::ModelFamily::model_type);
   if (found != families.end()) return *found;
@@ -187,28 +198,29 @@ std::unique_ptr<ImageModel> read_image_model(const data::ModelConfig& config) {
   return find_family(config, BodyOutput::images).image_model(config);
 }
 
-void check_model_family(const path& directory) {
-  if (!data::model_type_of(directory).empty()) find_model_family(directory);
+void check_model_family(const FileReader& files, const path& directory) {
+  if (!data::model_type_of(files, directory).empty()) find_model_family(files, directory);
 }
 
-std::unique_ptr<data::Tokenizer> read_tokenizer(const path& directory) {
-  const data::ModelFamily& family = find_model_family(directory);
+std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const path& directory) {
+  const data::ModelFamily& family = find_model_family(files, directory);
   if (family.tokenizer == nullptr) {
     throw UsageError(fmt::format("{}: {} has no tokenizer", directory.string(), family.model));
   }
-  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(directory);
+  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(files, directory);
   if (tokenizer == nullptr) fail_without_tokenizer(directory);
   return tokenizer;
 }
 
 void fail_without_tokenizer(const path& directory) {
   fail(fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
-                   find_model_family(directory).tokenizer_file));
+                   find_model_family(FileReader(), directory).tokenizer_file));
 }
 
 std::unique_ptr<data::Tokenizer> read_vocabulary(const path& file, bool lower_case) {
   return std::make_unique<data::WordPieceTokenizer>(
-      data::Vocabulary::load(file), data::TokenizerOptions{.do_lower_case = lower_case, .strip_accents = {}});
+      data::Vocabulary::load(FileReader(), file),
+      data::TokenizerOptions{.do_lower_case = lower_case, .strip_accents = {}});
 }
 
 }  // namespace mylos::families

@@ -16,7 +16,7 @@ namespace mylos::families {
 
 /// Returns the family named in config.json of `directory`. Throws std::runtime_error with the file, its model_type and
 /// the supported families if there is no such family.
-const data::ModelFamily& find_model_family(const std::filesystem::path& directory);
+const data::ModelFamily& find_model_family(const FileReader& files, const std::filesystem::path& directory);
 
 /// Returns the model types of the families that give `output`.
 std::vector<std::string_view> types_that_give(BodyOutput output);
@@ -30,11 +30,11 @@ const data::KnownModel* find_known_model(std::string_view name, std::optional<Bo
 
 /// Throws the errors of find_model_family if config.json names a model type that no family has. Readers report other
 /// errors of the file.
-void check_model_family(const std::filesystem::path& directory);
+void check_model_family(const FileReader& files, const std::filesystem::path& directory);
 
 /// Returns the tokenizer of the model in `directory`. Throws std::runtime_error with the file that is missing or wrong;
 /// UsageError if models of this family have none.
-std::unique_ptr<data::Tokenizer> read_tokenizer(const std::filesystem::path& directory);
+std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const std::filesystem::path& directory);
 
 /// Throws std::runtime_error: the model in `directory` has no tokenizer, and texts need one.
 [[noreturn]] void fail_without_tokenizer(const std::filesystem::path& directory);

@@ -27,9 +27,9 @@ struct ModelClass {
 };
 
 /// Returns empty strings if the directory has no readable configuration; errors in it are reported by later reads.
-ModelClass model_class_in(const std::filesystem::path& directory) {
+ModelClass model_class_in(const FileReader& files, const std::filesystem::path& directory) {
   try {
-    const Json config = read_json(directory / "config.json");
+    const Json config = read_json(files, directory / "config.json");
     return {data::model_type_of(config, {}), data::first_architecture(config)};
   } catch (const std::runtime_error&) {
     return {};
@@ -57,8 +57,9 @@ const TaskKind* find_task_kind(std::string_view name) {
   return find_kind_that([&](const TaskKind* kind) { return kind->name() == name; });
 }
 
-const TaskKind* kind_of_model(const std::filesystem::path& directory, const TaskKind* preferred) {
-  const ModelClass model = model_class_in(directory);
+const TaskKind* kind_of_model(const FileReader& files, const std::filesystem::path& directory,
+                              const TaskKind* preferred) {
+  const ModelClass model = model_class_in(files, directory);
   const auto serves = [&](const TaskKind* kind) { return kind->serves(model.type); };
   if (preferred != nullptr && serves(preferred)) return preferred;
   const TaskKind* named =

@@ -21,7 +21,8 @@ const TaskKind* find_task_kind(std::string_view name);
 
 /// Returns the kind that serves the model in `directory`, according to its config.json: `preferred` if that does, else
 /// that of its class in `architectures`, else the first; null if there is none.
-const TaskKind* kind_of_model(const std::filesystem::path& directory, const TaskKind* preferred = nullptr);
+const TaskKind* kind_of_model(const FileReader& files, const std::filesystem::path& directory,
+                              const TaskKind* preferred = nullptr);
 /// Returns the kind that has `name` among its built-in model sizes; null if there is none.
 const TaskKind* kind_of_known_model(std::string_view name);
 

@@ -104,9 +104,9 @@ class BatchRunner {
 };
 
 void BatchRunner::load_task() {
-  on_all_ranks_with_copies(world_, [this] {
+  on_all_ranks_with_copies(world_, [this](const FileReader& files) {
     const parallel::FileWork loading;
-    resolve_model_argument(arguments_, [this](const std::string& line) { say(line); });
+    resolve_model_argument(files, arguments_, [this](const std::string& line) { say(line); });
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
     arguments_.run.task.train = arguments_.data;
   });

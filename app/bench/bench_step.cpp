@@ -263,7 +263,7 @@ int bench_step(const Arguments& configured) {
   Arguments arguments = configured;
   if (arguments.model.empty()) throw UsageError("bench step needs --model; see mylos bench --help");
   if (arguments.data.empty()) throw UsageError("bench step needs --data; see mylos bench --help");
-  resolve_model_argument(arguments);
+  resolve_model_argument(FileReader(), arguments);
   arguments.run.task.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const ComputeScope compute;  // before the task, whose model depends on the device

@@ -33,7 +33,7 @@ std::unique_ptr<data::Tokenizer> find_tokenizer(const Arguments& arguments) {
   if (arguments.model.empty()) {
     return families::read_vocabulary(arguments.tokenize->vocabulary, !arguments.tokenize->cased);
   }
-  return families::read_tokenizer(families::resolve_model(arguments.model));
+  return families::read_tokenizer(FileReader(), families::resolve_model(FileReader(), arguments.model));
 }
 
 void validate(const std::vector<std::string>& texts, const data::Tokenizer& tokenizer) {

@@ -61,7 +61,7 @@ const tasks::TaskKind* kind_by_name(const fs::path& model) {
 /// the model that it started from, which may be a name.
 fs::path model_directory(const Arguments& arguments, const fs::path& file, const parallel::CheckpointRecord& record) {
   if (!arguments.model.empty() && kind_by_name(arguments.model) != nullptr) return arguments.model;
-  if (!arguments.model.empty()) return families::resolve_model(arguments.model);
+  if (!arguments.model.empty()) return families::resolve_model(FileReader(), arguments.model);
   const fs::path run = fs::absolute(file).parent_path().parent_path();
   for (const char* name : {"last", "best"}) {
     if (is_model_directory(run / name)) return run / name;
@@ -138,7 +138,7 @@ tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::Checkp
 /// missing.
 const tasks::TaskKind& kind_in(const fs::path& directory) {
   const tasks::TaskKind* named = kind_by_name(directory);
-  const tasks::TaskKind* found = named != nullptr ? named : tasks::kind_of_model(directory);
+  const tasks::TaskKind* found = named != nullptr ? named : tasks::kind_of_model(FileReader(), directory);
   return found == nullptr ? tasks::default_task_kind() : *found;
 }
 

@@ -120,7 +120,7 @@ Findings model_findings(const std::string& model) {
     return {{Level::ok, "model", model + ", from the initialiser"}};
   }
   try {
-    return {{Level::ok, "model", families::resolve_model(model).string()}};
+    return {{Level::ok, "model", families::resolve_model(FileReader(), model).string()}};
   } catch (const std::exception& error) {
     return {{Level::error, "model", error.what()}};
   }

@@ -26,8 +26,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson parse_object(const std::filesystem::path& file) {
-  const std::string text = read_text_file(file);
+OrderedJson parse_object(const FileReader& files, const std::filesystem::path& file) {
+  const std::string text = read_text_file(files, file);
   OrderedJson parsed = try_parse_ordered_json(text);
   if (parsed.is_discarded())
     throw UsageError(fmt::format("--config {}: not JSON, or nested too deeply", file.string()));
@@ -173,9 +173,9 @@ OrderedJson changed_options(const Command& command, const Arguments& arguments) 
   return names;
 }
 
-void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments,
-                      std::vector<Setting>& settings) {
-  const OrderedJson config = parse_object(file);
+void read_config_file(const FileReader& files, const std::filesystem::path& file, const Command& command,
+                      Arguments& arguments, std::vector<Setting>& settings) {
+  const OrderedJson config = parse_object(files, file);
   for (const auto& [key, value] : config.items()) {
     if (normalized_name(key) == "recipe" && !value.is_null() && !config.contains(program_key)) {
       throw UsageError(

@@ -34,8 +34,8 @@ nlohmann::ordered_json settings_for_any_ranks(const Command& command, const Argu
 /// Adds the settings of a saved run.json to `settings`, and applies what else it records. Keys may use any name that
 /// the command line accepts, including names of peers; absent and null keys change nothing. Errors: UsageError naming
 /// the file and the key; std::runtime_error if the file cannot be read.
-void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments,
-                      std::vector<Setting>& settings);
+void read_config_file(const FileReader& files, const std::filesystem::path& file, const Command& command,
+                      Arguments& arguments, std::vector<Setting>& settings);
 
 /// Returns the names of the options of `command` that differ from their default. The list distinguishes options that
 /// were set from options whose default changes in another version.

@@ -45,8 +45,8 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 }
 
 /// Throws an error that says why `command` has no option called `name` for runs of `task`.
-[[noreturn]] void refuse_option(const Command& command, std::span<const std::string> words, const tasks::TaskKind& task,
-                                const std::string& name) {
+[[noreturn]] void refuse_option(const FileReader& files, const Command& command, std::span<const std::string> words,
+                                const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     const std::string& text = option->help_for(command.name);  // what the command takes instead
     throw UsageError(fmt::format("{} does not have --{}, which belongs to {}{}{}", command.name, name,
@@ -54,7 +54,7 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
                                  text == option->help ? "" : text));
   }
   if (const tasks::TaskKind* other = other_task_with(name, task)) {
-    check_named_model(words);
+    check_named_model(files, words);
     throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
                                  other->name(), task.title()));
   }
@@ -119,7 +119,7 @@ void take_option(const Meaning& meaning, ReadOption& read, std::vector<Setting>&
 }
 
 /// Adds the settings of the configurations, or of the recipe, on the command line.
-void add_configured(const Command& command, Settings& settings, Arguments& arguments) {
+void add_configured(const FileReader& reader, const Command& command, Settings& settings, Arguments& arguments) {
   const Setting* recipe = nullptr;
   std::vector<const Setting*> files;
   for (const Setting& each : settings.typed) {
@@ -130,7 +130,7 @@ void add_configured(const Command& command, Settings& settings, Arguments& argum
   if (recipe != nullptr) add_recipe(recipe->value, command, *arguments.task, settings);
   for (const Setting* each : files) {
     set_option(arguments, *each->option, each->value, each->shown);
-    read_config_file(arguments.train->config, command, arguments, settings.configured);
+    read_config_file(reader, arguments.train->config, command, arguments, settings.configured);
   }
 }
 
@@ -200,8 +200,8 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
   if (*parse_truth(text)) arguments.sources.switched_on.insert(option.name);
 }
 
-Arguments parse_arguments(const Command& command, std::span<const std::string> words) {
-  const tasks::TaskKind& task = choose_task(command, words);
+Arguments parse_arguments(const FileReader& files, const Command& command, std::span<const std::string> words) {
+  const tasks::TaskKind& task = choose_task(files, command, words);
   const std::map<std::string, Meaning> meanings = meanings_of(command, task);
   std::vector<OptionName> names;
   for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
@@ -213,7 +213,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   Settings settings;
   for (ReadOption& each : read.options) {
     const auto known = meanings.find(each.name);
-    if (known == meanings.end()) refuse_option(command, words, task, each.typed.substr(2));
+    if (known == meanings.end()) refuse_option(files, command, words, task, each.typed.substr(2));
     take_option(known->second, each, settings.typed, arguments);
   }
   if (!read.dashed.empty()) {
@@ -222,7 +222,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   }
   check_positional(command, read.positional);
   arguments.positional = std::move(read.positional);
-  add_configured(command, settings, arguments);
+  add_configured(files, command, settings, arguments);
   translate(settings, default_arguments(command, task), arguments.remarks);
   set_all(command, settings, arguments);
   resolve(command, arguments);

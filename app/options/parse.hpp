@@ -3,6 +3,7 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 #include "app/options/options.hpp"
+#include "core/base/file_reader.hpp"
 
 #include <span>
 #include <string>
@@ -17,7 +18,7 @@ Arguments default_arguments(const Command& command, const tasks::TaskKind& task 
 /// Parses the words after the command's name. Options are --name VALUE or --name=VALUE, spelled with "-" or "_"; words
 /// after "--" are positional. Reads the --config file first, so that options override it. With --help, ignores
 /// everything else. Errors: UsageError naming the option, its value and the expected values.
-Arguments parse_arguments(const Command& command, std::span<const std::string> words);
+Arguments parse_arguments(const FileReader& files, const Command& command, std::span<const std::string> words);
 
 /// Sets `option` to the value `text`; errors call it `name` ("--max_steps", "run.json: steps"). Errors: UsageError.
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name);

@@ -4,7 +4,6 @@
 #include "app/options/recipes.hpp"
 #include "app/options/words.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
@@ -21,11 +20,11 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the members of a configuration; an empty object if it cannot be read.
-OrderedJson read_settings(const std::string& file) {
+OrderedJson read_settings(const FileReader& files, const std::string& file) {
   std::error_code unreadable;
   if (file.empty() || !std::filesystem::is_regular_file(file, unreadable)) return OrderedJson::object();
   try {
-    OrderedJson settings = try_parse_ordered_json(read_text(file));
+    OrderedJson settings = try_parse_ordered_json(files.read_text(file));
     return settings.is_object() ? settings : OrderedJson::object();
   } catch (const std::runtime_error&) {
     return OrderedJson::object();
@@ -41,14 +40,14 @@ std::string text_member(const OrderedJson& object, std::string_view name) {
 }
 
 /// Returns the task that serves `model`, a directory or a name; null if there is none, or no such model.
-const tasks::TaskKind* kind_of_named_model(const std::string& model) {
+const tasks::TaskKind* kind_of_named_model(const FileReader& files, const std::string& model) {
   if (model.empty()) return nullptr;
   std::error_code unreadable;
   const bool is_directory = std::filesystem::is_directory(model, unreadable);
   const tasks::TaskKind* known = is_directory ? nullptr : tasks::kind_of_known_model(model);
   if (known != nullptr) return known;
   try {
-    return tasks::kind_of_model(families::resolve_model(model, false));
+    return tasks::kind_of_model(files, families::resolve_model(files, model, false));
   } catch (const std::runtime_error&) {
     return nullptr;
   }
@@ -71,26 +70,27 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
   return value;
 }
 
-void check_named_model(std::span<const std::string> words) {
+void check_named_model(const FileReader& files, std::span<const std::string> words) {
   const std::string model = typed_value_of(words, "model");
   std::error_code unreadable;
-  if (!std::filesystem::is_directory(model, unreadable) || kind_of_named_model(model) != nullptr) return;
-  families::find_model_family(families::resolve_model(model, false));
+  if (!std::filesystem::is_directory(model, unreadable) || kind_of_named_model(files, model) != nullptr) return;
+  families::find_model_family(files, families::resolve_model(files, model, false));
 }
 
-const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words) {
+const tasks::TaskKind& choose_task(const FileReader& files, const Command& command,
+                                   std::span<const std::string> words) {
   if (!command.task.empty()) {
     const tasks::TaskKind* only = tasks::find_task_kind(command.task);
     require(only != nullptr, "choose_task: a command of a task that is not in the table");
     return *only;
   }
-  const OrderedJson settings = read_settings(typed_value_of(words, "config"));
+  const OrderedJson settings = read_settings(files, typed_value_of(words, "config"));
   for (const std::string& name : {typed_value_of(words, "task"), text_member(settings, "task")}) {
     const tasks::TaskKind* named = tasks::find_task_kind(name);
     if (named != nullptr) return *named;
   }
   for (const std::string& model : {typed_value_of(words, "model"), text_member(settings, "model")}) {
-    const tasks::TaskKind* kind = kind_of_named_model(model);
+    const tasks::TaskKind* kind = kind_of_named_model(files, model);
     if (kind != nullptr) return *kind;
   }
   const tasks::TaskKind* of_recipe = task_of_recipe(typed_value_of(words, "recipe"));

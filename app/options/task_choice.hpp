@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/options/commands.hpp"
+#include "core/base/file_reader.hpp"
 #include "tasks/task_kinds.hpp"
 
 #include <span>
@@ -12,7 +13,7 @@ namespace mylos::app {
 /// Returns the task of `words`, a command line after the command's name: the command's only task, else that of --task,
 /// of the --config file, of config.json in --model, or of --recipe; otherwise the default. Never fails: errors in a
 /// word are reported when it is parsed.
-const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
+const tasks::TaskKind& choose_task(const FileReader& files, const Command& command, std::span<const std::string> words);
 
 /// Returns the value of the last option in `words` that is called `name`, also by an alias; empty if absent. Never
 /// fails, in the same way.
@@ -21,6 +22,6 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
 /// Returns --collective-timeout in seconds, as `words` give it, else the default. Never fails, in the same way.
 double collective_timeout_in(std::span<const std::string> words);
 /// Throws std::runtime_error if --model names a directory of a model family that no task serves.
-void check_named_model(std::span<const std::string> words);
+void check_named_model(const FileReader& files, std::span<const std::string> words);
 
 }  // namespace mylos::app

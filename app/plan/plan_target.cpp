@@ -133,7 +133,7 @@ tasks::PlannedRun planned_run(const Arguments& arguments) {
   tasks::RunConfig run = arguments.run;
   const train::Machine* const kind = train::find_gpu_kind(arguments.plan->gpu);
   run.task.planned_capability = kind == nullptr ? 0 : kind->capability;
-  check_task(arguments, arguments.model);
+  check_task(FileReader(), arguments, arguments.model);
   tasks::PlannedRun planned = arguments.task->plan(arguments.model, arguments.data, run, arguments.sources, log_line);
   planned.network->freeze(run.engine.freeze);
   return planned;

@@ -49,10 +49,10 @@ Json run_of_model(const std::string& model) {
 
 }  // namespace
 
-bool check_task(const Arguments& arguments, const fs::path& model) {
+bool check_task(const FileReader& files, const Arguments& arguments, const fs::path& model) {
   if (arguments.task->knows_model(model.string())) return true;
   const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
-  const tasks::TaskKind* served = known != nullptr ? known : tasks::kind_of_model(model, arguments.task);
+  const tasks::TaskKind* served = known != nullptr ? known : tasks::kind_of_model(files, model, arguments.task);
   if (served == nullptr || served == arguments.task) return served != nullptr;
   throw UsageError(
       fmt::format("--model {} is a model for {} (--task {}), but this is a run of {} (--task {}); models and tasks go "
@@ -79,13 +79,13 @@ void take_run_settings(const Command& command, Arguments& arguments) {
   arguments.task->check(arguments.run);
 }
 
-void resolve_model_argument(Arguments& arguments, const Notice& notice) {
+void resolve_model_argument(const FileReader& files, Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   fs::path& model = arguments.run.task.model;
   model = arguments.task->trains_by_name(arguments.model) ? fs::path(arguments.model)
-                                                          : families::resolve_model(arguments.model, is_first);
-  if (!check_task(arguments, model)) families::check_model_family(model);
-  arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
+                                                          : families::resolve_model(files, arguments.model, is_first);
+  if (!check_task(files, arguments, model)) families::check_model_family(files, model);
+  arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);
 }
 
 }  // namespace mylos::app

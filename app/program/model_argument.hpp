@@ -2,6 +2,7 @@
 
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/notice.hpp"
 #include "core/base/standard_output.hpp"
 
@@ -10,11 +11,11 @@ namespace mylos::app {
 /// Resolves --model to a directory, or to a name that the task trains without one, stores it in `arguments`, and adapts
 /// the task's settings to the model. `notice` receives a line for each default that is adapted. Errors:
 /// std::runtime_error if there is no such model; UsageError if a setting does not fit it.
-void resolve_model_argument(Arguments& arguments, const Notice& notice = log_line);
+void resolve_model_argument(const FileReader& files, Arguments& arguments, const Notice& notice = log_line);
 
 /// Returns whether the chosen task serves `model`, a directory or the name of built-in sizes; false if no task is known
 /// to. Errors: UsageError with the pairs of models and tasks that exist if another task does.
-bool check_task(const Arguments& arguments, const std::filesystem::path& model);
+bool check_task(const FileReader& files, const Arguments& arguments, const std::filesystem::path& model);
 
 /// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
 /// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about

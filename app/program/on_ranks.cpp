@@ -1,7 +1,6 @@
 #include "app/program/on_ranks.hpp"
 
 #include "app/program/exit_codes.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
@@ -65,24 +64,23 @@ void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& wo
   keep_usage_errors(ranks, work, [&](const auto& noted) { parallel::on_every_rank(ranks, noted); });
 }
 
-void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void()>& work) {
+void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void(const FileReader& files)>& work) {
   // A single rank needs no copies.
-  if (ranks.size() == 1) return on_all_ranks(ranks, work);
+  if (ranks.size() == 1) return on_all_ranks(ranks, [&] { work(FileReader()); });
   constexpr std::size_t small_file = parallel::broadcast_piece;
   FileCopies copies;
-  keep_usage_errors(ranks, work, [&](const auto& noted) {
-    parallel::on_first_rank(ranks, [&] {
-      const KeepCopies keep(copies, small_file);
-      noted();
-    });
-    parallel::broadcast_values(
-        ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
-    parallel::on_every_rank(ranks, [&] {
-      if (ranks.rank() == 0) return;
-      const UseCopies use(copies);
-      noted();
-    });
-  });
+  const bool is_first = ranks.rank() == 0;
+  const FileReader files = is_first ? FileReader(copies, small_file) : FileReader(copies);
+  keep_usage_errors(
+      ranks, [&] { work(files); },
+      [&](const auto& noted) {
+        parallel::on_first_rank(ranks, noted);
+        parallel::broadcast_values(
+            ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
+        parallel::on_every_rank(ranks, [&] {
+          if (!is_first) noted();
+        });
+      });
 }
 
 }  // namespace mylos::app

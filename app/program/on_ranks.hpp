@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/file_reader.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <functional>
@@ -21,9 +22,9 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work);
 /// it was one, else as parallel::SharedError.
 void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work);
 
-/// Does the same, but runs `work` on the first rank before it runs on the others. The others use copies of the
-/// directories, small files and values that the first rank has read (core/base/file_copies.hpp). If the first rank
-/// fails, its message names no rank, and the others do not run `work`.
-void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void()>& work);
+/// Does the same, but runs `work` on the first rank before it runs on the others, which are given copies of the
+/// directories, small files and values that the first rank has read with its argument. If the first rank fails, its
+/// message names no rank, and the others do not run `work`.
+void on_all_ranks_with_copies(parallel::Communicator& ranks, const std::function<void(const FileReader& files)>& work);
 
 }  // namespace mylos::app

@@ -14,9 +14,9 @@ namespace mylos::app {
 TaskOnRanks make_task(parallel::Communicator& ranks, const tasks::TaskKind& kind, const tasks::RunConfig& run,
                       const Notice& notice) {
   std::unique_ptr<tasks::Task> task;
-  on_all_ranks_with_copies(ranks, [&] {
+  on_all_ranks_with_copies(ranks, [&](const FileReader& files) {
     const parallel::FileWork loading;
-    task = kind.make(run, notice);
+    task = kind.make(files, run, notice);
   });
   parallel::on_first_rank(ranks, [&] { task->read_data(); });
   const std::string remark = parallel::broadcast_values(

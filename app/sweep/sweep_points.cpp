@@ -145,7 +145,7 @@ SweepPoint make_point(const OrderedJson& fixed, const OrderedJson& varied, std::
   words.insert(words.end(), more.begin(), more.end());
   words.emplace_back("--output=point");
   const Command& train = *find_command("train");
-  Arguments arguments = parse_arguments(train, words);
+  Arguments arguments = parse_arguments(FileReader(), train, words);
   check_keys(fixed, varied, *arguments.task);
   for (std::string& remark : arguments.remarks) {
     if (std::ranges::find(remarks, remark) == remarks.end()) remarks.push_back(std::move(remark));
@@ -153,7 +153,7 @@ SweepPoint make_point(const OrderedJson& fixed, const OrderedJson& varied, std::
   SweepPoint point{.varied = OrderedJson::object(), .settings = settings_for_any_ranks(train, arguments)};
   for (const auto& [key, value] : varied.items()) point.varied[option_name(key, *arguments.task)] = value;
   check_data(arguments);
-  resolve_model_argument(arguments, [](const std::string&) {});
+  resolve_model_argument(FileReader(), arguments, [](const std::string&) {});
   return point;
 }
 

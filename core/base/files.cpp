@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/process.hpp"
 #include "core/base/uninterrupted.hpp"
 
@@ -151,7 +150,6 @@ bool is_present(const std::filesystem::path& path) {
 }
 
 std::string read_text(const std::filesystem::path& path) {
-  if (const std::string* const copy = copy_of_text(path)) return *copy;
   const Descriptor file(path);
   std::string text(std::max(file.size() + 1, least_buffer), '\0');  // one extra byte, to reach the end without growing
   std::size_t length = 0;
@@ -162,12 +160,10 @@ std::string read_text(const std::filesystem::path& path) {
   text.resize(length);
   ensure(!text.starts_with(lfs_pointer_mark),
          fmt::format("{}: a git-lfs pointer, not the file itself; run `git lfs pull` in its directory", path.string()));
-  keep_copy(path, text);
   return text;
 }
 
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& directory) {
-  if (const std::vector<DirectoryEntry>* const copy = copy_of_directory(directory)) return *copy;
   std::error_code error;
   std::vector<DirectoryEntry> entries;
   for (std::filesystem::directory_iterator i(directory, error), end; !error && i != end; i.increment(error)) {
@@ -175,7 +171,6 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& director
   }
   if (error) fail_with_errno("read", directory, error.value());
   std::ranges::sort(entries, {}, &DirectoryEntry::name);
-  keep_copy(directory, entries);
   return entries;
 }
 

@@ -12,8 +12,8 @@
 /// Files and directories that are replaced atomically: readers see all of the new content or none of it.
 namespace mylos {
 
-/// Returns a file's bytes, or the copy in use (file_copies.hpp). Throws std::runtime_error naming the file if it cannot
-/// be read or is a git-lfs pointer.
+/// Returns a file's bytes. Throws std::runtime_error naming the file if it cannot be read or is a git-lfs pointer.
+/// Files that all ranks need are read by a FileReader (file_reader.hpp).
 std::string read_text(const std::filesystem::path& path);
 
 /// Returns whether there is a file or a directory called `path`. Throws std::runtime_error if it is a link whose target
@@ -28,8 +28,8 @@ struct DirectoryEntry {
   EntryKind kind = EntryKind::other;
 };
 inline auto members(DirectoryEntry& entry) { return std::tie(entry.name, entry.kind); }
-/// Returns the entries of a directory sorted by name, or the copy in use. Throws std::runtime_error naming the
-/// directory if it cannot be read.
+/// Returns the entries of a directory sorted by name. Throws std::runtime_error naming the directory if it cannot be
+/// read.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& directory);
 
 /// Throws std::runtime_error: "cannot <action> <path>: <message for the errno `code`>".

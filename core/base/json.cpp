@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
@@ -108,7 +109,11 @@ nlohmann::ordered_json try_parse_ordered_json(std::string_view text) {
 
 bool is_json(std::string_view text) { return !is_too_deep(text) && Json::accept(text); }
 
-Json read_json(const std::filesystem::path& path) { return parse_json(read_text_file(path), path.string()); }
+Json read_json(const FileReader& files, const std::filesystem::path& path) {
+  return parse_json(read_text_file(files, path), path.string());
+}
+
+Json read_json(const std::filesystem::path& path) { return read_json(FileReader(), path); }
 
 void JsonLocation::fail(std::string_view problem) const {
   std::string path;

@@ -10,6 +10,7 @@
 /// JSON files, with one-line errors that give the file, the line and the path to the value.
 namespace mylos {
 
+class FileReader;
 using Json = nlohmann::json;
 
 /// Maximum nesting depth of lists and objects. nlohmann::json copies and prints values recursively, so a deeply nested
@@ -36,6 +37,8 @@ std::string plain_text(const AnyJson& value) {
 }
 
 /// Reads a UTF-8 JSON file; errors are those of read_text_file and parse_json.
+Json read_json(const FileReader& files, const std::filesystem::path& path);
+/// Does the same for a file that only this process needs.
 Json read_json(const std::filesystem::path& path);
 
 /// The location of a value in a document, formatted only if there is an error to report. A location refers to its

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/unicode.hpp"
 
 namespace mylos {
@@ -14,14 +14,16 @@ constexpr std::string_view gzip_mark = "\x1F\x8B";
 
 }  // namespace
 
-std::string read_text_file(const std::filesystem::path& path) {
-  std::string text = read_text(path);
+std::string read_text_file(const FileReader& files, const std::filesystem::path& path) {
+  std::string text = files.read_text(path);
   ensure(!text.starts_with(gzip_mark), fmt::format("{}: gzip-compressed: decompress it first", path.string()));
   ensure_utf8(text, path.string());
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) fail(fmt::format("{}: the file is empty", path.string()));
   return text;
 }
+
+std::string read_text_file(const std::filesystem::path& path) { return read_text_file(FileReader(), path); }
 
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "core/base/json.hpp"
 
 /// Checked access to the values of a config.json, used for all model families. Errors are std::runtime_error with the
@@ -30,7 +31,8 @@ std::vector<double> shortest_decimals(const std::vector<float>& values);
 /// parse_json.
 struct ModelConfig {
   ModelConfig(Json said, std::string name) : json(std::move(said)), file(std::move(name)) {}
-  ModelConfig(const std::filesystem::path& path) : ModelConfig(read_json(path), path.string()) {}
+  ModelConfig(const FileReader& files, const std::filesystem::path& path)
+      : ModelConfig(read_json(files, path), path.string()) {}
   ModelConfig(const KnownModel& known);
   ModelConfig(const PretrainedModel& model);
 

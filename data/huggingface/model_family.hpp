@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "core/base/python_json.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
@@ -34,16 +35,16 @@ struct ModelFamily {
   void (*check)(const std::filesystem::path& directory);
   /// Returns the tokenizer of a directory; null if it has none. Throws std::runtime_error with the file if it cannot be
   /// read or does not fit the model. Null for a family without tokenizers.
-  std::unique_ptr<Tokenizer> (*tokenizer)(const std::filesystem::path& directory);
+  std::unique_ptr<Tokenizer> (*tokenizer)(const FileReader& files, const std::filesystem::path& directory);
   std::string_view tokenizer_file;  ///< that `tokenizer` reads
   std::string_view architecture;    ///< beginning of its classes' names in transformers: "Bert"
   /// Return config.json and the tokenizer's files of a model that training has made of `model`. Null for families whose
   /// tasks write them.
   OrderedJson (*config_json)(const PretrainedModel& model);
-  std::vector<ModelFile> (*tokenizer_files)(const PretrainedModel& model);
+  std::vector<ModelFile> (*tokenizer_files)(const FileReader& files, const PretrainedModel& model);
 };
 
 /// Returns the family of the model in a directory. Throws std::runtime_error if there is none.
-using FindModelFamily = const ModelFamily& (*)(const std::filesystem::path& directory);
+using FindModelFamily = const ModelFamily& (*)(const FileReader& files, const std::filesystem::path& directory);
 
 }  // namespace mylos::data

@@ -26,9 +26,9 @@ std::string model_type_of(const Json& config, const std::string& file) {
   fail(fmt::format("{}: model_type = {} is not a string", file, printable(found->dump())));
 }
 
-std::string model_type_of(const std::filesystem::path& directory) {
+std::string model_type_of(const FileReader& files, const std::filesystem::path& directory) {
   const auto file = directory / "config.json";
-  return model_type_of(read_json(file), file.string());
+  return model_type_of(read_json(files, file), file.string());
 }
 
 std::string first_architecture(const Json& config) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/base/file_reader.hpp"
 #include "core/base/json.hpp"
 
 /// The family of a model directory, from its config.json.
@@ -16,7 +17,7 @@ std::string model_type_of(const Json& config, const std::string& file);
 
 /// Does the same for config.json of `directory`. Throws std::runtime_error with the file if it cannot be read or is not
 /// a JSON object.
-std::string model_type_of(const std::filesystem::path& directory);
+std::string model_type_of(const FileReader& files, const std::filesystem::path& directory);
 
 /// Returns the first of the `architectures` of a configuration, "BertForMaskedLM"; empty if it names none.
 std::string first_architecture(const Json& config);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
@@ -86,9 +85,10 @@ std::string ignored_line(const WeightReport& report, std::string_view purpose) {
                      listed(report.ignored));
 }
 
-PretrainedModel::PretrainedModel(std::filesystem::path directory) : directory_(std::move(directory)) {
+PretrainedModel::PretrainedModel(const FileReader& files, std::filesystem::path directory)
+    : directory_(std::move(directory)) {
   const std::string file = config_path().string();
-  const std::string text = read_text_file(config_path());
+  const std::string text = read_text_file(files, config_path());
   ensure(parse_json(text, file).is_object(), fmt::format("{}: not a JSON object", file));
   config_ = try_parse_ordered_json(text);
 }
@@ -98,33 +98,34 @@ PretrainedModel::PretrainedModel(std::filesystem::path directory, OrderedJson co
 
 std::string PretrainedModel::model_type() const { return model_type_of(Json(config_), config_path().string()); }
 
-Precision PretrainedModel::weights_precision() const {
+Precision PretrainedModel::weights_precision(const FileReader& files) const {
   auto precision = Precision::float32;
-  const auto read = [&] { precision = WeightFiles(directory_).precision().value_or(Precision::float32); };
-  read_once(directory_, read, precision);
+  const auto read = [&] { precision = WeightFiles(FileReader(), directory_).precision().value_or(Precision::float32); };
+  files.read_once(directory_, read, precision);
   return precision;
 }
 
-void PretrainedModel::read_weight_headers() const {
-  if (has_weights()) const WeightFiles files(directory_);
+void PretrainedModel::read_weight_headers(const FileReader& files) const {
+  if (has_weights(files)) const WeightFiles headers(files, directory_);
 }
 
-std::vector<ModelFile> PretrainedModel::read_files(std::span<const std::string_view> names) const {
-  std::vector<ModelFile> files;
+std::vector<ModelFile> PretrainedModel::read_files(const FileReader& files,
+                                                   std::span<const std::string_view> names) const {
+  std::vector<ModelFile> found;
   for (const std::string_view name : names) {
     const auto path = directory_ / name;
-    if (is_present(path)) files.push_back({std::string(name), read_text(path)});
+    if (is_present(path)) found.push_back({std::string(name), files.read_text(path)});
   }
-  return files;
+  return found;
 }
 
-WeightReport PretrainedModel::read_weights(std::span<const TensorSpec> wanted, const TensorNaming& naming,
-                                           const WeightSink& sink) const {
-  const WeightFiles files(directory_, naming.canonical);
-  auto report = match(files, wanted, naming, directory_.string());
+WeightReport PretrainedModel::read_weights(const FileReader& files, std::span<const TensorSpec> wanted,
+                                           const TensorNaming& naming, const WeightSink& sink) const {
+  const WeightFiles weights(files, directory_, naming.canonical);
+  auto report = match(weights, wanted, naming, directory_.string());
   for (std::size_t row = 0; row < wanted.size(); ++row) {
-    const auto found = files.entries().find(wanted[row].name);
-    if (found == files.entries().end()) continue;
+    const auto found = weights.entries().find(wanted[row].name);
+    if (found == weights.entries().end()) continue;
     const WeightEntry& entry = found->second;
     sink(row, [&entry, is_count = wanted[row].is_count](std::size_t first, std::span<float> values) {
       if (is_count) return read_counts(entry, first, values);

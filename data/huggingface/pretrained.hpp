@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/files.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/python_json.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/huggingface/weight_files.hpp"
@@ -57,7 +57,7 @@ struct ModelFile {
 class PretrainedModel {
  public:
   /// Reads config.json, which must be a JSON object. Reads and checks nothing else yet.
-  explicit PretrainedModel(std::filesystem::path directory);
+  PretrainedModel(const FileReader& files, std::filesystem::path directory);
   /// For a directory without config.json, whose content is known.
   PretrainedModel(std::filesystem::path directory, OrderedJson config);
 
@@ -69,22 +69,22 @@ class PretrainedModel {
   std::string model_type() const;
 
   /// True if there are weights in any format, even one that cannot be read.
-  bool has_weights() const { return has_weight_files(directory_); }
+  bool has_weights(const FileReader& files) const { return has_weight_files(files, directory_); }
   /// Returns the type of most of the weights, or float32 if none are floating-point numbers. Errors as for WeightFiles.
-  Precision weights_precision() const;
+  Precision weights_precision(const FileReader& files) const;
 
   /// Reads the headers of the weight files and their index, if there are any, so that a process that uses copies of
-  /// them (core/base/file_copies.hpp) opens only files whose values it reads. Errors as for WeightFiles.
-  void read_weight_headers() const;
+  /// them opens only files whose values it reads. Errors as for WeightFiles.
+  void read_weight_headers(const FileReader& files) const;
 
   /// Reads those of `names` that exist in the directory, in the order of `names`.
-  std::vector<ModelFile> read_files(std::span<const std::string_view> names) const;
+  std::vector<ModelFile> read_files(const FileReader& files, std::span<const std::string_view> names) const;
 
   /// Passes each requested tensor to `sink` as float, in the order of `wanted`. `naming` maps names in the files to
   /// canonical names and tells which other tensors to ignore. Throws before the first value is read if a tensor is
   /// missing and not optional, has another shape, is not of a floating-point type, appears under two names, or is
   /// neither requested nor ignored.
-  WeightReport read_weights(std::span<const TensorSpec> wanted, const TensorNaming& naming,
+  WeightReport read_weights(const FileReader& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
                             const WeightSink& sink) const;
 
  private:

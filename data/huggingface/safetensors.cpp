@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/uninterrupted.hpp"
@@ -84,9 +83,9 @@ std::optional<Precision> safetensors_precision(std::string_view type) {
   return std::nullopt;
 }
 
-SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
+SafetensorsFile::SafetensorsFile(const FileReader& files, std::filesystem::path path) : path_(std::move(path)) {
   try {
-    read_once(
+    files.read_once(
         path_, [this] { read_header(); }, header_, data_start_, file_bytes_);
   } catch (...) {
     close();

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/files.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/precision.hpp"
 
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
@@ -64,10 +64,10 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 /// A safetensors file. The constructor checks the whole header; values are read on demand, by one thread at a time.
 class SafetensorsFile {
  public:
-  /// If a copy of the header is in use (read_once), the file is opened when its first value is read, and must then have
-  /// the size and the length of header of the file whose header was copied. Throws std::runtime_error with the file if
+  /// If `files` has a copy of the header, the file is opened when its first value is read, and must then have the size
+  /// and the length of header of the file whose header was copied. Throws std::runtime_error with the file if
   /// it cannot be read, is not a complete safetensors file, or is another one.
-  explicit SafetensorsFile(std::filesystem::path path);
+  SafetensorsFile(const FileReader& files, std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
@@ -19,28 +18,29 @@ namespace {
 constexpr const char* pickle_file = "pytorch_model.bin";
 
 /// Returns the name of a pickle with weights in `directory`; empty if there is none.
-std::string find_pickle(const std::filesystem::path& directory) {
+std::string find_pickle(const FileReader& files, const std::filesystem::path& directory) {
   for (const char* name : {pickle_file, "pytorch_model.bin.index.json"}) {
     if (is_present(directory / name)) return name;
   }
   std::error_code unreadable;  // reported by the call that reads the directory
   if (!std::filesystem::is_directory(directory, unreadable)) return {};
-  for (const DirectoryEntry& entry : list_directory(directory)) {
+  for (const DirectoryEntry& entry : files.list_directory(directory)) {
     if (is_pickle(entry.name)) return entry.name;
   }
   return {};
 }
 
-[[noreturn]] void fail_without_weights(const std::filesystem::path& directory) {
-  const std::string pickle = find_pickle(directory);
+[[noreturn]] void fail_without_weights(const FileReader& files, const std::filesystem::path& directory) {
+  const std::string pickle = find_pickle(files, directory);
   if (pickle.empty()) fail(fmt::format("{} has no model.safetensors", directory.string()));
   fail(fmt::format("{} has only {}, a Python pickle; convert it once, in that directory: {}", directory.string(),
                    pickle, convert_command(pickle.ends_with(".json") ? pickle_file : pickle)));
 }
 
 /// Returns the tensors of each shard, from the index.
-std::map<std::string, std::set<std::string>> read_weight_map(const std::filesystem::path& index) {
-  const auto json = read_json(index);
+std::map<std::string, std::set<std::string>> read_weight_map(const FileReader& files,
+                                                             const std::filesystem::path& index) {
+  const auto json = read_json(files, index);
   const bool has_map = json.is_object() && json.contains("weight_map") && json["weight_map"].is_object();
   ensure(has_map, fmt::format("{}: no object \"weight_map\"", index.string()));
   std::map<std::string, std::set<std::string>> shards;
@@ -67,7 +67,9 @@ void check_shard(const SafetensorsFile& file, const std::set<std::string>& named
 }
 
 /// Returns whether a file exists, without a look at the disk if its header is known from another process.
-bool is_weight_file(const std::filesystem::path& path) { return copy_of_values(path) != nullptr || is_present(path); }
+bool is_weight_file(const FileReader& files, const std::filesystem::path& path) {
+  return files.has_values(path) || is_present(path);
+}
 
 [[noreturn]] void fail_twice(const WeightEntry& entry, const WeightEntry& first) {
   fail(fmt::format("{} is also stored as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
@@ -81,9 +83,9 @@ bool is_file_name(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
-bool has_weight_files(const std::filesystem::path& directory) {
+bool has_weight_files(const FileReader& files, const std::filesystem::path& directory) {
   return is_present(directory / weights_file) || is_present(directory / weights_index_file) ||
-         !find_pickle(directory).empty();
+         !find_pickle(files, directory).empty();
 }
 
 bool is_pickle(const std::filesystem::path& file) {
@@ -101,13 +103,14 @@ std::string convert_command(const std::filesystem::path& file) {
       printable(file.filename().string()));
 }
 
-WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {
-  if (is_weight_file(directory / weights_file)) {
-    open_single(directory / weights_file);
+WeightFiles::WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical)
+    : canonical_(canonical) {
+  if (is_weight_file(files, directory / weights_file)) {
+    open_single(files, directory / weights_file);
   } else if (is_present(directory / weights_index_file)) {
-    open_shards(directory / weights_index_file);
+    open_shards(files, directory / weights_index_file);
   } else {
-    fail_without_weights(directory);
+    fail_without_weights(files, directory);
   }
 }
 
@@ -142,19 +145,19 @@ void WeightFiles::add(const SafetensorsFile& file, const TensorInfo& tensor) {
   if (!is_new) fail_twice(entry, location->second);
 }
 
-void WeightFiles::open_single(const std::filesystem::path& path) {
-  const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
+void WeightFiles::open_single(const FileReader& files, const std::filesystem::path& path) {
+  const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(files, path));
   for (const auto& tensor : file.tensors()) add(file, tensor);
 }
 
-void WeightFiles::open_shards(const std::filesystem::path& index) {
-  for (const auto& [shard, names] : read_weight_map(index)) {
+void WeightFiles::open_shards(const FileReader& files, const std::filesystem::path& index) {
+  for (const auto& [shard, names] : read_weight_map(files, index)) {
     const std::filesystem::path path = index.parent_path() / shard;
-    if (!is_weight_file(path)) {
+    if (!is_weight_file(files, path)) {
       fail(fmt::format("{}: \"{}\" is in {}, which does not exist; fetch it", index.string(), printable(*names.begin()),
                        printable(shard)));
     }
-    const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
+    const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(files, path));
     check_shard(file, names, index);
     for (const auto& tensor : file.tensors()) {
       if (names.contains(tensor.name)) {
@@ -168,7 +171,7 @@ void WeightFiles::open_shards(const std::filesystem::path& index) {
 
 std::set<std::string> shard_files(const std::filesystem::path& index) {
   std::set<std::string> files;
-  for (const auto& [shard, names] : read_weight_map(index)) files.insert(shard);
+  for (const auto& [shard, names] : read_weight_map(FileReader(), index)) files.insert(shard);
   ensure(!files.empty(), fmt::format("{}: \"weight_map\" names no tensor", index.string()));
   return files;
 }

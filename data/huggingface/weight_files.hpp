@@ -42,7 +42,7 @@ struct WeightEntry {
 bool is_file_name(std::string_view name);
 
 /// True if a model directory has weights in any format, even one that cannot be read.
-bool has_weight_files(const std::filesystem::path& directory);
+bool has_weight_files(const FileReader& files, const std::filesystem::path& directory);
 
 /// True if `file` has the name of weights that PyTorch pickled: "resnet50-0676ba61.pth".
 bool is_pickle(const std::filesystem::path& file);
@@ -55,7 +55,7 @@ class WeightFiles {
   /// Throws std::runtime_error with the file and tensor if anything is missing, damaged or contradictory: the shards
   /// must contain the tensors that the index lists, each once. A shard may be a symbolic link, as in the hub's cache.
   /// If there is only a Python pickle, the message contains the command that converts it.
-  explicit WeightFiles(const std::filesystem::path& directory, CanonicalName canonical = nullptr);
+  WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical = nullptr);
 
   /// Returns all tensors by canonical name; in a sharded model, those that the index names.
   const std::map<std::string, WeightEntry>& entries() const { return entries_; }
@@ -69,8 +69,8 @@ class WeightFiles {
 
  private:
   void add(const SafetensorsFile& file, const TensorInfo& tensor);
-  void open_single(const std::filesystem::path& path);
-  void open_shards(const std::filesystem::path& index);
+  void open_single(const FileReader& files, const std::filesystem::path& path);
+  void open_shards(const FileReader& files, const std::filesystem::path& index);
 
   CanonicalName canonical_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "data/images/memory_images.hpp"
 #include "data/images/pickle.hpp"
@@ -36,9 +35,10 @@ constexpr CifarForm cifar_forms[] = {{"data_batch", "test_batch", ".bin", "batch
 
 /// Finds files named `stem`, optionally followed by "_..." or "1", and then `ending`. Sorted by length, so that 10
 /// follows 9.
-std::vector<fs::path> files_named(const fs::path& directory, const std::string& stem, const std::string& ending) {
+std::vector<fs::path> files_named(const FileReader& reader, const fs::path& directory, const std::string& stem,
+                                  const std::string& ending) {
   std::vector<fs::path> files;
-  for (const DirectoryEntry& entry : list_directory(directory)) {
+  for (const DirectoryEntry& entry : reader.list_directory(directory)) {
     if (!entry.name.starts_with(stem) || !entry.name.ends_with(ending) || entry.kind != EntryKind::file) continue;
     const std::string number = entry.name.substr(stem.size(), entry.name.size() - stem.size() - ending.size());
     const bool is_number = number.find_first_not_of("_0123456789") == std::string::npos;
@@ -48,11 +48,13 @@ std::vector<fs::path> files_named(const fs::path& directory, const std::string& 
   return files;
 }
 
-std::optional<CifarFiles> find_form(const fs::path& directory, const CifarForm& form, ImagePart part) {
+std::optional<CifarFiles> find_form(const FileReader& reader, const fs::path& directory, const CifarForm& form,
+                                    ImagePart part) {
   CifarFiles found{.is_pickled = form.is_pickled, .is_fine = form.is_fine};
   const bool is_training = part == ImagePart::training;
-  found.files = files_named(directory, is_training ? form.training : form.test, form.ending);
-  if (found.files.empty()) found.files = files_named(directory, is_training ? form.test : form.training, form.ending);
+  found.files = files_named(reader, directory, is_training ? form.training : form.test, form.ending);
+  if (found.files.empty())
+    found.files = files_named(reader, directory, is_training ? form.test : form.training, form.ending);
   if (found.files.empty()) return std::nullopt;
   if (fs::is_regular_file(directory / form.names)) found.names = directory / form.names;
   return found;
@@ -166,16 +168,16 @@ MemoryImages::Content read_content(const CifarFiles& files) {
 
 }  // namespace
 
-std::optional<CifarFiles> find_cifar_files(const fs::path& directory, ImagePart part) {
+std::optional<CifarFiles> find_cifar_files(const FileReader& reader, const fs::path& directory, ImagePart part) {
   for (const CifarForm& form : cifar_forms) {
-    if (auto found = find_form(directory, form, part)) return found;
+    if (auto found = find_form(reader, directory, form, part)) return found;
   }
   return std::nullopt;
 }
 
-std::unique_ptr<ImageSet> read_cifar_images(const CifarFiles& files) {
+std::unique_ptr<ImageSet> read_cifar_images(const FileReader& reader, const CifarFiles& files) {
   MemoryImages::Content content;
-  read_once(
+  reader.read_once(
       files.files.front(), [&] { content = read_content(files); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }

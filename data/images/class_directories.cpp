@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns the entries of a directory, sorted by name, without hidden ones. Throws with its path if it cannot be read.
-std::vector<DirectoryEntry> entries_of(const fs::path& directory) {
-  std::vector<DirectoryEntry> entries = list_directory(directory);
+std::vector<DirectoryEntry> entries_of(const FileReader& files, const fs::path& directory) {
+  std::vector<DirectoryEntry> entries = files.list_directory(directory);
   std::erase_if(entries, [](const DirectoryEntry& entry) { return entry.name.starts_with('.'); });
   return entries;
 }
@@ -28,9 +28,9 @@ bool is_named_as_image(const fs::path& file) {
 
 class ClassDirectories : public ImageSet {
  public:
-  explicit ClassDirectories(fs::path directory) : directory_(std::move(directory)) {
-    for (const DirectoryEntry& entry : entries_of(directory_)) {
-      if (entry.kind == EntryKind::directory) add_class(directory_ / entry.name);
+  ClassDirectories(const FileReader& files, fs::path directory) : directory_(std::move(directory)) {
+    for (const DirectoryEntry& entry : entries_of(files, directory_)) {
+      if (entry.kind == EntryKind::directory) add_class(files, directory_ / entry.name);
     }
     if (label_names_.empty()) {
       fail(fmt::format("{} has no class directories, and no files of CIFAR or MNIST by their official names",
@@ -46,9 +46,9 @@ class ClassDirectories : public ImageSet {
   fs::path file(std::size_t index) const override { return directory_ / name(index); }
 
  private:
-  void add_class(const fs::path& path) {
+  void add_class(const FileReader& files, const fs::path& path) {
     const std::size_t before = files_.size();
-    for (const DirectoryEntry& entry : entries_of(path)) {
+    for (const DirectoryEntry& entry : entries_of(files, path)) {
       const fs::path file = path / entry.name;
       if (entry.kind == EntryKind::directory) {
         fail(
@@ -75,8 +75,8 @@ class ClassDirectories : public ImageSet {
 
 }  // namespace
 
-std::unique_ptr<ImageSet> open_class_directories(const fs::path& directory) {
-  return std::make_unique<ClassDirectories>(directory);
+std::unique_ptr<ImageSet> open_class_directories(const FileReader& files, const fs::path& directory) {
+  return std::make_unique<ClassDirectories>(files, directory);
 }
 
 }  // namespace mylos::data

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "data/images/inflated_file.hpp"
 #include "data/images/memory_images.hpp"
 
@@ -90,9 +89,9 @@ std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, I
   return wanted ? wanted : find_idx_pair(directory, kinds.second);
 }
 
-std::unique_ptr<ImageSet> read_idx_images(const IdxFiles& files) {
+std::unique_ptr<ImageSet> read_idx_images(const FileReader& reader, const IdxFiles& files) {
   MemoryImages::Content content;
-  read_once(
+  reader.read_once(
       files.images, [&] { content = read_content(files); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }

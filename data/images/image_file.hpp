@@ -32,7 +32,7 @@ void write_image_file(const std::filesystem::path& path, const ImageSet& set, co
 
 /// Opens a prepared file. Labels, names and locations are read and checked immediately, images on demand. Throws
 /// std::runtime_error with the file and the problem.
-std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path);
+std::unique_ptr<ImageSet> open_image_file(const FileReader& files, const std::filesystem::path& path);
 
 /// True if `path` was written by write_image_file, complete or damaged.
 bool is_image_file(const std::filesystem::path& path);

@@ -8,7 +8,6 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/file_copies.hpp"
 #include "core/base/files.hpp"
 #include "core/base/hdf5_file.hpp"
 #include "core/base/positioned_file.hpp"
@@ -33,8 +32,8 @@ std::vector<std::string> split_names(const std::vector<std::uint8_t>& bytes) {
 
 class PreparedImages : public ImageSet {
  public:
-  explicit PreparedImages(const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
-    read_once(
+  PreparedImages(const FileReader& files, const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
+    files.read_once(
         path, [&] { read_index(path); }, shape_, labels_, label_names_, offset_, file_bytes_);
     if (file_.size() != file_bytes_) {
       fail(fmt::format("{} has {} bytes here, but {} where its index was read: all ranks need the same file",
@@ -158,8 +157,8 @@ class PreparedImages : public ImageSet {
 
 }  // namespace
 
-std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path) {
-  return std::make_unique<PreparedImages>(path);
+std::unique_ptr<ImageSet> open_image_file(const FileReader& files, const std::filesystem::path& path) {
+  return std::make_unique<PreparedImages>(files, path);
 }
 
 bool is_image_file(const std::filesystem::path& path) { return is_prepared_file(path, image_file_format); }

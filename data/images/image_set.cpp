@@ -66,7 +66,8 @@ Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
   }
 }
 
-std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, const ImageSetOptions& options) {
+std::unique_ptr<ImageSet> open_images(const FileReader& files, const std::string& data, ImagePart part,
+                                      const ImageSetOptions& options) {
   if (is_synthetic(data)) return make_synthetic_images(data, options.synthetic_labels);
   const std::filesystem::path path = data;
   if (!std::filesystem::is_directory(path)) {
@@ -75,11 +76,11 @@ std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, c
            fmt::format("{} is not a data set of images; expected a directory of class directories, of CIFAR's files or "
                        "of MNIST's files, a file of `mylos prepare` (.h5), or synthetic:COUNTxHxW",
                        data));
-    return open_image_file(path);
+    return open_image_file(files, path);
   }
-  if (const auto files = find_idx_files(path, part)) return read_idx_images(*files);
-  if (const auto files = find_cifar_files(path, part)) return read_cifar_images(*files);
-  return open_class_directories(path);
+  if (const auto idx = find_idx_files(path, part)) return read_idx_images(files, *idx);
+  if (const auto cifar = find_cifar_files(files, path, part)) return read_cifar_images(files, *cifar);
+  return open_class_directories(files, path);
 }
 
 }  // namespace mylos::data

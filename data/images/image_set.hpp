@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "core/base/value_bytes.hpp"
 #include "data/images/image.hpp"
 #include "data/images/image_marks.hpp"
@@ -50,7 +51,7 @@ class ImageSet {
   /// Returns the CRC-32C of encoded() if it is known without reading a file.
   virtual std::optional<std::uint32_t> checksum(std::size_t) const { return {}; }
   /// Write and read the large arrays of a set: its pixels in memory, or its index. A set that was made from a copy of
-  /// what another process has read (read_once) has none, and must read them before an image is used.
+  /// what another process has read (FileReader) has none, and must read them before an image is used.
   virtual void write_arrays(ByteWriter&) const {}
   virtual void read_arrays(ByteReader&) {}
 
@@ -103,6 +104,7 @@ struct ImageSetOptions {
 
 /// Opens a data set: a directory of CIFAR or MNIST files (used for both parts if it contains only one of them), a
 /// directory of class directories, "synthetic:COUNTxHxW", or a file written by `mylos prepare`.
-std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, const ImageSetOptions& options = {});
+std::unique_ptr<ImageSet> open_images(const FileReader& files, const std::string& data, ImagePart part,
+                                      const ImageSetOptions& options = {});
 
 }  // namespace mylos::data

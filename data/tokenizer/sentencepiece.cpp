@@ -83,9 +83,9 @@ struct SentencePieceTokenizer::Model {
   sentencepiece::SentencePieceProcessor processor;
 };
 
-SentencePieceTokenizer SentencePieceTokenizer::load(const std::filesystem::path& path) {
+SentencePieceTokenizer SentencePieceTokenizer::load(const FileReader& files, const std::filesystem::path& path) {
   if (sentencepiece::logging::SetMinLogLevel != nullptr) sentencepiece::logging::SetMinLogLevel(no_messages);
-  const std::string bytes = read_text(path);
+  const std::string bytes = files.read_text(path);
   check_fields(bytes, path);
   auto model = std::make_unique<Model>();
   const auto status = model->processor.LoadFromSerializedProto(bytes);

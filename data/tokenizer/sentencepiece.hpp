@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 namespace mylos::data {
@@ -18,7 +19,7 @@ class SentencePieceTokenizer final : public Tokenizer {
  public:
   /// Reads a model file. Throws std::runtime_error of one line with the file if it is missing, truncated or not a
   /// SentencePiece model.
-  static SentencePieceTokenizer load(const std::filesystem::path& path);
+  static SentencePieceTokenizer load(const FileReader& files, const std::filesystem::path& path);
 
   SentencePieceTokenizer(SentencePieceTokenizer&&) noexcept;
   SentencePieceTokenizer& operator=(SentencePieceTokenizer&&) noexcept;

@@ -31,8 +31,8 @@ std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, s
 
 }  // namespace
 
-Vocabulary Vocabulary::load(const std::filesystem::path& path) {
-  const std::string text = read_text_file(path);
+Vocabulary Vocabulary::load(const FileReader& files, const std::filesystem::path& path) {
+  const std::string text = read_text_file(files, path);
   std::vector<std::string_view> lines = split_lines(text);
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   return {std::vector<std::string>(lines.begin(), lines.end()), path.string()};

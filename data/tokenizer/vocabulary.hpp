@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/file_reader.hpp"
 #include "data/tokenizer/token_trie.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
@@ -18,7 +19,7 @@ class Vocabulary {
   /// Reads vocab.txt: UTF-8, one token per line, LF or CRLF. As in transformers, a token that is blank or has white
   /// space around it has an id and never matches; empty lines at the end have none. Throws with the file and the line
   /// if the file is missing, empty or not UTF-8, on duplicate tokens, and if [PAD], [UNK], [CLS] or [SEP] is missing.
-  static Vocabulary load(const std::filesystem::path& path);
+  static Vocabulary load(const FileReader& files, const std::filesystem::path& path);
 
   /// Uses tokens in the order of their ids. `name` is the file name in errors, which are those of load().
   Vocabulary(std::vector<std::string> tokens, std::string_view name);

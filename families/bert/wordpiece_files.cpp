@@ -64,12 +64,12 @@ OrderedJson tokenizer_config(const data::TokenizerOptions& options, std::size_t 
 
 }  // namespace
 
-data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory) {
+data::TokenizerOptions read_tokenizer_options(const FileReader& files, const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer_config.json";
   data::TokenizerOptions options;
   if (!is_present(path)) return options;  // the original releases have none, and are uncased
   const auto file = path.string();
-  const auto json = read_json(path);
+  const auto json = read_json(files, path);
   ensure(json.is_object(), fmt::format("{}: not a JSON object", file));
   check_tokenizer_class(json, file);
   ensure(read_switch(json, "do_basic_tokenize", file).value_or(true),
@@ -80,12 +80,12 @@ data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& direc
   return options;
 }
 
-WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory) {
-  WordPieceFiles files{.vocabulary = {}, .tokenizer_json = {}, .options = read_tokenizer_options(directory)};
-  files.vocabulary = read_text(vocabulary_path(directory));
+WordPieceFiles read_wordpiece_files(const FileReader& files, const std::filesystem::path& directory) {
+  WordPieceFiles read{.vocabulary = {}, .tokenizer_json = {}, .options = read_tokenizer_options(files, directory)};
+  read.vocabulary = files.read_text(vocabulary_path(directory));
   const auto json = directory / "tokenizer.json";
-  if (is_present(json)) files.tokenizer_json = read_text(json);
-  return files;
+  if (is_present(json)) read.tokenizer_json = files.read_text(json);
+  return read;
 }
 
 std::vector<data::ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input) {
@@ -105,21 +105,22 @@ void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std
       file.string(), tokens, vocab_size));
 }
 
-data::Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size) {
+data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem::path& directory,
+                                 std::size_t vocab_size) {
   const auto path = vocabulary_path(directory);
-  data::Vocabulary vocabulary = data::Vocabulary::load(path);
+  data::Vocabulary vocabulary = data::Vocabulary::load(files, path);
   check_vocabulary_size(vocab_size, vocabulary.size(), path);
   return vocabulary;
 }
 
-std::unique_ptr<data::Tokenizer> load_wordpiece(const std::filesystem::path& directory) {
-  const BertShape config = read_bert_config(directory / "config.json");
-  data::TokenizerOptions options = read_tokenizer_options(directory);
-  return std::make_unique<data::WordPieceTokenizer>(load_vocabulary(directory, config.vocabulary), options);
+std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory) {
+  const BertShape config = read_bert_config({files, directory / "config.json"});
+  data::TokenizerOptions options = read_tokenizer_options(files, directory);
+  return std::make_unique<data::WordPieceTokenizer>(load_vocabulary(files, directory, config.vocabulary), options);
 }
 
-std::vector<data::ModelFile> wordpiece_model_files(const data::PretrainedModel& model) {
-  return wordpiece_model_files(read_wordpiece_files(model.directory()), read_bert_config(model).positions);
+std::vector<data::ModelFile> wordpiece_model_files(const FileReader& files, const data::PretrainedModel& model) {
+  return wordpiece_model_files(read_wordpiece_files(files, model.directory()), read_bert_config(model).positions);
 }
 
 }  // namespace mylos::families

@@ -25,24 +25,25 @@ struct WordPieceFiles {
 inline constexpr std::string_view vocabulary_file = "vocab.txt";
 
 /// Reads the options in tokenizer_config.json of `directory`. Returns the defaults if there is no such file.
-data::TokenizerOptions read_tokenizer_options(const std::filesystem::path& directory);
+data::TokenizerOptions read_tokenizer_options(const FileReader& files, const std::filesystem::path& directory);
 
-WordPieceFiles read_wordpiece_files(const std::filesystem::path& directory);
+WordPieceFiles read_wordpiece_files(const FileReader& files, const std::filesystem::path& directory);
 
 /// Returns the tokenizer files of a model directory, including those that transformers requires. `longest_input` is the
 /// maximum number of tokens per input.
 std::vector<data::ModelFile> wordpiece_model_files(const WordPieceFiles& files, std::size_t longest_input);
 /// Returns the same for a model made of `model`.
-std::vector<data::ModelFile> wordpiece_model_files(const data::PretrainedModel& model);
+std::vector<data::ModelFile> wordpiece_model_files(const FileReader& files, const data::PretrainedModel& model);
 
 /// Throws unless a vocabulary of `tokens` entries from `file` matches `vocab_size` embedding rows. Rows without a token
 /// are accepted if they only pad the table to a multiple of 8, as in NVIDIA's checkpoints.
 void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std::filesystem::path& file);
 
 /// Reads the vocabulary in `directory`. Throws if it does not match the model's `vocab_size` embedding rows.
-data::Vocabulary load_vocabulary(const std::filesystem::path& directory, std::size_t vocab_size);
+data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem::path& directory,
+                                 std::size_t vocab_size);
 
 /// Returns the tokenizer of a model directory. Throws if a file is missing or does not match config.json.
-std::unique_ptr<data::Tokenizer> load_wordpiece(const std::filesystem::path& directory);
+std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory);
 
 }  // namespace mylos::families

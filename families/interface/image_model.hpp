@@ -44,7 +44,7 @@ class ImageModel {
   virtual bool is_count(std::string_view tensor) const = 0;
   /// Sets the labels and the stem to those of the weights in `directory`. Without a last layer the labels stay. Errors:
   /// those of WeightFiles.
-  virtual void take_weights_shape(const std::filesystem::path& directory) = 0;
+  virtual void take_weights_shape(const FileReader& files, const std::filesystem::path& directory) = 0;
 };
 
 /// Returns the model that `config` describes. Errors: std::runtime_error with the file and the key; UsageError if its

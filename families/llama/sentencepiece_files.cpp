@@ -9,11 +9,11 @@
 
 namespace mylos::families {
 
-std::unique_ptr<data::Tokenizer> load_sentencepiece(const std::filesystem::path& directory) {
-  const std::size_t vocabulary = read_llama_config(directory / "config.json").vocabulary;
+std::unique_ptr<data::Tokenizer> load_sentencepiece(const FileReader& files, const std::filesystem::path& directory) {
+  const std::size_t vocabulary = read_llama_config({files, directory / "config.json"}).vocabulary;
   const std::filesystem::path file = directory / sentencepiece_file;
   if (!is_present(file)) return nullptr;
-  auto tokenizer = data::SentencePieceTokenizer::load(file);
+  auto tokenizer = data::SentencePieceTokenizer::load(files, file);
   ensure(tokenizer.size() <= vocabulary, fmt::format("{}: has {} pieces, and the model's vocab_size is {}",
                                                      file.string(), tokenizer.size(), vocabulary));
   return std::make_unique<data::SentencePieceTokenizer>(std::move(tokenizer));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/base/file_reader.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 /// The files of a SentencePiece tokenizer in a model directory.
@@ -21,6 +22,6 @@ inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
 
 /// Reads tokenizer.model of a model directory. Returns null if there is none. Throws std::runtime_error with the file
 /// if it cannot be read or has more pieces than the model's vocabulary; the model may have extra rows as padding.
-std::unique_ptr<data::Tokenizer> load_sentencepiece(const std::filesystem::path& directory);
+std::unique_ptr<data::Tokenizer> load_sentencepiece(const FileReader& files, const std::filesystem::path& directory);
 
 }  // namespace mylos::families

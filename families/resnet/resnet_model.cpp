@@ -42,9 +42,9 @@ class ResnetModel final : public ImageModel {
   data::TensorNaming naming(bool with_classifier) const override { return resnet_tensor_naming(with_classifier); }
   bool is_classifier(std::string_view tensor) const override { return is_resnet_classifier(tensor); }
   bool is_count(std::string_view tensor) const override { return is_batch_count(tensor); }
-  void take_weights_shape(const std::filesystem::path& directory) override {
+  void take_weights_shape(const FileReader& files, const std::filesystem::path& directory) override {
     ResnetConfig config = this->config();
-    families::take_weights_shape(directory, config);
+    families::take_weights_shape(files, directory, config);
     labels = std::move(config.labels);
     stem = config.shape.stem;
   }

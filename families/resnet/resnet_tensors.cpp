@@ -75,11 +75,11 @@ bool is_resnet_classifier(std::string_view name) { return name.starts_with("clas
 
 bool is_batch_count(std::string_view name) { return name.ends_with(".num_batches_tracked"); }
 
-void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config) {
-  const data::WeightFiles files(directory, canonical_resnet_name);
+void take_weights_shape(const FileReader& files, const std::filesystem::path& directory, ResnetConfig& config) {
+  const data::WeightFiles weights(files, directory, canonical_resnet_name);
   const auto shape_of = [&](const char* name) {
-    const auto found = files.entries().find(name);
-    return found == files.entries().end() ? std::vector<std::size_t>() : found->second.tensor->shape;
+    const auto found = weights.entries().find(name);
+    return found == weights.entries().end() ? std::vector<std::size_t>() : found->second.tensor->shape;
   };
   const auto last = shape_of("classifier.1.weight"), first = shape_of("resnet.embedder.embedder.convolution.weight");
   if (!last.empty()) config.labels = data::unnamed_labels(last.front());

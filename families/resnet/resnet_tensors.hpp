@@ -21,7 +21,7 @@ bool is_batch_count(std::string_view name);
 
 /// Sets the labels and the stem of `config` to those of the weights in `directory`. Without a final layer, the labels
 /// stay. Errors as for WeightFiles.
-void take_weights_shape(const std::filesystem::path& directory, ResnetConfig& config);
+void take_weights_shape(const FileReader& files, const std::filesystem::path& directory, ResnetConfig& config);
 
 /// Returns the naming based on canonical_resnet_name. Without `with_classifier` the file's classifier is ignored.
 data::TensorNaming resnet_tensor_naming(bool with_classifier);

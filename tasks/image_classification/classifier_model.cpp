@@ -49,7 +49,8 @@ std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const Parame
 
 }  // namespace
 
-ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights) {
+ClassifierModel read_classifier(const FileReader& files, const std::filesystem::path& model,
+                                const std::filesystem::path& weights) {
   std::error_code unreadable;  // counts as a name
   ClassifierModel read{.name = model.string(), .images = {}, .pretrained = {}, .processor = {}};
   const data::KnownModel* known = families::find_known_model(read.name, families::BodyOutput::images);
@@ -61,22 +62,22 @@ ClassifierModel read_classifier(const std::filesystem::path& model, const std::f
                                                   weights.string(), data::convert_command(weights)));
     ensure(std::filesystem::is_directory(weights, unreadable),
            fmt::format("--weights {}: there is no such directory", weights.string()));
-    read.images->take_weights_shape(weights);
+    read.images->take_weights_shape(files, weights);
     read.pretrained.emplace(weights, read.images->config_json("float32"));
     return read;
   }
   ensure(weights.empty(), fmt::format("--weights {}: --model {} is a directory, which holds its own weights; leave it "
                                       "out, or give the model by name: resnet50",
                                       weights.string(), read.name));
-  read.pretrained.emplace(model);
+  read.pretrained.emplace(files, model);
   read.images = families::read_image_model(*read.pretrained);
-  read.processor = data::read_image_processor(model);
+  read.processor = data::read_image_processor(files, model);
   return read;
 }
 
-void choose_stem(ClassifierModel& model, std::optional<families::ImageStem> stem) {
+void choose_stem(const FileReader& files, ClassifierModel& model, std::optional<families::ImageStem> stem) {
   if (!stem || *stem == model.images->stem) return;
-  ensure(!model.has_weights(),
+  ensure(!model.has_weights(files),
          fmt::format("--stem {}: the weights in {} have the stem {}; leave it out", to_string(*stem),
                      model.pretrained->directory().string(), to_string(model.images->stem)));
   model.images->stem = *stem;
@@ -91,18 +92,18 @@ std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const Imag
   return model.images->network(format_of(input), static_cast<float>(label_smoothing), precision);
 }
 
-Precision classifier_precision(const RunConfig& run, const ClassifierModel& model) {
-  return model.pretrained ? export_precision(run, *model.pretrained)
+Precision classifier_precision(const FileReader& files, const RunConfig& run, const ClassifierModel& model) {
+  return model.pretrained ? export_precision(files, run, *model.pretrained)
                           : run.task.export_precision.value_or(Precision::float32);
 }
 
-void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
-                             const train::TensorWriter& write, const Notice& notice) {
+void read_classifier_weights(const FileReader& files, const ClassifierModel& model, const ParameterTable& table,
+                             bool trains, const train::TensorWriter& write, const Notice& notice) {
   const std::vector<WantedTensor> wanted = wanted_rows(model, table, trains);
   std::vector<data::TensorSpec> specs;
   for (const WantedTensor& row : wanted) specs.push_back(row.spec);
   const data::WeightReport report = model.pretrained->read_weights(
-      specs, model.images->naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
+      files, specs, model.images->naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
         const auto& convolution = wanted[row].convolution;
         write(specs[row].name, convolution ? data::read_channels_last(read, *convolution) : read);
       });

@@ -24,15 +24,16 @@ struct ClassifierModel {
   std::optional<data::ImageProcessor> processor;    ///< preprocessing from the directory
   bool new_classifier = false;                      ///< the directory's last layer has other labels and is not used
 
-  bool has_weights() const { return pretrained && pretrained->has_weights(); }
+  bool has_weights(const FileReader& files) const { return pretrained && pretrained->has_weights(files); }
 };
 
 /// Reads the configuration in the model's directory, or takes the built-in sizes of that name, with the weights in
 /// `weights` unless that is empty. Errors: std::runtime_error naming the file.
-ClassifierModel read_classifier(const std::filesystem::path& model, const std::filesystem::path& weights = {});
+ClassifierModel read_classifier(const FileReader& files, const std::filesystem::path& model,
+                                const std::filesystem::path& weights = {});
 
 /// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
-void choose_stem(ClassifierModel& model, std::optional<families::ImageStem> stem);
+void choose_stem(const FileReader& files, ClassifierModel& model, std::optional<families::ImageStem> stem);
 
 /// Returns what a network reads of images of `input`.
 families::ImageFormat format_of(const ImageInput& input);
@@ -41,11 +42,11 @@ std::unique_ptr<nn::Model> make_network(const ClassifierModel& model, const Imag
                                         double label_smoothing = 0.0);
 
 /// Returns the type in which a run that started from `model` writes its weights; see export_precision().
-Precision classifier_precision(const RunConfig& run, const ClassifierModel& model);
+Precision classifier_precision(const FileReader& files, const RunConfig& run, const ClassifierModel& model);
 
 /// Passes the model's weights to `write`, in the layout of the kernels. With `trains`, missing tensors of the last
 /// layer start from the initialiser. Errors: std::runtime_error naming a tensor that is missing or does not fit.
-void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
-                             const train::TensorWriter& write, const Notice& notice);
+void read_classifier_weights(const FileReader& files, const ClassifierModel& model, const ParameterTable& table,
+                             bool trains, const train::TensorWriter& write, const Notice& notice);
 
 }  // namespace mylos::tasks

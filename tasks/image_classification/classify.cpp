@@ -83,7 +83,7 @@ class ListedPictures final : public train::Evaluation {
 /// Returns the most likely labels of each picture in descending order, five or as many as the model has.
 std::vector<std::vector<LikelyLabel>> classify_images(const RunConfig& run, const std::vector<std::string>& files) {
   auto set = data::list_images({files.begin(), files.end()});
-  ImageTask task(run, log_line);
+  ImageTask task(FileReader(), run, log_line);
   ListedPictures pictures(std::move(set), task);
   train::Evaluator(task, run.engine.precision, run.engine.gemm, pictures.largest_batch()).predict(pictures);
   return std::move(pictures.likely());

@@ -144,8 +144,8 @@ class ImageClassificationKind final : public TaskKind {
     return group_size(image_config(run), run.task.batch);
   }
 
-  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<ImageTask>(run, notice);
+  std::unique_ptr<Task> make(const FileReader& files, const RunConfig& run, const Notice& notice) const override {
+    return std::make_unique<ImageTask>(files, run, notice);
   }
   ExportedModel export_model(const TrainedModel& trained) const override { return export_classifier(trained); }
   PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,

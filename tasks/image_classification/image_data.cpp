@@ -12,11 +12,12 @@
 
 namespace mylos::tasks {
 
-std::unique_ptr<data::ImageSet> open_image_data(const std::filesystem::path& data, data::ImagePart part,
-                                                std::size_t labels, std::optional<std::size_t> limit) {
+std::unique_ptr<data::ImageSet> open_image_data(const FileReader& files, const std::filesystem::path& data,
+                                                data::ImagePart part, std::size_t labels,
+                                                std::optional<std::size_t> limit) {
   data::ImageSetOptions options;
   if (labels > 0) options.synthetic_labels = labels;
-  std::unique_ptr<data::ImageSet> set = data::open_images(data.string(), part, options);
+  std::unique_ptr<data::ImageSet> set = data::open_images(files, data.string(), part, options);
   return limit ? data::first_images(std::move(set), *limit) : std::move(set);
 }
 

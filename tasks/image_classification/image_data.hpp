@@ -19,8 +19,9 @@ namespace mylos::tasks {
 
 /// Opens a data set. `labels` is the number of labels of synthetic images; `limit` keeps only the first images. Errors:
 /// std::runtime_error.
-std::unique_ptr<data::ImageSet> open_image_data(const std::filesystem::path& data, data::ImagePart part,
-                                                std::size_t labels, std::optional<std::size_t> limit);
+std::unique_ptr<data::ImageSet> open_image_data(const FileReader& files, const std::filesystem::path& data,
+                                                data::ImagePart part, std::size_t labels,
+                                                std::optional<std::size_t> limit);
 
 /// Sends a line about the files of class directories that were passed over, if there are any.
 void note_passed_over(const data::ImageSet& set, const std::filesystem::path& data, const Notice& notice);

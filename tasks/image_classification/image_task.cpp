@@ -23,8 +23,9 @@
 namespace mylos::tasks {
 namespace {
 
-std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, std::size_t images) {
-  return read_order_file(path, "image numbers",
+std::vector<std::vector<std::size_t>> read_order(const FileReader& files, const std::filesystem::path& path,
+                                                 std::size_t images) {
+  return read_order_file(files, path, "image numbers",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
                            const JsonLocation location(line);
                            const std::size_t image = as_count(entry, location);
@@ -88,14 +89,14 @@ data::Substitute next_images(const GroupStream& stream) {
 
 }  // namespace
 
-ImageTask::ImageTask(const RunConfig& run, Notice notice)
+ImageTask::ImageTask(const FileReader& files, const RunConfig& run, Notice notice)
     : configured_(run.task),
       config_(image_config(run)),
       notice_(std::move(notice)),
-      classifier_(read_classifier(run.task.model, config_.weights)) {
-  choose_stem(classifier_, config_.stem);
-  open_data();
-  resolve_labels();
+      classifier_(read_classifier(files, run.task.model, config_.weights)) {
+  choose_stem(files, classifier_, config_.stem);
+  open_data(files);
+  resolve_labels(files);
   resolve_channels();
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   input_ = resolve_input(config_, classifier_.processor, set, classifier_.images->channels,
@@ -103,23 +104,23 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
   check_size_for_stem(input_.size, classifier_.images->stem);
   network_ = make_network(classifier_, input_, run.engine.precision, train_ ? config_.label_smoothing : 0.0);
   network_->freeze(run.engine.freeze);
-  if (train_) make_stream(run);
+  if (train_) make_stream(files, run);
   if (dev_) {
     evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.images->labels, dev_labels_, input_,
                                                     config_.loader_threads, config_.skips_damaged);
   }
 }
 
-void ImageTask::open_data() {
+void ImageTask::open_data(const FileReader& files) {
   // Synthetic images have the model's labels.
   const std::size_t labels = config_.labels > 0       ? config_.labels
                              : classifier_.pretrained ? classifier_.images->labels.size()
                                                       : 0;
   if (!configured_.train.empty()) {
-    train_ = open_image_data(configured_.train, data::ImagePart::training, labels, configured_.train_limit);
+    train_ = open_image_data(files, configured_.train, data::ImagePart::training, labels, configured_.train_limit);
   }
   if (!configured_.dev.empty())
-    dev_ = open_image_data(configured_.dev, data::ImagePart::test, labels, configured_.dev_limit);
+    dev_ = open_image_data(files, configured_.dev, data::ImagePart::test, labels, configured_.dev_limit);
   const auto take = [this](data::ImageSet* set, const char* option, const std::filesystem::path& path) {
     if (set == nullptr) return;
     sets_.push_back(set);
@@ -152,7 +153,7 @@ void ImageTask::receive_data(ByteReader& bytes) {
   for (data::ImageSet* set : sets_) set->read_arrays(bytes);
 }
 
-void ImageTask::resolve_labels() {
+void ImageTask::resolve_labels(const FileReader& files) {
   std::vector<std::string>& labels = classifier_.images->labels;
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   const std::string data = train_ ? configured_.train.string() : configured_.dev.string();
@@ -162,7 +163,7 @@ void ImageTask::resolve_labels() {
       ensure_utf8(name, fmt::format("{}: the name of label {}", data, printable(name)));
   }
   const bool has_names = labels != data::unnamed_labels(labels.size());
-  if (!classifier_.pretrained || (train_ && !classifier_.has_weights() && !has_names)) {
+  if (!classifier_.pretrained || (train_ && !classifier_.has_weights(files) && !has_names)) {
     if (set != nullptr) labels = name_labels(config_.labels, set->label_names(), data);
     if (set == nullptr && config_.labels > 0) labels = data::unnamed_labels(config_.labels);
   } else if (config_.labels > 0 &&
@@ -197,11 +198,12 @@ void ImageTask::resolve_channels() {
   if (!classifier_.pretrained && set != nullptr) classifier_.images->channels = data::channels_of(*set);
 }
 
-void ImageTask::make_stream(const RunConfig& run) {
-  exporter_ = image_exporter(*classifier_.images, input_, network_->table(), classifier_precision(run, classifier_));
+void ImageTask::make_stream(const FileReader& files, const RunConfig& run) {
+  exporter_ =
+      image_exporter(*classifier_.images, input_, network_->table(), classifier_precision(files, run, classifier_));
   std::size_t batch = configured_.batch;
   if (!config_.order.empty()) {
-    order_ = read_order(config_.order, train_->size());
+    order_ = read_order(files, config_.order, train_->size());
     batch = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
   }
   const std::size_t group = group_size(config_, batch);
@@ -238,9 +240,9 @@ std::size_t ImageTask::loaded_bytes(const BatchShape& largest) const {
   return data::loader_bytes(largest.rows, input_.size * input_.size * data::channels_of(*train_));
 }
 
-void ImageTask::initial_values(const train::TensorWriter& write) const {
-  if (classifier_.has_weights()) {
-    read_classifier_weights(classifier_, network_->table(), train_ != nullptr, write, notice_);
+void ImageTask::initial_values(const FileReader& files, const train::TensorWriter& write) const {
+  if (classifier_.has_weights(files)) {
+    read_classifier_weights(files, classifier_, network_->table(), train_ != nullptr, write, notice_);
     return;
   }
   ensure(train_ != nullptr,
@@ -248,8 +250,8 @@ void ImageTask::initial_values(const train::TensorWriter& write) const {
   notice_(fmt::format("{} has no weights: the model is initialised with --seed", classifier_.name));
 }
 
-void ImageTask::read_weight_headers() const {
-  if (classifier_.pretrained) classifier_.pretrained->read_weight_headers();
+void ImageTask::read_weight_headers(const FileReader& files) const {
+  if (classifier_.pretrained) classifier_.pretrained->read_weight_headers(files);
 }
 
 train::WorkKind ImageTask::work() const { return stream_ ? stream_->work() : GroupStream(1, 1, 1, 0).work(); }

@@ -22,7 +22,7 @@ class ImageTask final : public Task {
  public:
   /// Reads the model's directory, or takes built-in sizes, and opens both data sets. `notice` gets a line about each
   /// default chosen and each item skipped. Errors: std::runtime_error on files and on settings that do not fit them.
-  ImageTask(const RunConfig& run, Notice notice);
+  ImageTask(const FileReader& files, const RunConfig& run, Notice notice);
 
   /// Pass on the large arrays of the data sets: pixels in memory, or indexes of images that every rank reads from files
   /// as it trains.
@@ -31,8 +31,8 @@ class ImageTask final : public Task {
 
   const nn::Model& model() const override { return *network_; }
   /// A model without weights starts from the initialisers; without training data this is an error.
-  void initial_values(const train::TensorWriter& write) const override;
-  void read_weight_headers() const override;
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override;
+  void read_weight_headers(const FileReader& files) const override;
 
   std::size_t steps_per_epoch() const override { return stream_ ? stream_->steps_per_epoch() : 0; }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return stream_->global_batch(step); }
@@ -68,10 +68,10 @@ class ImageTask final : public Task {
   const GroupStream* stream() const { return stream_.get(); }
 
  private:
-  void open_data();
-  void resolve_labels();
+  void open_data(const FileReader& files);
+  void resolve_labels(const FileReader& files);
   void resolve_channels();
-  void make_stream(const RunConfig& run);
+  void make_stream(const FileReader& files, const RunConfig& run);
   void check_groups() const;
 
   TaskConfig configured_;

@@ -20,7 +20,7 @@ constexpr std::size_t imagenet_images = 1'281'167;
 /// fetched by.
 std::filesystem::path find_model(const std::string& name) {
   const data::KnownModel* known = families::find_known_model(name, families::BodyOutput::images);
-  return known != nullptr ? std::filesystem::path(known->name) : families::resolve_model(name);
+  return known != nullptr ? std::filesystem::path(known->name) : families::resolve_model(FileReader(), name);
 }
 
 }  // namespace
@@ -32,14 +32,14 @@ PlannedRun plan_images(const std::string& name, const std::filesystem::path& dat
   PlannedRun planned{.config = config, .name = name, .model = name, .network = nullptr};
   if (!data.empty()) {
     config.task.train = data;
-    const ImageTask task(config, notice);
+    const ImageTask task(FileReader(), config, notice);
     planned.samples = std::make_shared<GroupStream>(*task.stream());
     planned.network = make_network(task.classifier(), task.input(), run.engine.precision);
     planned.data = fmt::format("{}: {}", data.string(), task.train_text());
   } else {
     ImageConfig& images = image_config(config);
-    ClassifierModel model = read_classifier(config.task.model);
-    choose_stem(model, images.stem);
+    ClassifierModel model = read_classifier(FileReader(), config.task.model);
+    choose_stem(FileReader(), model, images.stem);
     if (images.labels > 0) model.images->labels = data::unnamed_labels(images.labels);
     const ImageInput input =
         resolve_input(images, model.processor, nullptr, model.images->channels, PreferredSize::model);

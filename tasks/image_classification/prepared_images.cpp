@@ -19,8 +19,8 @@ namespace mylos::tasks {
 namespace {
 
 bool has_parts(const std::filesystem::path& data) {
-  return std::filesystem::is_directory(data) &&
-         (data::find_idx_files(data, data::ImagePart::test) || data::find_cifar_files(data, data::ImagePart::test));
+  return std::filesystem::is_directory(data) && (data::find_idx_files(data, data::ImagePart::test) ||
+                                                 data::find_cifar_files(FileReader(), data, data::ImagePart::test));
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void prepare_image_file(const RunConfig& run, const std::filesystem::path& data,
     throw UsageError(fmt::format(
         "--part test: {} has no test files as CIFAR's or MNIST's directories have; leave it out", data.string()));
   }
-  std::unique_ptr<data::ImageSet> set = data::open_images(data.string(), config.part);
+  std::unique_ptr<data::ImageSet> set = data::open_images(FileReader(), data.string(), config.part);
   note_passed_over(*set, data, notice);
   if (run.task.train_limit) set = data::first_images(std::move(set), *run.task.train_limit);
   const data::PrepareCounts counts =

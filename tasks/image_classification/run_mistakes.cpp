@@ -53,7 +53,7 @@ std::unique_ptr<data::ImageSet> evaluated_images(const train::RunRecord& run) {
   ensure(fs::exists(data, none), fmt::format("{} no longer exists", data));
   ensure(fs::is_directory(data, none) || fs::is_regular_file(data, none),
          fmt::format("{} is not a regular file and is not read", data));  // reading a pipe may never end
-  auto set = open_image_data(data, data::ImagePart::test, 0, recorded_count(run.run, {"dev-limit"}));
+  auto set = open_image_data(FileReader(), data, data::ImagePart::test, 0, recorded_count(run.run, {"dev-limit"}));
   const Json checksum = recorded_value(run.run, {"resolved", "checksums", "dev"});
   ensure(!checksum.is_string() || checksum.get<std::string>() == checksum_text(checksum_of(*set)),
          fmt::format("{} has changed since the run", data));

@@ -59,7 +59,7 @@ void read_channels(const Json& value, const JsonLocation& location, std::size_t 
 }
 
 TrainedClassifier read_trained(const TrainedModel& trained) {
-  TrainedClassifier read{.model = read_classifier(trained.model), .input = {}};
+  TrainedClassifier read{.model = read_classifier(FileReader(), trained.model), .input = {}};
   families::ImageModel& images = *read.model.images;
   const ResolvedRun run(trained.resolved);
   read_labels(run, images.labels);
@@ -107,8 +107,8 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
 ExportedModel export_classifier(const TrainedModel& trained) {
   const TrainedClassifier read = read_trained(trained);
   auto network = make_network(read.model, read.input, Precision::float32);
-  auto exporter =
-      image_exporter(*read.model.images, read.input, network->table(), classifier_precision(trained.run, read.model));
+  auto exporter = image_exporter(*read.model.images, read.input, network->table(),
+                                 classifier_precision(FileReader(), trained.run, read.model));
   return {std::move(network), std::move(exporter)};
 }
 

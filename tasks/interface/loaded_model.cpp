@@ -4,8 +4,9 @@
 
 namespace mylos::tasks {
 
-LoadedModel::LoadedModel(const RunConfig& run, const TextHead& head, std::unique_ptr<data::Tokenizer> tokenizer)
-    : files_(run.task.model),
+LoadedModel::LoadedModel(const FileReader& files, const RunConfig& run, const TextHead& head,
+                         std::unique_ptr<data::Tokenizer> tokenizer)
+    : files_(files, run.task.model),
       tokenizer_(std::move(tokenizer)),
       head_(head),
       model_(families::read_text_model(files_, head.input, run.task.dropout)),
@@ -13,7 +14,7 @@ LoadedModel::LoadedModel(const RunConfig& run, const TextHead& head, std::unique
                                run.task.train.empty() ? 0.0 : static_cast<double>(model_.attention_dropout))),
       frozen_(run.engine.freeze) {
   set_attention(attention_kernel(run.task, attention_));
-  if (!run.task.train.empty()) exporter_ = pretrained_exporter(run, files_, head.architecture);
+  if (!run.task.train.empty()) exporter_ = pretrained_exporter(files, run, files_, head.architecture);
 }
 
 void LoadedModel::set_attention(AttentionKernel kernel) {

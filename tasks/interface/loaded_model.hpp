@@ -27,7 +27,8 @@ class LoadedModel {
  public:
   /// Reads the configuration in the model's directory. `tokenizer` may be null. Errors: those of read_text_model,
   /// attention_kernel and, if the run trains, of export_precision.
-  LoadedModel(const RunConfig& run, const TextHead& head, std::unique_ptr<data::Tokenizer> tokenizer);
+  LoadedModel(const FileReader& files, const RunConfig& run, const TextHead& head,
+              std::unique_ptr<data::Tokenizer> tokenizer);
 
   const data::PretrainedModel& files() const { return files_; }
   /// Returns null if the directory has no tokenizer.

@@ -11,9 +11,9 @@
 
 namespace mylos::tasks {
 
-std::vector<std::vector<std::size_t>> read_order_file(const std::filesystem::path& path, std::string_view entry,
-                                                      const OrderEntry& take) {
-  const std::string text = read_text_file(path);
+std::vector<std::vector<std::size_t>> read_order_file(const FileReader& files, const std::filesystem::path& path,
+                                                      std::string_view entry, const OrderEntry& take) {
+  const std::string text = read_text_file(files, path);
   std::vector<std::vector<std::size_t>> order;
   std::size_t number = 0;
   for (const std::string_view line : split_lines(text)) {

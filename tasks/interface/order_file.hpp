@@ -16,8 +16,8 @@ using OrderEntry = std::function<void(const mylos::Json& entry, std::string_view
 
 /// Reads JSON lines, one step per line, each a list of entries. `entry` describes an entry in errors: "[question id,
 /// window index]". Returns the samples of each step. Errors: std::runtime_error naming the line.
-std::vector<std::vector<std::size_t>> read_order_file(const std::filesystem::path& path, std::string_view entry,
-                                                      const OrderEntry& take);
+std::vector<std::vector<std::size_t>> read_order_file(const FileReader& files, const std::filesystem::path& path,
+                                                      std::string_view entry, const OrderEntry& take);
 
 /// Returns a checksum of the samples of each step.
 std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order);

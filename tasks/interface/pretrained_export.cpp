@@ -38,10 +38,10 @@ class PretrainedExport final : public train::ModelExport {
 
 }  // namespace
 
-Precision export_precision(const RunConfig& run, const data::PretrainedModel& model) {
+Precision export_precision(const FileReader& files, const RunConfig& run, const data::PretrainedModel& model) {
   if (run.task.export_precision) return *run.task.export_precision;
-  if (run.engine.precision == Precision::float32 || !model.has_weights()) return Precision::float32;
-  return model.weights_precision();
+  if (run.engine.precision == Precision::float32 || !model.has_weights(files)) return Precision::float32;
+  return model.weights_precision(files);
 }
 
 std::string_view torch_dtype(Precision precision) {
@@ -67,12 +67,12 @@ std::vector<data::TensorShape> weight_tensors(const ParameterTable& table) {
   return tensors;
 }
 
-std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                        std::string_view head) {
-  const data::ModelFamily& family = families::find_model_family(model.directory());
-  auto exporter = std::make_unique<PretrainedExporter>(family.config_json(model), family.tokenizer_files(model),
-                                                       std::vector<data::TensorShape>(),
-                                                       data::WeightFormat{.precision = export_precision(run, model)});
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const FileReader& files, const RunConfig& run,
+                                                        const data::PretrainedModel& model, std::string_view head) {
+  const data::ModelFamily& family = families::find_model_family(files, model.directory());
+  auto exporter = std::make_unique<PretrainedExporter>(
+      family.config_json(model), family.tokenizer_files(files, model), std::vector<data::TensorShape>(),
+      data::WeightFormat{.precision = export_precision(files, run, model)});
   exporter->set("architectures", {fmt::format("{}{}", family.architecture, head)});
   return exporter;
 }

@@ -17,7 +17,7 @@ namespace mylos::tasks {
 /// Returns the type in which a run writes its model's weights: the configured type; else float if the run computes in
 /// float; else the type of the weights in `model`, from which the run started; float if it has none. Errors: those of
 /// data::WeightFiles.
-Precision export_precision(const RunConfig& run, const data::PretrainedModel& model);
+Precision export_precision(const FileReader& files, const RunConfig& run, const data::PretrainedModel& model);
 
 /// Returns the name of a weight type in config.json: "bfloat16".
 std::string_view torch_dtype(Precision precision);
@@ -52,7 +52,7 @@ class PretrainedExporter final : public train::ModelExporter {
 /// Returns the exporter of a run's model, before it has taken the model's tensors. The model's family writes
 /// config.json and the tokenizer's files (data::ModelFamily). `head` ends the class in transformers:
 /// "ForQuestionAnswering".
-std::unique_ptr<PretrainedExporter> pretrained_exporter(const RunConfig& run, const data::PretrainedModel& model,
-                                                        std::string_view head);
+std::unique_ptr<PretrainedExporter> pretrained_exporter(const FileReader& files, const RunConfig& run,
+                                                        const data::PretrainedModel& model, std::string_view head);
 
 }  // namespace mylos::tasks

@@ -52,7 +52,7 @@ std::vector<std::string> TaskKind::texts(const std::filesystem::path& data) cons
 std::vector<std::pair<std::string, std::string>> TaskKind::facts(const nlohmann::json&) const { return {}; }
 
 std::unique_ptr<Task> make_with_data(const TaskKind& kind, const RunConfig& run, const Notice& notice) {
-  std::unique_ptr<Task> task = kind.make(run, notice);
+  std::unique_ptr<Task> task = kind.make(FileReader(), run, notice);
   task->read_data();
   return task;
 }

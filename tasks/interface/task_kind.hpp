@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/file_reader.hpp"
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
 #include "core/base/option_values.hpp"
@@ -118,13 +119,13 @@ class TaskKind {
 
   /// Adapts the settings to the model in `run.task.model`, which the user called `name`. `notice` gets a line for each
   /// default that is adapted. Errors: UsageError if a setting given by the user does not fit.
-  virtual void fit_model(RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,
+  virtual void fit_model(const FileReader&, RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,
                          const Notice&) const {}
 
   /// Reads the model's directory. Task::read_data or Task::receive_data must follow. `notice` gets a line for each item
   /// skipped, also by these. Errors: std::runtime_error on files, std::invalid_argument on settings that do not fit
   /// them.
-  virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
+  virtual std::unique_ptr<Task> make(const FileReader& files, const RunConfig& run, const Notice& notice) const = 0;
   /// Returns a model from a checkpoint. Errors: std::runtime_error naming the file or directory that is missing.
   virtual ExportedModel export_model(const TrainedModel& trained) const = 0;
   /// Plans a run of the model called `name` on the file `data` or, if that is empty, on the most common training data.

@@ -18,7 +18,7 @@ namespace {
 /// Returns the directory where `mylos fetch` put a model of built-in sizes. Errors: std::runtime_error if it has not.
 std::filesystem::path fetched_directory(const families::NamedModel& model, const std::filesystem::path& data) {
   try {
-    return families::resolve_model(model.fetched);
+    return families::resolve_model(FileReader(), model.fetched);
   } catch (const std::runtime_error&) {
     std::error_code unreadable;                                                                   // counts as missing
     if (std::filesystem::exists(data::cached_model_directory(model.fetched), unreadable)) throw;  // but damaged
@@ -53,17 +53,18 @@ void TextKind::fit_max_length(RunConfig& run, std::size_t positions, const std::
   length = positions;
 }
 
-void TextKind::fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
+void TextKind::fit_model(const FileReader& files, RunConfig& run, const std::string& name, const OptionSources& sources,
                          const Notice& notice) const {
-  const std::size_t positions = families::read_text_model(run.task.model / "config.json", text_.head.input).positions;
+  const data::ModelConfig config(files, run.task.model / "config.json");
+  const std::size_t positions = families::read_text_model(config, text_.head.input).positions;
   fit_max_length(run, positions, name, sources, notice);
 }
 
 ExportedModel TextKind::export_model(const TrainedModel& trained) const {
-  const data::PretrainedModel files(trained.model);
-  const families::TextModel model = families::read_text_model(files, text_.head.input);
+  const data::PretrainedModel pretrained(FileReader(), trained.model);
+  const families::TextModel model = families::read_text_model(pretrained, text_.head.input);
   auto network = model.network(text_.head.settings(model), Precision::float32);
-  auto exporter = pretrained_exporter(trained.run, files, text_.head.architecture);
+  auto exporter = pretrained_exporter(FileReader(), trained.run, pretrained, text_.head.architecture);
   exporter->take_tensors(network->table());
   return {std::move(network), std::move(exporter)};
 }
@@ -93,7 +94,7 @@ PlannedRun TextKind::plan(const std::string& name, const std::filesystem::path& 
   RunConfig reading = planned.config;
   reading.task.train = data;
   reading.task.attention = AttentionKernel::portable;  // only the data are used, and there may be no GPU here
-  const std::unique_ptr<TextTask> task = text_.make(reading, notice);
+  const std::unique_ptr<TextTask> task = text_.make(FileReader(), reading, notice);
   task->read_data();
   planned.lengths = task->lengths();
   planned.data = fmt::format("{}: {}", data.string(), count_of(planned.lengths.size(), text_.sample));

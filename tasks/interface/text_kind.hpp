@@ -18,7 +18,8 @@ struct TextTraits {
   std::string sample;                      ///< in texts: "window"
   std::size_t& (*max_length)(RunConfig&);  ///< the setting --max-length
   void (*plan_without_data)(PlannedRun&);  ///< sets the lengths and the description of the samples
-  std::unique_ptr<TextTask> (*make)(const RunConfig&, const Notice&);  ///< Errors: those of TaskKind::make
+  std::unique_ptr<TextTask> (*make)(const FileReader&, const RunConfig&,
+                                    const Notice&);  ///< Errors: those of TaskKind::make
 };
 
 /// A kind of task on texts. It serves all families whose bodies give what its head takes.
@@ -26,10 +27,10 @@ class TextKind : public TaskKind {
  public:
   TextKind(TaskTraits traits, const TextTraits& text);
 
-  void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
+  void fit_model(const FileReader& files, RunConfig& run, const std::string& name, const OptionSources& sources,
                  const Notice& notice) const override;
-  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
-    return text_.make(run, notice);
+  std::unique_ptr<Task> make(const FileReader& files, const RunConfig& run, const Notice& notice) const override {
+    return text_.make(files, run, notice);
   }
   ExportedModel export_model(const TrainedModel& trained) const override;
   /// Plans a run on the texts in `data` or, if that is empty, on the samples of plan_without_data. Built-in sizes need

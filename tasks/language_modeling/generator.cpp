@@ -49,7 +49,7 @@ struct Generator::Sequence {
 };
 
 Generator::Generator(const RunConfig& run, const Notice& notice)
-    : task_(run, notice),
+    : task_(FileReader(), run, notice),
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
       gemm_(train::select_gemm(space_, run.engine.gemm, {})),

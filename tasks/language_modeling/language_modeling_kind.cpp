@@ -47,8 +47,8 @@ void plan_full_samples(PlannedRun& planned) {
   planned.data_options = "--train FILE";
 }
 
-std::unique_ptr<TextTask> make_language_task(const RunConfig& run, const Notice& notice) {
-  return std::make_unique<LanguageTask>(run, notice);
+std::unique_ptr<TextTask> make_language_task(const FileReader& files, const RunConfig& run, const Notice& notice) {
+  return std::make_unique<LanguageTask>(files, run, notice);
 }
 
 TaskTraits language_modeling_traits() {

@@ -24,9 +24,10 @@ std::optional<data::TokenId> token_of(bool is_left_out, std::optional<data::Toke
 
 }  // namespace
 
-std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& directory, const Notice& notice) {
-  const data::ModelFamily& family = families::find_model_family(directory);
-  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(directory);
+std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const std::filesystem::path& directory,
+                                                const Notice& notice) {
+  const data::ModelFamily& family = families::find_model_family(files, directory);
+  std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(files, directory);
   if (tokenizer || !notice) return tokenizer;
   constexpr std::string_view other = "tokenizer.json";
   std::error_code unreadable;  // its contents are not read here

@@ -20,7 +20,8 @@ namespace mylos::tasks {
 
 /// Returns the tokenizer in a model's directory; null if it has none, which is reported to `notice` if that is set.
 /// Errors: std::runtime_error naming the file if it cannot be read or has more pieces than the model's vocabulary.
-std::unique_ptr<data::Tokenizer> load_tokenizer(const std::filesystem::path& directory, const Notice& notice);
+std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const std::filesystem::path& directory,
+                                                const Notice& notice);
 
 /// Returns how `config` cuts documents for a model, whose configuration gives BOS and EOS.
 data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model);

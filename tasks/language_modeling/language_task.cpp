@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 /// Returns, for each step of an order file, the samples of the documents that it names.
 std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const data::SampleSet& samples) {
-  return read_order_file(path, "document numbers",
+  return read_order_file(FileReader(), path, "document numbers",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
                            const JsonLocation location(line);
                            const std::size_t document = as_count(entry, location);
@@ -31,17 +31,18 @@ std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const dat
 nn::HeadSettings next_token_head(const families::TextModel& model) { return *model.next_token; }
 
 /// Says that the directory has no tokenizer only if texts are read.
-LoadedModel load_model(const RunConfig& run, const Notice& notice) {
+LoadedModel load_model(const FileReader& files, const RunConfig& run, const Notice& notice) {
   const bool reads_data = !run.task.train.empty() || !run.task.dev.empty();
-  return {run, language_modeling_head(), load_tokenizer(run.task.model, reads_data ? notice : Notice{})};
+  return {files, run, language_modeling_head(), load_tokenizer(files, run.task.model, reads_data ? notice : Notice{})};
 }
 
 }  // namespace
 
 TextHead language_modeling_head() { return {families::BodyOutput::next_tokens, next_token_head, "ForCausalLM"}; }
 
-LanguageTask::LanguageTask(const RunConfig& run, const Notice& notice)
-    : TextTask(run, notice, load_model(run, notice), language_config(run).max_length), config_(language_config(run)) {}
+LanguageTask::LanguageTask(const FileReader& files, const RunConfig& run, const Notice& notice)
+    : TextTask(run, notice, load_model(files, run, notice), language_config(run).max_length),
+      config_(language_config(run)) {}
 
 void LanguageTask::read_data() {
   if (!configured_.train.empty()) {
@@ -84,8 +85,8 @@ void LanguageTask::use_training_data(data::SampleSet samples) {
   shuffle(train_->size());
 }
 
-void LanguageTask::initial_values(const train::TensorWriter& write) const {
-  if (!loaded_.files().has_weights()) {
+void LanguageTask::initial_values(const FileReader& files, const train::TensorWriter& write) const {
+  if (!loaded_.files().has_weights(files)) {
     ensure(train_ != nullptr, fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)",
                                           configured_.model.string()));
     notice_(fmt::format("{} has no weights: the model is initialised from Normal(0, {}) with --seed",
@@ -95,7 +96,7 @@ void LanguageTask::initial_values(const train::TensorWriter& write) const {
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : model().table().tensors()) wanted.push_back({row.name, row.shape});
   const data::WeightReport report = loaded_.files().read_weights(
-      wanted, loaded_.text().naming,
+      files, wanted, loaded_.text().naming,
       [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));

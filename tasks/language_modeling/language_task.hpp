@@ -21,7 +21,7 @@ class LanguageTask final : public TextTask {
   /// Reads the model's configuration and tokenizer; the data come later. Calls `notice` with one line for each item
   /// skipped. Errors: std::runtime_error for a file that cannot be read or is malformed, and for an unsupported
   /// --attention; std::invalid_argument for other options that do not fit the model or the data.
-  LanguageTask(const RunConfig& run, const Notice& notice);
+  LanguageTask(const FileReader& files, const RunConfig& run, const Notice& notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;
@@ -29,7 +29,7 @@ class LanguageTask final : public TextTask {
 
   /// Writes the weights of the model directory. If it has none, writes nothing, and training starts from random values.
   /// Errors: std::runtime_error if it has no weights and there is no training data.
-  void initial_values(const train::TensorWriter& write) const override;
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override;
 
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
   /// Returns the number of predicted tokens.

@@ -15,8 +15,8 @@ void prepare_documents(const RunConfig& run, const std::filesystem::path& file, 
                        const Notice& notice) {
   const LanguageConfig& config = language_config(run);
   const families::TextModel model =
-      families::read_text_model(run.task.model / "config.json", language_modeling_head().input);
-  const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(run.task.model, notice);
+      families::read_text_model({FileReader(), run.task.model / "config.json"}, language_modeling_head().input);
+  const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(FileReader(), run.task.model, notice);
   data::PreparedSamples prepared{
       .set = load_samples(file, tokenizer.get(), model, config, run.task.train_limit, notice),
       .options = sample_options(config, model),

@@ -48,7 +48,7 @@ class QuestionAnswerer {
   /// Uses the run's settings for windows and answer length. Errors: those of SquadTask and Evaluator.
   explicit QuestionAnswerer(const RunConfig& run)
       : config_(squad_config(run)),
-        task_(run, log_line),
+        task_(FileReader(), run, log_line),
         attention_(choose_attention(*parallel::make_self_communicator(), run, task_, log_line)),
         evaluator_(task_, run.engine.precision, run.engine.gemm,
                    SquadEvaluation::bound_of_batches(config_.max_length)) {}

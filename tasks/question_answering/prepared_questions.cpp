@@ -22,7 +22,8 @@ data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::pat
 }
 
 data::PreparedFeatures prepare(const RunConfig& run, const std::filesystem::path& file, const Notice& notice) {
-  return data::prepare_features(read_dataset(run, file, notice), *families::read_tokenizer(run.task.model),
+  return data::prepare_features(read_dataset(run, file, notice),
+                                *families::read_tokenizer(FileReader(), run.task.model),
                                 feature_options(squad_config(run), false));
 }
 

@@ -76,8 +76,8 @@ void plan_full_windows(PlannedRun& planned) {
   planned.data_options = "--dataset squad --do-train";
 }
 
-std::unique_ptr<TextTask> make_squad_task(const RunConfig& run, const Notice& notice) {
-  return std::make_unique<SquadTask>(run, notice);
+std::unique_ptr<TextTask> make_squad_task(const FileReader& files, const RunConfig& run, const Notice& notice) {
+  return std::make_unique<SquadTask>(files, run, notice);
 }
 
 /// Returns each context once, and each question, as they are tokenized when they are cut into windows.

@@ -1,5 +1,6 @@
 #include "tasks/question_answering/squad_order.hpp"
 
+#include "core/base/file_reader.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "tasks/interface/order_file.hpp"
@@ -42,7 +43,7 @@ std::size_t find_window(const Json& entry, const std::unordered_map<std::string_
 
 std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, const SquadWindows& windows) {
   const auto first = first_windows(windows);
-  return read_order_file(path, "[question id, window index]",
+  return read_order_file(FileReader(), path, "[question id, window index]",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
                            step.push_back(find_window(entry, first, windows, line));
                          });

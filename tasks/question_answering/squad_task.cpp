@@ -34,9 +34,9 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 TextHead question_answering_head() { return {families::BodyOutput::tokens, answer_head, "ForQuestionAnswering"}; }
 
-SquadTask::SquadTask(const RunConfig& run, Notice notice)
+SquadTask::SquadTask(const FileReader& files, const RunConfig& run, Notice notice)
     : TextTask(run, std::move(notice),
-               LoadedModel(run, question_answering_head(), families::read_tokenizer(run.task.model)),
+               LoadedModel(files, run, question_answering_head(), families::read_tokenizer(files, run.task.model)),
                squad_config(run).max_length),
       config_(squad_config(run)) {}
 
@@ -94,22 +94,23 @@ void SquadTask::use_evaluation_data(SquadWindows windows) {
                      configured_.dev.string()));
 }
 
-void SquadTask::initial_values(const train::TensorWriter& write) const {
+void SquadTask::initial_values(const FileReader& files, const train::TensorWriter& write) const {
   const ParameterTable& table = model().table();
   std::vector<data::TensorSpec> wanted;
   for (const ParameterTensor& row : table.tensors()) {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report =
-      loaded_.files().read_weights(wanted, loaded_.text().naming, [&](std::size_t row, const data::TensorReader& read) {
-        if (!other_head || !wanted[row].optional) write(wanted[row].name, read);
-      });
+  const data::WeightReport report = loaded_.files().read_weights(files, wanted, loaded_.text().naming,
+                                                                 [&](std::size_t row, const data::TensorReader& read) {
+                                                                   if (!other_head || !wanted[row].optional)
+                                                                     write(wanted[row].name, read);
+                                                                 });
   if (!report.missing.empty() && !train_ && !other_head) fail_without_head(report);
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));
   }
-  if (other_head) return read_head(write);
+  if (other_head) return read_head(files, write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head is initialised from Normal(0, {}) with --seed",
                         configured_.model.string(), data::shortest_decimal(loaded_.text().initializer_range)));
@@ -124,13 +125,13 @@ void SquadTask::fail_without_head(const data::WeightReport& report) const {
                    others.empty() ? "" : fmt::format(", but the head of another task ({})", data::listed(others))));
 }
 
-void SquadTask::read_weight_headers() const {
-  TextTask::read_weight_headers();
-  if (!config_.head.empty()) const data::SafetensorsFile head(config_.head);
+void SquadTask::read_weight_headers(const FileReader& files) const {
+  TextTask::read_weight_headers(files);
+  if (!config_.head.empty()) const data::SafetensorsFile head(files, config_.head);
 }
 
-void SquadTask::read_head(const train::TensorWriter& write) const {
-  const data::SafetensorsFile file(config_.head);
+void SquadTask::read_head(const FileReader& files, const train::TensorWriter& write) const {
+  const data::SafetensorsFile file(files, config_.head);
   for (const ParameterTensor& row : model().table().tensors()) {
     if (!row.name.starts_with(head_prefix)) continue;
     const data::TensorInfo* tensor = file.find(row.name);

@@ -20,16 +20,15 @@ TextHead question_answering_head();
 class SquadTask final : public TextTask {
  public:
   /// Reads the model's configuration and vocabulary; questions or data come later. `notice` gets a line for each item
-  /// skipped. Errors: std::runtime_error on files,
-  /// std::invalid_argument on options that do not fit them.
-  SquadTask(const RunConfig& run, Notice notice);
+  /// skipped. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
+  SquadTask(const FileReader& files, const RunConfig& run, Notice notice);
 
   void read_data() override;
   void write_data(ByteWriter& bytes) const override;
   void receive_data(ByteReader& bytes) override;
 
-  void initial_values(const train::TensorWriter& write) const override;
-  void read_weight_headers() const override;
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override;
+  void read_weight_headers(const FileReader& files) const override;
 
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
@@ -57,7 +56,7 @@ class SquadTask final : public TextTask {
   SquadWindows load(const std::filesystem::path& file, std::optional<std::size_t> limit, bool training) const;
   void use_training_data(SquadWindows windows);
   void use_evaluation_data(SquadWindows windows);
-  void read_head(const train::TensorWriter& write) const;
+  void read_head(const FileReader& files, const train::TensorWriter& write) const;
   [[noreturn]] void fail_without_head(const data::WeightReport& report) const;
 
   SquadConfig config_;

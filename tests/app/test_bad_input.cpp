@@ -118,7 +118,7 @@ TEST_F(BadInput, OtherModelFamilies) {
 
 TEST_F(BadInput, AHeadOfAnotherTaskIsLeftOut) {
   write_tiny_model(model_, {.has_head = false});
-  const data::SafetensorsFile file(model_ / "model.safetensors");
+  const data::SafetensorsFile file(FileReader(), model_ / "model.safetensors");
   std::vector<std::vector<float>> values;
   for (const data::TensorInfo& tensor : file.tensors()) values.push_back(file.read_float(tensor.name));
   std::vector<data::NamedTensor> tensors;

@@ -32,8 +32,8 @@ class CheckpointCommand : public TinyRun {
 
   /// Saves the tiny model. Element i of each tensor is i + `offset`; the optimizer slot is zero.
   fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
-    const auto network =
-        families::make_bert_question_answering(families::read_bert_config(model_ / "config.json"), Precision::float32);
+    const auto network = families::make_bert_question_answering(
+        families::read_bert_config({FileReader(), model_ / "config.json"}), Precision::float32);
     const ParameterTable& table = network->table();
     parallel::CheckpointArrays arrays{
         .table = &table, .held = {}, .groups = {{"model", {}}, {"optimizer/m", {}}}, .state = {}, .saved_range = {}};
@@ -196,7 +196,7 @@ TEST_F(CheckpointCommand, ExportsAModel) {
   const ProgramRun run = run_mylos({"checkpoint", "export", run_, "--output", exported});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(read_file(exported / "vocab.txt"), read_file(model_ / "vocab.txt"));
-  const data::SafetensorsFile weights(exported / "model.safetensors");
+  const data::SafetensorsFile weights(FileReader(), exported / "model.safetensors");
   const std::vector<float> head = weights.read_float("qa_outputs.weight");
   ASSERT_EQ(head.size(), 32u);
   EXPECT_EQ(head[31], 31.0f);

@@ -361,7 +361,7 @@ TEST(Compare, AFailureIsTheErrorElseTheLaunchersMessage) {
 TEST(Compare, TakesModesByTheNamesThatModeTakes) {
   const auto modes = [](const std::string& typed) {
     const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--modes=" + typed};
-    return parse_arguments(*find_command("compare"), words).modes;
+    return parse_arguments(FileReader(), *find_command("compare"), words).modes;
   };
   EXPECT_THAT(modes("ddp,zero1,deepspeed_stage_2,fsdp,hsdp"),
               ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));

@@ -37,7 +37,7 @@ TEST_F(DivergedRuns, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
 }
 
 std::vector<float> word_embeddings(const fs::path& model) {
-  const data::SafetensorsFile file(model / "model.safetensors");
+  const data::SafetensorsFile file(FileReader(), model / "model.safetensors");
   return file.read_float("bert.embeddings.word_embeddings.weight");
 }
 

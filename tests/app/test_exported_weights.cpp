@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 
 /// Returns the type of the weights in a directory, which must be the same for all.
 std::string type_of(const fs::path& model) {
-  const data::SafetensorsFile file(model / "model.safetensors");
+  const data::SafetensorsFile file(FileReader(), model / "model.safetensors");
   std::set<std::string> types;
   for (const data::TensorInfo& tensor : file.tensors()) types.insert(tensor.type);
   return types.size() == 1 ? *types.begin() : "several";
@@ -112,7 +112,7 @@ class ShardedWeights : public RankRuns {
     if (IsSkipped()) return;
     const ProgramRun run = train_on(1, model_, first_);
     ASSERT_EQ(run.exit_code, 0) << run.errors;
-    const data::SafetensorsFile file(first_ / "best/model.safetensors");
+    const data::SafetensorsFile file(FileReader(), first_ / "best/model.safetensors");
     std::vector<data::TensorShape> shapes;
     for (const data::TensorInfo& tensor : file.tensors()) shapes.push_back({tensor.name, tensor.shape});
     fs::create_directories(shards_);
@@ -151,7 +151,8 @@ TEST_F(ShardedWeights, TrainAsTheWholeFileDoesOnAnyNumberOfRanks) {
   ASSERT_EQ(train_on(1, first_, file).exit_code, 0);
   EXPECT_EQ(read_file(one / "last/model.safetensors"), read_file(file / "last/model.safetensors"));
   ASSERT_EQ(train_on(2, shards_, two).exit_code, 0);
-  const data::SafetensorsFile of_one(one / "last/model.safetensors"), of_two(two / "last/model.safetensors");
+  const data::SafetensorsFile of_one(FileReader(), one / "last/model.safetensors"),
+      of_two(FileReader(), two / "last/model.safetensors");
   for (const data::TensorInfo& tensor : of_one.tensors()) {
     const std::vector<float> a = of_one.read_float(tensor.name), b = of_two.read_float(tensor.name);
     for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << tensor.name;

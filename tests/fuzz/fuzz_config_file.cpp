@@ -16,7 +16,7 @@ mylos::app::Arguments read(std::string_view text) {
   const mylos::app::Arguments defaults = mylos::app::default_arguments(train);
   mylos::app::Arguments arguments = defaults;
   mylos::app::Settings settings;
-  mylos::app::read_config_file(file.path(), train, arguments, settings.configured);
+  mylos::app::read_config_file(mylos::FileReader(), file.path(), train, arguments, settings.configured);
   mylos::app::translate(settings, defaults, arguments.remarks);
   for (const mylos::app::Setting& each : settings.configured) {
     mylos::app::set_option(arguments, *each.option, each.value, each.shown);

@@ -15,7 +15,7 @@ using namespace mylos;
 const data::SentencePieceTokenizer& letters() {
   static const data::SentencePieceTokenizer tokenizer = [] {
     const tests::MemoryFile file(tests::letters_model());
-    return data::SentencePieceTokenizer::load(file.path());
+    return data::SentencePieceTokenizer::load(mylos::FileReader(), file.path());
   }();
   return tokenizer;
 }

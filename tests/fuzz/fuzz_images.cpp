@@ -46,10 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try {
     if (text[0] == 'k') {
       const tests::MemoryFile file(content);
-      check(*data::read_cifar_images({.files = {file.path()}, .is_pickled = true}));
+      check(*data::read_cifar_images(mylos::FileReader(), {.files = {file.path()}, .is_pickled = true}));
     } else if (text[0] == 'i') {
       const tests::MemoryFile images(content), labels(std::string_view("\0\0\x08\x01\0\0\0\x01\x05", 9));
-      check(*data::read_idx_images({images.path(), labels.path()}));
+      check(*data::read_idx_images(mylos::FileReader(), {images.path(), labels.path()}));
     } else {
       decode(content, text[0] == 'p');
     }

@@ -21,7 +21,7 @@ void read(const mylos::data::SafetensorsFile& file, const mylos::data::TensorInf
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const mylos::tests::MemoryFile memory(mylos::tests::as_text(bytes, size));
   try {
-    const mylos::data::SafetensorsFile file(memory.path());
+    const mylos::data::SafetensorsFile file(mylos::FileReader(), memory.path());
     for (const auto& tensor : file.tensors()) read(file, tensor);
   } catch (const std::runtime_error&) {  // how bad input is rejected
   }

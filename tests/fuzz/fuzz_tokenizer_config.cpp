@@ -9,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   static const mylos::tests::InputDirectory directory;
   directory.put("tokenizer_config.json", mylos::tests::as_text(bytes, size));
   try {
-    const mylos::data::TokenizerOptions options = mylos::families::read_tokenizer_options(directory.path());
+    const mylos::data::TokenizerOptions options =
+        mylos::families::read_tokenizer_options(mylos::FileReader(), directory.path());
     const mylos::data::Vocabulary vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "e", "É"}, "vocabulary");
     const mylos::data::WordPieceTokenizer tokenizer(vocabulary, options);
     mylos::tests::expect(tokenizer.tokenize("É").ids.size() == 1, "a letter is a token");

@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const mylos::tests::MemoryFile memory(mylos::tests::as_text(bytes, size));
   try {
-    const auto vocabulary = mylos::data::Vocabulary::load(memory.path());
+    const auto vocabulary = mylos::data::Vocabulary::load(mylos::FileReader(), memory.path());
     for (std::size_t i = 0; i < vocabulary.size(); ++i) {
       const auto id = static_cast<mylos::data::TokenId>(i);
       const bool is_blank = vocabulary.token(id).find_first_not_of(" \t\r\v\f") == std::string::npos;

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   directory.put("shard.safetensors", shard.append(header).append(4, '\0'));
   directory.put("model.safetensors.index.json", mylos::tests::as_text(bytes, size));
   try {
-    const mylos::data::WeightFiles files(directory.path(), mylos::families::canonical_bert_name);
+    const mylos::data::WeightFiles files(mylos::FileReader(), directory.path(), mylos::families::canonical_bert_name);
     for (const auto& [name, entry] : files.entries()) {
       mylos::tests::expect(entry.file != nullptr && entry.tensor != nullptr, "an entry has its file and tensor");
     }

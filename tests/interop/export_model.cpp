@@ -14,13 +14,14 @@
 
 namespace {
 
+using mylos::FileReader;
 using namespace mylos::data;
 using namespace mylos::families;
 
 /// Returns every tensor of the source that belongs to a BERT for question answering, under its current name.
 std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
   std::vector<TensorSpec> specs;
-  const WeightFiles files(directory, canonical_bert_name);
+  const WeightFiles files(FileReader(), directory, canonical_bert_name);
   for (const auto& [name, entry] : files.entries()) {
     const bool is_used =
         name.starts_with("bert.embeddings.") || name.starts_with("bert.encoder.") || name.starts_with("qa_outputs.");
@@ -30,15 +31,16 @@ std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
 }
 
 void export_model(const std::filesystem::path& source, const std::filesystem::path& target) {
-  const PretrainedModel model(source);
+  const PretrainedModel model(FileReader(), source);
   const BertShape config = read_bert_config(model);
-  const WordPieceFiles tokenizer = read_wordpiece_files(source);
+  const WordPieceFiles tokenizer = read_wordpiece_files(FileReader(), source);
   const auto specs = tensors_of(source);
   std::vector<std::vector<float>> values(specs.size());
-  const auto report = model.read_weights(specs, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
-    values[row].resize(element_count(specs[row].shape, specs[row].name));
-    read(0, values[row]);
-  });
+  const auto report =
+      model.read_weights(FileReader(), specs, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
+        values[row].resize(element_count(specs[row].shape, specs[row].name));
+        read(0, values[row]);
+      });
   if (!report.ignored.empty()) std::cerr << ignored_line(report, "question answering") << '\n';
   std::vector<NamedTensor> weights;
   for (std::size_t row = 0; row < specs.size(); ++row)

@@ -35,8 +35,8 @@ tasks::RunConfig run_on(const std::string& model, const std::string& document) {
 /// The model of a directory with its weights, loaded as for evaluation.
 struct LoadedLlama {
   LoadedLlama(const std::string& directory, const std::string& document)
-      : task(run_on(directory, document), [](const std::string&) {}),
-        model(tests::make_llama_logits(families::read_llama_config(data::PretrainedModel(directory)),
+      : task(FileReader(), run_on(directory, document), [](const std::string&) {}),
+        model(tests::make_llama_logits(families::read_llama_config(data::PretrainedModel(FileReader(), directory)),
                                        Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)) {
@@ -73,7 +73,8 @@ Precision type_called(const std::string& name) {
 
 void write_copy(LoadedLlama& loaded, const std::string& source, const std::string& target,
                 const data::WeightFormat& format) {
-  const OrderedJson config = families::llama_config_json(families::read_llama_config(data::PretrainedModel(source)));
+  const OrderedJson config =
+      families::llama_config_json(families::read_llama_config(data::PretrainedModel(FileReader(), source)));
   const tasks::PretrainedExporter exporter(config, {}, tasks::weight_tensors(loaded.model->table()), format);
   const auto alone = parallel::make_self_communicator();
   const std::vector<train::WrittenTensors> all = train::divide_export(exporter.files(), std::vector<std::size_t>{0});

@@ -11,7 +11,9 @@ class ForwardedTask : public Base {
   explicit ForwardedTask(train::Task& task) : task_(task) {}
 
   const nn::Model& model() const override { return task_.model(); }
-  void initial_values(const train::TensorWriter& write) const override { task_.initial_values(write); }
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override {
+    task_.initial_values(files, write);
+  }
   std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
   train::WorkKind work() const override { return task_.work(); }

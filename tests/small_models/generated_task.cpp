@@ -109,9 +109,9 @@ GeneratedTask::GeneratedTask(std::unique_ptr<nn::Model> model, const GeneratedSa
   if (samples.evaluated > 0) evaluation_ = std::make_unique<GeneratedEvaluation>(*this, samples);
 }
 
-void GeneratedTask::initial_values(const train::TensorWriter& write) const {
+void GeneratedTask::initial_values(const FileReader& files, const train::TensorWriter& write) const {
   if (start_.empty()) return;
-  const data::SafetensorsFile file(start_ / file_name);
+  const data::SafetensorsFile file(files, start_ / file_name);
   for (const data::TensorInfo& tensor : file.tensors()) write(tensor.name, file.read_float(tensor.name));
 }
 

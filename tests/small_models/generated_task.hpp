@@ -35,7 +35,7 @@ class SafetensorsExporter final : public train::ModelExporter {
 class GeneratedTask : public train::Task {
  public:
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::TensorWriter& write) const override;
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override { return sampler_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return sampler_.batch(step); }

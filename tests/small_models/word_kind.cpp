@@ -23,8 +23,8 @@ namespace {
 using tasks::RunConfig;
 
 /// Reads a number from a data file.
-std::size_t read_count(const std::filesystem::path& file, const char* name) {
-  const Json object = read_json(file);
+std::size_t read_count(const FileReader& files, const std::filesystem::path& file, const char* name) {
+  const Json object = read_json(files, file);
   ensure(object.is_object() && object.contains(name) && object[name].is_number_unsigned(),
          fmt::format("{}: {}: expected a whole number", file.string(), name));
   return object[name].get<std::size_t>();
@@ -146,16 +146,16 @@ class NextWord final : public tasks::TaskKind {
     run.engine.learning_rate = 0.01;
     run.settings = WordSettings();
   }
-  std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
+  std::unique_ptr<tasks::Task> make(const FileReader& files, const RunConfig& run, const Notice&) const override {
     TextTaskConfig config{.shortest = tasks::settings_of<WordSettings>(run).shortest,
                           .batch = run.task.batch,
                           .seed = run.engine.seed,
                           .start = start_of(run)};
     if (!run.task.dev.empty()) {
-      config.evaluation_sentences = read_count(run.task.dev, "sentences");
-      config.sentences = read_count(run.task.dev, "after");
+      config.evaluation_sentences = read_count(files, run.task.dev, "sentences");
+      config.sentences = read_count(files, run.task.dev, "after");
     }
-    if (!run.task.train.empty()) config.sentences = read_count(run.task.train, "sentences");
+    if (!run.task.train.empty()) config.sentences = read_count(files, run.task.train, "sentences");
     return std::make_unique<WordTask>(std::make_unique<TextTask>(config, make_word_network()), run, config);
   }
   tasks::ExportedModel export_model(const tasks::TrainedModel&) const override {
@@ -167,14 +167,14 @@ class NextWord final : public tasks::TaskKind {
                          const OptionSources&, const Notice& notice) const override {
     RunConfig reading = run;
     reading.task.train = file;
-    const std::unique_ptr<tasks::Task> task = make(reading, notice);
+    const std::unique_ptr<tasks::Task> task = make(FileReader(), reading, notice);
     tasks::PlannedRun planned{.config = run,
                               .name = model,
                               .model = model,
                               .network = make_word_network(),
                               .work = task->work(),
                               .data = task->train_text()};
-    const std::size_t sentences = read_count(file, "sentences");
+    const std::size_t sentences = read_count(FileReader(), file, "sentences");
     for (std::size_t i = 0; i < sentences; ++i) planned.lengths.push_back(task->rows_of(i));
     return planned;
   }

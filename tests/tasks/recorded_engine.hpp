@@ -77,9 +77,9 @@ class RecordedTask final : public train::Task {
       : weights_(std::move(weights)), model_(std::move(model)), samples_(std::move(samples)) {}
 
   const Model& model() const override { return *model_; }
-  void initial_values(const train::TensorWriter& write) const override {
+  void initial_values(const FileReader& files, const train::TensorWriter& write) const override {
     if (weights_.empty()) return;
-    const data::SafetensorsFile weights(weights_);
+    const data::SafetensorsFile weights(files, weights_);
     for (const data::TensorInfo& tensor : weights.tensors()) write(tensor.name, weights.read_float(tensor.name));
   }
   std::size_t steps_per_epoch() const override { return 1; }

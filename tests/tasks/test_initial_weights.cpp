@@ -1,4 +1,4 @@
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/json.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_model.hpp"
@@ -130,9 +130,9 @@ class InitialWeights : public testing::TestWithParam<Family> {
 };
 
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
-  const data::SafetensorsFile file(weights_);
+  const data::SafetensorsFile file(FileReader(), weights_);
   for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
-    train::pass_on(train::fill_parameters(*task_, seed, store, mode), store, mode);
+    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, mode), store, mode);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -158,7 +158,7 @@ TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
       all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
-    const std::vector<train::FilledPiece> filled = train::fill_parameters(*task_, seed, store, mode);
+    const std::vector<train::FilledPiece> filled = train::fill_parameters(FileReader(), *task_, seed, store, mode);
     const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
     EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
     const auto together = static_cast<std::uint64_t>(parallel::sum(world(), static_cast<double>(taken)));
@@ -174,11 +174,8 @@ TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
     const FileCopies headers = train::copy_weight_headers(world(), *task_);
     const std::uint64_t before = *tests::bytes_read();
-    std::vector<train::FilledPiece> filled;
-    {
-      const UseCopies use(headers);
-      filled = train::fill_parameters(*task_, seed, store, mode);
-    }
+    const std::vector<train::FilledPiece> filled =
+        train::fill_parameters(FileReader(headers), *task_, seed, store, mode);
     const std::uint64_t taken = *tests::bytes_read() - before;
     std::uint64_t own = 0;  // bytes of values in the file
     for (const train::FilledPiece& piece : filled) {
@@ -203,7 +200,7 @@ TEST_P(InitialWeights, AreNotDrawnWhereTheFileLacksALayer) {
   world().barrier("a model of more layers");
   const auto task = GetParam().make(directory_);
   const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) {});
-  EXPECT_THAT(tests::error_of([&] { task->initial_values(nothing); }),
+  EXPECT_THAT(tests::error_of([&] { task->initial_values(FileReader(), nothing); }),
               testing::ContainsRegex("the weights in .* lack [0-9]+ of [0-9]+ tensors: .*[.]3[.]"));
 }
 

@@ -81,7 +81,7 @@ class ReceivedData : public testing::TestWithParam<RecordedRun (*)()> {
 
   /// Returns the task of `run`, without its data.
   std::unique_ptr<tasks::Task> without_data(const tasks::RunConfig& run) {
-    return recorded_.kind.make(run, [this](const std::string& line) { notices_.push_back(line); });
+    return recorded_.kind.make(FileReader(), run, [this](const std::string& line) { notices_.push_back(line); });
   }
   /// Returns the run with data files that do not exist.
   tasks::RunConfig without_files() const {

@@ -126,7 +126,7 @@ TEST(SharedExport, FilesOfSeveralRanksHoldTheTrainedValues) {
     // best/ and last/ are exported, by every rank that has a file to write.
     EXPECT_EQ(task.exporter()->parts_started, world().rank() < writers ? 2u : 0u);
     world().barrier("until all have exported");
-    const data::WeightFiles written(directory.path() / "run/last");
+    const data::WeightFiles written(FileReader(), directory.path() / "run/last");
     for (const ParameterTensor& tensor : task.model().table().tensors()) {
       std::vector<float> expected(tensor.size);
       trainer.read_tensor(tensor.name, expected);
@@ -142,7 +142,7 @@ TEST(SharedExport, AWriterThatFailsEndsAllRanksAndLeavesTheEarlierExport) {
   train::Trainer(config_of(ModeKind::sharded, output), task, train::ranks_of(tests::launch())).run({});
   world().barrier("until all have exported");
   const std::string name = task.model().table().tensor(0).name;
-  const std::vector<float> values = values_in(data::WeightFiles(output / "last"), name);
+  const std::vector<float> values = values_in(data::WeightFiles(FileReader(), output / "last"), name);
   const std::size_t last = std::min(task.exporter()->files().size(), world().size()) - 1;
   for (const Failure failure : {Failure::start, Failure::write, Failure::finish}) {
     task.fail_at(failure);
@@ -153,7 +153,7 @@ TEST(SharedExport, AWriterThatFailsEndsAllRanksAndLeavesTheEarlierExport) {
     EXPECT_THAT(error, HasSubstr("the disk is full"));
     if (last > 0) EXPECT_THAT(error, HasSubstr(fmt::format("rank {}: ", last)));
     world().barrier("until all have failed");
-    EXPECT_EQ(values_in(data::WeightFiles(output / "last"), name), values);
+    EXPECT_EQ(values_in(data::WeightFiles(FileReader(), output / "last"), name), values);
     for (const auto& entry : fs::directory_iterator(output)) {
       EXPECT_THAT(entry.path().filename().string(), ::testing::Not(HasSubstr("partial")));
     }

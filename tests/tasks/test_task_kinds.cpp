@@ -32,14 +32,14 @@ TEST(TaskKinds, ARegisteredKindIsThereWhileItIsRegistered) {
 TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
   const RegisteredTaskKind registered(small_models::next_word());
   const tests::TemporaryDirectory directory;
-  EXPECT_EQ(kind_of_model(directory.path()), nullptr) << "no config.json";
+  EXPECT_EQ(kind_of_model(FileReader(), directory.path()), nullptr) << "no config.json";
   tests::write_file(directory / "config.json", R"({"model_type": "word_pairs"})");
-  EXPECT_EQ(kind_of_model(directory.path()), &small_models::next_word());
+  EXPECT_EQ(kind_of_model(FileReader(), directory.path()), &small_models::next_word());
   tests::write_file(directory / "config.json", R"({"model_type": "bert"})");
-  EXPECT_EQ(kind_of_model(directory.path()), &default_task_kind());
+  EXPECT_EQ(kind_of_model(FileReader(), directory.path()), &default_task_kind());
   for (const char* config : {R"({"model_type": "roberta"})", R"({"model_type": 3})", "{", "[]"}) {
     tests::write_file(directory / "config.json", config);
-    EXPECT_EQ(kind_of_model(directory.path()), nullptr) << config;
+    EXPECT_EQ(kind_of_model(FileReader(), directory.path()), nullptr) << config;
   }
 }
 
@@ -48,7 +48,7 @@ class OtherKind final : public TaskKind {
  public:
   OtherKind() : TaskKind({.name = "other", .takes = families::BodyOutput::tokens, .architecture = "ForOthers"}) {}
   void set_defaults(RunConfig&, std::string_view) const override {}
-  std::unique_ptr<Task> make(const RunConfig&, const Notice&) const override { return nullptr; }
+  std::unique_ptr<Task> make(const FileReader&, const RunConfig&, const Notice&) const override { return nullptr; }
   ExportedModel export_model(const TrainedModel&) const override { return {}; }
   PlannedRun plan(const std::string&, const std::filesystem::path&, const RunConfig&, const OptionSources&,
                   const Notice&) const override {
@@ -63,7 +63,7 @@ TEST(TaskKinds, OfSeveralTheClassOfTheModelDecides) {
   const auto kind_of = [&](const char* architecture, const TaskKind* preferred = nullptr) {
     tests::write_file(directory / "config.json",
                       fmt::format(R"({{"model_type": "bert", "architectures": {}}})", architecture));
-    return kind_of_model(directory.path(), preferred);
+    return kind_of_model(FileReader(), directory.path(), preferred);
   };
   EXPECT_EQ(kind_of(R"(["BertForOthers"])"), &other);
   EXPECT_EQ(kind_of(R"(["BertForOthers"])", &default_task_kind()), &default_task_kind());

@@ -89,23 +89,21 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) 
   constexpr std::size_t largest_index = std::size_t{64} << 20;
   FileCopies copies;
   if (ranks.size() == 1) return copies;
-  parallel::on_first_rank(ranks, [&] {
-    const KeepCopies keep(copies, largest_index);
-    task.read_weight_headers();
-  });
+  parallel::on_first_rank(ranks, [&] { task.read_weight_headers(FileReader(copies, largest_index)); });
   parallel::broadcast_values(
       ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
   return copies;
 }
 
-std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
-                                         parallel::ShardingStrategy& mode) {
+std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task, std::optional<std::uint64_t> seed,
+                                         ParameterStore& store, parallel::ShardingStrategy& mode) {
   TensorInitializer initializer(store, mode);
   std::set<std::string> given;
-  task.initial_values(TensorWriter([&](const std::string& name, const ValueReader& read) {
+  const TensorWriter write([&](const std::string& name, const ValueReader& read) {
     given.insert(name);
     initializer.fill(name, read);
-  }));
+  });
+  task.initial_values(files, write);
   initialize_others(store.table().tensors(), given, seed, initializer);
   initialize_others(store.table().state_tensors(), given, seed, initializer);
   return std::move(initializer).filled();
@@ -122,13 +120,8 @@ void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, p
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& mode) {
-  std::vector<FilledPiece> filled;
   const FileCopies headers = copy_weight_headers(mode.world(), task);
-  {
-    const UseCopies use(headers);
-    filled = fill_parameters(task, seed, store, mode);
-  }
-  pass_on(filled, store, mode);
+  pass_on(fill_parameters(FileReader(headers), task, seed, store, mode), store, mode);
   mode.sync_parameters(space, ChangedUnits::all);
 }
 

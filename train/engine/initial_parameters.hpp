@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
@@ -21,9 +21,9 @@ struct FilledPiece {
   std::size_t by = 0;  ///< rank in ShardingStrategy::copies
 };
 
-/// Returns copies of what the first rank reads in Task::read_weight_headers. They are used (UseCopies) while parameters
-/// are filled, so that a rank opens only files whose values it reads. Empty if there is one rank. Collective. Errors:
-/// those of the task, thrown on every rank.
+/// Returns copies of what the first rank reads in Task::read_weight_headers. With them, fill_parameters opens only
+/// files whose values this rank reads. Empty if there is one rank. Collective. Errors: those of the task, thrown on
+/// every rank.
 FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
 
 /// Fills master weights and state from the task. Tensors without values in the task are drawn from their initialiser
@@ -31,8 +31,9 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
 /// random weights. Each rank reads, or draws, elements that it owns, in pieces of at most piece_elements. Ranks that
 /// own the same elements take turns, and only the first rank fills the state, so that together they read a file once:
 /// the master weights and the state are complete after pass_on of the returned pieces. Not collective.
-[[nodiscard]] std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::uint64_t> seed,
-                                                       ParameterStore& store, parallel::ShardingStrategy& mode);
+[[nodiscard]] std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task,
+                                                       std::optional<std::uint64_t> seed, ParameterStore& store,
+                                                       parallel::ShardingStrategy& mode);
 /// Copies each piece to the other ranks that own it, and the first rank's state to all others. Collective.
 /// ShardingStrategy::sync_parameters must follow to update the parameters.
 void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& mode);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/file_reader.hpp"
 #include "core/batch.hpp"
 #include "nn/model.hpp"
 #include "train/engine/metrics.hpp"
@@ -100,10 +101,10 @@ class Task : public SampleStream {
   virtual const nn::Model& model() const = 0;
   /// Passes the tensors with known values (pretrained weights) to `write`; all others start from their initialisers.
   /// The set of tensors, and the errors found before the first read, do not depend on what `write` reads.
-  virtual void initial_values(const TensorWriter& write) const = 0;
+  virtual void initial_values(const FileReader& files, const TensorWriter& write) const = 0;
   /// Reads what describes the initial values, such as the headers of weight files. The first rank does this, and all
-  /// ranks use copies of what it has read in initial_values (core/base/file_copies.hpp).
-  virtual void read_weight_headers() const {}
+  /// ranks use copies of what it has read in initial_values.
+  virtual void read_weight_headers(const FileReader& /*files*/) const {}
 
   /// Announces the batches that this rank will assemble, so that a task that reads files can start reading. A hint that
   /// affects only speed.

@@ -40,8 +40,7 @@ void fill_model(RunSetup& setup) {
   std::vector<FilledPiece> filled;
   parallel::on_every_rank(setup.ranks.world, [&] {
     const parallel::FileWork loading;
-    const UseCopies use(headers);
-    filled = fill_parameters(setup.task, setup.config.seed, setup.store, *setup.mode);
+    filled = fill_parameters(FileReader(headers), setup.task, setup.config.seed, setup.store, *setup.mode);
     reserve_scratch(setup.space, setup.plan.scratch);
   });
   pass_on(filled, setup.store, *setup.mode);

@@ -67,7 +67,7 @@ Words least_words(const Command& command, const tasks::TaskKind& task) {
 /// Returns what a command line means: an error, or the settings that are not the defaults, and the remarks.
 std::string meaning(const Command& command, const Words& words) {
   try {
-    const Arguments arguments = parse_arguments(command, words);
+    const Arguments arguments = parse_arguments(FileReader(), command, words);
     const Arguments defaults = default_arguments(command, *arguments.task);
     const auto settings = settings_json(command, arguments), usual = settings_json(command, defaults);
     std::string text(arguments.task->name());

@@ -29,7 +29,7 @@ class ConfigFile : public testing::Test {
   /// Parses a configuration file with `text` and the arguments `words`.
   Arguments parse(const std::string& text, std::vector<std::string> words = {}) {
     words.insert(words.begin(), {"--config", write(text)});
-    return parse_arguments(train_, words);
+    return parse_arguments(FileReader(), train_, words);
   }
   std::string error(const std::string& text) {
     return tests::error_of([&] { parse(text); });
@@ -37,7 +37,7 @@ class ConfigFile : public testing::Test {
   /// Parses the options of a command line that needs no configuration, and `words`.
   Arguments parse_words(std::vector<std::string> words = {}) {
     words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
-    return parse_arguments(train_, words);
+    return parse_arguments(FileReader(), train_, words);
   }
 
   TemporaryDirectory directory_;
@@ -263,7 +263,7 @@ TEST_F(ConfigFile, AnotherNameOfAFileIsNoDifference) {
   tests::write_file(file, "{}");
   std::filesystem::create_directory_symlink(directory_ / "data", directory_ / "link");
   const std::vector<std::string> words = {"--model=m", "--output=o", "--train", directory_ / "link/train.json"};
-  const Arguments now = parse_arguments(train_, words);
+  const Arguments now = parse_arguments(FileReader(), train_, words);
   EXPECT_TRUE(differing_settings({{"train", file.string()}}, train_, now).empty());
   EXPECT_EQ(differing_settings({{"train", (directory_ / "data/dev.json").string()}}, train_, now).size(), 1u);
 }
@@ -332,7 +332,7 @@ TEST_F(ConfigFile, AnotherOptimizerOrScheduleDropsTheSettingsOfTheConfigurations
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};
-  EXPECT_EQ(parse_arguments(train_, words).run.task.batch, 9u);
+  EXPECT_EQ(parse_arguments(FileReader(), train_, words).run.task.batch, 9u);
 }
 
 TEST_F(ConfigFile, WrongFilesAreNamed) {
@@ -346,7 +346,7 @@ TEST_F(ConfigFile, WrongFilesAreNamed) {
   EXPECT_EQ(error(R"({"batch": [4]})"), file + ": key batch: expected a number, a string, true or false");
   EXPECT_EQ(error(R"({"batch": 1.5})"), file + ": batch 1.5: expected a whole number from 1 to 1000000");
   const std::vector<std::string> words = {"--config", file + "x"};
-  const std::string missing = tests::error_of([&] { parse_arguments(train_, words); });
+  const std::string missing = tests::error_of([&] { parse_arguments(FileReader(), train_, words); });
   EXPECT_EQ(missing, "cannot read " + file + "x: No such file or directory");
 }
 

@@ -29,7 +29,7 @@ using Words = std::vector<std::string>;
 Arguments parse_train_with(const Words& words) {
   Words all = {"--model", "m", "--train", "t", "--dev", "d", "--output", "o"};
   all.insert(all.end(), words.begin(), words.end());
-  return parse_arguments(*find_command("train"), all);
+  return parse_arguments(FileReader(), *find_command("train"), all);
 }
 
 std::string error_of_words(const Words& words) {
@@ -282,10 +282,10 @@ TEST(Options, AnExtensionGoesOnFromTheRunsOwnCheckpoint) {
 TEST(Options, ProvidersAreAListOfThisBuilds) {
   const Command& bench = *find_command("bench");
   const Words words = {"gemm", "--providers=kokkos-kernels,kokkos-kernels"};
-  EXPECT_EQ(parse_arguments(bench, words).bench->providers.size(), 2u);
+  EXPECT_EQ(parse_arguments(FileReader(), bench, words).bench->providers.size(), 2u);
   for (const std::string wrong : {"", "mkl", "kokkos-kernels,", ",kokkos-kernels"}) {
     const Words bad = {"gemm", "--providers=" + wrong};
-    const std::string error = tests::error_of([&] { parse_arguments(bench, bad); });
+    const std::string error = tests::error_of([&] { parse_arguments(FileReader(), bench, bad); });
     EXPECT_NE(error.find("expected a list, separated by commas, of kokkos-kernels"), std::string::npos) << error;
   }
 }

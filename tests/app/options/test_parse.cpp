@@ -20,7 +20,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Arguments parse(const char* command, const Words& words) { return parse_arguments(*find_command(command), words); }
+Arguments parse(const char* command, const Words& words) {
+  return parse_arguments(FileReader(), *find_command(command), words);
+}
 
 Arguments parse_train(Words words) {
   words.insert(words.begin(), {"--model", "m", "--train", "t", "--output", "o"});

@@ -35,7 +35,7 @@ using Words = std::vector<std::string>;
 Arguments parse_with(const std::string& recipe, const Words& more = {}, const char* command = "train") {
   Words words = {"--model", "m", "--train", "t", "--output", "o", "--recipe", recipe};
   words.insert(words.end(), more.begin(), more.end());
-  return parse_arguments(*find_command(command), words);
+  return parse_arguments(FileReader(), *find_command(command), words);
 }
 
 std::string error_with(const std::string& recipe, const Words& more = {}) {

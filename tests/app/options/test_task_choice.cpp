@@ -22,7 +22,7 @@ class TaskChoice : public testing::Test {
   }
 
   static std::string choice(const Words& words, const char* command = "train") {
-    return std::string(choose_task(*find_command(command), words).name());
+    return std::string(choose_task(FileReader(), *find_command(command), words).name());
   }
 
   tests::TemporaryDirectory directory_;
@@ -61,7 +61,7 @@ TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
 TEST_F(TaskChoice, ARegisteredTaskIsAValueOfTheOption) {
   const std::vector<std::string> words = {
       "--task", "image-classification", "--model", images_, "--train", "t", "--output", "o"};
-  EXPECT_EQ(parse_arguments(*find_command("train"), words).task->name(), "image-classification");
+  EXPECT_EQ(parse_arguments(FileReader(), *find_command("train"), words).task->name(), "image-classification");
 }
 
 TEST_F(TaskChoice, ACommandOfOneTaskHasNoChoice) {

@@ -11,7 +11,7 @@ class CommandLine : public testing::Test {
  protected:
   std::string line(std::vector<std::string> words, bool goes_on = true, std::size_t ranks = 1) const {
     words.insert(words.begin(), {"--model", "m", "--train_file=t", "--output", directory_.path()});
-    std::string text = how_to_go_on(parse_arguments(*find_command("train"), words), goes_on, ranks);
+    std::string text = how_to_go_on(parse_arguments(FileReader(), *find_command("train"), words), goes_on, ranks);
     const std::string output = directory_.path();
     return text.replace(text.find(output), output.size(), "o");
   }

@@ -65,8 +65,8 @@ TEST_F(FetchCifar10, IsUnpackedAndReadByImages) {
   fetch_archive();
   EXPECT_THAT(lines_, ::testing::ElementsAre("fetching file://" + archive_.string()));
   EXPECT_FALSE(std::filesystem::exists(target_ / "readme.html"));
-  EXPECT_EQ(open_images(target_.string(), ImagePart::training)->size(), 10u);
-  const auto test = open_images(target_.string(), ImagePart::test);
+  EXPECT_EQ(open_images(FileReader(), target_.string(), ImagePart::training)->size(), 10u);
+  const auto test = open_images(FileReader(), target_.string(), ImagePart::test);
   EXPECT_EQ(test->size(), 2u);
   EXPECT_EQ(test->label_names()[9], "truck");
   expect_nothing_partial();
@@ -122,8 +122,8 @@ TEST_F(FetchDataSet, Cifar100IsReadByImages) {
                3074,
                {"train.bin", "test.bin", "fine_label_names.txt"}},
               target, log_);
-  EXPECT_EQ(open_images(target.string(), ImagePart::training)->size(), 3u);
-  EXPECT_EQ(open_images(target.string(), ImagePart::test)->label_names()[99], "class99");
+  EXPECT_EQ(open_images(FileReader(), target.string(), ImagePart::training)->size(), 3u);
+  EXPECT_EQ(open_images(FileReader(), target.string(), ImagePart::test)->label_names()[99], "class99");
   EXPECT_EQ(fetch("cifar100", log_, families::find_model_family), target);
   expect_nothing_partial();
 }

@@ -19,7 +19,7 @@ class ImageProcessorFile : public testing::Test {
  protected:
   ImageProcessor read(const std::string& text, const char* name = image_processor_file) {
     tests::write_file(directory_ / name, text);
-    return *read_image_processor(directory_.path());
+    return *read_image_processor(FileReader(), directory_.path());
   }
   std::string message(const std::string& text) {
     return error_of([&] { read(text); });
@@ -129,9 +129,9 @@ TEST_F(ImageProcessorFile, TimmsStandInItsConfiguration) {
 }
 
 TEST_F(ImageProcessorFile, NeitherFileIsNoProcessor) {
-  EXPECT_FALSE(read_image_processor(directory_.path()));
+  EXPECT_FALSE(read_image_processor(FileReader(), directory_.path()));
   tests::write_file(directory_ / "config.json", R"({"model_type": "resnet"})");
-  EXPECT_FALSE(read_image_processor(directory_.path()));
+  EXPECT_FALSE(read_image_processor(FileReader(), directory_.path()));
 }
 
 TEST_F(ImageProcessorFile, WhatIsWrittenIsReadAgain) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/file_reader.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -15,7 +16,7 @@ using tests::error_of;
 TEST(ModelType, IsWhatConfigJsonSays) {
   const tests::TemporaryDirectory directory;
   tests::write_file(directory / "config.json", R"({"hidden_size":8,"model_type":"llama"})");
-  EXPECT_EQ(model_type_of(directory.path()), "llama");
+  EXPECT_EQ(model_type_of(FileReader(), directory.path()), "llama");
 }
 
 TEST(ModelType, TheOriginalBertsAreKnownByTheirArchitecture) {
@@ -33,7 +34,7 @@ TEST(ModelType, IsEmptyWhereNothingSaysIt) {
 
 TEST(ModelType, ErrorsNameTheFile) {
   const tests::TemporaryDirectory directory;
-  const auto message = [&] { return error_of([&] { model_type_of(directory.path()); }); };
+  const auto message = [&] { return error_of([&] { model_type_of(FileReader(), directory.path()); }); };
   EXPECT_THAT(message(), EndsWith("config.json: No such file or directory"));
   tests::write_file(directory / "config.json", "{");
   EXPECT_THAT(message(), HasSubstr("config.json: not JSON at line 1"));

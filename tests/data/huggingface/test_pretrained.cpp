@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "families/bert/bert_config.hpp"
@@ -74,8 +74,8 @@ struct Loaded {
     tensors.write(directory / "model.safetensors", type);
     message = error_of([&] {
       report =
-          PretrainedModel(directory.path())
-              .read_weights(wanted, families::bert_tensor_naming(),
+          PretrainedModel(FileReader(), directory.path())
+              .read_weights(FileReader(), wanted, families::bert_tensor_naming(),
                             [&](std::size_t row, const TensorReader& read) { values[row] = whole(read, wanted[row]); });
     });
   }
@@ -97,16 +97,12 @@ TEST(Pretrained, ReadsWantedTensorsAndReportsAMissingHead) {
 /// As on the ranks that do not open the weights for this.
 TEST(Pretrained, ThePrecisionMayBeACopy) {
   const Loaded loaded(whole(), Precision::bfloat16);
-  const PretrainedModel model(loaded.directory.path());
+  const PretrainedModel model(FileReader(), loaded.directory.path());
   FileCopies copies;
-  {
-    const KeepCopies keep(copies, 0);
-    EXPECT_EQ(model.weights_precision(), Precision::bfloat16);
-  }
+  EXPECT_EQ(model.weights_precision(FileReader(copies, 0)), Precision::bfloat16);
   std::filesystem::remove(loaded.directory / "model.safetensors");
-  EXPECT_THAT(error_of([&] { model.weights_precision(); }), HasSubstr("has no model.safetensors"));
-  const UseCopies use(copies);
-  EXPECT_EQ(model.weights_precision(), Precision::bfloat16);
+  EXPECT_THAT(error_of([&] { model.weights_precision(FileReader()); }), HasSubstr("has no model.safetensors"));
+  EXPECT_EQ(model.weights_precision(FileReader(copies)), Precision::bfloat16);
 }
 
 TEST(Pretrained, WeightsThatAreNoFloatingPointNumbersAreNamedBeforeAnyIsRead) {
@@ -121,8 +117,8 @@ TEST(Pretrained, WeightsThatAreNoFloatingPointNumbersAreNamedBeforeAnyIsRead) {
   bool was_read = false;
   EXPECT_THAT(
       error_of([&] {
-        PretrainedModel(directory.path())
-            .read_weights(wanted, families::bert_tensor_naming(),
+        PretrainedModel(FileReader(), directory.path())
+            .read_weights(FileReader(), wanted, families::bert_tensor_naming(),
                           [&](std::size_t, const TensorReader&) { was_read = true; });
       }),
       EndsWith("model.safetensors: tensor \"bert.encoder.layer.0.output.dense.weight\" has type I8; weights are "
@@ -176,10 +172,10 @@ TEST(Pretrained, WrongShapesShowBoth) {
 
 TEST(Pretrained, AbsentFilesAreNamed) {
   const TemporaryDirectory directory;
-  EXPECT_EQ(error_of([&] { PretrainedModel model(directory.path()); }),
+  EXPECT_EQ(error_of([&] { PretrainedModel model(FileReader(), directory.path()); }),
             "cannot read " + (directory / "config.json").string() + ": No such file or directory");
   write_file(directory / "config.json", "[1]");
-  EXPECT_EQ(error_of([&] { PretrainedModel model(directory.path()); }),
+  EXPECT_EQ(error_of([&] { PretrainedModel model(FileReader(), directory.path()); }),
             (directory / "config.json").string() + ": not a JSON object");
 }
 
@@ -198,16 +194,16 @@ TEST(Pretrained, WhatIsWrittenReadsBack) {
   write_pretrained(directory / "best", families::bert_config_json(config), files, weights);
   EXPECT_FALSE(std::filesystem::exists(directory / "best/stale.txt"));
   EXPECT_FALSE(std::filesystem::exists(directory / "best.partial-deadbeef"));
-  const PretrainedModel model(directory / "best");
+  const PretrainedModel model(FileReader(), directory / "best");
   EXPECT_EQ(families::read_bert_config(model), config);
-  const families::WordPieceFiles read = families::read_wordpiece_files(model.directory());
+  const families::WordPieceFiles read = families::read_wordpiece_files(FileReader(), model.directory());
   EXPECT_FALSE(read.options.do_lower_case);
   EXPECT_EQ(read.options.strip_accents, false);
   EXPECT_EQ(read.vocabulary, tokenizer.vocabulary);
   EXPECT_EQ(read.tokenizer_json, "{}");
   std::map<std::size_t, std::vector<float>> back;
   const auto report =
-      model.read_weights(wanted, families::bert_tensor_naming(),
+      model.read_weights(FileReader(), wanted, families::bert_tensor_naming(),
                          [&](std::size_t row, const TensorReader& read) { back[row] = whole(read, wanted[row]); });
   EXPECT_TRUE(report.missing.empty());
   EXPECT_THAT(back.at(1), ElementsAre(1, 2, 3, 4));
@@ -232,17 +228,18 @@ void write_toy_model(const std::filesystem::path& directory) {
 TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
   const TemporaryDirectory directory;
   write_toy_model(directory / "toy");
-  const PretrainedModel model(directory / "toy");
+  const PretrainedModel model(FileReader(), directory / "toy");
   EXPECT_EQ(model.model_type(), "toy");
   constexpr std::string_view names[] = {"toy.model", "absent.json"};
-  const auto files = model.read_files(names);
+  const auto files = model.read_files(FileReader(), names);
   ASSERT_EQ(files.size(), 1u);
   const TensorNaming naming{.model = "a toy",
                             .is_ignored = [](std::string_view name) { return name == "toy.inverse_frequencies"; }};
   const std::vector<TensorSpec> specs{{"toy.bias", {3}}, {"toy.gate.weight", {2, 3}}};
   std::vector<std::vector<float>> values(2);
-  const auto report = model.read_weights(
-      specs, naming, [&](std::size_t row, const TensorReader& read) { values[row] = whole(read, specs[row]); });
+  const auto report = model.read_weights(FileReader(), specs, naming, [&](std::size_t row, const TensorReader& read) {
+    values[row] = whole(read, specs[row]);
+  });
   EXPECT_THAT(values[0], ElementsAre(1, 2, 3));
   EXPECT_THAT(values[1], ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(ignored_line(report, "play"), "1 tensors not used for play are ignored: toy.inverse_frequencies");
@@ -256,7 +253,7 @@ TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
             "      null\n    ],\n    \"a\": \"\u00e9\"\n  },\n  \"beta\": false,\n  \"large\": 18446744073709551615,\n"
             "  \"torch_dtype\": \"float32\"\n}\n");
   EXPECT_EQ(tests::read_file(directory / "best/toy.model"), tests::read_file(directory / "toy/toy.model"));
-  EXPECT_EQ(SafetensorsFile(directory / "best/model.safetensors").read_float("toy.bias"), values[0]);
+  EXPECT_EQ(SafetensorsFile(FileReader(), directory / "best/model.safetensors").read_float("toy.bias"), values[0]);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory / "best"), {}), 3);
 }
 
@@ -267,8 +264,11 @@ TEST(Pretrained, AnIgnoredTensorNeedsNoPlaceInTheIndex) {
   const auto error_for_index = [&](const char* rows, const TensorNaming& naming, std::vector<std::string>& ignored) {
     write_file(directory / "toy/model.safetensors.index.json", std::string("{\"weight_map\":{") + rows + "}}");
     const std::vector<TensorSpec> specs{{"toy.bias", {3}}, {"toy.gate.weight", {2, 3}}};
-    return error_of(
-        [&] { ignored = PretrainedModel(directory / "toy").read_weights(specs, naming, [](auto&&...) {}).ignored; });
+    return error_of([&] {
+      ignored = PretrainedModel(FileReader(), directory / "toy")
+                    .read_weights(FileReader(), specs, naming, [](auto&&...) {})
+                    .ignored;
+    });
   };
   const TensorNaming naming{.model = "a toy",
                             .is_ignored = [](std::string_view name) { return name == "toy.inverse_frequencies"; }};

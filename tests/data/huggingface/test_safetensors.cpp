@@ -43,7 +43,7 @@ std::string message_for(const std::string& bytes) {
   const TemporaryDirectory directory;
   const auto path = directory / "file.safetensors";
   write_file(path, bytes);
-  const auto message = error_of([&] { SafetensorsFile file(path); });
+  const auto message = error_of([&] { SafetensorsFile file(FileReader(), path); });
   return message.find(path.string()) == 0 ? fmt::format("F{}", message.substr(path.string().size())) : message;
 }
 
@@ -59,7 +59,7 @@ TEST(Safetensors, WhatIsWrittenReadsBackInEveryPrecision) {
   for (const auto precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     const auto path = directory / to_string(precision);
     write_safetensors(path, tensors, precision);
-    const SafetensorsFile file(path);
+    const SafetensorsFile file(FileReader(), path);
     ASSERT_EQ(file.tensors().size(), 3u);
     EXPECT_EQ(file.find("b.weight")->shape, (std::vector<std::size_t>{2, 3}));
     EXPECT_EQ(file.read_float("a"), scalar);
@@ -91,7 +91,7 @@ TEST(Safetensors, ReadsDoublesAndUnalignedData) {
   write_file(directory / "f", with_header(R"({"flag":{"dtype":"BOOL","shape":[],"data_offsets":[0,1]},
       "d":{"dtype":"F64","shape":[2],"data_offsets":[1,17]},"i":{"dtype":"I64","shape":[2,1],"data_offsets":[17,33]}})",
                                           data));
-  const SafetensorsFile file(directory / "f");
+  const SafetensorsFile file(FileReader(), directory / "f");
   EXPECT_THAT(file.read_float("d"), ElementsAre(0.1F, -2.0F));
   EXPECT_THAT(file.read_integer("i"), ElementsAre(-5, std::int64_t{1} << 40));
   EXPECT_THAT(error_of([&] { file.read_float("flag"); }),
@@ -112,7 +112,7 @@ TEST(Safetensors, ReadsALongTensorAndItsRanges) {
   for (const auto type : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     const std::vector<NamedTensor> tensors{{"before", {3}, std::span(values).first(3)}, {"t", {values.size()}, values}};
     write_safetensors(directory / "f", tensors, type);
-    const SafetensorsFile file(directory / "f");
+    const SafetensorsFile file(FileReader(), directory / "f");
     EXPECT_EQ(file.read_float("t"), values);
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}, std::size_t{262'145}, values.size()}) {
       std::vector<float> part((values.size() - first) / 2);
@@ -132,7 +132,7 @@ TEST(Safetensors, ValuesMayComeInAnyPieces) {
   }
   EXPECT_FALSE(std::filesystem::exists(directory / "f"));
   writer.commit();
-  const SafetensorsFile file(directory / "f");
+  const SafetensorsFile file(FileReader(), directory / "f");
   EXPECT_EQ(file.read_float("a"), (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(file.read_float("b"), (std::vector<float>{5, 6, 7}));
   SafetensorsWriter shorter(directory / "g", tensors);
@@ -157,9 +157,9 @@ TEST(Safetensors, WriterRefusesWrongSizesAndRepeatedNames) {
 
 TEST(Safetensors, FilesThatAreNotSafetensors) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(error_of([&] { SafetensorsFile file(directory / "absent"); }),
+  EXPECT_THAT(error_of([&] { SafetensorsFile file(FileReader(), directory / "absent"); }),
               EndsWith("absent: No such file or directory"));
-  EXPECT_THAT(error_of([&] { SafetensorsFile file(directory.path()); }), EndsWith("is not a file"));
+  EXPECT_THAT(error_of([&] { SafetensorsFile file(FileReader(), directory.path()); }), EndsWith("is not a file"));
   EXPECT_EQ(message_for(""), "F: 0 bytes are too few for a safetensors file; fetch it again");
   EXPECT_EQ(message_for("version https://git-lfs.github.com/spec/v1\n"),
             "F: a git-lfs pointer, not the weights; run `git lfs pull` in its directory");
@@ -225,7 +225,7 @@ TEST(Safetensors, AFileCutShortAfterItWasOpenedIsAnError) {
   const TemporaryDirectory directory;
   const std::vector<float> values(100, 1.0F);
   write_safetensors(directory / "f", std::vector<NamedTensor>{{"t", {100}, values}});
-  const SafetensorsFile file(directory / "f");
+  const SafetensorsFile file(FileReader(), directory / "f");
   std::filesystem::resize_file(directory / "f", 200);
   EXPECT_THAT(error_of([&] { file.read_float("t"); }), HasSubstr("f: cut short at byte 200 while it was read"));
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
@@ -27,7 +27,7 @@ void write_one(const std::filesystem::path& path, const std::string& name) {
 }
 
 std::string message_for(const TemporaryDirectory& directory) {
-  return error_of([&] { WeightFiles files(directory.path()); });
+  return error_of([&] { WeightFiles files(FileReader(), directory.path()); });
 }
 
 TEST(WeightFiles, ReadsShardsByTheirIndex) {
@@ -37,8 +37,9 @@ TEST(WeightFiles, ReadsShardsByTheirIndex) {
   write_file(
       directory / "model.safetensors.index.json",
       R"({"weight_map":{"embeddings.LayerNorm.gamma":"model-1.safetensors","qa_outputs.bias":"model-2.safetensors"}})");
-  ASSERT_TRUE(WeightFiles(directory.path()).entries().contains("embeddings.LayerNorm.gamma")) << "as it is named";
-  const WeightFiles files(directory.path(), families::canonical_bert_name);
+  ASSERT_TRUE(WeightFiles(FileReader(), directory.path()).entries().contains("embeddings.LayerNorm.gamma"))
+      << "as it is named";
+  const WeightFiles files(FileReader(), directory.path(), families::canonical_bert_name);
   ASSERT_EQ(files.entries().size(), 2u);
   const auto& entry = files.entries().at("bert.embeddings.LayerNorm.weight");
   EXPECT_EQ(entry.tensor->name, "embeddings.LayerNorm.gamma");
@@ -56,16 +57,12 @@ TEST(WeightFiles, ThatAreGoneHaveTheHeadersOfACopy) {
                  R"({"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
     }
     FileCopies copies;
-    {
-      const KeepCopies keep(copies, 1000);
-      const WeightFiles files(directory.path());
-    }
+    WeightFiles(FileReader(copies, 1000), directory.path());
     const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
     for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
       if (entry.path().extension() == ".safetensors") std::filesystem::rename(entry, entry.path().string() + ".gone");
     }
-    const UseCopies use(received);
-    const WeightFiles files(directory.path());
+    const WeightFiles files(FileReader(received), directory.path());
     ASSERT_EQ(files.entries().size(), is_sharded ? 2u : 1u);
     const WeightEntry& a = files.entries().at("a");
     EXPECT_EQ(a.tensor->shape, std::vector<std::size_t>{1});
@@ -103,7 +100,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
       directory / "model.safetensors.index.json",
       R"({"weight_map":{"embeddings.LayerNorm.gamma":"s.safetensors","embeddings.LayerNorm.weight":"t.safetensors"}})");
   EXPECT_THAT(
-      error_of([&] { WeightFiles files(directory.path(), families::canonical_bert_name); }),
+      error_of([&] { WeightFiles files(FileReader(), directory.path(), families::canonical_bert_name); }),
       EndsWith(
           "t.safetensors: tensor \"embeddings.LayerNorm.weight\" is also stored as \"embeddings.LayerNorm.gamma\" in "
           "s.safetensors"));
@@ -117,7 +114,7 @@ TEST(WeightFiles, TensorsThatTheIndexDoesNotNameAreApart) {
   write_one(directory / "t.safetensors", "a");
   write_one(directory / "u.safetensors", "c");
   write_file(directory / "model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
-  const WeightFiles files(directory.path());
+  const WeightFiles files(FileReader(), directory.path());
   ASSERT_EQ(files.entries().size(), 1u);
   ASSERT_EQ(files.unnamed().size(), 1u) << "files that the index does not name are not read";
   TensorNaming naming;
@@ -147,14 +144,10 @@ TEST(WeightFiles, OfACopiedHeaderMustBeTheFileThatHasIt) {
   const std::filesystem::path path = directory / "model.safetensors";
   write_one(path, "a");
   FileCopies copies;
-  {
-    const KeepCopies keep(copies, 1000);
-    const WeightFiles files(directory.path());
-  }
+  WeightFiles(FileReader(copies, 1000), directory.path());
   const auto message_of_file = [&](const std::string& content) {
     write_file(path, content);
-    const UseCopies use(copies);
-    const WeightFiles files(directory.path());
+    const WeightFiles files(FileReader(copies), directory.path());
     return error_of([&] { files.entries().at("a").file->read_float("a"); });
   };
   const std::string content = tests::read_file(path);
@@ -172,7 +165,7 @@ TEST(WeightFiles, AShardMayBeALink) {
   write_one(directory / "blobs/0123", "a");
   write_file(directory / "snapshot/model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
   std::filesystem::create_symlink("../blobs/0123", directory / "snapshot/s.safetensors");
-  EXPECT_TRUE(WeightFiles(directory / "snapshot").entries().contains("a"));
+  EXPECT_TRUE(WeightFiles(FileReader(), directory / "snapshot").entries().contains("a"));
 }
 
 TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {
@@ -182,12 +175,12 @@ TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {
   write_file(directory / "model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors","b":"t.safetensors"}})");
   write_safetensors(directory / "s.safetensors", a, Precision::bfloat16);
   write_safetensors(directory / "t.safetensors", b, Precision::bfloat16);
-  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
+  EXPECT_EQ(WeightFiles(FileReader(), directory.path()).precision(), Precision::bfloat16);
   // Older Llamas have float buffers beside 16-bit weights.
   write_safetensors(directory / "t.safetensors", b, Precision::float32);
-  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
+  EXPECT_EQ(WeightFiles(FileReader(), directory.path()).precision(), Precision::bfloat16);
   write_safetensors(directory / "s.safetensors", a, Precision::float32);
-  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::float32);
+  EXPECT_EQ(WeightFiles(FileReader(), directory.path()).precision(), Precision::float32);
 }
 
 TEST(WeightFiles, ADanglingLinkIsNamed) {
@@ -197,7 +190,7 @@ TEST(WeightFiles, ADanglingLinkIsNamed) {
     EXPECT_EQ(message_for(directory), (directory / name).string() +
                                           " is a link to ../../blobs/0badcafe, which does not exist; if it was "
                                           "downloaded, the download is incomplete: repeat it");
-    EXPECT_THAT(error_of([&] { (void)has_weight_files(directory.path()); }), HasSubstr("0badcafe"));
+    EXPECT_THAT(error_of([&] { (void)has_weight_files(FileReader(), directory.path()); }), HasSubstr("0badcafe"));
   }
 }
 
@@ -215,9 +208,9 @@ TEST(WeightFiles, PicklesOfAnyNameAreRefusedByName) {
   for (const char* name : {"resnet50-0676ba61.pth", "epoch=3.ckpt"}) {
     const TemporaryDirectory directory;
     write_file(directory / "optimizer.pt", "pickle");
-    EXPECT_FALSE(has_weight_files(directory.path()));
+    EXPECT_FALSE(has_weight_files(FileReader(), directory.path()));
     write_file(directory / name, "pickle");
-    EXPECT_TRUE(has_weight_files(directory.path()));
+    EXPECT_TRUE(has_weight_files(FileReader(), directory.path()));
     EXPECT_THAT(message_for(directory), AllOf(HasSubstr(std::string(" has only ") + name + ", a Python pickle; "),
                                               HasSubstr(std::string("w = torch.load('") + name + "', map_location")));
   }

@@ -107,7 +107,7 @@ TEST(WeightFilesWriter, ValuesComeBackHoweverTheyAreCut) {
       WeightFilesWriter writer(directory.path(), four_tensors(), {.shard_bytes = limit});
       write_in_pieces(writer, piece);
       writer.commit();
-      const WeightFiles files(directory.path());
+      const WeightFiles files(FileReader(), directory.path());
       std::vector<float> back;
       for (const TensorShape& tensor : four_tensors()) {
         const WeightEntry& entry = files.entries().at(tensor.name);

@@ -16,15 +16,15 @@ using ::testing::EndsWith;
 TEST(FirstImages, KeepTheirLabelsAndPixels) {
   const tests::TemporaryDirectory directory;
   tests::write_small_digits(directory.path(), 15, 0);
-  const auto all = open_images(directory.path().string(), ImagePart::training);
-  const auto first = first_images(open_images(directory.path().string(), ImagePart::training), 3);
+  const auto all = open_images(FileReader(), directory.path().string(), ImagePart::training);
+  const auto first = first_images(open_images(FileReader(), directory.path().string(), ImagePart::training), 3);
   ASSERT_EQ(first->size(), 3u);
   EXPECT_THAT(first->labels(), ElementsAre(0, 1, 2));
   EXPECT_EQ(first->label_names(), all->label_names());
   EXPECT_EQ(first->shape(), all->shape());
   EXPECT_EQ(first->encoded(2), all->encoded(2));
   EXPECT_EQ(first->location(2), all->location(2));
-  EXPECT_EQ(first_images(open_images(directory.path().string(), ImagePart::training), 99)->size(), 15u);
+  EXPECT_EQ(first_images(open_images(FileReader(), directory.path().string(), ImagePart::training), 99)->size(), 15u);
 }
 
 TEST(ListedImages, AreTheFilesThatAreNamed) {

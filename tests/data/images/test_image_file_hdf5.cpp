@@ -5,7 +5,7 @@
 #include <functional>
 #include <random>
 
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "core/base/hdf5_file.hpp"
 #include "data/images/first_images.hpp"
 #include "data/images/image_file.hpp"
@@ -29,13 +29,13 @@ class ImageFileHdf5 : public ::testing::Test {
       tests::write_file(directory_ / "set" / file, tests::recorded_image_file("decoded.jsonl", recorded));
     }
     tests::write_file(directory_ / "set/bee/b.jpg", "no picture");
-    source_ = open_images((directory_ / "set").string(), ImagePart::training);
+    source_ = open_images(FileReader(), (directory_ / "set").string(), ImagePart::training);
     counts_ = prepare_images(*source_, path_, {.threads = 2});
   }
 
-  std::string message() const {
+  std::string message(const FileReader& files = FileReader()) const {
     return tests::error_of_file(path_, [&] {
-      const auto set = open_image_file(path_);
+      const auto set = open_image_file(files, path_);
       for (std::size_t i = 0; i < set->size(); ++i) set->encoded(i);
     });
   }
@@ -56,7 +56,7 @@ TEST_F(ImageFileHdf5, WhatIsPreparedReadsBack) {
   EXPECT_EQ(counts_.left_out, 1u);
   EXPECT_EQ(counts_.first_left_out, (directory_ / "set/bee/b.jpg").string() + ": is neither JPEG nor PNG");
   EXPECT_TRUE(is_image_file(path_));
-  const auto set = open_images(path_.string(), ImagePart::training);
+  const auto set = open_images(FileReader(), path_.string(), ImagePart::training);
   EXPECT_EQ(set->label_names(), source_->label_names());
   EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1));
   EXPECT_FALSE(set->shape());
@@ -71,16 +71,12 @@ TEST_F(ImageFileHdf5, WhatIsPreparedReadsBack) {
 TEST_F(ImageFileHdf5, TheIndexMayBeACopy) {
   FileCopies copies;
   ByteWriter arrays;
-  {
-    const KeepCopies keep(copies, 0);
-    open_image_file(path_)->write_arrays(arrays);
-  }
+  open_image_file(FileReader(copies, 0), path_)->write_arrays(arrays);
   std::string file = tests::read_file(path_);
   file.replace(0, 8, "no index");
   tests::write_file(path_, file);
   EXPECT_EQ(message(), "F is not an HDF5 file");
-  const UseCopies use(copies);
-  const auto set = open_image_file(path_);
+  const auto set = open_image_file(FileReader(copies), path_);
   const std::string bytes = arrays.take();
   ByteReader reader(bytes);
   set->read_arrays(reader);
@@ -93,13 +89,13 @@ TEST_F(ImageFileHdf5, TheIndexMayBeACopy) {
   tests::write_file(path_, file);
   EXPECT_THAT(tests::error_of([&] { set->encoded(0); }), HasSubstr("the file is damaged"));
   tests::write_file(path_, file + "more");
-  EXPECT_THAT(message(), HasSubstr("where its index was read: all ranks need the same file"));
+  EXPECT_THAT(message(FileReader(copies)), HasSubstr("where its index was read: all ranks need the same file"));
 }
 
 TEST_F(ImageFileHdf5, ImagesOfOneShapeReadBack) {
-  const auto drawn = open_images("synthetic:50x6x7", ImagePart::training, {.synthetic_labels = 3});
+  const auto drawn = open_images(FileReader(), "synthetic:50x6x7", ImagePart::training, {.synthetic_labels = 3});
   EXPECT_EQ(prepare_images(*drawn, path_, {}).images, 50u);
-  const auto set = open_image_file(path_);
+  const auto set = open_image_file(FileReader(), path_);
   EXPECT_EQ(set->labels(), drawn->labels());
   EXPECT_EQ(set->shape(), drawn->shape());
   EXPECT_EQ(set->name(3), "");
@@ -110,8 +106,8 @@ TEST_F(ImageFileHdf5, LabelsThatLoseAllImagesAreListed) {
   EXPECT_THAT(counts_.emptied_labels, IsEmpty()) << "a picture of each label is readable";
   tests::write_file(directory_ / "set/bee/c.jpg", "no picture");
   EXPECT_THAT(prepare_images(*source_, path_, {}).emptied_labels, ElementsAre("bee"));
-  EXPECT_THAT(open_image_file(path_)->label_names(), ElementsAre("ant", "bee"));
-  const auto first = first_images(open_images((directory_ / "set").string(), ImagePart::training), 1);
+  EXPECT_THAT(open_image_file(FileReader(), path_)->label_names(), ElementsAre("ant", "bee"));
+  const auto first = first_images(open_images(FileReader(), (directory_ / "set").string(), ImagePart::training), 1);
   EXPECT_THAT(prepare_images(*first, path_, {}).emptied_labels, IsEmpty()) << "the set has no image of the others";
 }
 
@@ -133,7 +129,7 @@ TEST_F(ImageFileHdf5, APictureThatChangesMeanwhileIsNamed) {
               write_image_file(path_, *source_, {{0, 5, 0}}, 0);
             }),
             (directory_ / "set/ant/a.png").string() + " has changed while it was prepared");
-  EXPECT_EQ(open_image_file(path_)->size(), 2u) << "the old file stays";
+  EXPECT_EQ(open_image_file(FileReader(), path_)->size(), 2u) << "the old file stays";
 }
 
 TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
@@ -156,9 +152,9 @@ TEST_F(ImageFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
 TEST_F(ImageFileHdf5, AFileMayHaveAnyName) {
   const auto other = directory_ / "images.prepared", damaged = directory_ / "damaged.hdf5";
   std::filesystem::copy_file(path_, other);
-  EXPECT_EQ(open_images(other.string(), ImagePart::training)->size(), 2u);
+  EXPECT_EQ(open_images(FileReader(), other.string(), ImagePart::training)->size(), 2u);
   tests::write_file(damaged, "no HDF5");
-  EXPECT_EQ(tests::error_of_file(damaged, [&] { open_images(damaged.string(), ImagePart::training); }),
+  EXPECT_EQ(tests::error_of_file(damaged, [&] { open_images(FileReader(), damaged.string(), ImagePart::training); }),
             "F is not an HDF5 file");
 }
 
@@ -170,7 +166,7 @@ TEST_F(ImageFileHdf5, NoFlippedByteGoesUnnoticed) {
     bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
-      const auto set = open_image_file(path_);
+      const auto set = open_image_file(FileReader(), path_);
       ASSERT_EQ(set->size(), 2u);
       EXPECT_EQ(set->encoded(0), source_->encoded(0)) << offset;
       EXPECT_EQ(set->encoded(1), source_->encoded(2)) << offset;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -17,8 +17,9 @@ using tests::write_file;
 
 class ImageSetTest : public ::testing::Test {
  protected:
-  std::unique_ptr<ImageSet> open(ImagePart part = ImagePart::training) const {
-    return open_images(directory_.path().string(), part);
+  std::unique_ptr<ImageSet> open(ImagePart part = ImagePart::training) const { return open(FileReader(), part); }
+  std::unique_ptr<ImageSet> open(const FileReader& files, ImagePart part = ImagePart::training) const {
+    return open_images(files, directory_.path().string(), part);
   }
   std::string error(ImagePart part = ImagePart::training) const {
     return tests::error_of_file(directory_.path(), [&] { open(part); });
@@ -62,13 +63,9 @@ class CopiedImages : public ImageSetTest {
   std::unique_ptr<ImageSet> open_copies(const std::vector<std::string>& files) const {
     FileCopies copies;
     ByteWriter arrays;
-    {
-      const KeepCopies keep(copies, 0);
-      open()->write_arrays(arrays);
-    }
+    open(FileReader(copies, 0))->write_arrays(arrays);
     for (const std::string& file : files) put(file, "");
-    const UseCopies use(copies);
-    std::unique_ptr<ImageSet> set = open();
+    std::unique_ptr<ImageSet> set = open(FileReader(copies));
     const std::string bytes = arrays.take();
     ByteReader reader(bytes);
     set->read_arrays(reader);
@@ -282,15 +279,11 @@ TEST_F(ClassDirectories, AreThoseOfTheCopiesInUse) {
   put("ant/a.png", "1");
   put("zebra/a.png", "2");
   FileCopies copies;
-  {
-    const KeepCopies keep(copies, 0);
-    open();
-  }
+  open(FileReader(copies, 0));
   put("bear/a.png", "3");
   put("ant/b.png", "4");
   std::filesystem::remove(directory_ / "zebra/a.png");
-  const UseCopies use(copies);
-  const auto set = open();
+  const auto set = open(FileReader(copies));
   EXPECT_THAT(set->label_names(), ElementsAre("ant", "zebra"));
   EXPECT_THAT(set->labels(), ElementsAre(0, 1));
   EXPECT_EQ(set->encoded(0), "1") << "pictures are read as they are needed";
@@ -320,7 +313,7 @@ TEST_F(ImageSetTest, AFileOfAnotherKindIsToldWhatIsExpected) {
   for (const char* name : {"games.pgn", "data_batch_1.bin", "empty"}) {
     const std::string bytes = name == std::string("empty") ? "" : "[Event \"a game\"]";
     put(name, bytes);
-    EXPECT_EQ(tests::error_of([&] { open_images((directory_ / name).string(), ImagePart::training); }),
+    EXPECT_EQ(tests::error_of([&] { open_images(FileReader(), (directory_ / name).string(), ImagePart::training); }),
               (directory_ / name).string() +
                   " is not a data set of images; expected a directory of class directories, of CIFAR's files or of "
                   "MNIST's files, a file of `mylos prepare` (.h5), or synthetic:COUNTxHxW");
@@ -328,7 +321,7 @@ TEST_F(ImageSetTest, AFileOfAnotherKindIsToldWhatIsExpected) {
 }
 
 TEST(SyntheticImages, AreAFunctionOfTheirIndex) {
-  const auto set = open_images("synthetic:1000x5x7", ImagePart::training, {.synthetic_labels = 10});
+  const auto set = open_images(FileReader(), "synthetic:1000x5x7", ImagePart::training, {.synthetic_labels = 10});
   EXPECT_EQ(set->size(), 1000u);
   EXPECT_EQ(set->shape(), (ImageShape{5, 7, 3}));
   EXPECT_EQ(set->decode(3).pixels, set->decode(3).pixels);
@@ -340,7 +333,7 @@ TEST(SyntheticImages, AreAFunctionOfTheirIndex) {
 
 TEST(SyntheticImages, MalformedOnesAreNamed) {
   const auto error = [](const std::string& data) {
-    return tests::error_of([&] { open_images(data, ImagePart::training); });
+    return tests::error_of([&] { open_images(FileReader(), data, ImagePart::training); });
   };
   for (const char* data : {"synthetic:", "synthetic:8", "synthetic:8x9", "synthetic:8x9x0", "synthetic:8x9x10x3",
                            "synthetic:8x9x10 ", "synthetic:-8x9x10", "synthetic:8x 9x10", "synthetic:08x9x10"}) {

@@ -18,7 +18,9 @@ namespace {
 using ::testing::HasSubstr;
 using tests::error_of;
 
-WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(tests::uncased_vocabulary())); }
+WordPieceTokenizer uncased_tokenizer() {
+  return WordPieceTokenizer(Vocabulary::load(FileReader(), tests::uncased_vocabulary()));
+}
 
 /// Returns a tokenizer with one token per letter, so that windows can be counted by hand.
 WordPieceTokenizer letters() {

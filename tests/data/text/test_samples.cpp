@@ -20,7 +20,7 @@ class Samples : public ::testing::Test {
 
   SampleSet read(const std::string& name, const std::string& bytes) {
     tests::write_file(directory_ / name, bytes);
-    const auto tokenizer = SentencePieceTokenizer::load(directory_ / "tokenizer.model");
+    const auto tokenizer = SentencePieceTokenizer::load(FileReader(), directory_ / "tokenizer.model");
     return read_samples(directory_ / name, &tokenizer, options_, reading_);
   }
   std::string error(const std::string& name, const std::string& bytes) {
@@ -162,7 +162,8 @@ TEST_F(Samples, ManyDocumentsKeepTheirOrderOnAnyNumberOfThreads) {
 
 /// Reads the samples of a file of games with llama/chess's tokenizer, as in its recorded run.
 SampleSet chess_samples(const char* file) {
-  const auto tokenizer = SentencePieceTokenizer::load(tests::shared_reference() / "llama/chess/tokenizer.model");
+  const auto tokenizer =
+      SentencePieceTokenizer::load(FileReader(), tests::shared_reference() / "llama/chess/tokenizer.model");
   const SampleOptions options = {
       .max_length = 256, .long_documents = LongDocuments::truncate, .begin = 1, .end = 2, .vocabulary_size = 512};
   return read_samples(tests::shared_data() / "chess" / file, &tokenizer, options, {});

@@ -14,7 +14,7 @@ class TokenizeDocuments : public ::testing::Test {
  protected:
   SentencePieceTokenizer tokenizer() {
     tests::write_file(directory_ / "tokenizer.model", tests::letters_model());
-    return SentencePieceTokenizer::load(directory_ / "tokenizer.model");
+    return SentencePieceTokenizer::load(FileReader(), directory_ / "tokenizer.model");
   }
   /// Returns the documents "a", "b", "aa", "ab", "ba", ...: the digits of their index.
   static std::vector<Document> texts(std::size_t count) {

@@ -29,7 +29,7 @@ class SentencePiece : public ::testing::Test {
  protected:
   SentencePieceTokenizer load(const std::string& bytes) {
     tests::write_file(path_, bytes);
-    return SentencePieceTokenizer::load(path_);
+    return SentencePieceTokenizer::load(FileReader(), path_);
   }
   std::string error(const std::string& bytes) {
     return error_of_file(path_, [&] { load(bytes); });
@@ -98,7 +98,7 @@ TEST_F(SentencePiece, TellsModelsApart) {
 }
 
 TEST_F(SentencePiece, NamesAFileThatIsNoModel) {
-  EXPECT_EQ(tests::error_of([&] { SentencePieceTokenizer::load(directory_ / "absent"); }),
+  EXPECT_EQ(tests::error_of([&] { SentencePieceTokenizer::load(FileReader(), directory_ / "absent"); }),
             "cannot read " + (directory_ / "absent").string() + ": No such file or directory");
   EXPECT_EQ(error(""), "F: not a SentencePiece model: the file is empty");
   const auto other = "F: not a SentencePiece model: it does not begin with a list of pieces";
@@ -137,7 +137,7 @@ TEST_F(SentencePiece, AModelCutShortIsRefusedWhereverItEnds) {
 void compare_recorded(const std::string& model) {
   const auto directory = tests::shared_reference() / "llama" / model;
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
-  const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
+  const auto tokenizer = SentencePieceTokenizer::load(FileReader(), directory / "tokenizer.model");
   EXPECT_EQ(tokenizer.size(), 512U);
   const auto rows = tests::json_lines(directory / "tokens.jsonl");
   ASSERT_EQ(rows.size(), 260U);
@@ -156,7 +156,7 @@ TEST(SentencePieceRecorded, StoriesIdsAreSentencePieces) { compare_recorded("sto
 TEST(SentencePieceRecorded, SeveralThreadsGetTheSameIds) {
   const auto directory = tests::shared_reference() / "llama" / "chess";
   if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
-  const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
+  const auto tokenizer = SentencePieceTokenizer::load(FileReader(), directory / "tokenizer.model");
   const auto rows = tests::json_lines(directory / "tokens.jsonl");
   std::array<std::size_t, 4> wrong{};
   std::vector<std::thread> threads;

@@ -17,7 +17,7 @@ using tests::error_of;
 Vocabulary load_text(std::string_view text) {
   const tests::TemporaryDirectory directory;
   tests::write_file(directory / "vocab.txt", text);
-  return Vocabulary::load(directory / "vocab.txt");
+  return Vocabulary::load(FileReader(), directory / "vocab.txt");
 }
 
 TEST(Vocabulary, AnIdIsALine) {
@@ -42,7 +42,7 @@ TEST(Vocabulary, ReadsCarriageReturnsAndTrailingBlankLines) {
 
 TEST(Vocabulary, RefusesBrokenFilesAndSaysWhere) {
   const std::string specials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
-  EXPECT_THAT(error_of([] { Vocabulary::load("/nowhere/vocab.txt"); }), HasSubstr("/nowhere/vocab.txt"));
+  EXPECT_THAT(error_of([] { Vocabulary::load(FileReader(), "/nowhere/vocab.txt"); }), HasSubstr("/nowhere/vocab.txt"));
   EXPECT_THAT(error_of([] { load_text(""); }), HasSubstr("vocab.txt: the file is empty"));
   EXPECT_THAT(error_of([&] { load_text(specials + "\xFF\n"); }), HasSubstr("not UTF-8 at byte 24"));
   EXPECT_THAT(error_of([&] { load_text(specials + "x\ny\nx\n"); }),

@@ -98,7 +98,7 @@ TEST(WordPiece, OddUnicodeIsHuggingFaces) {
   for (const auto& row : rows) {
     if (row[0] != switches) {
       switches = row[0];
-      tokenizer.emplace(Vocabulary::load(tests::uncased_vocabulary()), parse_switches(switches));
+      tokenizer.emplace(Vocabulary::load(FileReader(), tests::uncased_vocabulary()), parse_switches(switches));
     }
     const Tokens tokens = tokenizer->tokenize(row[1].get<std::string>());
     auto found = nlohmann::json::array();
@@ -111,7 +111,7 @@ TEST(WordPiece, OddUnicodeIsHuggingFaces) {
 
 /// Compares ids and pieces of the questions in `path`. Returns their number.
 std::size_t compare_questions(const std::filesystem::path& path) {
-  const WordPieceTokenizer tokenizer(Vocabulary::load(tests::uncased_vocabulary()));
+  const WordPieceTokenizer tokenizer(Vocabulary::load(FileReader(), tests::uncased_vocabulary()));
   const auto rows = tests::json_lines(path);
   for (const auto& row : rows) {
     const auto text = row.at("text").get<std::string>();

@@ -47,7 +47,7 @@ TEST(BertConfig, AbsentKeysTakeHuggingFacesDefaults) {
 }
 
 TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
-  const auto config = read_bert_config(tests::golden_data() / "reference/tiny_bert/config.json");
+  const auto config = read_bert_config({FileReader(), tests::golden_data() / "reference/tiny_bert/config.json"});
   EXPECT_EQ(config.vocabulary, 61u);
   EXPECT_EQ(config.hidden_dropout, 0.0f);
   EXPECT_EQ(config.initializer_range, 0.02f);

@@ -15,12 +15,12 @@ using tests::write_file;
 
 TEST(WordPieceFiles, OptionsComeFromTheirFile) {
   const TemporaryDirectory directory;
-  EXPECT_TRUE(read_tokenizer_options(directory.path()).do_lower_case);
-  EXPECT_FALSE(read_tokenizer_options(directory.path()).strip_accents.has_value());
+  EXPECT_TRUE(read_tokenizer_options(FileReader(), directory.path()).do_lower_case);
+  EXPECT_FALSE(read_tokenizer_options(FileReader(), directory.path()).strip_accents.has_value());
   write_file(
       directory / "tokenizer_config.json",
       R"({"do_lower_case":false,"strip_accents":true,"tokenize_chinese_chars":false,"tokenizer_class":"BertTokenizerFast"})");
-  const auto options = read_tokenizer_options(directory.path());
+  const auto options = read_tokenizer_options(FileReader(), directory.path());
   EXPECT_FALSE(options.do_lower_case);
   EXPECT_EQ(options.strip_accents, true);
   EXPECT_FALSE(options.tokenize_chinese_chars);
@@ -30,7 +30,7 @@ TEST(WordPieceFiles, WrongOptionsAreNamed) {
   const TemporaryDirectory directory;
   const auto message = [&](const char* text) {
     write_file(directory / "tokenizer_config.json", text);
-    return error_of([&] { read_tokenizer_options(directory.path()); });
+    return error_of([&] { read_tokenizer_options(FileReader(), directory.path()); });
   };
   EXPECT_THAT(message("{"), HasSubstr("tokenizer_config.json: not JSON at line "));
   EXPECT_THAT(message("[]"), HasSubstr("tokenizer_config.json: not a JSON object"));
@@ -54,12 +54,14 @@ TEST(WordPieceFiles, VocabularySizeGoesWithTheModel) {
 
 TEST(WordPieceFiles, TheVocabularyIsReadWhereItGoesWithTheModel) {
   const TemporaryDirectory directory;
-  EXPECT_EQ(error_of([&] { load_vocabulary(directory.path(), 5); }), directory.path().string() + " has no vocab.txt");
-  EXPECT_EQ(error_of([&] { read_wordpiece_files(directory.path()); }), directory.path().string() + " has no vocab.txt");
+  EXPECT_EQ(error_of([&] { load_vocabulary(FileReader(), directory.path(), 5); }),
+            directory.path().string() + " has no vocab.txt");
+  EXPECT_EQ(error_of([&] { read_wordpiece_files(FileReader(), directory.path()); }),
+            directory.path().string() + " has no vocab.txt");
   write_file(directory / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
-  EXPECT_EQ(load_vocabulary(directory.path(), 5).size(), 5u);
-  EXPECT_EQ(read_wordpiece_files(directory.path()).tokenizer_json, "");
-  EXPECT_THAT(error_of([&] { load_vocabulary(directory.path(), 6); }),
+  EXPECT_EQ(load_vocabulary(FileReader(), directory.path(), 5).size(), 5u);
+  EXPECT_EQ(read_wordpiece_files(FileReader(), directory.path()).tokenizer_json, "");
+  EXPECT_THAT(error_of([&] { load_vocabulary(FileReader(), directory.path(), 6); }),
               HasSubstr("vocab.txt has 5 tokens, config.json says vocab_size = 6"));
 }
 

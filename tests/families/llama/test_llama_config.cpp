@@ -94,11 +94,11 @@ TEST(LlamaConfig, EveryFieldSurvivesWritingAndReading) {
 
 TEST(LlamaConfig, ReadsTheReferences) {
   const auto folder = tests::golden_data() / "reference/llama";
-  const LlamaShape grouped = read_llama_config(folder / "grouped/config.json");
+  const LlamaShape grouped = read_llama_config({FileReader(), folder / "grouped/config.json"});
   EXPECT_EQ(grouped.key_value_heads, 2u);
   EXPECT_EQ(grouped.rope_theta, 1e6) << "at the top level";
   EXPECT_FALSE(grouped.tied);
-  const LlamaShape tied = read_llama_config(folder / "tied/config.json");
+  const LlamaShape tied = read_llama_config({FileReader(), folder / "tied/config.json"});
   EXPECT_EQ(tied.head_size, 10u);
   EXPECT_EQ(tied.rope_scaling, (RotaryScaling{RotaryScaling::Kind::llama3, 4.0, 1.0, 4.0, 32}));
   EXPECT_TRUE(tied.tied);
@@ -107,7 +107,7 @@ TEST(LlamaConfig, ReadsTheReferences) {
 TEST(LlamaConfig, ReadsTheReferenceOfTransformers5) {
   const auto folder = tests::shared_reference() / "llama/stories260K";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
-  const LlamaShape stories = read_llama_config(data::PretrainedModel(folder));
+  const LlamaShape stories = read_llama_config(data::PretrainedModel(FileReader(), folder));
   EXPECT_EQ(stories.rope_theta, 10000.0) << "under rope_parameters";
   EXPECT_TRUE(stories.tied);
   EXPECT_EQ(stories.padding_token, no_padding);

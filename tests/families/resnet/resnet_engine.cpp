@@ -59,7 +59,7 @@ void LabelledImages::fill(std::span<const std::vector<std::size_t>> groups, std:
 }
 
 LabelledImages read_recorded_images(const fs::path& batch_file) {
-  const data::SafetensorsFile file(batch_file);
+  const data::SafetensorsFile file(FileReader(), batch_file);
   const std::vector<std::size_t>& shape = file.find("pixel_values")->shape;
   const std::size_t pixels = shape[2] * shape[3];
   LabelledImages images{.size = shape[1] * pixels,
@@ -73,7 +73,7 @@ LabelledImages read_recorded_images(const fs::path& batch_file) {
 }
 
 LabelledImages read_digits() {
-  const auto set = data::open_images((shared_data() / "mnist").string(), data::ImagePart::training);
+  const auto set = data::open_images(FileReader(), (shared_data() / "mnist").string(), data::ImagePart::training);
   LabelledImages images;
   for (std::size_t i = 0; i < set->size(); ++i) {
     const data::Image image = set->decode(i);
@@ -85,7 +85,7 @@ LabelledImages read_digits() {
 }
 
 RecordedResnet read_resnet(const fs::path& config, std::size_t height, std::size_t width) {
-  const families::ResnetConfig read = families::read_resnet_config(config);
+  const families::ResnetConfig read = families::read_resnet_config({FileReader(), config});
   RecordedResnet resnet{.shape = read.shape, .head = {.labels = read.labels.size()}};
   resnet.shape.height = height;
   resnet.shape.width = width;
@@ -95,13 +95,13 @@ RecordedResnet read_resnet(const fs::path& config, std::size_t height, std::size
 }
 
 RecordedResnet recorded_resnet(const fs::path& folder) {
-  const data::SafetensorsFile file(folder / "batch.safetensors");
+  const data::SafetensorsFile file(FileReader(), folder / "batch.safetensors");
   const std::vector<std::size_t>& images = file.find("pixel_values")->shape;
   return read_resnet(folder / "config.json", images[2], images[3]);
 }
 
 std::vector<float> read_resnet_tensor(const fs::path& path, const ParameterTensor& row, const std::string& prefix) {
-  const data::SafetensorsFile file(path);
+  const data::SafetensorsFile file(FileReader(), path);
   const std::string name = prefix + row.name;
   if (row.rule.kind == StateRule::Kind::count) {
     const auto integers = file.read_integer(name);
@@ -120,7 +120,7 @@ RecordedResnetTask::RecordedResnetTask(const RecordedResnet& resnet, Precision p
   for (const Groups& step : steps_) groups_.insert(groups_.end(), step.begin(), step.end());
 }
 
-void RecordedResnetTask::initial_values(const train::TensorWriter& write) const {
+void RecordedResnetTask::initial_values(const FileReader&, const train::TensorWriter& write) const {
   for (const ParameterTensor& row : model_->table().tensors()) write(row.name, read_resnet_tensor(weights_, row));
   for (const ParameterTensor& row : model_->table().state_tensors()) write(row.name, read_resnet_tensor(weights_, row));
 }

@@ -53,7 +53,7 @@ class RecordedResnetTask final : public train::Task {
                      LabelledImages images, std::vector<Groups> steps);
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::TensorWriter& write) const override;
+  void initial_values(const FileReader&, const train::TensorWriter& write) const override;
   std::size_t steps_per_epoch() const override { return steps_.size(); }
   /// The samples are the groups of all steps, one after the other.
   std::vector<std::size_t> global_batch(std::size_t step) const override;

@@ -113,10 +113,10 @@ TEST(ResnetConfig, ErrorsNameTheKeyAndItsValue) {
 TEST(ResnetConfig, TheRecordedDirectoriesAreRead) {
   const std::filesystem::path tiny = tests::shared_reference() / "resnet" / "basic-tiny";
   if (!std::filesystem::exists(tiny)) GTEST_SKIP() << tiny << " is not there";
-  const ResnetConfig config = read_resnet_config(tiny / "config.json");
+  const ResnetConfig config = read_resnet_config({FileReader(), tiny / "config.json"});
   EXPECT_THAT(config.shape.hidden, ElementsAre(8, 16));
   EXPECT_EQ(config.labels.size(), 5u);
-  EXPECT_EQ(read_resnet_config(data::PretrainedModel(tiny)), config);
+  EXPECT_EQ(read_resnet_config(data::PretrainedModel(FileReader(), tiny)), config);
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ void normalize_as_observed(ResnetEngine& engine, const Values& observed, const f
 
 TEST_F(ResnetReference, LogitsAndLosses) {
   for_each_resnet([&](const fs::path& folder, const std::string& provider) {
-    const data::SafetensorsFile recorded(folder / "outputs.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "outputs.safetensors");
     ResnetEngine engine(recorded_task(folder), provider), smoothed(recorded_task(folder, 0.1f), provider);
     const Predicted running = predict_resnet(engine);
     compare(running.logits, as_values(recorded.read_float("eval_logits")), "eval_logits");

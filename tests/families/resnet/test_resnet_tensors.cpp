@@ -56,7 +56,7 @@ TEST(ResnetTensors, CountsOfBatchesAreWholeNumbersInFiles) {
     writer.write(std::vector{0.5f, 2.0f, 123456.0f});
     writer.write(std::vector{3.0f});
     writer.commit();
-    const data::SafetensorsFile file(directory / "model.safetensors");
+    const data::SafetensorsFile file(FileReader(), directory / "model.safetensors");
     EXPECT_EQ(file.find("bn1.num_batches_tracked")->type, "I64");
     EXPECT_EQ(file.read_integer("bn1.num_batches_tracked"), std::vector<std::int64_t>{123456});
     const std::vector<data::TensorSpec> wanted{
@@ -64,12 +64,13 @@ TEST(ResnetTensors, CountsOfBatchesAreWholeNumbersInFiles) {
         {"resnet.embedder.embedder.normalization.bias", {1}},
         {"resnet.embedder.embedder.normalization.num_batches_tracked", {}, true, true}};
     std::vector<float> values;
-    data::PretrainedModel(directory.path())
-        .read_weights(wanted, resnet_tensor_naming(true), [&](std::size_t row, const data::TensorReader& read) {
-          std::vector<float> part(data::element_count(wanted[row].shape, "it"));
-          read(0, part);
-          values.insert(values.end(), part.begin(), part.end());
-        });
+    data::PretrainedModel(FileReader(), directory.path())
+        .read_weights(FileReader(), wanted, resnet_tensor_naming(true),
+                      [&](std::size_t row, const data::TensorReader& read) {
+                        std::vector<float> part(data::element_count(wanted[row].shape, "it"));
+                        read(0, part);
+                        values.insert(values.end(), part.begin(), part.end());
+                      });
     EXPECT_EQ(values, (std::vector{0.5f, 2.0f, 3.0f, 123456.0f}));
   }
 }
@@ -82,9 +83,11 @@ TEST(ResnetTensors, ACountOfAnotherTypeIsRefused) {
                           std::vector{data::NamedTensor{"bn1.num_batches_tracked", {}, one}});
   const std::vector<data::TensorSpec> wanted{
       {"resnet.embedder.embedder.normalization.num_batches_tracked", {}, true, true}};
-  EXPECT_THAT(
-      error_of([&] { data::PretrainedModel(directory.path()).read_weights(wanted, resnet_tensor_naming(true), {}); }),
-      HasSubstr("has type F32; counts are I64 or I32"));
+  EXPECT_THAT(error_of([&] {
+                data::PretrainedModel(FileReader(), directory.path())
+                    .read_weights(FileReader(), wanted, resnet_tensor_naming(true), {});
+              }),
+              HasSubstr("has type F32; counts are I64 or I32"));
 }
 
 }  // namespace

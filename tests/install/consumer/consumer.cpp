@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   if (argc != 2) return EXIT_FAILURE;
   Kokkos::ScopeGuard kokkos;
-  const mylos::data::WordPieceTokenizer tokenizer(mylos::data::Vocabulary::load(argv[1]));
+  const mylos::data::WordPieceTokenizer tokenizer(mylos::data::Vocabulary::load(mylos::FileReader(), argv[1]));
   const auto tokens = tokenizer.tokenize("The mill turns.").ids.size();
 
   constexpr int size = 8;

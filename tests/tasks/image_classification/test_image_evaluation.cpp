@@ -29,7 +29,7 @@ class ImageEvaluationTest : public testing::Test {
       matched.push_back(9 - i);
     }
     evaluation_ = std::make_unique<ImageEvaluation>(
-        data::open_images(directory_.path().string(), data::ImagePart::test), labels, matched,
+        data::open_images(FileReader(), directory_.path().string(), data::ImagePart::test), labels, matched,
         ImageInput{.size = 12, .channels = 1, .mean = {0.5f}, .deviation = {0.5f}, .crop_fraction = 1.0}, 2);
   }
   /// Returns logits of the images of a batch, zero except for one label per image, `likely(image)`.

@@ -46,7 +46,7 @@ class ImageDirectory : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_small_classifier(model_);
-    images_ = families::read_image_model(model_ / "config.json");
+    images_ = families::read_image_model({FileReader(), model_ / "config.json"});
     network_ = network_of(*images_, input);
     values_ = numbered_values(table());
     write(exported_, 5);
@@ -69,7 +69,7 @@ class ImageDirectory : public testing::Test {
   }
   /// Reads the tensors of a directory, in the layout of kernels.
   TensorValues read(const std::filesystem::path& directory, bool trains = true, bool new_classifier = false) {
-    ClassifierModel model = read_classifier(directory);
+    ClassifierModel model = read_classifier(FileReader(), directory);
     model.new_classifier = new_classifier;
     TensorValues values;
     notices_.clear();
@@ -78,13 +78,14 @@ class ImageDirectory : public testing::Test {
       row.resize(values_.at(name).size());
       take(0, row);
     });
-    read_classifier_weights(model, table(), trains, writer, [&](const std::string& line) { notices_ += line; });
+    read_classifier_weights(FileReader(), model, table(), trains, writer,
+                            [&](const std::string& line) { notices_ += line; });
     return values;
   }
   /// Writes a directory with the exported tensors, renamed by `rename`, or left out if the new name is empty.
   template <class Rename>
   void copy_renamed(const std::filesystem::path& directory, const Rename& rename) const {
-    const data::SafetensorsFile file(exported_ / "model.safetensors");
+    const data::SafetensorsFile file(FileReader(), exported_ / "model.safetensors");
     std::vector<data::TensorShape> shapes;
     std::vector<float> values;
     for (const data::TensorInfo& tensor : file.tensors()) {
@@ -114,7 +115,7 @@ class ImageDirectory : public testing::Test {
 };
 
 TEST_F(ImageDirectory, FilesHavePyTorchsOrder) {
-  const data::SafetensorsFile file(exported_ / "model.safetensors");
+  const data::SafetensorsFile file(FileReader(), exported_ / "model.safetensors");
   const std::string name = "resnet.encoder.stages.1.layers.0.layer.0.convolution.weight";
   ASSERT_NE(file.find(name), nullptr);
   EXPECT_EQ(file.find(name)->shape, (std::vector<std::size_t>{16, 8, 3, 3}));
@@ -135,7 +136,7 @@ TEST_F(ImageDirectory, WhatIsWrittenIsReadAgain) {
     write(other_, piece);
     EXPECT_EQ(read(other_), values_) << "in pieces of " << piece;
   }
-  const ClassifierModel model = read_classifier(exported_);
+  const ClassifierModel model = read_classifier(FileReader(), exported_);
   EXPECT_EQ(model.images->config_json("float32"), images_->config_json("float32"));
   ASSERT_TRUE(model.processor);
   EXPECT_EQ(model.processor->mean, input.mean);
@@ -193,14 +194,14 @@ TEST_F(ImageDirectory, ANewClassifierIgnoresTheOldOne) {
 }
 
 TEST_F(ImageDirectory, ANameThatIsKnownNeedsNoDirectory) {
-  const ClassifierModel model = read_classifier("resnet50");
-  EXPECT_FALSE(model.has_weights());
+  const ClassifierModel model = read_classifier(FileReader(), "resnet50");
+  EXPECT_FALSE(model.has_weights(FileReader()));
   EXPECT_EQ(model.images->text(), "16 bottlenecks, 3 channels, imagenet stem, 1,000 labels");
-  EXPECT_THAT(error_of([] { read_classifier("resnet51"); }), HasSubstr("resnet51/config.json"));
+  EXPECT_THAT(error_of([] { read_classifier(FileReader(), "resnet51"); }), HasSubstr("resnet51/config.json"));
 }
 
 TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
-  images_ = read_classifier("resnet18").images;
+  images_ = read_classifier(FileReader(), "resnet18").images;
   images_->labels = data::unnamed_labels(7);
   images_->stem = families::ImageStem::cifar;
   const ImageInput pictures{.size = 32, .channels = 3, .mean = {0, 0, 0}, .deviation = {1, 1, 1}, .crop_fraction = 1.0};
@@ -208,31 +209,31 @@ TEST_F(ImageDirectory, ANameTakesTheWeightsOfADirectoryWithoutConfiguration) {
   values_ = numbered_values(table());
   write(other_, 1'000'000);
   std::filesystem::remove(other_ / "config.json");
-  const ClassifierModel model = read_classifier("resnet18", other_);
-  EXPECT_TRUE(model.has_weights());
+  const ClassifierModel model = read_classifier(FileReader(), "resnet18", other_);
+  EXPECT_TRUE(model.has_weights(FileReader()));
   EXPECT_EQ(model.images->config_json("float32"), images_->config_json("float32")) << "labels and stem of the weights";
   TensorValues values;
   const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
     values[name].resize(values_.at(name).size());
     take(0, values[name]);
   });
-  read_classifier_weights(model, table(), true, writer, [](const std::string&) {});
+  read_classifier_weights(FileReader(), model, table(), true, writer, [](const std::string&) {});
   EXPECT_EQ(values, values_);
-  EXPECT_THAT(error_of([&] { read_classifier(exported_, other_); }),
+  EXPECT_THAT(error_of([&] { read_classifier(FileReader(), exported_, other_); }),
               HasSubstr(" is a directory, which holds its own weights; leave it out, or give the model by name"));
-  EXPECT_THAT(error_of([&] { read_classifier("resnet18", directory_ / "w.pth"); }),
+  EXPECT_THAT(error_of([&] { read_classifier(FileReader(), "resnet18", directory_ / "w.pth"); }),
               HasSubstr("w.pth: a Python pickle; convert it once, in its directory, which is then --weights: python3"));
-  EXPECT_THAT(error_of([&] { read_classifier("resnet18", directory_ / "absent"); }),
+  EXPECT_THAT(error_of([&] { read_classifier(FileReader(), "resnet18", directory_ / "absent"); }),
               HasSubstr("absent: there is no such directory"));
 }
 
 TEST_F(ImageDirectory, TheStemOfWeightsStays) {
-  ClassifierModel bare = read_classifier(model_), whole = read_classifier(exported_);
-  choose_stem(bare, families::ImageStem::cifar);
+  ClassifierModel bare = read_classifier(FileReader(), model_), whole = read_classifier(FileReader(), exported_);
+  choose_stem(FileReader(), bare, families::ImageStem::cifar);
   EXPECT_EQ(bare.images->stem, families::ImageStem::cifar);
-  choose_stem(whole, std::nullopt);
-  choose_stem(whole, families::ImageStem::imagenet);
-  EXPECT_THAT(error_of([&] { choose_stem(whole, families::ImageStem::cifar); }),
+  choose_stem(FileReader(), whole, std::nullopt);
+  choose_stem(FileReader(), whole, families::ImageStem::imagenet);
+  EXPECT_THAT(error_of([&] { choose_stem(FileReader(), whole, families::ImageStem::cifar); }),
               HasSubstr("have the stem imagenet; leave it out"));
 }
 

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 using tests::error_of;
 
 std::unique_ptr<data::ImageSet> drawn(const std::string& size, std::size_t labels = 10) {
-  return data::open_images("synthetic:4x" + size, data::ImagePart::training, {.synthetic_labels = labels});
+  return data::open_images(FileReader(), "synthetic:4x" + size, data::ImagePart::training,
+                           {.synthetic_labels = labels});
 }
 
 const data::ImageProcessor of_directory{{0.1f, 0.2f, 0.3f}, {0.4f, 0.5f, 0.6f}, 64, 0.9};
@@ -57,7 +58,7 @@ TEST(ImageInput, MeansAreThoseThatWereGivenElseTheDirectorysElseTheDataSets) {
 TEST(ImageInput, GreyDataHaveMnistsMeanInEveryChannel) {
   const tests::TemporaryDirectory directory;
   tests::write_small_digits(directory.path(), 10, 0);
-  const auto set = data::open_images(directory.path().string(), data::ImagePart::training);
+  const auto set = data::open_images(FileReader(), directory.path().string(), data::ImagePart::training);
   EXPECT_THAT(resolve_input({}, {}, set.get(), 1, PreferredSize::data).deviation, ElementsAre(0.3081f));
   EXPECT_THAT(resolve_input({}, {}, set.get(), 3, PreferredSize::data).mean, ElementsAre(0.1307f, 0.1307f, 0.1307f));
   const auto colours = drawn("64x64");

@@ -15,7 +15,7 @@ class ImageReaderTest : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_small_digits(directory_.path(), 20, 0);
-    set_ = data::open_images(directory_.path().string(), data::ImagePart::training);
+    set_ = data::open_images(FileReader(), directory_.path().string(), data::ImagePart::training);
   }
   ImageReader reader(std::size_t threads = 2) const {
     return {*set_,

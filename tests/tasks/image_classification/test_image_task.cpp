@@ -38,7 +38,8 @@ class ImageTaskTest : public testing::Test {
   }
   std::unique_ptr<ImageTask> make() {
     notices_.clear();
-    return std::make_unique<ImageTask>(run_, [this](const std::string& line) { notices_ += line + "\n"; });
+    return std::make_unique<ImageTask>(FileReader(), run_,
+                                       [this](const std::string& line) { notices_ += line + "\n"; });
   }
   std::string refusal() {
     return error_of([this] { make(); });
@@ -236,11 +237,12 @@ TEST_F(ImageTaskTest, OtherLabelsBeginANewLastLayerOnlyWhereThatIsAskedFor) {
 TEST_F(ImageTaskTest, WithoutWeightsOnlyTrainingBegins) {
   const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) { FAIL(); });
   const auto training = make();
-  training->initial_values(nothing);
+  training->initial_values(FileReader(), nothing);
   EXPECT_THAT(notices_, HasSubstr("has no weights: the model is initialised with --seed"));
   run_.task.train.clear();
   const auto evaluating = make();
-  EXPECT_THAT(error_of([&] { evaluating->initial_values(nothing); }), HasSubstr("has no weights; train it first"));
+  EXPECT_THAT(error_of([&] { evaluating->initial_values(FileReader(), nothing); }),
+              HasSubstr("has no weights; train it first"));
 }
 
 TEST_F(ImageTaskTest, TheStemOfSmallImagesIsSaidToBeOurs) {
@@ -276,7 +278,7 @@ TEST_F(ImageTaskTest, TheRecordedModelScoresAsInPyTorch) {
   const std::filesystem::path mnist = tests::shared_data() / "mnist";
   if (!std::filesystem::exists(digits) || !std::filesystem::exists(mnist)) GTEST_SKIP() << "no recorded digits";
   tests::write_file(model_ / "config.json", tests::read_file(digits / "config.json"));
-  const data::SafetensorsFile state(digits / "state-400.safetensors");
+  const data::SafetensorsFile state(FileReader(), digits / "state-400.safetensors");
   std::vector<data::TensorShape> shapes;
   std::vector<float> values;
   for (const data::TensorInfo& tensor : state.tensors()) {

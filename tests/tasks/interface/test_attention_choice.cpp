@@ -147,7 +147,7 @@ TEST(AttentionOfBert, HasItsDropoutInTraining) {
   const tests::RecordedRun recorded = tests::recorded_examples();
   if (!recorded.obstacle.empty()) GTEST_SKIP() << recorded.obstacle;
   const auto dropout = [&](const RunConfig& run) {
-    return recorded.kind.make(run, [](const std::string&) {})->attention()->dropout;
+    return recorded.kind.make(FileReader(), run, [](const std::string&) {})->attention()->dropout;
   };
   RunConfig run = recorded.run;
   run.task.dropout = 0.25;
@@ -191,7 +191,7 @@ class AttentionTask final : public Task {
   void set_attention(AttentionKernel kernel) override { kernel_ = kernel; }
 
   const nn::Model& model() const override { fail("no model"); }
-  void initial_values(const train::TensorWriter&) const override {}
+  void initial_values(const FileReader&, const train::TensorWriter&) const override {}
   std::size_t steps_per_epoch() const override { return 1; }
   std::vector<std::size_t> global_batch(std::size_t) const override { return {0}; }
   std::size_t rows_of(std::size_t) const override { return 1; }

@@ -24,7 +24,9 @@ class LoadedLlama : public testing::Test {
     tests::write_file(directory_ / "config.json", config);
     run_.task.model = directory_.path();
   }
-  LoadedModel load() const { return {run_, {families::BodyOutput::next_tokens, counted_head, "ForCausalLM"}, nullptr}; }
+  LoadedModel load() const {
+    return {FileReader(), run_, {families::BodyOutput::next_tokens, counted_head, "ForCausalLM"}, nullptr};
+  }
 
   tests::TemporaryDirectory directory_;
   RunConfig run_;

@@ -113,7 +113,7 @@ TEST_F(StoriesGenerator, TellsTheTextAsItGrows) {
 }
 
 TEST_F(StoriesGenerator, ACharacterOfSeveralTokensIsTakenWhole) {
-  const auto tokenizer = data::SentencePieceTokenizer::load(folder_ / "tokenizer.model");
+  const auto tokenizer = data::SentencePieceTokenizer::load(FileReader(), folder_ / "tokenizer.model");
   GeneratedText text(tokenizer, tokenizer.encode("a b"));
   std::string taken;
   for (const data::TokenId id : tokenizer.encode("\u265a c")) {
@@ -152,12 +152,12 @@ std::vector<data::SentencePieceTokenizer> tokenizers(const TemporaryDirectory& d
   const std::filesystem::path recorded = shared_reference() / "llama";
   for (const auto& folder : {source_dir() / "examples/chess/model", recorded / "chess", recorded / "stories260K"}) {
     const std::filesystem::path path = folder / "tokenizer.model";
-    if (std::filesystem::exists(path)) all.push_back(data::SentencePieceTokenizer::load(path));
+    if (std::filesystem::exists(path)) all.push_back(data::SentencePieceTokenizer::load(FileReader(), path));
   }
   for (const bool prefix : {false, true}) {
     for (const bool strip : {false, true}) {
       write_file(directory / "tokenizer.model", byte_pieces_model(prefix, strip));
-      all.push_back(data::SentencePieceTokenizer::load(directory / "tokenizer.model"));
+      all.push_back(data::SentencePieceTokenizer::load(FileReader(), directory / "tokenizer.model"));
     }
   }
   return all;
@@ -215,7 +215,8 @@ double seconds_of(const Action& action) {
 
 /// Decoding all tokens again for each token would take 10,000 times as long as decoding them once.
 TEST(GeneratedText, StreamsInTimeThatGrowsWithTheLength) {
-  const auto tokenizer = data::SentencePieceTokenizer::load(source_dir() / "examples/chess/model" / "tokenizer.model");
+  const auto tokenizer =
+      data::SentencePieceTokenizer::load(FileReader(), source_dir() / "examples/chess/model" / "tokenizer.model");
   for (const std::uint64_t kinds : {std::uint64_t{259}, std::uint64_t{tokenizer.size()}}) {
     std::vector<data::TokenId> ids(20'000);
     for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -44,7 +44,7 @@ struct RecordedTexts {
 
 /// Reads the texts of a recorded batch, without its padding.
 RecordedTexts read_recorded_texts(const fs::path& batch_file) {
-  const data::SafetensorsFile recorded(batch_file);
+  const data::SafetensorsFile recorded(FileReader(), batch_file);
   const auto mask = recorded.read_integer("attention_mask"), ids = recorded.read_integer("input_ids");
   const auto labels = recorded.read_integer("labels");
   const std::size_t samples = recorded.find("input_ids")->shape[0], padded = recorded.find("input_ids")->shape[1];
@@ -71,7 +71,7 @@ struct LlamaEngine : RecordedEngine<nn::Model> {
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}
 
   static families::LlamaShape shape_of(const fs::path& folder) {
-    return families::read_llama_config(folder / "config.json");
+    return families::read_llama_config({FileReader(), folder / "config.json"});
   }
   /// Returns the logits (T, V) of these texts.
   Values logits(const RecordedTexts& of) {
@@ -143,7 +143,7 @@ TEST_F(LlamaReference, LogitsAndLosses) {
   for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
     const RecordedTexts& texts = engine.texts;
-    const data::SafetensorsFile recorded(folder / "outputs.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "outputs.safetensors");
     compare(engine.logits(texts), without_padding(texts, recorded, "logits"), "logits");
     const Values losses = engine.predicted_losses(texts);
     const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -176,7 +176,7 @@ LlamaGradients train_once(LlamaEngine& engine) {
 TEST_F(LlamaReference, Gradients) {
   for_each_recorded("llama", [&](const fs::path& folder, const std::string& provider) {
     LlamaEngine engine(folder, provider);
-    const data::SafetensorsFile recorded(folder / "gradients.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
     const LlamaGradients gradients = train_once(engine);
     EXPECT_EQ(recorded.tensors().size(), gradients.rows.size());
     for (std::size_t row = 0; row < gradients.rows.size(); ++row) {
@@ -206,7 +206,8 @@ TEST_F(LlamaReference, AdamWSteps) {
       compare(Values{result.loss}, std::vector{recorded["loss"].get<float>()}, "loss");
       compare(Values{result.gradient_norm}, std::vector{recorded["gradient_norm"].get<float>()}, "gradient norm");
     });
-    const data::SafetensorsFile expected(folder / fmt::format("after-{}-steps.safetensors", steps.size()));
+    const data::SafetensorsFile expected(FileReader(),
+                                         folder / fmt::format("after-{}-steps.safetensors", steps.size()));
     for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
       const std::string& name = engine.store.table().tensor(row).name;
       const auto values = expected.read_float(name);
@@ -233,7 +234,7 @@ class RecordedStories : public LlamaReference {
 
 TEST_F(RecordedStories, LogitsOfPromptsAndGreedyContinuations) {
   LlamaEngine stories = engine(gemm_providers().back());
-  const data::SafetensorsFile recorded(folder_ / "prompt_logits.safetensors");
+  const data::SafetensorsFile recorded(FileReader(), folder_ / "prompt_logits.safetensors");
   const auto expected = recorded.read_float(recorded.tensors().front().name);
   const auto json = read_recorded_json(folder_ / "greedy.json");
   std::vector<double> logits_of_prompts;

@@ -39,7 +39,7 @@ class RecordedChess : public testing::Test {
 };
 
 TEST_F(RecordedChess, BeginsWithTheRecordedScore) {
-  LanguageTask task(recorded_.run, [](const std::string&) {});
+  LanguageTask task(FileReader(), recorded_.run, [](const std::string&) {});
   task.read_data();
   EXPECT_EQ(task.evaluation()->samples().predicted(), 28404u);
   const train::Metrics metrics = train::Evaluator(task, Precision::float32, recorded_.run.engine.gemm).evaluate();
@@ -49,7 +49,7 @@ TEST_F(RecordedChess, BeginsWithTheRecordedScore) {
 }
 
 TEST_F(RecordedChess, TrainsAsRecorded) {
-  LanguageTask task(recorded_.run, [](const std::string&) {});
+  LanguageTask task(FileReader(), recorded_.run, [](const std::string&) {});
   task.read_data();
   tests::StepRecorder recorder;
   train::Trainer(recorded_.run.engine, task).run({&recorder});
@@ -70,7 +70,7 @@ TEST_F(RecordedChess, SixteenBitsTrainLikeFloat) {
   const bool whole = std::getenv("MYLOS_WHOLE_RUNS") != nullptr;
   const auto trained_perplexity = [&](Precision precision, double bound) {
     recorded_.run.engine.precision = precision;
-    LanguageTask task(recorded_.run, [](const std::string&) {});
+    LanguageTask task(FileReader(), recorded_.run, [](const std::string&) {});
     task.read_data();
     tests::StepRecorder recorder;
     train::Trainer(recorded_.run.engine, task).run({&recorder});

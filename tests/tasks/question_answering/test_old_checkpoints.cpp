@@ -40,7 +40,7 @@ TEST(OldCheckpoints, ARunGoesOnFromOneThatSaysNothingOfEvaluations) {
   squad.max_length = 40;
   squad.doc_stride = 8;
   run.settings = squad;
-  SquadTask task(run, [](const std::string&) {});
+  SquadTask task(FileReader(), run, [](const std::string&) {});
   task.read_data();
   train::TrainConfig config;
   config.output = directory / "run";

@@ -22,7 +22,7 @@ std::vector<std::int32_t> integers_of(const data::SafetensorsFile& file, const c
 
 /// Reads the recorded batch, without its padding.
 tests::RecordedSamples read_batch(const fs::path& path) {
-  const data::SafetensorsFile file(path);
+  const data::SafetensorsFile file(FileReader(), path);
   const auto mask = file.read_integer("attention_mask");
   const auto ids = file.read_integer("input_ids"), types = file.read_integer("token_type_ids");
   tests::RecordedSamples samples;
@@ -53,7 +53,7 @@ tests::RecordedSamples read_batch(const fs::path& path) {
 template <class Check>
 void for_each_reference(const Check& check, const std::vector<std::string>& frozen = {}) {
   tests::for_each_recorded("", [&](const fs::path& folder, const std::string& provider) {
-    const families::BertShape shape = families::read_bert_config(folder / "config.json");
+    const families::BertShape shape = families::read_bert_config({FileReader(), folder / "config.json"});
     auto model = families::make_bert_question_answering(shape, Precision::float32);
     model->freeze(frozen);
     Engine engine(folder, provider, std::move(model), read_batch(folder / "batch.safetensors"));
@@ -69,7 +69,7 @@ bool is_noise(const std::string& name, const std::string& last_layer) {
 
 TEST(reference, LogitsAndLoss) {
   for_each_reference([](const fs::path& folder, Engine& engine) {
-    const data::SafetensorsFile recorded(folder / "outputs.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "outputs.safetensors");
     const auto starts = recorded.read_float("start_logits"), ends = recorded.read_float("end_logits");
     const std::vector<std::size_t>& lengths = engine.task.samples().lengths;
     const std::size_t padded = recorded.find("start_logits")->shape[1];
@@ -93,7 +93,7 @@ TEST(reference, LogitsAndLoss) {
 
 TEST(reference, Gradients) {
   for_each_reference([](const fs::path& folder, Engine& engine) {
-    const data::SafetensorsFile recorded(folder / "gradients.safetensors");
+    const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
     Batch batch;
     engine.task.samples().assemble(batch);
     engine.mode->begin_step(engine.space);
@@ -124,10 +124,11 @@ void expect_recorded_steps(const fs::path& folder, const fs::path& recording, En
     EXPECT_NEAR(result.gradient_norm, recorded["gradient_norm"].get<double>(), 1e-4);
     learning_rates += recorded["learning_rate"].get<double>();
   });
-  const data::SafetensorsFile expected(recording /
-                                       fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
-  const data::SafetensorsFile initial(folder / "model.safetensors"), gradients(folder / "gradients.safetensors");
-  const auto layers = families::read_bert_config(folder / "config.json").layers;
+  const data::SafetensorsFile expected(
+      FileReader(), recording / fs::path("after-" + std::to_string(steps.size()) + "-steps.safetensors"));
+  const data::SafetensorsFile initial(FileReader(), folder / "model.safetensors"),
+      gradients(FileReader(), folder / "gradients.safetensors");
+  const auto layers = families::read_bert_config({FileReader(), folder / "config.json"}).layers;
   const std::string last_layer = std::to_string(layers - 1);
   for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
     const ParameterTensor& tensor = engine.store.table().tensor(row);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /// Returns the directory of the model from `mylos fetch minilm`, or an empty path if it was not fetched.
 fs::path minilm() {
   try {
-    return families::resolve_model("minilm");
+    return families::resolve_model(FileReader(), "minilm");
   } catch (const std::exception&) {
     return {};
   }
@@ -74,7 +74,7 @@ void replay_minilm(Precision precision, double tolerance, std::size_t count) {
   if (!fs::exists(reference)) GTEST_SKIP() << reference << " is not there (MYLOS_REFERENCE)";
   if (!fs::exists(tests::shared_data() / "squad")) GTEST_SKIP() << tests::shared_data() << " is not there (MYLOS_DATA)";
   if (minilm().empty()) GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
-  SquadTask task(minilm_squad(reference, precision), [](const std::string&) {});
+  SquadTask task(FileReader(), minilm_squad(reference, precision), [](const std::string&) {});
   task.read_data();
   const auto steps = run_steps(minilm_engine(precision, count), task);
   ASSERT_EQ(steps.size(), count);

@@ -87,7 +87,7 @@ class ListedTask final : public Task {
   }
 
   const nn::Model& model() const override { return model_; }
-  void initial_values(const TensorWriter&) const override {}
+  void initial_values(const FileReader&, const TensorWriter&) const override {}
   std::size_t steps_per_epoch() const override { return batches_.size(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return batches_[step % batches_.size()]; }
   std::size_t rows_of(std::size_t sample) const override { return sample; }

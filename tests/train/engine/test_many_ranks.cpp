@@ -91,7 +91,7 @@ class ImagesWithStatistics final : public ImageTask {
  public:
   using ImageTask::ImageTask;
 
-  void initial_values(const train::TensorWriter& write) const override {
+  void initial_values(const FileReader&, const train::TensorWriter& write) const override {
     for (std::size_t state = 0; state < model().table().state_tensors().size(); ++state) {
       write(model().table().state_tensors()[state].name, [&](std::size_t first, std::span<float> values) {
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(state, first + i);

@@ -78,7 +78,7 @@ TEST_F(SmallModels, ATensorOfStateThatIsMissingIsAnError) {
   train::Trainer(config_, task).run({});
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
-  const data::SafetensorsFile exported(output_ / "last" / "model.safetensors");
+  const data::SafetensorsFile exported(FileReader(), output_ / "last" / "model.safetensors");
   for (const data::TensorInfo& tensor : exported.tensors()) {
     if (tensor.name == running_mean) continue;
     values.push_back(exported.read_float(tensor.name));

@@ -1,4 +1,4 @@
-#include "core/base/file_copies.hpp"
+#include "core/base/file_reader.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,46 +33,37 @@ class FileCopiesTest : public testing::Test {
 TEST_F(FileCopiesTest, AreReadWhereTheFilesAreGone) {
   write_text(file_, "{}");
   FileCopies copies;
-  {
-    const KeepCopies keep(copies, 100);
-    EXPECT_EQ(read_text(file_), "{}");
-    EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));
-  }
+  const FileReader keeping(copies, 100);
+  EXPECT_EQ(keeping.read_text(file_), "{}");
+  EXPECT_THAT(names_of(keeping.list_directory(directory_.path())), ElementsAre("config.json"));
   fs::remove(file_);
   // As another process receives them.
   const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
-  {
-    const UseCopies use(received);
-    EXPECT_EQ(read_text(file_), "{}");
-    const std::vector<DirectoryEntry> entries = list_directory(directory_.path());
-    ASSERT_EQ(entries.size(), 1u);
-    EXPECT_EQ(entries[0].name, "config.json");
-    EXPECT_EQ(entries[0].kind, EntryKind::file);
-  }
-  EXPECT_THAT(error_of([&] { read_text(file_); }), HasSubstr("cannot read " + file_.string()));
-  EXPECT_THAT(list_directory(directory_.path()), IsEmpty());
+  const FileReader using_copies(received);
+  EXPECT_EQ(using_copies.read_text(file_), "{}");
+  const std::vector<DirectoryEntry> entries = using_copies.list_directory(directory_.path());
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].name, "config.json");
+  EXPECT_EQ(entries[0].kind, EntryKind::file);
+  EXPECT_THAT(error_of([&] { FileReader().read_text(file_); }), HasSubstr("cannot read " + file_.string()));
+  EXPECT_THAT(FileReader().list_directory(directory_.path()), IsEmpty());
 }
 
-TEST_F(FileCopiesTest, AreNotMadeOfLargeFilesOrLater) {
+TEST_F(FileCopiesTest, AreNotMadeOfLargeFiles) {
   write_text(file_, "large");
   FileCopies copies;
-  {
-    const KeepCopies keep(copies, 4);
-    read_text(file_);
-  }
-  read_text(file_);
-  list_directory(directory_.path());
-  EXPECT_TRUE(copies.texts.empty() && copies.directories.empty());
+  FileReader(copies, 4).read_text(file_);
+  EXPECT_TRUE(copies.texts.empty());
   // A file without a copy is read.
-  const UseCopies use(copies);
-  EXPECT_EQ(read_text(file_), "large");
-  EXPECT_THAT(names_of(list_directory(directory_.path())), ElementsAre("config.json"));
+  const FileReader using_copies(copies);
+  EXPECT_EQ(using_copies.read_text(file_), "large");
+  EXPECT_THAT(names_of(using_copies.list_directory(directory_.path())), ElementsAre("config.json"));
 }
 
 TEST_F(FileCopiesTest, HoldTheValuesThatAreReadOnce) {
   FileCopies copies;
   int reads = 0;
-  const auto read = [&] {
+  const auto read = [&](const FileReader& files) {
     std::vector<int> numbers;
     std::string name;
     const auto from_file = [&] {
@@ -80,34 +71,25 @@ TEST_F(FileCopiesTest, HoldTheValuesThatAreReadOnce) {
       numbers = {3, 1, 4};
       name = "pi";
     };
-    read_once(file_, from_file, numbers, name);
+    files.read_once(file_, from_file, numbers, name);
     EXPECT_THAT(numbers, ElementsAre(3, 1, 4));
     EXPECT_EQ(name, "pi");
   };
-  read();
-  EXPECT_TRUE(copies.values.empty());
-  {
-    const KeepCopies keep(copies, 0);
-    read();
-  }
+  read(FileReader());
+  read(FileReader(copies, 0));
   EXPECT_EQ(reads, 2);
   const auto received = value_of_bytes<FileCopies>(bytes_of_value(copies));
-  const UseCopies use(received);
-  read();
+  const FileReader using_copies(received);
+  EXPECT_TRUE(using_copies.has_values(file_));
+  read(using_copies);
   EXPECT_EQ(reads, 2) << "the copy is used";
   std::string name;
   EXPECT_THAT(error_of([&] {
-                read_once(
+                using_copies.read_once(
                     file_, [] {}, name);
               }),
               HasSubstr("of a file"))
       << "other values";
-}
-
-TEST_F(FileCopiesTest, AreKeptOrUsedOnceAtATime) {
-  FileCopies copies;
-  const KeepCopies keep(copies, 4);
-  EXPECT_THAT(error_of([&] { const UseCopies use(copies); }), HasSubstr("copies of files are in use already"));
 }
 
 TEST_F(FileCopiesTest, ListEntriesByWhatLinksLeadTo) {
