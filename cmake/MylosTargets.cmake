@@ -93,13 +93,14 @@ if(MYLOS_ENABLE_SANITIZERS)
 endif()
 file(WRITE "${PROJECT_BINARY_DIR}/DartConfiguration.tcl" "TimeOut: ${mylos_test_limit}\n") # ctest reads its default here
 
-# mylos_tests(<name> [KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>])
+# mylos_tests(<name> [KOKKOS | WITHOUT_KOKKOS] [OPTIMIZED] SOURCES <files> [LINK <targets>])
 #
-# Adds the program test_<name> from tests/<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
+# Adds the program test_<name>, and each of its tests as a ctest <name>.<Suite>.<Test> with label
 # <name>; with sanitizers, four ctests that each run a part of them. KOKKOS: main() initialises Kokkos before the tests and
-# finalises it after them. OPTIMIZED: compiles the tests with optimisation. Does nothing without sources.
+# finalises it after them. WITHOUT_KOKKOS: neither the tests nor what they link include or link Kokkos, which
+# structure.kokkos checks. OPTIMIZED: compiles the tests with optimisation. Does nothing without sources.
 function(mylos_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;OPTIMIZED" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS;WITHOUT_KOKKOS;OPTIMIZED" "" "SOURCES;LINK")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -116,7 +117,11 @@ function(mylos_tests name)
     set(options mylos_optimized_test_options)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  mylos_precompile(test_${name} ${options})
+  if(arg_WITHOUT_KOKKOS)
+    set_target_properties(test_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 40) # GoogleTest's headers take longest
+  else()
+    mylos_precompile(test_${name} ${options})
+  endif()
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} ${options})
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   # Starting a program with sanitizers takes longer than most tests, so a few processes share them.

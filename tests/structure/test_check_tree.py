@@ -142,6 +142,28 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(self.breach_of_include("nn/mamba/mamba.cpp", "nn/model.hpp"),
                          "nn/mamba/mamba.cpp: nn/mamba has no line in the table of folders (ARROWS in check_tree.py)")
 
+    def test_test_that_reaches_kokkos(self):
+        files = {"tests/core/CMakeLists.txt": "mylos_tests(\n  core_base\n  WITHOUT_KOKKOS\n  SOURCES\n  base/test_files.cpp\n"
+                                              "  LINK\n  mylos::data_text)\n",
+                 "tests/core/base/test_files.cpp": '#include "core/base/files.hpp"\n', "core/base/files.hpp": "", "core/base/files.cpp": "",
+                 "data/text/CMakeLists.txt": "mylos_folder(\n  data/text\n  SOURCES\n  text.cpp\n  PUBLIC\n  mylos::core_base)\n",
+                 "tests/app/report/test_html.cpp": '#include "app/report/html.hpp"\n', "app/report/html.hpp": "",
+                 "app/report/html.cpp": "#include <Kokkos_Core.hpp>\n", "tests/app/test_runs.cpp": "#include <Kokkos_Core.hpp>\n"}
+        def breaches(path="core/base/files.hpp", text=""):
+            for name, content in (files | {path: text}).items():
+                self.write(name, content)
+            return list(check_tree.check_kokkos(self.root))
+        self.assertEqual(breaches(), [])
+        for path in ["core/base/files.hpp", "core/base/files.cpp"]:
+            self.assertEqual(breaches(path, "#include <Kokkos_Core.hpp>\n"),
+                             [f"tests/core/base/test_files.cpp: reaches Kokkos: {path} > Kokkos_Core.hpp"])
+        self.assertEqual(breaches("app/report/html.hpp", "  # include <Kokkos_Macros.hpp>\n"),
+                         ["tests/app/report/test_html.cpp: reaches Kokkos: app/report/html.hpp > Kokkos_Macros.hpp"])
+        links = files["data/text/CMakeLists.txt"].replace("mylos::core_base", "mylos::core")
+        self.write("core/CMakeLists.txt", "mylos_folder(\n  core\n  SOURCES\n  device.cpp\n  PUBLIC\n  Kokkos::kokkos)\n")
+        self.assertEqual(breaches("data/text/CMakeLists.txt", links),
+                         ["tests/core/CMakeLists.txt: test_core_base links Kokkos, through mylos::data_text, mylos::core, Kokkos::kokkos"])
+
     def test_table_of_the_documentation(self):
         rows = {folder: " ".join(f"`{target}`" for target in allowed.split()) or "nothing" for folder, allowed in check_tree.ARROWS.items()}
         def breaches(rows):

@@ -157,6 +157,7 @@ TEST(PromptEnd, LeavesSignalsToAGuardWhileThatLives) {
 std::atomic<pid_t> handling_thread = 0;
 
 TEST(SignalThread, RunsTheHandlersOfEveryThread) {
+  start_signal_thread();
   const PreviousHandlers handlers([](int) { handling_thread = ::gettid(); });
   std::set<pid_t> threads;
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/hdf5_file.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
