@@ -59,7 +59,8 @@ std::vector<ListedCheckpoint> list(const fs::path& path) {
   for (const parallel::CheckpointEntry& entry : parallel::list_checkpoints(directory)) {
     ListedCheckpoint row{.entry = entry, .bytes = size_of(entry.file), .latest = entry.file == latest};
     try {
-      row.record = describe_record(parallel::read_checkpoint_index(entry.file).record);
+      row.record = describe_record(parallel::read_checkpoint_record(entry.file));
+      parallel::read_checkpoint_index(entry.file);
     } catch (const std::runtime_error& error) {
       row.error = error.what();
     }

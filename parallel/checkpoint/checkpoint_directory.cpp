@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "core/base/positioned_file.hpp"
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
@@ -17,6 +18,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -107,20 +109,32 @@ std::vector<CheckpointEntry> list_files(const fs::path& directory, std::string_v
   return entries;
 }
 
+/// Returns the files that may be checkpoints, whatever their names, the latest steps first: users keep copies.
+std::vector<fs::path> possible_checkpoints(const fs::path& directory) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(frozen_prefix) && (step_of(name) || is_hdf5_file(entry.path())))
+      files.push_back(entry.path());
+  }
+  std::ranges::sort(files, std::greater());
+  return files;
+}
+
 /// Removes the files of frozen values that no checkpoint names. All stay while a checkpoint cannot be read.
 void remove_unnamed_frozen(const fs::path& directory) {
-  const std::vector<CheckpointEntry> files = list_files(directory, frozen_prefix);
-  if (files.empty()) return;
-  std::set<std::string> named;
+  std::set<fs::path> unnamed;
+  for (const CheckpointEntry& entry : list_files(directory, frozen_prefix)) unnamed.insert(entry.file.filename());
   try {
-    for (const CheckpointEntry& entry : list_checkpoints(directory))
-      named.insert(recorded_frozen(read_own_index(entry.file).record, entry.file).name);
+    if (unnamed.empty()) return;
+    for (const fs::path& file : possible_checkpoints(directory)) {
+      unnamed.erase(recorded_frozen(read_checkpoint_record(file), file).name);
+      if (unnamed.empty()) return;
+    }
   } catch (const std::exception&) {  // the message is for users who resume from the file
     return;
   }
-  for (const CheckpointEntry& entry : files) {
-    if (!named.contains(entry.file.filename().string())) remove_file(entry.file);
-  }
+  for (const fs::path& name : unnamed) remove_file(directory / name);
 }
 
 /// Removes the checkpoints of later steps, which another branch of the run left, and those before the newest `keep`.
@@ -147,7 +161,7 @@ std::string error_of(const Work& work) {
 /// Returns the number of the save that wrote `file`; nullopt if the file is damaged.
 std::optional<std::uint64_t> save_of(const fs::path& file) {
   try {
-    const CheckpointRecord record = read_own_index(file).record;
+    const CheckpointRecord record = read_checkpoint_record(file);
     return record.has(save_number) ? record.integer(save_number) : 0;
   } catch (const std::exception&) {  // the message is for users who resume from the file
     return std::nullopt;

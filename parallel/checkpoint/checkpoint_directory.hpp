@@ -49,9 +49,9 @@ void publish_file(const std::filesystem::path& unfinished, const std::filesystem
 
 /// Renames the finished checkpoint `unfinished` to its final name and updates `latest`. Removes the checkpoints of
 /// later steps, and those before the newest `keep` intact ones; damaged ones do not count. Removes files of frozen
-/// values that no checkpoint names. Returns the errors that
-/// occurred after the new name was on disk; empty if there were none. Errors: thrown if the renaming fails or may not
-/// be on disk; nothing is removed then.
+/// values that no checkpoint names, also none that has another name. Returns the errors that occurred after the new
+/// name was on disk; empty if there were none. Errors: thrown if the renaming fails or may not be on disk; nothing is
+/// removed then.
 std::string publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& directory,
                                std::size_t step, std::size_t keep);
 

@@ -76,6 +76,8 @@ struct CheckpointIndex {
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path);
 /// Returns what stands in this file, without the datasets of the one that it names for frozen tensors.
 CheckpointIndex read_own_index(const std::filesystem::path& path);
+/// Returns the record alone, and reads little.
+CheckpointRecord read_checkpoint_record(const std::filesystem::path& path);
 
 /// Reads a range and verifies its checksum. `values` must have range.count elements. Errors: name the file, the dataset
 /// and the damaged elements.

@@ -7,6 +7,7 @@
 #include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
+#include "parallel/checkpoint/frozen_file.hpp"
 
 #include <fmt/format.h>
 #include <hdf5.h>
@@ -115,7 +116,8 @@ hid_t checksum_row_type() {
 std::vector<DatasetSlot> lay_out(hid_t file, std::span<const DatasetShape> datasets, const CheckpointRecord& record,
                                  const std::string& name) {
   write_hdf5_attribute(file, format_attribute, checkpoint_format, name);
-  write_hdf5_attribute(file, version_attribute, checkpoint_format_version, name);
+  write_hdf5_attribute(file, version_attribute, names_frozen(record) ? checkpoint_format_version : std::uint64_t{1},
+                       name);
   write_hdf5_attribute(file, record_checksum_attribute, record.checksum(), name);
   const Hdf5Id run(create_group(file, record_group, name), H5Gclose);
   for (const auto& member : record.members()) {

@@ -203,11 +203,22 @@ CheckpointIndex read_own_index(const std::filesystem::path& path) {
   return index;
 }
 
+CheckpointRecord read_checkpoint_record(const std::filesystem::path& path) {
+  const PositionedFile readable(path, PositionedFile::Use::read);
+  const Hdf5Source source(path);
+  check_format(source);
+  return read_record(source);
+}
+
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
   CheckpointIndex index = read_own_index(path);
   const FrozenFile frozen = recorded_frozen(index.record, path);
   if (frozen.name.empty()) return index;
   std::vector<CheckpointDataset> datasets = read_frozen_datasets(frozen, path);
+  for (const CheckpointDataset& dataset : datasets) {
+    ensure(index.find(dataset.name) == nullptr, fmt::format("{}: {} stands in it and in its file of frozen tensors, {}",
+                                                            path.string(), dataset.name, frozen.name));
+  }
   std::ranges::move(index.datasets, std::back_inserter(datasets));
   index.datasets = std::move(datasets);
   return index;

@@ -6,8 +6,9 @@
 namespace mylos::parallel {
 
 inline constexpr const char* checkpoint_format = "mylos checkpoint";
-/// Incremented with each change that an older reader would misinterpret.
-inline constexpr std::uint64_t checkpoint_format_version = 1;
+/// Incremented with each change that an older reader would misinterpret. 2 names a file of frozen tensors; others are
+/// written as 1.
+inline constexpr std::uint64_t checkpoint_format_version = 2;
 
 inline constexpr const char* format_attribute = "format";
 inline constexpr const char* version_attribute = "format_version";

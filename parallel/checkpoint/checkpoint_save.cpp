@@ -5,6 +5,7 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
 #include "parallel/checkpoint/values_writer.hpp"
+#include "parallel/checkpoint/whole_checkpoints.hpp"
 #include "parallel/communicator/file_work.hpp"
 
 #include <fmt/format.h>
@@ -117,8 +118,11 @@ std::size_t save_frozen(const Saving& saving, const fs::path& directory, std::si
   const std::size_t bytes = checkpoint_bytes(saving.arrays).frozen;
   if (bytes == 0) return 0;
   FrozenFile& frozen = *saving.arrays.frozen;
-  const fs::path file = on_first_rank(
-      saving.world, [&] { return holds_frozen(directory, frozen) ? fs::path() : new_frozen_file(directory, step); });
+  const fs::path file = on_first_rank(saving.world, [&] {
+    if (holds_frozen(directory, frozen)) return fs::path();
+    forget_whole();  // checkpoints that name a file that was lost are no longer whole
+    return new_frozen_file(directory, step);
+  });
   if (!file.empty()) {
     write_file(saving, FileKind::frozen, file, {}, [&](const fs::path& unfinished) {
       publish_file(unfinished, file);

@@ -43,8 +43,10 @@ void record_frozen(CheckpointRecord& record, const FrozenFile& frozen) {
   record.set(checksum_member, std::uint64_t{frozen.checksum});
 }
 
+bool names_frozen(const CheckpointRecord& record) { return record.has(name_member); }
+
 FrozenFile recorded_frozen(const CheckpointRecord& record, const fs::path& file) {
-  if (!record.has(name_member)) return {};
+  if (!names_frozen(record)) return {};
   const std::string& name = record.text(name_member);
   ensure(is_frozen_file_name(name), fmt::format("{}: /run/{} is {}, not a file of frozen tensors such as {}",
                                                 file.string(), name_member, name, frozen_file_name(1).string()));
@@ -54,13 +56,14 @@ FrozenFile recorded_frozen(const CheckpointRecord& record, const fs::path& file)
 std::string advice_on_frozen(const fs::path& file) {
   const std::string name = file.filename().string();
   return is_frozen_file_name(name)
-             ? fmt::format("; copy {} there from the directory in which the checkpoint was written", name)
+             ? fmt::format("; restore {} from a copy, or from the directory in which the checkpoint was written", name)
              : "";
 }
 
 std::vector<CheckpointDataset> read_frozen_datasets(const FrozenFile& frozen, const fs::path& file) {
-  const fs::path named = file.parent_path() / frozen.name;
+  fs::path named = file.parent_path() / frozen.name;
   try {
+    if (fs::is_symlink(file) && !fs::exists(named)) named = fs::canonical(file).parent_path() / frozen.name;
     std::vector<CheckpointDataset> datasets = read_own_index(named).datasets;
     const std::uint32_t found = checksum_of(datasets);
     ensure(found == frozen.checksum, fmt::format("{}: CRC32C of its tables of checksums is {:08x}, not {:08x}: it is "

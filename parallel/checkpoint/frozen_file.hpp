@@ -23,6 +23,8 @@ bool holds_frozen(const std::filesystem::path& directory, const FrozenFile& froz
 
 /// Writes the name and the checksum to a checkpoint's record.
 void record_frozen(CheckpointRecord& record, const FrozenFile& frozen);
+/// Returns whether the record names a file of frozen values.
+bool names_frozen(const CheckpointRecord& record);
 /// Returns the file that the record of checkpoint `file` names; without a name if the checkpoint has all values itself,
 /// as those of versions without such files and of runs without frozen tensors. Errors: what it names is not such a
 /// file.
@@ -32,7 +34,7 @@ FrozenFile recorded_frozen(const CheckpointRecord& record, const std::filesystem
 std::string advice_on_frozen(const std::filesystem::path& file);
 
 /// Returns the datasets of the file that checkpoint `file` names. Errors: it is missing, damaged or another one; the
-/// message names both files.
+/// message names both files. `file` may be a link: the named file then stands beside it or beside what it links to.
 std::vector<CheckpointDataset> read_frozen_datasets(const FrozenFile& frozen, const std::filesystem::path& file);
 
 }  // namespace mylos::parallel

@@ -75,6 +75,11 @@ void forget_whole(const fs::path& file) {
   known.erase(file);
 }
 
+void forget_whole() {
+  const std::lock_guard lock(known_mutex);
+  known.clear();
+}
+
 bool is_whole(const fs::path& file) {
   if (const std::optional<bool> whole = recall(file)) return *whole;
   const bool whole = verifies(file);

@@ -9,8 +9,9 @@ namespace mylos::parallel {
 /// Marks `file` as intact, because this process has just written it or verified all its checksums.
 void note_whole(const std::filesystem::path& file);
 
-/// Removes the cached result for `file`.
+/// Removes the cached result for `file`, or all results.
 void forget_whole(const std::filesystem::path& file);
+void forget_whole();
 
 /// Returns true if all values of `file` match their checksums. Reads the file unless the result is cached.
 bool is_whole(const std::filesystem::path& file);

@@ -72,9 +72,10 @@ TEST_F(FrozenRanks, WithoutTheirFileEndWithOneLineOnAnyNumber) {
     Words lines = run.error_lines();
     std::erase_if(lines, [](const std::string& line) { return !line.starts_with("mylos: error: "); });
     ASSERT_EQ(lines.size(), 1u) << run.errors;
-    EXPECT_THAT(lines[0], AllOf(HasSubstr("step-000004.h5: the file of its frozen tensors: cannot read " +
-                                          frozen.string() + ": No such file or directory; copy frozen-000002.h5 there"),
-                                EndsWith("no earlier checkpoint is intact")));
+    EXPECT_THAT(lines[0],
+                AllOf(HasSubstr("step-000004.h5: the file of its frozen tensors: cannot read " + frozen.string() +
+                                ": No such file or directory; restore frozen-000002.h5 from a copy"),
+                      EndsWith("no earlier checkpoint is intact")));
   }
   fs::rename(directory_ / "kept", frozen);
   const ProgramRun run = run_on(2, more);

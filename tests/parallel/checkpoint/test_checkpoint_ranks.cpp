@@ -137,7 +137,7 @@ TEST_F(CheckpointRanks, AnyNumberReadsTheFrozenValuesThatAnyNumberWrote) {
         fs::rename(path_ / frozen_file_name(10 * ((step - 1) / 2 * 2 + 1)), path_ / "elsewhere");
       });
       EXPECT_THAT(error_of([&] { differing(world(), file, 1, Spread::sharded); }),
-                  HasSubstr(".h5: No such file or directory; copy frozen-"));
+                  HasSubstr(".h5: No such file or directory; restore frozen-"));
       on_first_rank(world(),
                     [&] { fs::rename(path_ / "elsewhere", path_ / frozen_file_name(10 * ((step - 1) / 2 * 2 + 1))); });
     }

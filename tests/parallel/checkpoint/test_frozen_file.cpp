@@ -2,7 +2,9 @@
 
 #include "parallel/checkpoint/frozen_file.hpp"
 
+#include "core/base/hdf5_source.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint_format.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
 #include "tests/support/file_size_limit.hpp"
@@ -150,8 +152,8 @@ TEST_F(FrozenValues, AreMissedByTheirName) {
        {load_error(at("step-000001.h5")), error_of([&] { verify_checkpoint(at("step-000001.h5")); })}) {
     EXPECT_EQ(error, at("step-000001.h5").string() + ": the file of its frozen tensors: cannot read " +
                          at("frozen-000001.h5").string() +
-                         ": No such file or directory; copy frozen-000001.h5 there from the directory in which the "
-                         "checkpoint was written");
+                         ": No such file or directory; restore frozen-000001.h5 from a copy, or from the "
+                         "directory in which the checkpoint was written");
   }
   forget_whole(at("step-000001.h5"));
   EXPECT_FALSE(has_whole_structure(at("step-000001.h5")));
@@ -162,7 +164,7 @@ TEST_F(FrozenValues, AreRefusedIfTheyAreOthersOrDamaged) {
   FrozenFile frozen;
   save(1, frozen);
   const std::string right = read_file(at("frozen-000001.h5"));
-  const auto copy = "; copy frozen-000001.h5 there from the directory in which the checkpoint was written";
+  const auto copy = "; restore frozen-000001.h5 from a copy, or from the directory in which the checkpoint was written";
   // Another file of the same tensors.
   const fs::path other = directory_ / "other";
   fs::create_directory(other);
@@ -190,10 +192,23 @@ TEST_F(FrozenValues, AreRefusedIfTheyAreOthersOrDamaged) {
   write_file(at("frozen-000001.h5"), flipped);
   EXPECT_THAT(load_error(at("step-000001.h5")),
               AllOf(ContainsRegex("frozen-000001.h5: /model/embeddings.bias, elements 0 to 7: CRC32C is .* the file is "
-                                  "damaged; copy "),
+                                  "damaged; restore "),
                     EndsWith(copy)));
   write_file(at("frozen-000001.h5"), right);
   EXPECT_EQ(load_error(at("step-000001.h5")), "");
+}
+
+TEST_F(FrozenValues, AreRefusedIfTheCheckpointHoldsThemToo) {
+  FrozenFile frozen;
+  save(1, frozen);
+  CheckpointRecord record("F");
+  record_frozen(record, frozen);
+  SavedArrays saved(table_, Spread::replicated, 0, 1);
+  save_checkpoint(*world_, checkpoints_, 2, saved.arrays(), record, 2);
+  EXPECT_THAT(
+      load_error(at("step-000002.h5")),
+      StartsWith(at("step-000002.h5").string() +
+                 ": /model/embeddings.weight stands in it and in its file of frozen tensors, frozen-000001.h5"));
 }
 
 TEST_F(FrozenValues, AreInNoOtherFolder) {
@@ -225,6 +240,42 @@ TEST_F(FrozenValues, StayWhileACheckpointNamesThem) {
   EXPECT_THAT(names(), ElementsAre("frozen-000004.h5", "latest", "step-000005.h5"));
   withdraw_checkpoint(checkpoints_, 5);
   EXPECT_THAT(names(), ElementsAre("latest"));
+}
+
+/// A user keeps a checkpoint under another name, or reaches one by a link.
+TEST_F(FrozenValues, StayForCopiesAndLinks) {
+  FrozenFile first, second;
+  save(1, first);
+  fs::copy_file(at("step-000001.h5"), at("good.h5"));
+  save(2, second, 1);
+  save(3, second, 1);
+  prepare_checkpoints(*world_, checkpoints_, {1}, 1);
+  EXPECT_EQ(load_error(at("good.h5")), "");
+  EXPECT_THAT(names(), ElementsAre("frozen-000001.h5", "frozen-000002.h5", "good.h5", "latest", "step-000003.h5"));
+  withdraw_checkpoint(checkpoints_, 3);
+  EXPECT_EQ(load_error(at("good.h5")), "");
+  fs::create_symlink(at("good.h5"), directory_ / "start.h5");
+  EXPECT_EQ(load_error(directory_ / "start.h5"), "");
+}
+
+TEST_F(FrozenValues, OfALostFileLeaveTheCheckpointsThatNeedNone) {
+  save_to(checkpoints_, 1, nullptr);
+  FrozenFile frozen;
+  for (const std::size_t step : {2, 3}) save(step, frozen, 3);
+  fs::remove(at(frozen.name));
+  save(4, frozen, 2);
+  EXPECT_EQ(load_error(at("step-000001.h5")), "") << "the only intact one beside the newest";
+}
+
+TEST_F(FrozenValues, AreRefusedByEarlierVersions) {
+  FrozenFile frozen;
+  save(1, frozen);
+  save_to(checkpoints_, 2, nullptr);
+  const auto version = [&](const char* name) {
+    return read_hdf5_number<std::uint64_t>(Hdf5Source(at(name)).id(), version_attribute, name);
+  };
+  EXPECT_EQ(version("step-000001.h5"), 2u);
+  EXPECT_EQ(version("step-000002.h5"), 1u);
 }
 
 TEST_F(FrozenValues, AreWrittenAgainIfTheirFileIsLost) {
