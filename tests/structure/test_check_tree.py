@@ -142,27 +142,54 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(self.breach_of_include("nn/mamba/mamba.cpp", "nn/model.hpp"),
                          "nn/mamba/mamba.cpp: nn/mamba has no line in the table of folders (ARROWS in check_tree.py)")
 
-    def test_test_that_reaches_kokkos(self):
+    def write_tests_without_kokkos(self):
         files = {"tests/core/CMakeLists.txt": "mylos_tests(\n  core_base\n  WITHOUT_KOKKOS\n  SOURCES\n  base/test_files.cpp\n"
                                               "  LINK\n  mylos::data_text)\n",
                  "tests/core/base/test_files.cpp": '#include "core/base/files.hpp"\n', "core/base/files.hpp": "", "core/base/files.cpp": "",
+                 "core/CMakeLists.txt": "mylos_folder(\n  core\n  SOURCES\n  device.cpp\n  PUBLIC\n  Kokkos::kokkos)\n",
                  "data/text/CMakeLists.txt": "mylos_folder(\n  data/text\n  SOURCES\n  text.cpp\n  PUBLIC\n  mylos::core_base)\n",
+                 **dict.fromkeys(check_tree.INCLUDE_NO_KOKKOS, ""),
                  "tests/app/report/test_html.cpp": '#include "app/report/html.hpp"\n', "app/report/html.hpp": "",
                  "app/report/html.cpp": "#include <Kokkos_Core.hpp>\n", "tests/app/test_runs.cpp": "#include <Kokkos_Core.hpp>\n"}
-        def breaches(path="core/base/files.hpp", text=""):
-            for name, content in (files | {path: text}).items():
-                self.write(name, content)
-            return list(check_tree.check_kokkos(self.root))
-        self.assertEqual(breaches(), [])
+        for path, text in files.items():
+            self.write(path, text)
+
+    def kokkos_with(self, path, text):
+        """Returns the errors about Kokkos of a tree without any but for the text of one file."""
+        self.write_tests_without_kokkos()
+        self.write(path, text)
+        return list(check_tree.check_kokkos(self.root))
+
+    def test_test_that_reaches_kokkos(self):
+        self.assertEqual(self.kokkos_with("core/base/files.hpp", ""), [])
         for path in ["core/base/files.hpp", "core/base/files.cpp"]:
-            self.assertEqual(breaches(path, "#include <Kokkos_Core.hpp>\n"),
+            self.assertEqual(self.kokkos_with(path, "#include <Kokkos_Core.hpp>\n"),
                              [f"tests/core/base/test_files.cpp: reaches Kokkos: {path} > Kokkos_Core.hpp"])
-        self.assertEqual(breaches("app/report/html.hpp", "  # include <Kokkos_Macros.hpp>\n"),
+        self.assertEqual(self.kokkos_with("app/report/html.hpp", "  # include <Kokkos_Macros.hpp>\n"),
                          ["tests/app/report/test_html.cpp: reaches Kokkos: app/report/html.hpp > Kokkos_Macros.hpp"])
-        links = files["data/text/CMakeLists.txt"].replace("mylos::core_base", "mylos::core")
-        self.write("core/CMakeLists.txt", "mylos_folder(\n  core\n  SOURCES\n  device.cpp\n  PUBLIC\n  Kokkos::kokkos)\n")
-        self.assertEqual(breaches("data/text/CMakeLists.txt", links),
-                         ["tests/core/CMakeLists.txt: test_core_base links Kokkos, through mylos::data_text, mylos::core, Kokkos::kokkos"])
+
+    def test_program_that_links_kokkos(self):
+        place = "tests/core/CMakeLists.txt: test_core_base links Kokkos, through"
+        self.assertEqual(self.kokkos_with("data/text/CMakeLists.txt", "mylos_folder(data/text PUBLIC mylos::core)\n"),
+                         [f"{place} mylos::data_text, mylos_test_main, mylos::core, Kokkos::kokkos"])
+        for words in ["OPTIMIZED WITHOUT_KOKKOS SOURCES base/test_files.cpp LINK mylos::core",
+                      "SOURCES base/test_files.cpp # WITHOUT_KOKKOS (as in files)\n LINK mylos::core WITHOUT_KOKKOS"]:
+            self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", f"mylos_tests(core_base {words})\n"),
+                             [f"{place} mylos::core, mylos_test_main, Kokkos::kokkos"])
+        helper = "mylos_tests(core_base WITHOUT_KOKKOS SOURCES base/test_files.cpp LINK mylos_test_hdf5)\n"
+        support = "tests/support/CMakeLists.txt"
+        self.write(support, "target_link_libraries(mylos_test_hdf5 PUBLIC Kokkos::kokkos)\n")
+        self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", helper),
+                         [f"{place} mylos_test_hdf5, mylos_test_main, Kokkos::kokkos"])
+        self.assertEqual(self.kokkos_with(support, "target_link_libraries(mylos_test_main PUBLIC mylos::core)\n"),
+                         [f"{place} mylos::data_text, mylos_test_main, mylos::core_base, mylos::core, Kokkos::kokkos"])
+
+    def test_rule_of_kokkos_that_finds_nothing_to_check(self):
+        program = "mylos_tests(core_base OPTIMIZED SOURCES base/test_files.cpp LINK mylos::core)\n# mylos_tests(other WITHOUT_KOKKOS)\n"
+        self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", program), ["tests: no program is WITHOUT_KOKKOS"])
+        self.write_tests_without_kokkos()
+        (self.root / "tests/app/report/test_html.cpp").unlink()
+        self.assertEqual(list(check_tree.check_kokkos(self.root)), ["tests/app/report/test_html.cpp: does not exist"])
 
     def test_table_of_the_documentation(self):
         rows = {folder: " ".join(f"`{target}`" for target in allowed.split()) or "nothing" for folder, allowed in check_tree.ARROWS.items()}
