@@ -84,8 +84,8 @@ std::string section_html(const tasks::ReportSection& section);
 
 // report_batches.cpp: the output of `mylos bench batch --json`.
 
-/// Returns speed and memory over the micro-batch, with one
-/// curve per mode and recomputation, and the table. Empty if the table has no rows.
+/// Returns speed and memory over the micro-batch, with one curve per mode and recomputation, and the table. Empty if
+/// the table has no rows.
 std::string batches_html(const BatchTable& table);
 
 // report_style.cpp: the style sheet.

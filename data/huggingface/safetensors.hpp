@@ -65,8 +65,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
 class SafetensorsFile {
  public:
   /// If `files` has a copy of the header, the file is opened when its first value is read, and must then have the size
-  /// and the length of header of the file whose header was copied. Throws std::runtime_error with the file if
-  /// it cannot be read, is not a complete safetensors file, or is another one.
+  /// and the length of header of the file whose header was copied. Throws std::runtime_error with the file if it cannot
+  /// be read, is not a complete safetensors file, or is another one.
   SafetensorsFile(const FileReader& files, std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
