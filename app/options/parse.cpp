@@ -119,18 +119,18 @@ void take_option(const Meaning& meaning, ReadOption& read, std::vector<Setting>&
 }
 
 /// Adds the settings of the configurations, or of the recipe, on the command line.
-void add_configured(const FileReader& reader, const Command& command, Settings& settings, Arguments& arguments) {
+void add_configured(const FileReader& files, const Command& command, Settings& settings, Arguments& arguments) {
   const Setting* recipe = nullptr;
-  std::vector<const Setting*> files;
+  std::vector<const Setting*> configs;
   for (const Setting& each : settings.typed) {
     if (each.option->name == "recipe") recipe = &each;
-    if (each.option->name == "config") files.push_back(&each);
+    if (each.option->name == "config") configs.push_back(&each);
   }
-  if (recipe != nullptr && !files.empty()) refuse_both("recipe", "config", true);
+  if (recipe != nullptr && !configs.empty()) refuse_both("recipe", "config", true);
   if (recipe != nullptr) add_recipe(recipe->value, command, *arguments.task, settings);
-  for (const Setting* each : files) {
+  for (const Setting* each : configs) {
     set_option(arguments, *each->option, each->value, each->shown);
-    read_config_file(reader, arguments.train->config, command, arguments, settings.configured);
+    read_config_file(files, arguments.train->config, command, arguments, settings.configured);
   }
 }
 

@@ -31,6 +31,7 @@ class FileReader {
   FileReader(FileCopies& kept, std::size_t most_bytes) : kept_(&kept), most_bytes_(most_bytes) {}
   /// Returns what is in `used`, and reads files and directories that have no copy.
   explicit FileReader(const FileCopies& used) : used_(&used) {}
+  explicit FileReader(FileCopies&&) = delete;  // would refer to copies that are gone
 
   /// Do the same as the functions of these names in files.hpp.
   std::string read_text(const std::filesystem::path& path) const;

@@ -100,6 +100,7 @@ std::string PretrainedModel::model_type() const { return model_type_of(Json(conf
 
 Precision PretrainedModel::weights_precision(const FileReader& files) const {
   auto precision = Precision::float32;
+  // Only the precision is kept for other processes: `files` would also keep the headers of all weights.
   const auto read = [&] { precision = WeightFiles(FileReader(), directory_).precision().value_or(Precision::float32); };
   files.read_once(directory_, read, precision);
   return precision;

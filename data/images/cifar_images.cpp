@@ -35,26 +35,26 @@ constexpr CifarForm cifar_forms[] = {{"data_batch", "test_batch", ".bin", "batch
 
 /// Finds files named `stem`, optionally followed by "_..." or "1", and then `ending`. Sorted by length, so that 10
 /// follows 9.
-std::vector<fs::path> files_named(const FileReader& reader, const fs::path& directory, const std::string& stem,
+std::vector<fs::path> files_named(const FileReader& files, const fs::path& directory, const std::string& stem,
                                   const std::string& ending) {
-  std::vector<fs::path> files;
-  for (const DirectoryEntry& entry : reader.list_directory(directory)) {
+  std::vector<fs::path> named;
+  for (const DirectoryEntry& entry : files.list_directory(directory)) {
     if (!entry.name.starts_with(stem) || !entry.name.ends_with(ending) || entry.kind != EntryKind::file) continue;
     const std::string number = entry.name.substr(stem.size(), entry.name.size() - stem.size() - ending.size());
     const bool is_number = number.find_first_not_of("_0123456789") == std::string::npos;
-    if (is_number && (number.empty() || stem.ends_with("_batch"))) files.push_back(directory / entry.name);
+    if (is_number && (number.empty() || stem.ends_with("_batch"))) named.push_back(directory / entry.name);
   }
-  std::ranges::sort(files, {}, [](const fs::path& file) { return std::pair(file.string().size(), file.string()); });
-  return files;
+  std::ranges::sort(named, {}, [](const fs::path& file) { return std::pair(file.string().size(), file.string()); });
+  return named;
 }
 
-std::optional<CifarFiles> find_form(const FileReader& reader, const fs::path& directory, const CifarForm& form,
+std::optional<CifarFiles> find_form(const FileReader& files, const fs::path& directory, const CifarForm& form,
                                     ImagePart part) {
   CifarFiles found{.is_pickled = form.is_pickled, .is_fine = form.is_fine};
   const bool is_training = part == ImagePart::training;
-  found.files = files_named(reader, directory, is_training ? form.training : form.test, form.ending);
+  found.files = files_named(files, directory, is_training ? form.training : form.test, form.ending);
   if (found.files.empty())
-    found.files = files_named(reader, directory, is_training ? form.test : form.training, form.ending);
+    found.files = files_named(files, directory, is_training ? form.test : form.training, form.ending);
   if (found.files.empty()) return std::nullopt;
   if (fs::is_regular_file(directory / form.names)) found.names = directory / form.names;
   return found;
@@ -168,17 +168,17 @@ MemoryImages::Content read_content(const CifarFiles& files) {
 
 }  // namespace
 
-std::optional<CifarFiles> find_cifar_files(const FileReader& reader, const fs::path& directory, ImagePart part) {
+std::optional<CifarFiles> find_cifar_files(const FileReader& files, const fs::path& directory, ImagePart part) {
   for (const CifarForm& form : cifar_forms) {
-    if (auto found = find_form(reader, directory, form, part)) return found;
+    if (auto found = find_form(files, directory, form, part)) return found;
   }
   return std::nullopt;
 }
 
-std::unique_ptr<ImageSet> read_cifar_images(const FileReader& reader, const CifarFiles& files) {
+std::unique_ptr<ImageSet> read_cifar_images(const FileReader& files, const CifarFiles& found) {
   MemoryImages::Content content;
-  reader.read_once(
-      files.files.front(), [&] { content = read_content(files); }, content);
+  files.read_once(
+      found.files.front(), [&] { content = read_content(found); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }
 

@@ -19,10 +19,10 @@ struct CifarFiles {
 
 /// Finds the files of one part: data_batch_*.bin or data_batch_* (CIFAR-10), train.bin or train (CIFAR-100); for the
 /// test part test_batch.bin, test_batch, test.bin or test. Returns nullopt if the directory has none of them.
-std::optional<CifarFiles> find_cifar_files(const FileReader& reader, const std::filesystem::path& directory,
+std::optional<CifarFiles> find_cifar_files(const FileReader& files, const std::filesystem::path& directory,
                                            ImagePart part);
 
 /// Reads the files into memory. Throws if a file is truncated, is not such a pickle, or has a label out of range.
-std::unique_ptr<ImageSet> read_cifar_images(const FileReader& reader, const CifarFiles& files);
+std::unique_ptr<ImageSet> read_cifar_images(const FileReader& files, const CifarFiles& found);
 
 }  // namespace mylos::data

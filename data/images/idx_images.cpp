@@ -89,10 +89,10 @@ std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, I
   return wanted ? wanted : find_idx_pair(directory, kinds.second);
 }
 
-std::unique_ptr<ImageSet> read_idx_images(const FileReader& reader, const IdxFiles& files) {
+std::unique_ptr<ImageSet> read_idx_images(const FileReader& files, const IdxFiles& found) {
   MemoryImages::Content content;
-  reader.read_once(
-      files.images, [&] { content = read_content(files); }, content);
+  files.read_once(
+      found.images, [&] { content = read_content(found); }, content);
   return std::make_unique<MemoryImages>(std::move(content));
 }
 

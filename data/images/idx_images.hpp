@@ -20,6 +20,6 @@ std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, I
 
 /// Reads both files. Labels are 0 to 9. Throws if a file is truncated or damaged, its sizes are wrong, or a label is
 /// larger.
-std::unique_ptr<ImageSet> read_idx_images(const FileReader& reader, const IdxFiles& files);
+std::unique_ptr<ImageSet> read_idx_images(const FileReader& files, const IdxFiles& found);
 
 }  // namespace mylos::data

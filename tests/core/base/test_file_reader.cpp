@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/value_bytes.hpp"
@@ -17,6 +18,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using tests::error_of;
+
+static_assert(std::is_constructible_v<FileReader, FileCopies&>);
+static_assert(!std::is_constructible_v<FileReader, FileCopies>, "it would refer to copies that are gone");
 
 std::vector<std::string> names_of(const std::vector<DirectoryEntry>& entries) {
   std::vector<std::string> names;
