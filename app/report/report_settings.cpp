@@ -38,13 +38,13 @@ void add_value(const std::string& name, const std::string& suffix, const json& v
   }
 }
 
-void add_group(const ReportedRun& run, const char* group, const std::string& suffix, SettingValues& settings) {
-  const json members = setting_of(run.record, group);
+void add_group(const ReportedRun& run, const std::string& group, SettingValues& settings) {
+  const json members = setting_of(run.record, ("/" + group).c_str());
   if (!members.is_object()) return;
   for (const auto& [key, value] : members.items()) {
     // The list of metrics is not a setting, and neither is what was measured.
     if (key != changed_key && key != train::metrics_key && key != bandwidth_key)
-      add_value(key, suffix, value, settings);
+      add_value(key, fmt::format(" ({})", group), value, settings);
   }
 }
 
@@ -53,8 +53,7 @@ SettingValues everything_of(const ReportedRun& run) {
   for (const auto& [key, value] : run.record.run.items()) {
     if (is_description(key)) add_value(key, "", value, settings);
   }
-  add_group(run, "/resolved", " (resolved)", settings);
-  add_group(run, "/program", " (program)", settings);
+  for (const char* group : {resolved_key, program_key}) add_group(run, group, settings);
   return settings;
 }
 
