@@ -54,6 +54,11 @@ fs::path path_of(Scrap& scrap, const fs::path& directory) {
   return path;
 }
 
+/// Removes the file once; a name that is gone is not looked for again. May run in a signal handler.
+void remove_once(Scrap& scrap) {
+  if (scrap.is_there && (::unlink(scrap.path.data()) == 0 || errno == ENOENT)) scrap.is_there = false;
+}
+
 extern "C" void remove_scraps_and_end(int signal) {
   remove_scraps();
   std::_Exit(exit_code_of(signal));
@@ -99,6 +104,7 @@ Trial try_file(int descriptor, const fs::path& from, const fs::path& to) {
   trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) trial.lock_error = errno;
   if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename", errno);
+  trial_file.is_there = false;
   if (!holds(descriptor, bytes)) return failed("read back", EIO);
   return trial;
 }
@@ -251,7 +257,7 @@ Trial try_directory(const fs::path& directory) {
   if (descriptor < 0) return {.failed = "make a file", .error = errno};
   Trial trial = try_file(descriptor, first, second);
   ::close(descriptor);
-  for (const fs::path& path : {first, second}) ::unlink(path.c_str());
+  for (Scrap* scrap : {&trial_file, &renamed_file}) remove_once(*scrap);
   return trial;
 }
 
@@ -277,9 +283,7 @@ Findings trial_findings(const Trial& trial) {
 }
 
 void remove_scraps() {
-  for (const Scrap* scrap : {&trial_file, &renamed_file, &shared_file}) {
-    if (scrap->is_there) ::unlink(scrap->path.data());
-  }
+  for (Scrap* scrap : {&trial_file, &renamed_file, &shared_file}) remove_once(*scrap);
 }
 
 ScrapGuard::ScrapGuard() : previous_(remove_scraps_and_end) {}

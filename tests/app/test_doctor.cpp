@@ -439,6 +439,20 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
+TEST(DoctorFiles, AreRemovedOnce) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(try_directory(directory.path()).failed, "");
+  const std::string probe = write_probe(directory.path());
+  remove_scraps();
+  std::vector<fs::path> others;
+  for (const char* name : {"shared", "trial", "renamed"}) {
+    others.push_back(directory / std::string(probe).replace(probe.find("shared"), 6, name));
+    write_file(others.back(), "of another program");
+  }
+  remove_scraps();
+  for (const fs::path& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+}
+
 TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   const TemporaryDirectory directory;
   EXPECT_EQ(find_output(directory.path()).directory, directory.path());
