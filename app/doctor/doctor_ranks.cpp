@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -45,6 +46,11 @@ std::string text_of_bytes(const std::vector<std::byte>& bytes) {
 }
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Removes infinite values and those that are no number, which JSON does not have.
+void keep_numbers(Findings& findings) {
+  for (Finding& each : findings) std::erase_if(each.values, [](double value) { return !std::isfinite(value); });
+}
 
 template <class T>
 T unpack(const std::string& text) {
@@ -162,9 +168,15 @@ void DoctorRanks::answer_clock() {
   }
 }
 
-std::string pack(const RankReport& report) { return dump(report); }
+std::string pack(RankReport report) {
+  keep_numbers(report.findings);
+  return dump(report);
+}
 
-std::string pack(const Findings& findings) { return dump(findings); }
+std::string pack(Findings findings) {
+  keep_numbers(findings);
+  return dump(findings);
+}
 
 std::size_t Picture::nodes() const {
   std::size_t count = 0;

@@ -41,9 +41,9 @@ class DoctorRanks {
   std::set<std::size_t> missing_;
 };
 
-/// Findings are sent between ranks as text.
-std::string pack(const RankReport& report);
-std::string pack(const Findings& findings);
+/// Findings are sent between ranks as text, without values that are infinite or no number.
+std::string pack(RankReport report);
+std::string pack(Findings findings);
 
 /// The findings of all ranks, collected by the first one.
 struct Picture {

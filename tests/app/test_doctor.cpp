@@ -72,6 +72,17 @@ TEST(DoctorFindings, ValuesAreTheirRange) {
   EXPECT_EQ(reported(picture.of_ranks[0]), reported(original));
 }
 
+TEST(DoctorFindings, ValuesThatAreNotNumbersAreNotSent) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Findings rates = {{Level::ok, "output", "{}", "", {1e6, infinity, nan, -infinity}, Quantity::bytes_per_second}};
+  Picture picture{.first_of_node = {0}, .of_ranks = {{}}, .of_launch = {}};
+  picture.take_file_findings(std::vector<std::optional<std::string>>{pack(rates)});
+  const RankReport report{.findings = rates, .processors = {}, .device = "", .build = ""};
+  picture.take_reports(std::vector<std::optional<std::string>>{pack(report)});
+  ASSERT_GE(picture.of_ranks[0].size(), 2u) << "and those of its processors";
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(picture.of_ranks[0][i].values, std::vector<double>{1e6});
+}
+
 TEST(DoctorChecks, AnExceptionIsAnError) {
   LimitedChecks checks(60.0);
   Findings findings;
