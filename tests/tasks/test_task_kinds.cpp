@@ -46,7 +46,12 @@ TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
 /// A kind that serves BERT, too.
 class OtherKind final : public TaskKind {
  public:
-  OtherKind() : TaskKind({.name = "other", .takes = families::BodyOutput::tokens, .architecture = "ForOthers"}) {}
+  OtherKind()
+      : TaskKind({.name = "other",
+                  .title = "others",
+                  .data_texts = {},
+                  .takes = families::BodyOutput::tokens,
+                  .architecture = "ForOthers"}) {}
   void set_defaults(RunConfig&, std::string_view) const override {}
   std::unique_ptr<Task> make(const FileReader&, const RunConfig&, const Notice&) const override { return nullptr; }
   ExportedModel export_model(const TrainedModel&) const override { return {}; }
