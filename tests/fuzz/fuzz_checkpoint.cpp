@@ -7,9 +7,7 @@
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
-
-/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
+#include "tests/support/hdf5_leaks.hpp"
 
 namespace {
 

@@ -6,10 +6,8 @@
 #include "core/base/hdf5_file.hpp"
 #include "data/squad/feature_file.hpp"
 #include "tests/data/squad/prepared.hpp"
+#include "tests/support/hdf5_leaks.hpp"
 #include "tests/support/temporary.hpp"
-
-/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker of the sanitizer build.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace mylos::data {
 namespace {

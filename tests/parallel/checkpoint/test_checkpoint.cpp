@@ -7,6 +7,7 @@
 #include "parallel/checkpoint/checkpoint_layout.hpp"
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
 #include "tests/support/file_size_limit.hpp"
+#include "tests/support/hdf5_leaks.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -21,9 +22,6 @@
 #include <cstdio>
 #include <fstream>
 #include <thread>
-
-/// HDF5 1.10 leaks memory on damaged metadata; suppress this in the leak checker of the sanitizer build.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
 
 namespace {
 
