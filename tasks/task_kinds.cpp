@@ -21,7 +21,7 @@ std::vector<const TaskKind*>& registered_kinds() {
   return kinds;
 }
 
-/// What a model's config.json says of its kind.
+/// The members of a model's config.json that select its task.
 struct ModelClass {
   std::string type, architecture;
 };

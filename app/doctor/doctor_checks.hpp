@@ -208,7 +208,7 @@ Findings probe_findings();  ///< on the rank that wrote the file
 /// Runs checks that may hang, each on a thread of its own that is abandoned after a time limit.
 class LimitedChecks {
  public:
-  /// `limit`: the time limit of doctor in seconds, of which each check gets a fraction.
+  /// `limit` is the time limit of doctor in seconds. Each check gets a fraction of it.
   explicit LimitedChecks(double limit) : limit_(limit) {}
 
   double limit() const { return limit_; }

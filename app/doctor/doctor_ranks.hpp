@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// What the first rank learns from ranks that may hang or die, and its view of all ranks.
+/// The first rank collects the reports of all ranks, some of which may hang or die.
 namespace mylos::app {
 
 /// Every rank must call the same functions in the same order. Every wait has a time limit.

@@ -78,7 +78,7 @@ void find_probe(const fs::path& directory, const std::string& name) {
                   directory.string(), host_name(), setting("output")));
 }
 
-/// What the files of a save have in common.
+/// The arguments that are the same for both files of a save.
 struct Saving {
   Communicator& world;
   const CheckpointArrays& arrays;
