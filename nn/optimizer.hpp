@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Parameter updates from gradients, on the slices that a rank owns.
@@ -24,7 +25,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   /// Names of the slots in checkpoints: "m" and "v" for AdamW.
-  virtual std::vector<std::string> slot_names() const = 0;
+  virtual const std::vector<std::string>& slot_names() const = 0;
   /// Slot `slot` of slice `slice`, with the slice's elements in order.
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
   /// Updates the master weights of all slices and their rounded copies, except tensors that are not trainable. Scales
@@ -32,18 +33,10 @@ class Optimizer {
   virtual void update(const ExecutionSpace& space, const Candidates<UpdateSettings>& settings,
                       const ConstVector<UpdateControl>& control) = 0;
   /// Undoes the last update, made with `settings`, in the master weights, up to rounding. The slots are not restored,
-  /// so this must be the last call of a run. Returns false and changes nothing if the slots do not determine the
-  /// update, as with Nesterov momentum.
-  virtual bool revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
+  /// so this must be the last call of a run. Returns an empty text; or, if the slots do not determine the update,
+  /// changes nothing and returns which updates those are: "with Nesterov momentum".
+  virtual std::string_view revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
 };
-
-/// Returns AdamW with bias correction. `table` and the slices' memory must outlive it.
-std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
-                                      std::span<const ParameterSlice> slices);
-
-/// Returns SGD with momentum like torch.optim.SGD with dampening 0. `table` and the slices' memory must outlive it.
-std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
-                                    std::span<const ParameterSlice> slices);
 
 /// Sums of squares for the gradient norm of all trainable tensors. They are computed in double over blocks of
 /// `norm_block` elements of a unit. Slices begin at block boundaries, so the block sums have the same bits for any

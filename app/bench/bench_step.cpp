@@ -180,8 +180,8 @@ double StepBench::flops() const {
 /// Excludes the optimizer, estimated from the bytes it moves, because its time does not grow with the batch.
 Calibration StepBench::calibration() const {
   const double bandwidth = median(bandwidths_);
-  const double optimizer =
-      train::optimizer_bytes * static_cast<double>(task_.model().table().trained_size()) / bandwidth;
+  const double optimizer = train::optimizer_bytes(arguments_.run.engine.optimizer.kind()) *
+                           static_cast<double>(task_.model().table().trained_size()) / bandwidth;
   const double rate = typical([&](const train::StepReport& step) {
     return step.flops / std::max(step.seconds - optimizer, 0.5 * step.seconds);
   });

@@ -121,8 +121,9 @@ void check_optimizer(const Arguments& defaults, Arguments& arguments) {
   drop_settings_of_replaced_choices(defaults, arguments);
   check_settings_of_choices(defaults, arguments);
   const train::TrainConfig& engine = arguments.run.engine;
-  if (engine.optimizer.sgd.nesterov && engine.optimizer.sgd.momentum == 0.0) {
-    throw UsageError("--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
+  const auto contradiction = engine.optimizer.kind().contradiction;
+  if (const std::string text = contradiction ? contradiction(engine.optimizer) : ""; !text.empty()) {
+    throw UsageError(text);
   }
   if (engine.schedule == nn::ScheduleKind::step && engine.decay_steps.empty()) {
     throw UsageError(

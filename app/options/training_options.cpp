@@ -284,51 +284,49 @@ std::vector<Option> schedule_options() {
   };
 }
 
-/// Returns an option for a field of AdamW that also sets the field of SGD.
-Option of_both_optimizers(Option option) {
-  option.parse = [parse_adamw = std::move(option.parse)](Arguments& arguments, std::string_view text) {
-    if (!parse_adamw(arguments, text)) return false;
-    train::OptimizerConfig& config = arguments.run.engine.optimizer;
-    config.sgd.weight_decay = config.adamw.weight_decay;
-    config.sgd.decay_all = config.adamw.decay_all;
-    return true;
-  };
+std::string setting_help(const nn::OptimizerKind& kind, const nn::OptimizerSetting& setting) {
+  const bool is_of_default = kind.name == nn::OptimizerConfig().name;
+  return fmt::format("{}{}", setting.help, is_of_default ? "" : fmt::format("; needs --optimizer {}", kind.name));
+}
+
+/// The settings of kinds of optimizers have their options from the kind's row.
+Option setting_option(const nn::OptimizerKind& kind, const nn::OptimizerSetting& setting) {
+  const auto field = [name = setting.name](auto& target) -> auto& { return target.run.engine.optimizer.value(name); };
+  Option option = named(std::string(setting.name), setting.is_switch ? "" : "X", optimizer, "train",
+                        setting_help(kind, setting), {.needs = {"optimizer", kind.name}});
+  if (!setting.is_switch) return real_option(std::move(option), setting.range, field);
+  option = switch_option(std::move(option), field);
+  option.print = [field](const Arguments& arguments) { return nlohmann::ordered_json(field(arguments) != 0.0); };
   return option;
 }
 
+Option optimizer_option() {
+  std::vector<Choice> choices;
+  for (const nn::OptimizerKind& kind : nn::optimizer_kinds()) choices.push_back({std::string(kind.name), kind.aliases});
+  const std::string help = describe(choices);
+  return choice_option(named("optimizer", "NAME", optimizer, "train", help), std::move(choices),
+                       MYLOS_FIELD(run.engine.optimizer.name));
+}
+
 std::vector<Option> optimizer_options() {
-  return {
-      enumeration_option(
-          named("optimizer", "NAME", optimizer, "train", "adamw, or sgd with --momentum"),
-          {{"adamw", {"adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused"}}, {"sgd", {}}},
-          MYLOS_FIELD(run.engine.optimizer.kind),
-          [](std::string_view name) { return name == "sgd" ? train::OptimizerKind::sgd : train::OptimizerKind::adamw; },
-          [](train::OptimizerKind kind) { return train::to_string(kind); }),
-      of_both_optimizers(real_option(
-          named(
-              "weight-decay", "X", optimizer, "train",
-              "weight decay: decoupled with AdamW, added to the gradient with SGD; not applied to biases and LayerNorm "
-              "without --decay-all"),
-          {0, unbounded}, MYLOS_FIELD(run.engine.optimizer.adamw.weight_decay))),
-      of_both_optimizers(switch_option(
+  std::vector<Option> options = {
+      optimizer_option(),
+      real_option(named("weight-decay", "X", optimizer, "train",
+                        "weight decay: added to the gradient with SGD, decoupled with the others; not applied to "
+                        "biases and LayerNorm without --decay-all"),
+                  {0, unbounded}, MYLOS_FIELD(run.engine.optimizer.weight_decay)),
+      switch_option(
           named("decay-all", "", optimizer, "train", "apply weight decay to biases and one-dimensional tensors too"),
-          MYLOS_FIELD(run.engine.optimizer.adamw.decay_all))),
-      real_option(named("momentum", "X", optimizer, "train", "momentum of SGD; needs --optimizer sgd",
-                        {.needs = {"optimizer", "sgd"}}),
-                  {0, 1, false, true}, MYLOS_FIELD(run.engine.optimizer.sgd.momentum)),
-      switch_option(named("nesterov", "", optimizer, "train", "SGD with Nesterov momentum; needs --optimizer sgd",
-                          {.needs = {"optimizer", "sgd"}}),
-                    MYLOS_FIELD(run.engine.optimizer.sgd.nesterov)),
-      real_option(named("adam-beta1", "X", optimizer, "train", "decay rate of the mean of gradients",
-                        {.needs = {"optimizer", "adamw"}}),
-                  {0, 1, false, true}, MYLOS_FIELD(run.engine.optimizer.adamw.beta1)),
-      real_option(named("adam-beta2", "X", optimizer, "train", "decay rate of the mean of squared gradients",
-                        {.needs = {"optimizer", "adamw"}}),
-                  {0, 1, false, true}, MYLOS_FIELD(run.engine.optimizer.adamw.beta2)),
-      real_option(named("adam-epsilon", "X", optimizer, "train",
-                        "term added to the denominator of the update, for numerical stability",
-                        {.needs = {"optimizer", "adamw"}}),
-                  {0, unbounded, true}, MYLOS_FIELD(run.engine.optimizer.adamw.epsilon)),
+          MYLOS_FIELD(run.engine.optimizer.decay_all)),
+  };
+  for (const nn::OptimizerKind& kind : nn::optimizer_kinds()) {
+    for (const nn::OptimizerSetting& setting : kind.settings) options.push_back(setting_option(kind, setting));
+  }
+  return options;
+}
+
+std::vector<Option> update_options() {
+  return {
       real_option(named("clip", "X", optimizer, "train", "largest global norm of gradients; 0 disables clipping"),
                   {0, unbounded}, MYLOS_FIELD(run.engine.clip)),
       real_option(named("dropout", "P", optimizer, "train plan", "dropout probability; default: the model's"),
@@ -361,8 +359,8 @@ std::vector<Option> run_options() {
 
 std::vector<Option> training_options(const tasks::TaskKind& task) {
   std::vector<Option> all;
-  for (std::vector<Option> part : {length_options(), schedule_options(), optimizer_options(), evaluation_options(task),
-                                   run_options(), course_options(), checkpoint_options()}) {
+  for (std::vector<Option> part : {length_options(), schedule_options(), optimizer_options(), update_options(),
+                                   evaluation_options(task), run_options(), course_options(), checkpoint_options()}) {
     std::ranges::move(part, std::back_inserter(all));
   }
   return all;

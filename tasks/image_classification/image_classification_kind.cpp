@@ -95,7 +95,7 @@ class ImageClassificationKind final : public TaskKind {
   void set_defaults(RunConfig& run, std::string_view) const override {
     run.settings = ImageConfig();
     run.task.batch = 256;
-    run.engine.optimizer.kind = train::OptimizerKind::sgd;
+    run.engine.optimizer.name = "sgd";
     run.engine.learning_rate = 0.1;
     run.engine.clip = 0.0;
   }

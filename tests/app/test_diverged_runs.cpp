@@ -1,6 +1,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "tests/app/tiny_run.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,13 +77,18 @@ TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
 }
 
 // The slot does not determine the gradient of the update.
-TEST_F(DivergedRuns, ANesterovUpdateIsNotUndone) {
-  const ProgramRun run = spoil({"--optimizer", "sgd", "--nesterov"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error_lines().back(),
-              HasSubstr("the model's outputs are not finite: the run stops; last/ is not written, because an update "
-                        "with Nesterov momentum cannot be undone; use a smaller --learning-rate"));
-  EXPECT_FALSE(fs::exists(run_ / "last"));
+TEST_F(DivergedRuns, UpdatesOfNesterovAndLionAreNotUndone) {
+  for (const auto& [words, update] : {std::pair(Words{"--optimizer", "sgd", "--nesterov"}, "with Nesterov momentum"),
+                                      {Words{"--optimizer", "lion", "--overwrite"}, "of Lion"}}) {
+    const ProgramRun run = spoil(words);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(
+        run.error_lines().back(),
+        HasSubstr(fmt::format("the model's outputs are not finite: the run stops; last/ is not written, because "
+                              "an update {} cannot be undone; use a smaller --learning-rate",
+                              update)));
+    EXPECT_FALSE(fs::exists(run_ / "last"));
+  }
 }
 
 // The checkpoint of the step with the spoilt weights was the latest and, with --keep, the only one.

@@ -1,6 +1,7 @@
 #include "core/work.hpp"
 
 #include "core/kernels/activation.hpp"
+#include "core/kernels/adamw.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/batch_norm.hpp"
 #include "core/kernels/column_sums.hpp"
@@ -10,11 +11,12 @@
 #include "core/kernels/gemm_label.hpp"
 #include "core/kernels/largest_column.hpp"
 #include "core/kernels/layer_norm.hpp"
-#include "core/kernels/optimizer.hpp"
+#include "core/kernels/lion.hpp"
 #include "core/kernels/pixels.hpp"
 #include "core/kernels/pooling.hpp"
 #include "core/kernels/rms_norm.hpp"
 #include "core/kernels/rotary.hpp"
+#include "core/kernels/sgd.hpp"
 #include "core/kernels/swiglu.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/work_recorder.hpp"
@@ -277,6 +279,8 @@ TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
   EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, nesterov, control, g, w, m); }).flops, 9000.0);
   expect_work("mylos::optimizer::sgd_revert", {2.0 * 1000, bytes_of_arrays(m, w, w)},
               [&] { sgd_revert(space, {}, m, w); });
+  expect_work("mylos::optimizer::lion", {11.0 * 1000, bytes_of_arrays(g, w, m, w, m)},
+              [&] { lion_update(space, {}, control, g, w, m); });
   const Vector<double> sums("sums", norm_blocks(0, 1000));
   expect_work("mylos::optimizer::squared_sums", {2.0 * 1000, bytes_of_arrays(g)},
               [&] { block_squared_sums(space, g, 0, sums); });

@@ -1,20 +1,27 @@
 #include "nn/optimizer.hpp"
 
 #include "tests/support/arrays.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
 #include "tests/support/update_control.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <functional>
-#include <memory>
+#include <fstream>
 #include <numeric>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace mylos::nn {
 namespace {
 
 using namespace tests;
+using ::testing::HasSubstr;
 
 constexpr std::size_t steps = 6;
 
@@ -77,84 +84,135 @@ Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
   return result;
 }
 
-template <class Make, class Rule>
-void expect_history(const Make& make, const Rule& rule, bool decay_all = false) {
+/// Compares with `rule` the weights of a slice and of one that is cut, with decay of all tensors and of those whose
+/// group decays.
+template <class Rule>
+void expect_history(OptimizerConfig config, const Rule& rule) {
   const ParameterTable table = two_units();
+  config.weight_decay = 0.1;
   for (const bool cut : {false, true}) {
-    Slices slices(table, cut);
-    const auto optimizer = make(table, slices.slices);
-    for (std::size_t step = 0; step < steps; ++step) {
-      slices.set_gradients(step);
-      optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
-    }
-    for (const char* name : {"decayed", "bias", "slow", "frozen"}) {
-      const std::size_t row = table.find(name);
-      const ParameterTensor& position = table.tensor(row);
-      const auto rule_of_row = [&](double& value, double gradient, double* slots, std::size_t step) {
-        const double rate =
-            0.01 / static_cast<double>(step + 1) * static_cast<double>(position.group.learning_rate_factor);
-        rule(value, gradient, slots, step, rate, decay_all || position.group.decay ? 0.1 : 0.0);
-      };
-      const Values actual =
-          host_values(slice(slices.master_weights[position.unit], position.offset, position.offset + position.size));
-      expect_near(actual, history(table, row, rule_of_row), 2e-6, name);
+    for (const bool decay_all : {false, true}) {
+      config.decay_all = decay_all;
+      Slices slices(table, cut);
+      const auto optimizer = make_optimizer(config, table, slices.slices);
+      for (std::size_t step = 0; step < steps; ++step) {
+        slices.set_gradients(step);
+        optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
+      }
+      for (const char* name : {"decayed", "bias", "slow", "frozen"}) {
+        const std::size_t row = table.find(name);
+        const ParameterTensor& position = table.tensor(row);
+        const auto rule_of_row = [&](double& value, double gradient, double* slots, std::size_t step) {
+          const double rate =
+              0.01 / static_cast<double>(step + 1) * static_cast<double>(position.group.learning_rate_factor);
+          rule(value, gradient, slots, step, rate, decay_all || position.group.decay ? 0.1 : 0.0);
+        };
+        const Values actual =
+            host_values(slice(slices.master_weights[position.unit], position.offset, position.offset + position.size));
+        expect_near(actual, history(table, row, rule_of_row), 2e-6, name);
+      }
     }
   }
 }
 
 TEST(Optimizer, AdamWIsItsFormula) {
-  for (const bool decay_all : {false, true}) {
-    const AdamWConfig config{.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .decay_all = decay_all};
-    const auto make = [&](const ParameterTable& table, std::span<const ParameterSlice> slices) {
-      return make_adamw(config, table, slices);
+  constexpr double beta1 = 0.8, beta2 = 0.99, epsilon = 1e-6;
+  const auto rule = [&](double& value, double gradient, double* slots, std::size_t step, double rate, double decay) {
+    slots[0] = beta1 * slots[0] + (1.0 - beta1) * gradient;
+    slots[1] = beta2 * slots[1] + (1.0 - beta2) * gradient * gradient;
+    const double n = static_cast<double>(step + 1);
+    const double m = slots[0] / (1.0 - std::pow(beta1, n)), v = slots[1] / (1.0 - std::pow(beta2, n));
+    value -= rate * decay * value;
+    value -= rate * m / (std::sqrt(v) + epsilon);
+  };
+  expect_history(
+      {.name = "adamw", .settings = {{"adam-beta1", beta1}, {"adam-beta2", beta2}, {"adam-epsilon", epsilon}}}, rule);
+}
+
+/// With and without Nesterov momentum.
+TEST(Optimizer, SgdIsItsFormula) {
+  constexpr double momentum = 0.7;
+  for (const bool nesterov : {false, true}) {
+    const auto rule = [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
+      const double decayed = gradient + decay * value;
+      slots[0] = momentum * slots[0] + decayed;
+      value -= rate * (nesterov ? decayed + momentum * slots[0] : slots[0]);
     };
-    const auto rule = [&](double& value, double gradient, double* slots, std::size_t step, double rate, double decay) {
-      slots[0] = config.beta1 * slots[0] + (1.0 - config.beta1) * gradient;
-      slots[1] = config.beta2 * slots[1] + (1.0 - config.beta2) * gradient * gradient;
-      const double n = static_cast<double>(step + 1);
-      const double m = slots[0] / (1.0 - std::pow(config.beta1, n)), v = slots[1] / (1.0 - std::pow(config.beta2, n));
-      value -= rate * decay * value;
-      value -= rate * m / (std::sqrt(v) + config.epsilon);
-    };
-    expect_history(make, rule, decay_all);
+    expect_history({.name = "sgd", .settings = {{"momentum", momentum}, {"nesterov", nesterov ? 1.0 : 0.0}}}, rule);
   }
 }
 
-/// SGD with and without Nesterov momentum, with decay of all tensors or of those whose group decays.
-TEST(Optimizer, SgdIsItsFormula) {
-  for (const bool nesterov : {false, true}) {
-    for (const bool decay_all : {false, true}) {
-      const SgdConfig config{.momentum = 0.7, .weight_decay = 0.1, .nesterov = nesterov, .decay_all = decay_all};
-      const auto make = [&](const ParameterTable& table, std::span<const ParameterSlice> slices) {
-        return make_sgd(config, table, slices);
-      };
-      const auto rule = [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
-        const double decayed = gradient + decay * value;
-        slots[0] = config.momentum * slots[0] + decayed;
-        value -= rate * (nesterov ? decayed + config.momentum * slots[0] : slots[0]);
-      };
-      expect_history(make, rule, decay_all);
+TEST(Optimizer, LionIsItsFormula) {
+  constexpr double beta1 = 0.8, beta2 = 0.95;
+  const auto rule = [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
+    const double direction = beta1 * slots[0] + (1.0 - beta1) * gradient;
+    slots[0] = beta2 * slots[0] + (1.0 - beta2) * gradient;
+    value -= rate * (std::copysign(1.0, direction) + decay * value);
+  };
+  expect_history({.name = "lion", .settings = {{"lion-beta1", beta1}, {"lion-beta2", beta2}}}, rule);
+}
+
+/// Against the loop of scripts/record/lion_steps.py, in double.
+TEST(Optimizer, LionStepsAsRecorded) {
+  ParameterTable::Builder builder;
+  builder.unit("unit").tensor("weight", {10}, {});
+  const ParameterTable table = builder.build();
+  const auto formula = [](auto function, double scale) {
+    Values values;
+    for (int i = 1; i <= 10; ++i) values.push_back(scale * function(static_cast<double>(i)));
+    return device_vector<float>(values);
+  };
+  std::ifstream lines(golden_data() / "lion_steps.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json recorded = nlohmann::json::parse(line);
+    const auto weight = formula([](double x) { return std::sin(x); }, 1.0);
+    const Vector<float> gradient("test::gradient", weight.size());
+    const std::vector<ParameterSlice> slices = {{0, 0, weight.size(), weight, gradient}};
+    const auto optimizer =
+        make_optimizer({.name = "lion",
+                        .weight_decay = recorded["weight_decay"],
+                        .settings = {{"lion-beta1", recorded["beta1"]}, {"lion-beta2", recorded["beta2"]}}},
+                       table, slices);
+    const UpdateSettings settings{.step = 0, .learning_rate = recorded["learning_rate"]};
+    for (int step = 1; step <= recorded["steps"]; ++step) {
+      Kokkos::deep_copy(gradient, formula([&](double x) { return std::cos(x * step); }, 2.0));
+      optimizer->update(ExecutionSpace(), settings, update_control());
+    }
+    expect_near(host_values(weight), recorded["values"].get<Values>(), 1e-6, "weights");
+    expect_near(host_values(optimizer->slot(0, 0)), recorded["moment"].get<Values>(), 1e-6, "moment");
+  }
+}
+
+/// The options of a kind begin with its initial values, and no two kinds share one.
+TEST(OptimizerConfig, HasTheInitialValuesOfAllKinds) {
+  OptimizerConfig config;
+  EXPECT_EQ(config.kind().name, "adamw");
+  std::set<std::string_view> names;
+  for (const OptimizerKind& kind : optimizer_kinds()) {
+    for (const OptimizerSetting& setting : kind.settings) {
+      EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
+      EXPECT_EQ(std::as_const(config).value(setting.name), setting.initial) << setting.name;
     }
   }
+  config.value("momentum") = 0.5;
+  EXPECT_EQ(std::as_const(config).value("momentum"), 0.5);
+  EXPECT_THAT(error_of([&] { config.value("speed"); }), HasSubstr("no optimizer has a setting speed"));
+  config.name = "adam";
+  EXPECT_THAT(error_of([&] { config.kind(); }), HasSubstr("no optimizer adam"));
 }
 
 /// Slices keep the copies of frozen tensors.
 TEST(Optimizer, UpdatesWriteRoundedCopies) {
   const ParameterTable table = two_units();
-  const auto makers = {std::function([](const ParameterTable& units, std::span<const ParameterSlice> slices) {
-                         return make_adamw({}, units, slices);
-                       }),
-                       std::function([](const ParameterTable& units, std::span<const ParameterSlice> slices) {
-                         return make_sgd({}, units, slices);
-                       })};
-  for (const auto& make : makers) {
+  for (const OptimizerKind& kind : optimizer_kinds()) {
     Slices slices(table, true);
     for (ParameterSlice& part : slices.slices) {
       const Vector<std::byte> values("test::rounded", 2 * part.master.size());
       part.rounded = std::make_shared<RoundedCopy>(RoundedCopy{values, Precision::bfloat16});
     }
     slices.set_gradients(0);
-    make(table, slices.slices)->update(ExecutionSpace(), settings_of(0), update_control());
+    make_optimizer({.name = std::string(kind.name)}, table, slices.slices)
+        ->update(ExecutionSpace(), settings_of(0), update_control());
     const ParameterTensor& frozen = table.tensor(table.find("frozen"));
     for (const ParameterSlice& part : slices.slices) {
       EXPECT_TRUE(part.rounded->is_current);
@@ -170,51 +228,44 @@ TEST(Optimizer, UpdatesWriteRoundedCopies) {
   }
 }
 
-/// Returns the master weights before and after an update that is undone.
-template <class Make>
-void expect_reverted(const Make& make) {
+/// Nesterov momentum and Lion cannot take an update back, and leave it as it is.
+TEST(Optimizer, RevertTakesTheLastUpdateBack) {
   const ParameterTable table = two_units();
-  Slices slices(table, true);
-  const auto optimizer = make(table, slices.slices);
-  for (std::size_t step = 0; step < steps; ++step) {
-    slices.set_gradients(step);
+  for (const auto& [config, lasting] :
+       {std::pair(OptimizerConfig{.name = "adamw"}, ""),
+        {OptimizerConfig{.name = "sgd"}, ""},
+        {OptimizerConfig{.name = "sgd", .settings = {{"nesterov", 1.0}}}, "with Nesterov momentum"},
+        {OptimizerConfig{.name = "lion"}, "of Lion"}}) {
+    OptimizerConfig decaying = config;
+    decaying.weight_decay = 0.1;
+    Slices slices(table, true);
+    const auto optimizer = make_optimizer(decaying, table, slices.slices);
+    const auto weights = [&] {
+      std::vector<Values> all;
+      for (const Vector<float>& master : slices.master_weights) all.push_back(host_values(master));
+      return all;
+    };
     std::vector<Values> before;
-    for (const Vector<float>& master : slices.master_weights) before.push_back(host_values(master));
-    optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
-    if (step + 1 < steps) continue;
-    EXPECT_TRUE(optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate}));
+    for (std::size_t step = 0; step < steps; ++step) {
+      slices.set_gradients(step);
+      before = weights();
+      optimizer->update(ExecutionSpace(), settings_of(step), update_control(0.5));
+    }
+    const std::vector<Values> updated = weights();
+    EXPECT_NE(updated, before);
+    EXPECT_EQ(optimizer->revert(ExecutionSpace(), settings_of(steps - 1)), lasting) << config.name;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      expect_near(host_values(slices.master_weights[i]), before[i], 2e-7, fmt::format("unit {}", i));
+      expect_near(weights()[i], *lasting == 0 ? before[i] : updated[i], 2e-7,
+                  fmt::format("{}, unit {}", config.name, i));
     }
   }
 }
 
-TEST(Optimizer, RevertTakesTheLastUpdateBack) {
-  expect_reverted([](const ParameterTable& table, std::span<const ParameterSlice> slices) {
-    return make_adamw({.weight_decay = 0.1}, table, slices);
-  });
-  expect_reverted([](const ParameterTable& table, std::span<const ParameterSlice> slices) {
-    return make_sgd({.momentum = 0.7, .weight_decay = 0.1}, table, slices);
-  });
-}
-
-TEST(Optimizer, RevertLeavesANesterovUpdateAsItIs) {
-  const ParameterTable table = two_units();
-  Slices slices(table, true);
-  const auto optimizer = make_sgd({.momentum = 0.7, .nesterov = true}, table, slices.slices);
-  slices.set_gradients(0);
-  optimizer->update(ExecutionSpace(), settings_of(0), update_control(0.5));
-  const Values updated = host_values(slices.master_weights[0]);
-  EXPECT_FALSE(optimizer->revert(ExecutionSpace(), {.step = 0, .learning_rate = settings_of(0).learning_rate}));
-  EXPECT_EQ(host_values(slices.master_weights[0]), updated);
-}
-
 TEST(Optimizer, AnUpdateThatIsSkippedChangesNothing) {
   const ParameterTable table = two_units();
-  for (const bool is_adamw : {false, true}) {
+  for (const OptimizerKind& kind : optimizer_kinds()) {
     Slices slices(table, true);
-    const auto optimizer =
-        is_adamw ? make_adamw({.weight_decay = 0.1}, table, slices.slices) : make_sgd({}, table, slices.slices);
+    const auto optimizer = make_optimizer({.name = std::string(kind.name), .weight_decay = 0.1}, table, slices.slices);
     slices.set_gradients(0);
     optimizer->update(ExecutionSpace(), settings_of(0), update_control(0.5));
     const auto state = [&] {
@@ -236,11 +287,11 @@ TEST(Optimizer, AnUpdateThatIsSkippedChangesNothing) {
 /// After a skipped update, the count of updates, the rate and AdamW's bias corrections are those of the update before.
 TEST(Optimizer, SettingsFollowTheUpdateBefore) {
   const ParameterTable table = two_units();
-  for (const bool is_adamw : {false, true}) {
+  for (const OptimizerKind& kind : optimizer_kinds()) {
     const auto updated = [&](const Candidates<UpdateSettings>& settings, bool is_after_skip) {
       Slices slices(table, true);
       const auto optimizer =
-          is_adamw ? make_adamw({.weight_decay = 0.1}, table, slices.slices) : make_sgd({}, table, slices.slices);
+          make_optimizer({.name = std::string(kind.name), .weight_decay = 0.1}, table, slices.slices);
       slices.set_gradients(0);
       optimizer->update(ExecutionSpace(), settings, update_control(0.5, false, is_after_skip));
       std::vector<Values> all;
@@ -257,8 +308,8 @@ TEST(Optimizer, SettingsFollowTheUpdateBefore) {
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
   const ParameterTable table = two_units();
   Slices slices(table, true);
-  const auto adamw = make_adamw({}, table, slices.slices);
-  const auto sgd = make_sgd({}, table, slices.slices);
+  const auto adamw = make_optimizer({}, table, slices.slices);
+  const auto sgd = make_optimizer({.name = "sgd"}, table, slices.slices);
   EXPECT_EQ(adamw->slot_names(), (std::vector<std::string>{"m", "v"}));
   EXPECT_EQ(sgd->slot_names(), (std::vector<std::string>{"momentum"}));
   slices.set_gradients(0);

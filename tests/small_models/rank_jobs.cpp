@@ -9,11 +9,11 @@ namespace mylos::small_models {
 std::vector<Job> uneven_jobs(const train::TrainConfig& common) {
   train::TrainConfig bert = common;
   bert.learning_rate = 2e-4;
-  bert.optimizer.adamw.weight_decay = 0.01;
+  bert.optimizer.weight_decay = 0.01;
 
   train::TrainConfig resnet = common;
   resnet.learning_rate = 0.05;
-  resnet.optimizer.kind = train::OptimizerKind::sgd;
+  resnet.optimizer.name = "sgd";
 
   train::TrainConfig llama = common;
   llama.learning_rate = 2e-4;

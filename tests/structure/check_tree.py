@@ -245,10 +245,12 @@ def strings(text):
 
 
 def option_names(root):
-    """Yields the names in the tables of options: those of all tasks, and those of each task."""
+    """Yields the names in the tables of options: those of all tasks, of each task, and of each kind of optimizer."""
     for path in sources(root):
         if path.parent == pathlib.PurePath("app/options") or (path.parts[0] == "tasks" and path.stem.endswith("_options")):
             yield from re.findall(r'\b(?:named|own)\(\s*"([a-z][\w-]*)",', (root / path).read_text())
+        if path.as_posix() == "nn/optimizer_kinds.cpp":
+            yield from re.findall(r'\{"([a-z][\w-]*)", [\d.e-]+,', (root / path).read_text())
 
 
 def check_settings(root):

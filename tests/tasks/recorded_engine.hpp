@@ -116,7 +116,7 @@ struct RecordedEngine {
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
-        optimizer(nn::make_adamw({.weight_decay = 0.01}, store.table(), mode->slices())),
+        optimizer(nn::make_optimizer({.weight_decay = 0.01}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()) {
     train::load_initial_parameters(space, task, std::nullopt, store, *mode);
   }

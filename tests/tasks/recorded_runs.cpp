@@ -64,7 +64,7 @@ RecordedRun recorded_examples() {
   run.engine.steps = 300;
   run.engine.warmup_steps = 30;
   run.engine.learning_rate = 2e-3;
-  run.engine.optimizer.adamw.weight_decay = 0.01;
+  run.engine.optimizer.weight_decay = 0.01;
   return {"bert", tasks::question_answering(), run, recorded};
 }
 
@@ -79,7 +79,7 @@ RecordedRun recorded_chess() {
   run.engine.steps = 400;
   run.engine.warmup_steps = 40;
   run.engine.learning_rate = 1e-3;
-  run.engine.optimizer.adamw = {.beta2 = 0.95, .weight_decay = 0.1};
+  run.engine.optimizer = {.weight_decay = 0.1, .settings = {{"adam-beta2", 0.95}}};
   RecordedRun chess{"llama", tasks::language_modeling(), run, recorded};
   note_obstacle(chess, games);
   return chess;
@@ -98,8 +98,7 @@ RecordedRun recorded_digits() {
   run.engine.steps = 400;
   run.engine.learning_rate = 0.05;
   run.engine.clip = 0.0;
-  run.engine.optimizer.kind = train::OptimizerKind::sgd;
-  run.engine.optimizer.sgd = {.momentum = 0.9, .weight_decay = 5e-4};
+  run.engine.optimizer = {.name = "sgd", .weight_decay = 5e-4};
   RecordedRun found{"resnet", tasks::image_classification(), run, recorded};
   note_obstacle(found, digits);
   return found;

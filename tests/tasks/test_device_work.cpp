@@ -31,7 +31,7 @@ struct ShapedModel {
   std::string name;
   std::function<std::unique_ptr<nn::Model>()> make;
   std::function<void(Batch&)> fill;
-  train::OptimizerKind optimizer = train::OptimizerKind::adamw;
+  std::string optimizer = "adamw";
 };
 
 std::vector<std::int32_t> some_indices(std::size_t count, std::size_t bound) {
@@ -89,7 +89,7 @@ ShapedModel resnet_50() {
             batch.set(nn::names::pixels, std::vector<std::uint8_t>(samples * rows * bytes, 100));
             batch.set(nn::names::labels, some_indices(samples * rows, 10));
           },
-          train::OptimizerKind::sgd};
+          "sgd"};
 }
 
 std::vector<ShapedModel> shaped_models() { return {bert_base(), llama(), resnet_50()}; }
@@ -103,8 +103,7 @@ struct ShapedRun {
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
-        optimizer(shaped.optimizer == train::OptimizerKind::sgd ? nn::make_sgd({}, store.table(), mode->slices())
-                                                                : nn::make_adamw({}, store.table(), mode->slices())),
+        optimizer(nn::make_optimizer({.name = shaped.optimizer}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()),
         step({task, store, *mode, *optimizer, gemm, arena, *ranks},
              {.steps = 100, .largest_batch = samples, .micro_batch = largest}) {

@@ -97,7 +97,7 @@ TEST(TaskKinds, EachKnowsOptionsOfOtherProgramsForItsTask) {
 TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {
   EXPECT_EQ(default_run(default_task_kind(), "train").task.batch, 12u);
   const RunConfig images = default_run(*find_task_kind("image-classification"), "train");
-  EXPECT_EQ(images.engine.optimizer.kind, train::OptimizerKind::sgd);
+  EXPECT_EQ(images.engine.optimizer.name, "sgd");
 }
 
 }  // namespace

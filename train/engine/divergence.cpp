@@ -36,8 +36,8 @@ std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
   if (run.config.output.empty() || !divergence.keeps_weights) return {};
   const std::optional<LastUpdate>& spoilt = divergence.spoilt;
   if (spoilt) {
-    if (!run.optimizer->revert(run.space, spoilt->settings)) {
-      return "last/ is not written, because an update with Nesterov momentum cannot be undone; ";
+    if (const std::string_view update = run.optimizer->revert(run.space, spoilt->settings); !update.empty()) {
+      return fmt::format("last/ is not written, because an update {} cannot be undone; ", update);
     }
     run.mode->sync_parameters(run.space, ChangedUnits::trained);
   }

@@ -79,7 +79,6 @@ void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute reco
 /// Plans a layout with a given micro-batch limit.
 MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::size_t steps,
                     const MicroBatchLimit& limit, const RankLayout& layout, const RankCounts& ranks) {
-  const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
   const MicroBatchBounds bounds = bound_micro_batches(workload.samples, steps, limit, layout.split);
   MemoryPlan plan;
   plan.limit = limit;
@@ -94,7 +93,7 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);
-  plan.optimizer = held.slices * slots * sizeof(float);
+  plan.optimizer = held.slices * config.optimizer.kind().slots.size() * sizeof(float);
   count_passes(plan, workload, config.recompute, ranks);
   // Tensors are loaded in host memory, which a device build does not plan.
   plan.loading = ranks.on_host ? largest_piece(workload.model.table()) : 0;

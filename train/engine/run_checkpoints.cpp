@@ -103,12 +103,26 @@ void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
     record.set("decay_steps", fmt::format("{}", fmt::join(config.decay_steps, ",")));
     record.set("decay_factor", config.decay_factor);
   }
-  const OptimizerConfig& optimizer = config.optimizer;
-  const bool is_sgd = optimizer.kind == OptimizerKind::sgd;
-  record.set("decay_all", std::uint64_t{(is_sgd ? optimizer.sgd.decay_all : optimizer.adamw.decay_all) ? 1u : 0u});
-  if (!is_sgd) return;
-  record.set("momentum", optimizer.sgd.momentum);
-  record.set("nesterov", std::uint64_t{optimizer.sgd.nesterov ? 1u : 0u});
+  record.set("decay_all", std::uint64_t{config.optimizer.decay_all ? 1u : 0u});
+  for (const nn::OptimizerSetting& setting : config.optimizer.kind().settings) {
+    if (!setting.is_saved) continue;
+    std::string member(setting.name);
+    std::ranges::replace(member, '-', '_');
+    const double value = config.optimizer.value(setting.name);
+    setting.is_switch ? record.set(member, std::uint64_t{value != 0.0 ? 1u : 0u}) : record.set(member, value);
+  }
+}
+
+/// Returns whether a run has the member only with some optimizer or schedule.
+bool is_of_choice(const std::string& name) {
+  TrainConfig config;
+  config.schedule = nn::ScheduleKind::step;
+  return std::ranges::any_of(nn::optimizer_kinds(), [&](const nn::OptimizerKind& kind) {
+    config.optimizer.name = kind.name;
+    CheckpointRecord record;
+    add_newer_settings(record, config);
+    return record.has(name);
+  });
 }
 
 /// Returns the checkpoint's member corresponding to `like` of this run. A checkpoint of an earlier version that lacks
@@ -118,17 +132,12 @@ std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& reco
                                                     const CheckpointRecord::Value& like) {
   if (record.has(name)) return member_like(record, name, like);
   TrainConfig config;
-  if (record.text("optimizer") == to_string(OptimizerKind::sgd)) config.optimizer.kind = OptimizerKind::sgd;
+  if (const std::string saved = record.text("optimizer"); nn::find_optimizer_kind(saved)) config.optimizer.name = saved;
   if (record.text("schedule") == nn::to_string(nn::ScheduleKind::step)) config.schedule = nn::ScheduleKind::step;
   CheckpointRecord defaults;
   add_newer_settings(defaults, config);
   if (defaults.has(name)) return member_like(defaults, name, like);
-  TrainConfig choices;
-  choices.schedule = nn::ScheduleKind::step;
-  choices.optimizer.kind = OptimizerKind::sgd;
-  CheckpointRecord of_choices;
-  add_newer_settings(of_choices, choices);
-  return of_choices.has(name) ? std::nullopt : std::optional(member_like(record, name, like));
+  return is_of_choice(name) ? std::nullopt : std::optional(member_like(record, name, like));
 }
 
 /// Returns whether a member changes with the length of the run; the warm-up of a --warmup ratio does.
@@ -326,7 +335,7 @@ CheckpointRecord RunCheckpoints::length_record() const {
   record.set("learning_rate", config_.learning_rate);
   record.set("warmup_steps", std::uint64_t{learning_rate_schedule(config_, length_.steps).warmup_steps});
   record.set("clip", config_.clip);
-  record.set("optimizer", std::string(to_string(config_.optimizer.kind)));
+  record.set("optimizer", config_.optimizer.name);
   add_newer_settings(record, config_);
   return record;
 }

@@ -61,12 +61,6 @@ MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const Trai
   });
 }
 
-std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, const ParameterTable& table,
-                                              std::span<const ParameterSlice> slices) {
-  if (config.kind == OptimizerKind::sgd) return nn::make_sgd(config.sgd, table, slices);
-  return nn::make_adamw(config.adamw, table, slices);
-}
-
 GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                        const MemoryPlan& plan) {
   if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
@@ -137,8 +131,8 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
       store(made_on_every_rank(ranks.world, [this] { return make_store(config, task, plan.layout); })),
       mode(
           made_on_every_rank(ranks.world, [this] { return parallel::make_sharding_strategy(plan.mode, mesh, store); })),
-      optimizer(made_on_every_rank(ranks.world,
-                                   [this] { return make_optimizer(config.optimizer, store.table(), mode->slices()); })),
+      optimizer(made_on_every_rank(
+          ranks.world, [this] { return nn::make_optimizer(config.optimizer, store.table(), mode->slices()); })),
       arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
       step(made_on_every_rank(ranks.world, [this] { return make_step(*this); })),
       predictor(made_on_every_rank(ranks.world, [this] { return make_predictor(*this); })),

@@ -9,8 +9,6 @@
 
 namespace mylos::train {
 
-std::string_view to_string(OptimizerKind kind) { return kind == OptimizerKind::sgd ? "sgd" : "adamw"; }
-
 nn::LearningRateSchedule learning_rate_schedule(const TrainConfig& config, std::size_t steps) {
   const auto ratio_steps = static_cast<std::size_t>(std::ceil(config.warmup_ratio * static_cast<double>(steps)));
   return {.kind = config.schedule,

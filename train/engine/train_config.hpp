@@ -20,18 +20,6 @@
 /// Settings of the trainer that do not depend on the task. Each field documents its unit and an example.
 namespace mylos::train {
 
-/// Selects an optimizer and its settings.
-enum class OptimizerKind { adamw, sgd };
-
-/// Returns "adamw" or "sgd".
-std::string_view to_string(OptimizerKind kind);
-
-struct OptimizerConfig {
-  OptimizerKind kind = OptimizerKind::adamw;
-  nn::AdamWConfig adamw;
-  nn::SgdConfig sgd;
-};
-
 /// Selects the providers of matrix products.
 struct GemmConfig {
   static constexpr const char* automatic = "auto";
@@ -104,7 +92,7 @@ struct TrainConfig {
   double decay_factor = 0.1;                ///< for the step schedule
   double warmup_ratio = 0.0;                ///< fraction of the steps, e.g. 0.1
   std::optional<std::size_t> warmup_steps;  ///< takes precedence over the ratio unless 0
-  OptimizerConfig optimizer;
+  nn::OptimizerConfig optimizer;
   double clip = 1.0;  ///< largest global gradient norm; 0 = no clipping
   /// Time to end the run after the current step, as SIGUSR1 would. It is enough if one rank sets it.
   std::optional<std::chrono::steady_clock::time_point> stop_at;

@@ -108,7 +108,8 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
                           .shards = shards,
                           .micro_batches = micro_batches,
                           .partial = sizeof(float) / gradient};
-  return step_time(layout, links, table, units, optimizer_bytes * slices / target.rate.bandwidth);
+  return step_time(layout, links, table, units,
+                   optimizer_bytes(config.optimizer.kind()) * slices / target.rate.bandwidth);
 }
 
 /// Returns the smallest batch, a multiple of the number of ranks, with at least 90 % of the step spent computing, in
@@ -232,9 +233,10 @@ double checkpoint_seconds(const Workload& workload, const TrainConfig& config, c
   const ParameterTable& table = workload.model.table();
   const auto parameters = static_cast<double>(table.size()), frozen = static_cast<double>(table.frozen_size());
   const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
-  // Bytes per parameter: the master weight, which is saved once if it is frozen; two slots of the optimizer; best/ and
+  // Bytes per parameter: the master weight, which is saved once if it is frozen; the optimizer's slots; best/ and
   // last/.
-  constexpr double master = 4.0, slots = 8.0, models = 8.0;
+  constexpr double master = 4.0, models = 8.0;
+  const double slots = 4.0 * static_cast<double>(config.optimizer.kind().slots.size());
   const double saved = count * (parameters - frozen) * (master + slots) + std::min(count, 1.0) * frozen * master;
   return (saved + parameters * models) / target.storage;
 }
@@ -297,6 +299,10 @@ std::vector<LargestMicroBatch> largest_micro_batches(const Workload& workload, c
     all.push_back({recompute, largest_micro_batch_that_fits(workload, plan, ranks, recompute, available)});
   }
   return all;
+}
+
+double optimizer_bytes(const nn::OptimizerKind& kind) {
+  return sizeof(float) * static_cast<double>(5 + 2 * kind.slots.size());
 }
 
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target) {

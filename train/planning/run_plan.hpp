@@ -86,8 +86,9 @@ std::size_t room_of(const PlanTarget& target, parallel::ModeKind mode);
 /// Returns the strategies available on these ranks, in the order of mylos train's options.
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);
 
-/// Bytes moved by norm, clipping and AdamW per element of a rank's slices: the norm reads the gradient; the update
-/// reads gradient, master weight and two slots and writes master weight and slots; the next step zeroes the gradient.
-inline constexpr double optimizer_bytes = 36.0;
+/// Returns the bytes moved by norm, clipping and update per element of a rank's slices: the norm reads the gradient;
+/// the update reads gradient, master weight and slots and writes master weight and slots; the next step zeroes the
+/// gradient.
+double optimizer_bytes(const nn::OptimizerKind& kind);
 
 }  // namespace mylos::train

@@ -183,16 +183,6 @@ TEST(Options, CommunicatorsThatTheBuildHasNotAreRefused) {
   }
 }
 
-TEST(Options, DecayCountsForBothOptimizers) {
-  for (const char* name : {"adamw", "sgd"}) {
-    const train::OptimizerConfig config =
-        parse_train_with({"--optimizer", name, "--weight-decay=0.25", "--decay-all"}).run.engine.optimizer;
-    EXPECT_EQ(config.adamw.weight_decay, 0.25);
-    EXPECT_EQ(config.sgd.weight_decay, 0.25);
-    EXPECT_TRUE(config.adamw.decay_all && config.sgd.decay_all);
-  }
-}
-
 /// On tensor cores and by cuDNN.
 TEST(Options, AttentionOfDevicesIsOf16Bits) {
   for (const AttentionKernel kernel : {AttentionKernel::tensor_cores, AttentionKernel::cudnn}) {

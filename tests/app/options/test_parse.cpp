@@ -233,7 +233,9 @@ TEST(Consistency, SettingsOfAnOptimizerNeedIt) {
                                             {"--adam-beta2", "adamw", "sgd"},
                                             {"--adam-epsilon", "adamw", "sgd"},
                                             {"--momentum", "sgd", "adamw"},
-                                            {"--nesterov", "sgd", "adamw"}}) {
+                                            {"--nesterov", "sgd", "adamw"},
+                                            {"--lion-beta1", "lion", "adamw"},
+                                            {"--lion-beta2", "lion", "sgd"}}) {
     const std::string value = std::string(name) == "--nesterov" ? "true" : "0.9";
     EXPECT_EQ(error_of_train({name, value, "--optimizer", other}),
               fmt::format("{0} needs --optimizer {1}, but the optimizer is {2}; leave it out, or give --optimizer {1}",
@@ -244,8 +246,9 @@ TEST(Consistency, SettingsOfAnOptimizerNeedIt) {
 
 TEST(Consistency, NesterovNeedsMomentum) {
   EXPECT_EQ(error_of_train({"--optimizer=sgd", "--momentum=0", "--nesterov"}),
-            "--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
-  EXPECT_EQ(parse_train({"--optimizer=sgd", "--momentum=0"}).run.engine.optimizer.sgd.momentum, 0.0);
+            "`nesterov` needs a `momentum` above 0; give one, or leave out `nesterov`")
+      << "as the engine spells settings without a program";
+  EXPECT_EQ(parse_train({"--optimizer=sgd", "--momentum=0"}).run.engine.optimizer.value("momentum"), 0.0);
 }
 
 TEST(Consistency, DecayStepsAndTheStepScheduleNeedEachOther) {

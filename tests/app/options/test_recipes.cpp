@@ -108,9 +108,7 @@ tests::Values trained(const train::TrainConfig& config, std::size_t steps) {
   const auto weights = tests::device_vector<float>(of_both(formula(sine, 6, 1.0), formula(sine, 4, 1.0)));
   const Vector<float> gradients("test::gradients", weights.size());
   const std::vector<ParameterSlice> slices = {{0, 0, weights.size(), weights, gradients}};
-  const auto optimizer = config.optimizer.kind == train::OptimizerKind::sgd
-                             ? nn::make_sgd(config.optimizer.sgd, table, slices)
-                             : nn::make_adamw(config.optimizer.adamw, table, slices);
+  const auto optimizer = nn::make_optimizer(config.optimizer, table, slices);
   const nn::LearningRateSchedule schedule = train::learning_rate_schedule(config, steps);
   for (std::size_t step = 0; step < steps; ++step) {
     const auto wave = [&](double x) { return std::cos(x * static_cast<double>(step + 1)); };
@@ -147,7 +145,7 @@ TEST(Recipes, LoseAgainstTheCommandLine) {
   EXPECT_EQ(arguments.run.engine.precision, Precision::bfloat16);
   const Arguments other = parse_with("ncar-ddp", {"--optimizer", "adamw", "--use_fsdp"});
   EXPECT_EQ(other.run.engine.parallel.mode, parallel::ModeKind::sharded);
-  EXPECT_EQ(other.run.engine.optimizer.kind, train::OptimizerKind::adamw);
+  EXPECT_EQ(other.run.engine.optimizer.name, "adamw");
   EXPECT_EQ(parse_with("chess-fsdp", {"--batch", "64"}).run.task.batch, 64u);
   for (const char* cut : {"--micro-batch", "--micro-tokens"}) {
     const Arguments cut_anew = parse_with("chess-fsdp", {cut, "4"});

@@ -1,4 +1,6 @@
-#include "core/kernels/optimizer.hpp"
+#include "core/kernels/adamw.hpp"
+#include "core/kernels/lion.hpp"
+#include "core/kernels/sgd.hpp"
 
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
@@ -76,6 +78,10 @@ void expect_rounded(std::size_t n, std::size_t shift) {
   sgd_update(ExecutionSpace(), settings, control, gradient, plain, position(3));
   sgd_update(ExecutionSpace(), settings, control, gradient, value, position(3), rounded);
   check(plain, value);
+  const LionSettings lion{.learning_rate = 0.1f, .weight_decay = 0.01f};
+  lion_update(ExecutionSpace(), lion, control, gradient, plain, position(3));
+  lion_update(ExecutionSpace(), lion, control, gradient, value, position(3), rounded);
+  check(plain, value);
 }
 
 TEST(RoundedUpdate, ChangesNoBitsAndRoundsTheNewValues) {
@@ -105,6 +111,26 @@ TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
       expect_near(host_values(value), w, 5e-7, fmt::format("{} values, Nesterov {}", n, nesterov));
       expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta, Nesterov {}", n, nesterov));
     }
+  }
+}
+
+TEST(Lion, FollowsThePaperOverSeveralSteps) {
+  const LionSettings s{.learning_rate = 0.1f, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.01f};
+  for (const std::size_t n : sizes) {
+    Values w = random_values(n, 1), m(n, 0.0);
+    const auto value = device_vector<float>(w), slot = device_vector<float>(m);
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      Values gradient = random_values(n, 10 + step);
+      if (step == 1) gradient[0] = 0.0;  // whose sign is 0
+      lion_update(ExecutionSpace(), s, update_control(0.5), device_vector<float>(gradient), value, slot);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double g = 0.5 * gradient[i], direction = 0.8 * m[i] + 0.2 * g;
+        w[i] -= 0.1 * ((direction > 0.0 ? 1.0 : direction < 0.0 ? -1.0 : 0.0) + 0.01 * w[i]);
+        m[i] = 0.95 * m[i] + 0.05 * g;
+      }
+    }
+    expect_near(host_values(value), w, 5e-7, fmt::format("{} values", n));
+    expect_near(host_values(slot), m, 5e-7, fmt::format("{} moments", n));
   }
 }
 
@@ -292,6 +318,8 @@ TEST(OptimizerErrors, ShowBothSides) {
               HasSubstr("AdamW: 4 gradients for 4 values and 3 elements of state"));
   EXPECT_THAT(error_of([&] { sgd_update({}, {}, update_control(), four, four, three); }),
               HasSubstr("SGD: 4 gradients for 4 values and 3 elements of state"));
+  EXPECT_THAT(error_of([&] { lion_update({}, {}, update_control(), four, four, three); }),
+              HasSubstr("Lion: 4 gradients for 4 values and 3 elements of state"));
   EXPECT_THAT(error_of([&] { sgd_revert({}, {.nesterov = true}, four, four); }),
               HasSubstr("SGD: an update with Nesterov momentum cannot be undone without its gradient"));
   EXPECT_THAT(error_of([&] { block_squared_sums({}, four, 0, sums); }),

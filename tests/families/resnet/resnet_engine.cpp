@@ -173,7 +173,7 @@ ResnetEngine::ResnetEngine(RecordedResnetTask trained, const std::string& provid
       gemm(provider),
       store(task.model().table(), precision, ParameterStore::Purpose::training),
       mode(parallel::make_single_process_mode(store)),
-      optimizer(nn::make_sgd({.momentum = 0.9, .weight_decay = 5e-4}, store.table(), mode->slices())),
+      optimizer(nn::make_optimizer({.name = "sgd", .weight_decay = 5e-4}, store.table(), mode->slices())),
       arena("mylos::test::arena", planned_resnet_bytes(task, recomputed)) {
   load_initial_parameters(space, task, std::nullopt, store, *mode);
 }

@@ -64,7 +64,7 @@ TEST(ShardingStrategies, UpdatesRoundTheirValues) {
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     if (settings.micro_batches > 1) return;
     ModeRun run(settings, precision);
-    const auto optimizer = nn::make_adamw({}, run.table(), run.mode().slices());
+    const auto optimizer = nn::make_optimizer({}, run.table(), run.mode().slices());
     const bool keeps_copies = precision != Precision::float32 && !shards_values(settings.kind);
     for (const ParameterSlice& part : run.mode().slices()) EXPECT_EQ(part.rounded != nullptr, keeps_copies);
     for (std::size_t step = 0; step < 2; ++step) {
@@ -133,7 +133,7 @@ TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
 
 TEST(ShardingStrategies, OptimizersHaveNoStateOfFrozenTensors) {
   ModeRun run({}, Precision::float32, 2, tests::launch().world(), {}, {"second", "words"});
-  const auto optimizer = nn::make_adamw({}, run.table(), run.mode().slices());
+  const auto optimizer = nn::make_optimizer({}, run.table(), run.mode().slices());
   std::vector<std::size_t> slots;
   for (std::size_t i = 0; i < run.mode().slices().size(); ++i) slots.push_back(optimizer->slot(0, i).size());
   EXPECT_EQ(slots, (std::vector<std::size_t>{700, 0, 10, 2048, 0}));

@@ -63,7 +63,7 @@ train::TrainConfig minilm_engine(Precision precision, std::size_t steps) {
   config.steps = steps;
   config.learning_rate = 1e-4;
   config.warmup_steps = 40;
-  config.optimizer.adamw.weight_decay = 0.01;
+  config.optimizer.weight_decay = 0.01;
   config.precision = precision;
   config.gemm.provider = default_gemm_provider();  // not the fastest, because measurements vary
   return config;

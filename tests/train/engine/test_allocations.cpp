@@ -39,7 +39,7 @@ struct Training {
         gemm(provider),
         store(task->model().table(), precision, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
-        optimizer(nn::make_adamw({}, store.table(), mode->slices())),
+        optimizer(nn::make_optimizer({}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()),
         step({*task, store, *mode, *optimizer, gemm, arena, *ranks},
              {.largest_batch = train::largest_global_batch(*task, steps),

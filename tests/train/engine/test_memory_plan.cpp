@@ -45,7 +45,7 @@ TEST(PlanMemory, SixteenBitValuesHaveFloatMasterWeights) {
 
 TEST(PlanMemory, SgdHasOneSlot) {
   TrainConfig config;
-  config.optimizer.kind = OptimizerKind::sgd;
+  config.optimizer.name = "sgd";
   EXPECT_EQ(plan_memory(ListedTask(Batches{{10}}), config, 1, plenty).optimizer, elements * 4);
 }
 

@@ -65,7 +65,7 @@ train::TrainConfig training() {
 
 train::TrainConfig image_training() {
   train::TrainConfig config = training();
-  config.optimizer.kind = train::OptimizerKind::sgd;
+  config.optimizer.name = "sgd";
   return config;
 }
 
@@ -222,13 +222,12 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   other.steps = 20;
   refused(other, "step-000014.h5: belongs to a run with other settings: steps 14, now 20");
   other = config;
-  other.optimizer.kind = train::OptimizerKind::adamw;
+  other.optimizer.name = "adamw";
   refused(other, "optimizer sgd, now adamw");
   other = config;
-  other.optimizer.sgd.momentum = 0.5;
-  other.optimizer.sgd.nesterov = true;
+  other.optimizer.settings = {{"momentum", 0.5}, {"nesterov", 1.0}};
   refused(other, "momentum 0.9, now 0.5; nesterov 0, now 1");
-  other.optimizer.sgd = {.decay_all = true};
+  other.optimizer = {.name = "sgd", .decay_all = true};
   refused(other, "decay_all 0, now 1");
   other = config;
   other.learning_rate_min = 0.001;

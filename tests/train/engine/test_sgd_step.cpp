@@ -44,8 +44,7 @@ Step step_of(Precision precision, double clip, double loss_scale = 0.0) {
   config.steps = 1;
   config.learning_rate = rate;
   config.schedule = nn::ScheduleKind::constant;
-  config.optimizer.kind = train::OptimizerKind::sgd;
-  config.optimizer.sgd = {.momentum = 0.0, .weight_decay = 0.0};
+  config.optimizer = {.name = "sgd", .settings = {{"momentum", 0.0}}};
   config.clip = clip;
   config.precision = precision;
   config.gemm.provider = gemm_providers().front();

@@ -36,7 +36,7 @@ class SmallModels : public testing::Test {
     config_.steps = 40;
     config_.learning_rate = 0.05;
     config_.schedule = nn::ScheduleKind::constant;
-    config_.optimizer.kind = train::OptimizerKind::sgd;
+    config_.optimizer.name = "sgd";
     config_.gemm.provider = gemm_providers().front();
     config_.evaluate_every = 10;
     config_.best.by = "accuracy";

@@ -41,10 +41,5 @@ TEST(LearningRateSchedule, HasTheSettingsOfTheConfiguration) {
   EXPECT_EQ(schedule.at(4), 1e-5);
 }
 
-TEST(OptimizerKind, HasAName) {
-  EXPECT_EQ(to_string(OptimizerKind::adamw), "adamw");
-  EXPECT_EQ(to_string(OptimizerKind::sgd), "sgd");
-}
-
 }  // namespace
 }  // namespace mylos::train

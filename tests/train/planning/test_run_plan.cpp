@@ -36,7 +36,7 @@ TEST_F(RunPlan, CountsOperationsBytesAndSteps) {
   const ModePlan one = plan(ModeKind::replicated, 1);
   EXPECT_TRUE(one.fits);
   EXPECT_DOUBLE_EQ(one.step.compute, 4 * length * flops_per_row / 1e9);
-  EXPECT_DOUBLE_EQ(one.step.optimizer, static_cast<double>(parameters) * optimizer_bytes / 1e9);
+  EXPECT_DOUBLE_EQ(one.step.optimizer, static_cast<double>(parameters) * 36.0 / 1e9);
   EXPECT_DOUBLE_EQ(one.tokens, 40.0);
   EXPECT_DOUBLE_EQ(one.training, 16 * one.step.total());  // two epochs of eight steps
   EXPECT_EQ(one.memory.optimizer, parameters * 8);
