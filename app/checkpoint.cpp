@@ -134,7 +134,7 @@ int show(const Arguments& arguments) {
   print(fmt::format("{}\n", file.string()));
   print_members("", record);
   for (const auto& tensor : index.datasets) {
-    print(fmt::format("{} {}\n", tensor.name, parallel::shape_text(tensor.shape)));
+    print(fmt::format("{} {}\n", tensor.name, shape_text(tensor.shape)));
   }
   return 0;
 }

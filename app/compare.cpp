@@ -13,6 +13,7 @@
 #include "core/base/option_values.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/subprocess.hpp"
 #include "core/base/text_file.hpp"
 #include "train/monitor/output_directory.hpp"
@@ -21,7 +22,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <exception>
 #include <sstream>
 
@@ -29,7 +29,6 @@
 namespace mylos::app {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using OrderedJson = nlohmann::ordered_json;
 
 /// Returns the words of the launcher, with {n} and its like replaced. Ranks for which no number of nodes was asked are
@@ -132,9 +131,9 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
         std::string("--output"), output.string(), std::string("--overwrite")}) {
     words.push_back(word);
   }
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   const ProcessResult result = run_process(words);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = watch.seconds();
   write_text(log_file(output), fmt::format("{}{}{}{} s\n", result.output, result.errors, whole_process, seconds));
   if (result.exit_code == 0) {
     take_figures(output, seconds, setting);

@@ -5,6 +5,7 @@
 #include "core/base/median.hpp"
 #include "core/base/process.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/walltime.hpp"
 #include "core/base/watchdog.hpp"
 #include "parallel/launch/launcher.hpp"
@@ -65,9 +66,9 @@ Findings time_exchange(parallel::RankRuntime& runtime, std::size_t nodes) {
     runtime.gather(mine);
     std::vector<double> seconds;
     for (std::size_t i = 0; i < repeats; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
+      const Stopwatch watch;
       runtime.gather(mine);
-      seconds.push_back(Seconds(std::chrono::steady_clock::now() - begin).count());
+      seconds.push_back(watch.seconds());
     }
     return median(std::move(seconds));
   };

@@ -17,6 +17,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/base/walltime.hpp"
 #include "core/trace.hpp"
@@ -47,8 +48,6 @@ namespace mylos::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Returns the bytes of best/, last/, the other models that are kept, and the copy that replaces one of them;
 /// parameters are written as float.
@@ -122,14 +121,15 @@ void write_trace(const TrainRank& rank, const std::filesystem::path& trace) {
   parallel::on_first_rank(rank.ranks, [&] { file->commit(); });
 }
 
-/// Sets when the run ends; the program began at `begin`. The first rank queries the scheduler and ends the run for all.
-void watch_walltime(const TrainRank& rank, Arguments& arguments, Clock::time_point begin) {
+/// Sets when the run ends; `since_start` counts from the start of the program. The first rank queries the scheduler and
+/// ends the run for all.
+void watch_walltime(const TrainRank& rank, Arguments& arguments, const Stopwatch& since_start) {
   if (!arguments.train->stop_before && !arguments.train->walltime) return;
   static constexpr double usual_margin = 300.0;
   parallel::on_first_rank(rank.ranks, [&] {
     const double before = arguments.train->stop_before.value_or(usual_margin);
     const std::optional<double> remaining = arguments.train->walltime
-                                                ? std::optional(*arguments.train->walltime - seconds_since(begin))
+                                                ? std::optional(*arguments.train->walltime - since_start.seconds())
                                                 : remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler reports when this job ends; give --walltime, too");
     if (std::isinf(*remaining)) {
@@ -208,8 +208,9 @@ void report_unwritten(const TrainRank& rank, const RecordedTraining& training) {
 
 void print_results(const train::OutputDirectory& output) { print(output.results().value_or("")); }
 
-/// Runs in an output directory that this process owns. The program began at `begin`. Returns the exit code.
-int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock::time_point begin) {
+/// Runs in an output directory that this process owns. `since_start` counts from the start of the program. Returns the
+/// exit code.
+int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, const Stopwatch& since_start) {
   if (output.directory() != nullptr) arguments.run.engine.lock = output.directory()->lock();
   PreparedRun run = prepare_run(rank, arguments, output.start().checkpoint);
   say_banner(rank, arguments, run);
@@ -234,17 +235,17 @@ int run_in(RunOutput& output, const TrainRank& rank, Arguments& arguments, Clock
     print_results(*output.directory());
     for (const std::string& line : run.task->closing_lines()) log_line(line);
     log_text(training.nodes);
-    if (arguments.train->profile) log_text(training.profile.table(seconds_since(begin)));
-    log_text(train::closing_line(result, seconds_since(begin)));
+    if (arguments.train->profile) log_text(training.profile.table(since_start.seconds()));
+    log_text(train::closing_line(result, since_start.seconds()));
   }
   return exit_code_of(result.signal);
 }
 
-int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin) {
+int train_on(const TrainRank& rank, Arguments arguments, const Stopwatch& since_start) {
   resolve_arguments(rank, arguments);
   warn_without_cache(rank);
   check_trace(rank, arguments.train->trace);
-  watch_walltime(rank, arguments, begin);
+  watch_walltime(rank, arguments, since_start);
   if (arguments.train->dry_run) {
     try_run(rank, arguments);
     return 0;
@@ -253,7 +254,7 @@ int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin
   RunOutput output(rank.ranks, path, output_rules(arguments));
   warn_without_lock(path, output.directory());
   say_start(rank, path, output.start());
-  if (!output.start().finished) return run_in(output, rank, arguments, begin);
+  if (!output.start().finished) return run_in(output, rank, arguments, since_start);
   if (rank.is_first()) print_results(*output.directory());
   return 0;
 }
@@ -261,7 +262,7 @@ int train_on(const TrainRank& rank, Arguments arguments, Clock::time_point begin
 /// Starts the ranks, and trains with the result of `arguments_of`, which every rank calls. Until then a rank waits at
 /// most `collective_timeout` seconds for others.
 int launch_training(double collective_timeout, const std::function<Arguments(parallel::Communicator&)>& arguments_of) {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch since_start;
   // Only one rank prints the notice.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
     set_termination_notice(parallel::termination_notice(parallel::process_environment));
@@ -272,7 +273,7 @@ int launch_training(double collective_timeout, const std::function<Arguments(par
     const ComputeScope compute(launch);  // early, because the ranks' communicator needs it
     const Arguments arguments = arguments_of(launch.world());
     const TrainRank rank{launch, launch.world(), arguments.train->verbose};
-    return train_on(rank, arguments, begin);
+    return train_on(rank, arguments, since_start);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "app/program/build_info.hpp"
 #include "core/base/error.hpp"
+#include "core/base/stopwatch.hpp"
 #include "families/bert/bert_model.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/launch/launch.hpp"
@@ -7,7 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -104,7 +104,6 @@ OrderedJson tensors_of(const ParameterTable& table) {
 }
 
 void run(parallel::Communicator& world, const fs::path& directory) {
-  using Clock = std::chrono::steady_clock;
   const auto model = families::make_bert_question_answering(bert_base, Precision::float32);
   Arrays arrays(model->table(), world.rank(), world.size());
   arrays.fill();
@@ -112,16 +111,16 @@ void run(parallel::Communicator& world, const fs::path& directory) {
   const parallel::SaveReport saved = parallel::save_checkpoint(world, directory, 1, arrays.get(), {}, 1);
   arrays.clear();
   world.barrier("bench");
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   parallel::load_checkpoint(world, saved.file, arrays.get());
-  const std::chrono::duration<double> loading = Clock::now() - begin;
+  const double loading = watch.seconds();
   parallel::on_every_rank(world, [&] { ensure(arrays.differing() == 0, "other values came back"); });
   if (world.rank() != 0) return;
   const app::BuildInfo build = app::build_info();
   const OrderedJson result = {{"bytes", saved.bytes},
                               {"ranks", world.size()},
                               {"save", saved.seconds},
-                              {"load", loading.count()},
+                              {"load", loading},
                               {"commit", build.commit},
                               {"build_type", build.build_type},
                               {"device", ExecutionSpace::name()},

@@ -4,6 +4,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/kernels/openblas_kernels.hpp"
 #include "families/llama/llama_decoder.hpp"
 #include "families/llama/llama_model.hpp"
@@ -14,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -29,7 +29,6 @@ namespace mylos::bench {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t checked_tokens = 4;
 
@@ -179,9 +178,9 @@ OrderedJson measure(Model& model, app::MemoryBandwidth& memory, const Setting& o
   std::vector<double> seconds, bandwidths, shares;
   for (std::size_t round = 0; round < of.rounds; ++round) {
     bandwidths.push_back(memory.measure());
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     for (std::size_t i = 0; i < of.tokens; ++i) tokens = model.step(slots, tokens);
-    const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double whole = watch.seconds();
     seconds.push_back(whole / static_cast<double>(of.tokens));
     bandwidths.back() = std::max(bandwidths.back(), memory.measure());
     shares.push_back(model.bytes() / bandwidths.back() / seconds.back());

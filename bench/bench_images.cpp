@@ -2,6 +2,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/kernels/pixels.hpp"
 #include "data/images/image_loader.hpp"
 
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -53,14 +53,13 @@ void check_images(const ImageSet& set, const TransformOptions& transform) {
 
 /// Returns the seconds of `passes` passes over the images, one image at a time, each pass with other random choices.
 double seconds_of_passes(const ImageSet& set, const TransformOptions& transform, std::uint64_t passes) {
-  using Clock = std::chrono::steady_clock;
   const PixelNormalization normalization{
       .channels = 3, .mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
   const std::size_t pixels = transform.size * transform.size;
   const Vector<std::uint8_t> copied("mylos::bench::pixels", 3 * pixels);
   const Matrix<float> normalized("mylos::bench::images", pixels, 3);
   const ExecutionSpace space;
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     for (std::size_t image = 0; image < set.size(); ++image) {
       const std::vector<std::uint8_t> bytes = transformed(set, transform, {0, pass, image});
@@ -71,7 +70,7 @@ double seconds_of_passes(const ImageSet& set, const TransformOptions& transform,
       space.fence("mylos::bench::images");
     }
   }
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return watch.seconds();
 }
 
 void write_evaluation(const ImageSet& set, const TransformOptions& transform, const std::filesystem::path& file) {

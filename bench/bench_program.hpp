@@ -2,10 +2,10 @@
 
 #include "core/base/median.hpp"
 #include "core/base/precision.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/device.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -45,14 +45,13 @@ class Options {
 /// that fit in a cache stay there.
 template <class Call>
 double seconds_of(std::size_t repeats, const Call& call) {
-  using Clock = std::chrono::steady_clock;
   constexpr double enough = 1e-3;
   constexpr std::size_t most = 200;
   const auto timed = [&call](std::size_t calls) {
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     for (std::size_t i = 0; i < calls; ++i) call();
     Kokkos::fence("mylos::bench::wait");
-    return std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls);
+    return watch.seconds() / static_cast<double>(calls);
   };
   timed(1);
   const double once = timed(1);

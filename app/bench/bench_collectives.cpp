@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/launch/launch.hpp"
@@ -23,7 +24,6 @@ namespace mylos::app {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest = std::size_t{4} << 10, largest = std::size_t{64} << 20;
 
@@ -81,9 +81,9 @@ class CollectiveTimer {
     std::vector<double> seconds;
     for (std::size_t i = 0; i < bench_warm_ups + repeats; ++i) {
       ranks_.barrier("bench");
-      const Clock::time_point begin = Clock::now();
+      const Stopwatch watch;
       start(collective).wait(space_);
-      if (i >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      if (i >= bench_warm_ups) seconds.push_back(watch.seconds());
     }
     const std::vector<double> of_all = parallel::gather(ranks_, seconds);
     for (std::size_t i = 0; i < of_all.size(); ++i) seconds[i % repeats] = std::max(seconds[i % repeats], of_all[i]);

@@ -5,6 +5,7 @@
 #include "core/base/median.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 #include "families/model_directory.hpp"
@@ -14,7 +15,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +23,6 @@
 /// mylos bench tokenize: ids and offsets of a data set's texts, on one thread. Does not start Kokkos or MPI.
 namespace mylos::app {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::unique_ptr<data::Tokenizer> find_tokenizer(const Arguments& arguments) {
   if (arguments.model.empty() == arguments.tokenize->vocabulary.empty()) {
@@ -57,10 +55,10 @@ Measurement measure(const std::vector<std::string>& texts, const data::Tokenizer
   for (const std::string& text : texts) measured.bytes += text.size();
   std::vector<double> seconds;
   for (std::size_t repeat = 0; repeat < bench_warm_ups + repeats; ++repeat) {
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     data::Tokens tokens;
     for (const std::string& text : texts) tokenizer.tokenize(text, tokens);
-    if (repeat >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    if (repeat >= bench_warm_ups) seconds.push_back(watch.seconds());
     measured.tokens = tokens.ids.size();
   }
   measured.seconds = median(std::move(seconds));

@@ -1,5 +1,6 @@
 #include "app/checkpoint/checkpoint.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ struct TensorDifference {
 TensorDifference compare(const CheckpointDataset& one, const CheckpointDataset& two) {
   TensorDifference result{.name = one.name, .size = one.size};
   if (one.shape != two.shape) {
-    result.other = fmt::format("shapes {} and {}", parallel::shape_text(one.shape), parallel::shape_text(two.shape));
+    result.other = fmt::format("shapes {} and {}", shape_text(one.shape), shape_text(two.shape));
     return result;
   }
   ValueStream left(one), right(two);

@@ -1,6 +1,7 @@
 #include "app/checkpoint/checkpoint.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "families/model_directory.hpp"
@@ -88,7 +89,7 @@ void find_tensors(const parallel::CheckpointIndex& index, std::span<const Parame
     ensure(found != nullptr && found->shape == tensor.shape,
            fmt::format(
                "{}: its tensors differ from those of the model in {}: {} {} is missing; give the model with --model",
-               file.string(), model.string(), tensor.name, parallel::shape_text(tensor.shape)));
+               file.string(), model.string(), tensor.name, shape_text(tensor.shape)));
     saved.push_back({&tensor, found});
   }
 }

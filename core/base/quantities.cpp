@@ -1,6 +1,7 @@
 #include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,8 @@ std::string count_text(std::size_t count) {
 std::string count_of(std::size_t count, const std::string& singular) {
   return fmt::format("{} {}{}", count_text(count), singular, count == 1 ? "" : "s");
 }
+
+std::string shape_text(std::span<const std::size_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 std::string named_line(std::string_view name, std::string_view text) { return fmt::format("{:<8} {}\n", name, text); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ std::string count_text(std::size_t count);
 
 /// Formats a count with its noun: "1 window", "1,234 windows".
 std::string count_of(std::size_t count, const std::string& singular);
+
+/// Formats a shape: "(2, 384)".
+std::string shape_text(std::span<const std::size_t> shape);
 
 /// Formats a labelled line, with a line end: "model    text".
 std::string named_line(std::string_view name, std::string_view text);

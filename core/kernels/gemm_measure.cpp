@@ -1,10 +1,10 @@
 #include "core/kernels/gemm_measure.hpp"
 
+#include "core/base/stopwatch.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 namespace mylos {
 namespace {
@@ -29,9 +29,9 @@ GemmProduct probe_of(const GemmProduct& product) {
 }
 
 /// Timings with their total duration.
-class Stopwatch {
+class TimedCalls {
  public:
-  explicit Stopwatch(const GemmTimer& timer) : timer_(timer) {}
+  explicit TimedCalls(const GemmTimer& timer) : timer_(timer) {}
 
   /// Returns the shorter of two calls after a warm-up call, in which the provider sets up what it keeps per shape.
   double probe(std::size_t provider, const GemmProduct& product) {
@@ -72,28 +72,28 @@ GemmProduct affordable(const GemmProduct& product, const GemmProduct& probe, dou
 
 /// Sets least[i] to the shortest time of provider i for `product`, for the providers in `left`; the others keep their
 /// values.
-void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& left, Stopwatch& watch,
+void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& left, TimedCalls& calls,
                    std::vector<double>& least) {
-  for (const std::size_t provider : left) watch.once(provider, product);
-  for (const std::size_t provider : left) least[provider] = watch.once(provider, product);
+  for (const std::size_t provider : left) calls.once(provider, product);
+  for (const std::size_t provider : left) least[provider] = calls.once(provider, product);
   for (std::size_t round = 1; round < rounds; ++round) {
-    for (const std::size_t provider : left) least[provider] = std::min(least[provider], watch.once(provider, product));
+    for (const std::size_t provider : left) least[provider] = std::min(least[provider], calls.once(provider, product));
   }
 }
 
 /// Returns the index of the provider for `product`, timing for about `seconds`.
 std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProduct& product, double seconds,
-                             Stopwatch& watch) {
-  const double end = watch.spent() + seconds;
+                             TimedCalls& calls) {
+  const double end = calls.spent() + seconds;
   const GemmProduct probe = probe_of(product);
   std::vector<double> least;
-  for (std::size_t i = 0; i < measurement.providers.size(); ++i) least.push_back(watch.probe(i, probe));
+  for (std::size_t i = 0; i < measurement.providers.size(); ++i) least.push_back(calls.probe(i, probe));
   const std::vector<std::size_t> left = contenders(measurement, least);
   double slowest = 0.0;
   for (const std::size_t provider : left) slowest = std::max(slowest, least[provider]);
-  const GemmProduct timed = affordable(product, probe, slowest, end - watch.spent(), left.size() * (rounds + 1));
+  const GemmProduct timed = affordable(product, probe, slowest, end - calls.spent(), left.size() * (rounds + 1));
   // If no more rows than the probe's can be afforded, the probes decide.
-  if (left.size() > 1 && batch_extent(timed) >= batch_extent(probe)) time_in_turns(timed, left, watch, least);
+  if (left.size() > 1 && batch_extent(timed) >= batch_extent(probe)) time_in_turns(timed, left, calls, least);
   return *std::ranges::min_element(left, {}, [&](std::size_t provider) {
     return least[provider] * (measurement.providers[provider] == measurement.fallback ? margin : 1.0);
   });
@@ -141,12 +141,11 @@ class Bench {
   }
 
   double time(std::size_t provider, const GemmProduct& product) {
-    using Clock = std::chrono::steady_clock;
     const GemmCall call = operands_.call(product);
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     providers_[provider]->multiply(space_, call);
     space_.fence("mylos::gemm::measure");
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    return watch.seconds();
   }
 
  private:
@@ -163,14 +162,14 @@ GemmChoice choose_gemm(const GemmMeasurement& measurement, std::vector<GemmProdu
   std::ranges::stable_sort(products, std::ranges::greater(), total_flops);
   double left_flops = 0.0;
   for (const GemmProduct& product : products) left_flops += product.flops();
-  Stopwatch watch(timer);
+  TimedCalls calls(timer);
   for (const GemmProduct& product : products) {
-    const double left_seconds = measurement.seconds - watch.spent();
+    const double left_seconds = measurement.seconds - calls.spent();
     if (left_seconds <= 0.0) break;
     const GemmKey key = key_of(product);
     if (!choice.products.contains(key)) {
       const double share = left_seconds * product.flops() / left_flops;
-      choice.products[key] = measurement.providers[fastest_provider(measurement, product, share, watch)];
+      choice.products[key] = measurement.providers[fastest_provider(measurement, product, share, calls)];
     }
     left_flops -= product.flops();
   }

@@ -10,6 +10,7 @@
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/text_file.hpp"
 #include "data/huggingface/model_type.hpp"
 

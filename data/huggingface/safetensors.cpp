@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/uninterrupted.hpp"
 #include "core/numeric.hpp"
 

@@ -44,9 +44,6 @@ std::size_t element_count(std::span<const std::size_t> shape, std::string_view w
 /// Returns the start of a message about one tensor of one file.
 std::string tensor_subject(std::string_view file, std::string_view tensor);
 
-/// Formats a shape for messages: "(2, 384)".
-std::string shape_text(std::span<const std::size_t> shape);
-
 /// The content of a safetensors header, with tensors in the order of their bytes.
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;

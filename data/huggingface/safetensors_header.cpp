@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 #include "data/huggingface/safetensors.hpp"
 
 namespace mylos::data {
@@ -153,8 +153,6 @@ std::size_t element_count(std::span<const std::size_t> shape, std::string_view w
   }
   return count;
 }
-
-std::string shape_text(std::span<const std::size_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& file) {
   SafetensorsHeader header;

@@ -1,10 +1,10 @@
 #include "data/images/image_loader.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/base/threads.hpp"
 
 namespace mylos::data {
@@ -41,9 +41,9 @@ const ImageBatch* ImageLoader::next() {
     ++released_;
     room_.notify_all();
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   ready_.wait(lock, [&] { return requested_ > given_ && is_ready(slot_of(given_)); });
-  last_wait_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  last_wait_ = watch.seconds();
   total_wait_ += last_wait_;
   const Slot& slot = slot_of(given_);
   if (slot.error) {

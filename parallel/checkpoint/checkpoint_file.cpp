@@ -5,7 +5,6 @@
 #include "parallel/checkpoint/frozen_file.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,8 +19,6 @@ static_assert(std::endian::native == std::endian::little, "values are written as
 std::size_t DatasetShape::size() const {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }
-
-std::string shape_text(std::span<const std::size_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 void pack_checksum_row(const ChecksumRange& range, std::span<std::byte, checksum_row_bytes> bytes) {
   std::memcpy(bytes.data(), &range.first, 8);

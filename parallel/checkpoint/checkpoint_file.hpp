@@ -27,8 +27,6 @@ struct DatasetShape {
 
   std::size_t size() const;  ///< in elements
 };
-/// Formats a shape: "(2, 3)".
-std::string shape_text(std::span<const std::size_t> shape);
 
 /// The offsets of a dataset and of its checksum table in the file, in bytes.
 struct DatasetSlot {

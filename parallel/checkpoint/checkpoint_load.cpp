@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"

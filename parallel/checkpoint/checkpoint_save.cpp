@@ -1,6 +1,7 @@
 #include "core/base/error.hpp"
 #include "core/base/process.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/stopwatch.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
@@ -11,14 +12,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <numeric>
 
 namespace mylos::parallel {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 /// The files in which a checkpoint's datasets stand.
 enum class FileKind { checkpoint, frozen };
@@ -168,7 +167,7 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   if (writer_of.empty()) writer_of = own;
   require(writer_of.size() == world.size() && writer_of[0] == 0,
           "checkpoints: rank 0 is a writer, and each rank has one");
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   Kokkos::fence("mylos::Checkpoint::save");
   const Saving saving{world, arrays, writer_of, check};
   CheckpointRecord complete = record;
@@ -177,7 +176,7 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   const std::string warning = write_file(saving, FileKind::checkpoint, file, complete, [&](const fs::path& unfinished) {
     return publish_checkpoint(unfinished, directory, step, keep);
   });
-  return {file, bytes, std::chrono::duration<double>(Clock::now() - begin).count(), warning};
+  return {file, bytes, watch.seconds(), warning};
 }
 
 }  // namespace mylos::parallel

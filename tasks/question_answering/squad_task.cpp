@@ -136,9 +136,8 @@ void SquadTask::read_head(const FileReader& files, const train::TensorWriter& wr
     if (!row.name.starts_with(head_prefix)) continue;
     const data::TensorInfo* tensor = file.find(row.name);
     ensure(tensor != nullptr, fmt::format("{}: no tensor {} in it", config_.head.string(), row.name));
-    ensure(tensor->shape == row.shape,
-           fmt::format("{}: {} has shape {}, the model needs {}", config_.head.string(), row.name,
-                       data::shape_text(tensor->shape), data::shape_text(row.shape)));
+    ensure(tensor->shape == row.shape, fmt::format("{}: {} has shape {}, the model needs {}", config_.head.string(),
+                                                   row.name, shape_text(tensor->shape), shape_text(row.shape)));
     write(row.name, [&](std::size_t first, std::span<float> values) { file.read_float(row.name, first, values); });
   }
 }

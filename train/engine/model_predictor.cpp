@@ -1,12 +1,12 @@
 #include "train/engine/model_predictor.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/stopwatch.hpp"
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <string>
@@ -14,7 +14,6 @@
 namespace mylos::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 
 constexpr const char* exchanged = "predictions";
@@ -33,7 +32,7 @@ ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpa
       counts_(counts_of_rank * ranks.size()) {}
 
 PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion& stop) {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   const std::size_t batches = evaluation.batches(), ranks = ranks_.size();
   PredictionEnd end;
   std::exception_ptr failure;  // thrown when no rank waits for this one
@@ -54,7 +53,7 @@ PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion
   parallel::on_first_rank(ranks_, [&] {
     if (failure) std::rethrow_exception(failure);
   });
-  seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  seconds_ = watch.seconds();
   return end;
 }
 

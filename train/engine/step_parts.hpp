@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <optional>
 
 /// Breaks down the time of a step, without adding waits for a device.
@@ -14,16 +13,6 @@ struct StepParts {
   /// The optimizer, and the synchronisation of the model's values after the previous update, without the waits in
   /// `exchange`. nullopt in a device build, where both run during the next step.
   std::optional<double> update = {};
-};
-
-/// Measures the seconds since its construction.
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_ = Clock::now();
 };
 
 }  // namespace mylos::train

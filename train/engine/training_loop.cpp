@@ -1,6 +1,7 @@
 #include "train/engine/training_loop.hpp"
 
 #include "core/base/setting_error.hpp"
+#include "core/base/stopwatch.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/data_notes.hpp"
 #include "train/engine/evaluation_files.hpp"
@@ -17,10 +18,6 @@
 
 namespace mylos::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 nn::UpdateSettings update_settings(std::size_t update, const nn::LearningRateSchedule& schedule) {
   return {.step = update, .learning_rate = static_cast<float>(schedule.at(update))};
@@ -116,7 +113,9 @@ bool TrainingLoop::is_complete() const {
   return !progress_.evaluation_due && (progress_.steps >= run_.steps || state_.best.out_of_patience());
 }
 
-bool TrainingLoop::is_out_of_time() const { return run_.config.stop_at && Clock::now() >= *run_.config.stop_at; }
+bool TrainingLoop::is_out_of_time() const {
+  return run_.config.stop_at && std::chrono::steady_clock::now() >= *run_.config.stop_at;
+}
 
 /// Returns the signal that this rank received, or SIGUSR1 if the time is up, or 0.
 int TrainingLoop::own_signal() const {
@@ -282,7 +281,7 @@ std::string TrainingLoop::withdraw_checkpoint() {
 /// Runs the evaluation that is due. An evaluation stopped by a signal is dropped and stays due. Without samples for
 /// one, the metrics are those of training.
 void TrainingLoop::evaluate() {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   Evaluation* const evaluation = run_.task.evaluation();
   PredictionEnd end;
   EvaluationReport report{.step = progress_.steps, .seconds = 0.0, .metrics = {}};
@@ -299,7 +298,7 @@ void TrainingLoop::evaluate() {
   requested_.signal = end.signal;
   if (requested_.signal != 0) return;
   if (!end.finite) stop_at_evaluation();
-  report.seconds = seconds_since(begin);
+  report.seconds = watch.seconds();
   agree();  // before writing files, which may take long
   if (requested_.signal != 0) return;
   keep(report);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/arena.hpp"
+#include "core/base/stopwatch.hpp"
 #include "core/batch.hpp"
 #include "core/launch_bound.hpp"
 #include "nn/learning_rate.hpp"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 namespace mylos {
 namespace {
@@ -29,6 +30,11 @@ TEST(Quantities, BytesTakeTheUnitThatFits) {
   EXPECT_EQ(bytes_text((1u << 20) - 1), "1.00 MiB");
   EXPECT_EQ(bytes_text(std::size_t{1} << 30), "1.00 GiB");
   EXPECT_EQ(bytes_text(std::size_t{1} << 62), "4.00 EiB");
+}
+
+TEST(Quantities, ShapesAreListsInBrackets) {
+  EXPECT_EQ(shape_text(std::vector<std::size_t>{2, 384}), "(2, 384)");
+  EXPECT_EQ(shape_text({}), "()");
 }
 
 TEST(Quantities, CountsAreGroupedByThousands) {

@@ -14,6 +14,7 @@
 #include "train/engine/kept_models.hpp"
 #include "train/engine/trainer.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,29 +83,41 @@ class Resume : public ::testing::Test {
 };
 
 /// A signal ends the run. State tensors have no optimizer slots.
-TEST_F(Resume, StateMomentumAndTheBestModelAreThoseOfAnUninterruptedRun) {
+TEST_F(Resume, StateSlotsAndTheBestModelAreThoseOfAnUninterruptedRun) {
   constexpr std::size_t stop = 5;
   ImageTask task;
-  train::TrainConfig config = image_training();
-  ResumeLog whole, first, second;
-  config.output = directory_ / "whole";
-  train::Trainer uninterrupted(config, task);
-  uninterrupted.run({&whole});
-  config.output = directory_ / "run";
-  first.at = stop - 1;  // when it is reported, the next step has been launched
-  first.action = [] { mylos::SignalGuard::receive(SIGUSR1); };
-  EXPECT_EQ(train::Trainer(config, task).run({&first}).signal, SIGUSR1);
-  ASSERT_EQ(first.checkpoints.size(), 1u);
-  EXPECT_EQ(first.checkpoints[0].file.filename(), parallel::checkpoint_file_name(stop));
-  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
-  train::Trainer resumed(config, task);
-  EXPECT_EQ(resumed.run({&second}).steps, config.steps);
-  EXPECT_EQ(second.first_step, stop);
-  expect_continued(whole.losses, first.losses, second.losses);
-  expect_continued(whole.evaluations, first.evaluations, second.evaluations);
-  first.best.insert(first.best.end(), second.best.begin(), second.best.end());
-  EXPECT_EQ(first.best, whole.best);
-  EXPECT_EQ(trained_weights(task, resumed), trained_weights(task, uninterrupted));
+  for (const nn::OptimizerKind& kind : nn::optimizer_kinds()) {
+    train::TrainConfig config = training();
+    config.optimizer.name = kind.name;
+    ResumeLog whole, first, second;
+    config.output = directory_ / "whole" / kind.name;
+    train::Trainer uninterrupted(config, task);
+    uninterrupted.run({&whole});
+    config.output = directory_ / "run" / kind.name;
+    first.at = stop - 1;  // when it is reported, the next step has been launched
+    first.action = [] { mylos::SignalGuard::receive(SIGUSR1); };
+    EXPECT_EQ(train::Trainer(config, task).run({&first}).signal, SIGUSR1);
+    ASSERT_EQ(first.checkpoints.size(), 1u);
+    EXPECT_EQ(first.checkpoints[0].file.filename(), parallel::checkpoint_file_name(stop));
+    config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+    train::Trainer resumed(config, task);
+    EXPECT_EQ(resumed.run({&second}).steps, config.steps);
+    EXPECT_EQ(second.first_step, stop);
+    expect_continued(whole.losses, first.losses, second.losses);
+    expect_continued(whole.evaluations, first.evaluations, second.evaluations);
+    first.best.insert(first.best.end(), second.best.begin(), second.best.end());
+    EXPECT_EQ(first.best, whole.best);
+    EXPECT_EQ(trained_weights(task, resumed), trained_weights(task, uninterrupted)) << kind.name;
+    for (const nn::OptimizerSetting& setting : kind.settings) {
+      train::TrainConfig other = config;
+      other.optimizer.value(setting.name) = setting.is_switch ? 1.0 : 0.5;
+      if (!setting.is_saved) continue;
+      std::string member(setting.name);
+      std::ranges::replace(member, '-', '_');
+      EXPECT_THAT(tests::error_of([&] { train::Trainer(other, task); }),
+                  HasSubstr(fmt::format("{} {}, now {}", member, setting.initial, setting.is_switch ? 1.0 : 0.5)));
+    }
+  }
 }
 
 TEST_F(Resume, FromCheckpointsThatAreDue) {
@@ -223,7 +236,9 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   refused(other, "step-000014.h5: belongs to a run with other settings: steps 14, now 20");
   other = config;
   other.optimizer.name = "adamw";
-  refused(other, "optimizer sgd, now adamw");
+  refused(other, "optimizer sgd, now adamw; use those");
+  other.optimizer.name = "lion";
+  refused(other, "optimizer sgd, now lion; use those");
   other = config;
   other.optimizer.settings = {{"momentum", 0.5}, {"nesterov", 1.0}};
   refused(other, "momentum 0.9, now 0.5; nesterov 0, now 1");
