@@ -42,6 +42,17 @@ TEST_F(RunPlan, CountsOperationsBytesAndSteps) {
   EXPECT_EQ(one.memory.optimizer, parameters * 8);
 }
 
+TEST_F(RunPlan, AnOptimizerCostsWhatItsSlotsDo) {
+  const auto with = [&](const char* name) {
+    return plan(ModeKind::replicated, 1, [&](TrainConfig& config, PlanTarget&) { config.optimizer.name = name; });
+  };
+  const ModePlan adamw = with("adamw"), lion = with("lion");
+  EXPECT_DOUBLE_EQ(lion.step.optimizer, adamw.step.optimizer * 28.0 / 36.0);
+  EXPECT_EQ(lion.memory.optimizer, parameters * 4);
+  // A checkpoint holds master weights and slots; best/ and last/ come once.
+  EXPECT_LT(lion.checkpoints, adamw.checkpoints);
+}
+
 TEST_F(RunPlan, RanksShareTheStepAndTheOptimizer) {
   const ModePlan one = plan(ModeKind::replicated, 1), two = plan(ModeKind::sharded, 2);
   EXPECT_DOUBLE_EQ(two.step.compute, one.step.compute / 2);
