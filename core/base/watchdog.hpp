@@ -3,6 +3,8 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 
 namespace mylos {
@@ -24,5 +26,16 @@ class Watchdog {
   bool done_ = false;
   std::thread thread_;  ///< declared last: it uses the other members
 };
+
+/// Makes a call and returns its result. Calls `late`, as a Watchdog does, if it takes longer than `seconds`.
+template <class Call>
+auto call_within(double seconds, const std::function<void()>& late, const Call& call) {
+  std::optional<Watchdog> watchdog;
+  try {
+    watchdog.emplace(seconds, late);
+  } catch (const std::runtime_error&) {  // The system refuses a thread. The call may return all the same.
+  }
+  return call();
+}
 
 }  // namespace mylos

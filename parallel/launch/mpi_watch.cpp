@@ -1,193 +1,174 @@
 #include "parallel/launch/mpi_watch.hpp"
 
-#include "core/base/printable.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/watchdog.hpp"
 #include "parallel/communicator/file_work.hpp"
-#include "parallel/launch/watch_tree.hpp"
+#include "parallel/communicator/mpi_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
+#include <limits>
 #include <thread>
 #include <utility>
 
 namespace mylos::parallel {
 namespace {
 
-using std::chrono::duration;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
 
-/// Wait this long before a peer counts as gone. A process that ends normally has completed its last operation before
-/// its peers see it gone, but they may not have noticed yet that the operation is done.
-constexpr milliseconds gone_for_sure{150};
-/// The first rank reports the error; the next ones report it only after this time.
-constexpr milliseconds first_tells{3000};
-/// Number of ranks that are notified first when the program ends: those that a further inquiry would let report the
-/// same.
-constexpr std::size_t next_tellers = 4;
-/// Time for those messages to be sent.
-constexpr milliseconds last_words{100};
-/// How long a failing rank waits for the announcement of a lower one. On its way up and down the tree the announcement
-/// may take up to one watch interval per rank.
-constexpr milliseconds announcement{300}, announcement_level{200};
+/// Wait this long before a peer counts as gone, in seconds. A process that ends normally has completed its last
+/// operation before its peers see it gone, but they may not have noticed yet that the operation is done.
+constexpr double gone_for_sure = 0.15;
+/// The first rank of the node tells it. Each next one waits so much longer, in seconds.
+constexpr double turn = 0.5;
+/// Time for the last messages to be sent.
+constexpr std::chrono::milliseconds last_words{100};
+/// How long a failing rank waits for the announcement of a lower one. It is told by way of the first rank, and each of
+/// the three looks every 0.1 s.
+constexpr std::chrono::milliseconds announcement{500};
 /// How long the operations under way may take to end after a failure, in seconds: NCCL needs some for many ranks. At
 /// most half the time limit, so that this rank ends before others report that they wait for it.
 constexpr double failure_patience = 10.0;
-/// After this time the process ends without MPI and kills its peers.
-constexpr seconds abort_limit{5};
+/// After this time the process ends without MPI and kills its peers, in seconds.
+constexpr double abort_limit = 5.0;
 
-void write_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    text += (i == 0 ? "mylos: error: " : "mylos: ") + without_controls(lines[i]) + "\n";
-  // Write all lines at once, so that lines of other ranks do not come in between.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+constexpr double never = std::numeric_limits<double>::infinity();
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+bool is_done(MPI_Request& request) {
+  int done = 0;
+  MYLOS_CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+  return done != 0;
 }
 
 }  // namespace
 
 MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements, std::span<const NodePeer> peers)
-    : rank_(ranks.rank),
-      mail_(ranks),
+    : ranks_(ranks),
       placements_(std::move(placements)),
       peers_(peers),
-      failed_(placements_.size()),
-      errors_(placements_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }),
-      inquiry_(placements_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }) {}
+      heartbeat_(ranks.size, ranks.rank, [this](std::size_t to, const Beat& beat) { send(to, beat); }),
+      gone_at_(never),
+      failed_(ranks.size) {}
 
 void MpiWatch::look(const Waiting& waiting) {
-  if (waiting.failure != nullptr) limit_failure(*waiting.failure);
   const RankState own = state_of(waiting);
-  const WaitInquiry::Moment moment{duration<double>(Clock::now().time_since_epoch()).count(), limit_, own};
+  if (waiting.failure != nullptr) limit_failure(*waiting.failure, own);
+  const Heartbeat::Moment moment{seconds_since({}), limit_, own, fails_};
   receive_all(moment);
-  if (has_error_ && !announced_) {
-    errors_.announce();
-    announced_ = true;
-  }
-  if (waiting.under_way) {
-    look_for_peers(waiting);
-  } else {
-    peers_gone_ = false;
-  }
-  inquiry_.look(moment);
-  // If another rank ended the program, it has reported why. A stopped rank that the launcher resumes finds others gone.
-  if (!inquiry_.verdict() || (failed_ < placements_.size() && Clock::now() - failed_at_ < first_tells)) return;
-  if (!waiting.under_way) return;  // what this rank waited for has come meanwhile
-  std::vector<RankState> states = *inquiry_.verdict();
-  for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = placements_[rank].host;
-  announce_end(states);
-  end_all(describe_wait(states, rank_));
-}
-
-void MpiWatch::announce_end(const std::vector<RankState>& states) {
-  errors_.announce();
-  std::size_t notified = 0;
-  for (std::size_t rank = 0; rank < states.size() && notified < next_tellers; ++rank) {
-    if (rank == rank_ || states[rank].activity != RankState::Activity::waiting) continue;
-    send(rank, {.kind = WatchMessage::Kind::error, .root = rank_});
-    ++notified;
-  }
-  const Clock::time_point end = Clock::now() + last_words;
-  while (!mail_.is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
-}
-
-void MpiWatch::limit_failure(const Failure& failure) {
-  has_error_ = true;
-  const double seconds = duration<double>(Clock::now() - failure.since).count();
-  if (seconds < std::min(limit_ / 2.0, failure_patience)) return;
-  std::vector<std::string> lines;
-  if (claim_report()) {
-    lines.push_back(fmt::format("rank {}: {}; NCCL or the device has not ended its work for {:.0f} s since", rank_,
-                                failure.error, seconds));
-  }
-  end_all(lines);
+  heartbeat_.look(moment);
+  failed_ = heartbeat_.failed();
+  look_for_peers(waiting.under_way, moment);
+  const std::optional<std::size_t> late = heartbeat_.late();
+  if (!late) return;
+  if (ranks_.rank == 0) end_all(describe_wait(heartbeat_.states(), placements_, *late), own);
+  end_all({fmt::format("rank 0 on {}, which all ranks report to, gives no response: stopped, or disconnected; rank {} "
+                       "waits since {:.0f} s in: {}",
+                       placements_[0].host, ranks_.rank, own.seconds, activity_text(own))},
+          own);
 }
 
 bool MpiWatch::announce_error() {
-  has_error_ = true;
-  const Clock::time_point end =
-      Clock::now() + announcement + announcement_level * WatchTree(placements_.size(), 0).height();
-  const auto is_decided = [&] { return announced_ && (rank_ == 0 || failed_ < rank_); };
-  while (!is_decided() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+  fails_ = true;
+  const Clock::time_point end = Clock::now() + announcement;
+  while (failed_ >= std::max<std::size_t>(ranks_.rank, 1) && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return claim_report();
 }
 
 RankState MpiWatch::state_of(const Waiting& waiting) const {
   using Activity = RankState::Activity;
-  const Activity activity = waiting.under_way          ? Activity::waiting
-                            : FileWork::is_under_way() ? Activity::files
-                                                       : Activity::computing;
-  return {placements_[rank_].host,
-          activity,
-          step_,
-          waiting.name.what.substr(0, sent_operation),
-          waiting.name.bytes,
-          waiting.name.group,
-          waiting.name.sequence,
-          duration<double>(Clock::now() - waiting.since).count(),
-          waiting.under_way ? 0.0 : FileWork::since(waiting.since).count(),
-          waiting.under_way ? 0.0 : FileWork::progress_since(waiting.since).count()};
+  RankState state{.activity = FileWork::is_under_way() ? Activity::files : Activity::computing,
+                  .step = step_,
+                  .bytes = waiting.name.bytes,
+                  .group = waiting.name.group,
+                  .sequence = waiting.name.sequence,
+                  .seconds = seconds_since(waiting.since),
+                  .file_seconds = FileWork::since(waiting.since).count(),
+                  .progress_seconds = FileWork::progress_since(waiting.since).count()};
+  if (waiting.under_way) {
+    state.activity = Activity::waiting;
+    state.file_seconds = state.progress_seconds = 0.0;
+  }
+  waiting.name.what.copy(state.operation.data(), state.operation.size() - 1);
+  return state;
 }
 
-void MpiWatch::send(std::size_t rank, const WatchMessage& message) {
-  mail_.send(rank, bytes_of(message));
+void MpiWatch::send(std::size_t to, const Beat& beat) {
+  Letter& letter = sending_.emplace_back(Letter{beat});
+  MYLOS_CHECK_MPI(
+      MPI_Isend(&letter.beat, sizeof(Beat), MPI_BYTE, ranks_.rank_of(to), ranks_.tag, ranks_.ranks, &letter.request));
   ++sent_;
 }
 
-void MpiWatch::receive_all(const WaitInquiry::Moment& moment) {
-  mail_.receive([&](std::size_t from, std::span<const std::byte> bytes) {
-    const WatchMessage message = watch_message_in(bytes);
-    if (message.kind == WatchMessage::Kind::error) {
-      if (failed_ == placements_.size()) failed_at_ = Clock::now();
-      failed_ = std::min(failed_.load(), message.root);
-      errors_.receive(from, message.root);
-    } else {
-      inquiry_.receive(from, message, moment);
+/// Never blocks: the rest of a message may never arrive if its sender has been stopped.
+void MpiWatch::receive_all(const Heartbeat::Moment& moment) {
+  sending_.remove_if([](Letter& letter) { return is_done(letter.request); });
+  for (;;) {
+    if (!arriving_) {
+      int there = 0;
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Status status;
+      MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, ranks_.tag, ranks_.ranks, &there, &message, &status));
+      if (there == 0) return;
+      arriving_.emplace().from = static_cast<std::size_t>(status.MPI_SOURCE);
+      MYLOS_CHECK_MPI(MPI_Imrecv(&arriving_->beat, sizeof(Beat), MPI_BYTE, &message, &arriving_->request));
     }
-  });
+    if (!is_done(arriving_->request)) return;
+    heartbeat_.receive(arriving_->from, arriving_->beat, moment);
+    arriving_.reset();
+  }
 }
 
-void MpiWatch::look_for_peers(const Waiting& waiting) {
-  const std::vector<NodePeer> gone = peers_.gone();
-  if (gone.empty()) return;
-  const Clock::time_point now = Clock::now();
-  if (!peers_gone_) {
-    peers_gone_ = true;
-    gone_at_ = now;
-    return;
+void MpiWatch::limit_failure(const Failure& failure, const RankState& own) {
+  fails_ = true;
+  const double seconds = seconds_since(failure.since);
+  if (seconds < std::min(limit_ / 2.0, failure_patience)) return;
+  std::vector<std::string> lines;
+  if (claim_report()) {
+    lines.push_back(fmt::format("rank {}: {}; NCCL or the device has not ended its work for {:.0f} s since",
+                                ranks_.rank, failure.error, seconds));
   }
-  // The lowest remaining rank of the node reports.
-  const std::size_t node = placements_[rank_].node;
-  const auto is_gone = [&](std::size_t rank) {
-    return std::any_of(gone.begin(), gone.end(), [&](const NodePeer& peer) { return peer.rank == rank; });
-  };
-  std::size_t first = 0;
-  while (placements_[first].node != node || is_gone(first)) ++first;
-  if (now - gone_at_ < (first == rank_ ? gone_for_sure : gone_for_sure + first_tells)) return;
-  if (failed_ < placements_.size()) end_all({});  // the failed rank has reported its error
-  std::vector<std::string> names;
+  end_all(lines, own);
+}
+
+void MpiWatch::look_for_peers(bool is_waiting, const Heartbeat::Moment& moment) {
+  // A rank with an error of its own tells it, and ends without waiting for others.
+  const std::vector<NodePeer> gone = is_waiting && !fails_ ? peers_.gone() : std::vector<NodePeer>();
+  gone_at_ = gone.empty() ? never : std::min(gone_at_, moment.now);
+  const bool is_told = failed_ < ranks_.size;
+  const RankPlacement& mine = placements_[ranks_.rank];
+  const double delay = is_told ? 0.0 : turn * static_cast<double>(mine.rank_of_node);
+  if (moment.now < gone_at_ + gone_for_sure + delay) return;
+  std::vector<std::string> names, lines;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
-  end_all(
-      {fmt::format("{} on {} {} gone; its output, or the system's log if memory ran out, shows why; rank {} "
-                   "waits in: {}",
-                   fmt::join(names, ", "), placements_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
-                   activity_text(state_of(waiting)))});
+  if (!is_told) {
+    lines.push_back(fmt::format(
+        "{} on {} {} gone; its output, or the system's log if memory ran out, shows why; rank {} waits in: "
+        "{}",
+        fmt::join(names, ", "), mine.host, gone.size() == 1 ? "is" : "are", ranks_.rank, activity_text(moment.own)));
+  }
+  end_all(lines, moment.own);
 }
 
-void MpiWatch::end_all(const std::vector<std::string>& lines) const {
-  write_lines(lines);
-  try {
-    std::thread([this] {
-      std::this_thread::sleep_for(abort_limit);
-      peers_.kill();
-      ::_exit(1);
-    }).detach();
-  } catch (const std::system_error&) {  // thread limit reached: MPI_Abort then has no time limit
-  }
-  MPI_Abort(MPI_COMM_WORLD, 1);
+void MpiWatch::end_all(const std::vector<std::string>& lines, const RankState& own) {
+  const auto kill = [this] {
+    peers_.kill();
+    ::_exit(1);
+  };
+  call_within(abort_limit, kill, [&] {
+    if (!lines.empty()) {
+      log_text(fmt::format("mylos: error: {}\n", fmt::join(lines, "\nmylos: ")));
+      heartbeat_.tell_all(own);
+      std::this_thread::sleep_for(last_words);
+    }
+    return MPI_Abort(MPI_COMM_WORLD, 1);
+  });
   ::_exit(1);
 }
 

@@ -2,15 +2,15 @@
 
 #include "parallel/communicator/communication_thread.hpp"
 #include "parallel/communicator/mpi_messages.hpp"
-#include "parallel/launch/error_announcement.hpp"
+#include "parallel/launch/heartbeat.hpp"
 #include "parallel/launch/launch.hpp"
-#include "parallel/launch/mpi_mail.hpp"
 #include "parallel/launch/node_peers.hpp"
-#include "parallel/launch/wait_inquiry.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,10 +18,8 @@
 namespace mylos::parallel {
 
 /// Ends the program on every rank if a rank does not join an operation. If the process of a rank on this node has
-/// ended, that is noticed at once. For other ranks, a rank that has waited for the time limit raises an alarm. The
-/// ranks then ask each other along a tree what they are doing (wait_inquiry.hpp); their communication threads answer
-/// even while they compute. The lowest rank that has waited too long reports which ranks are missing. A stopped process
-/// does not answer. Time that an answering rank spent working with files does not count.
+/// ended, that is noticed at once. Other ranks are missed by those that have waited for the time limit (heartbeat.hpp).
+/// Their communication threads answer even while they compute, but a stopped process does not.
 class MpiWatch final : public Watch {
  public:
   /// `ranks` holds all ranks; no one else may send messages in this group.
@@ -40,40 +38,37 @@ class MpiWatch final : public Watch {
 
   /// Number of messages that this rank has sent.
   std::size_t sent() const { return sent_; }
-  /// See WaitInquiry::excuses.
-  std::size_t excuses() const { return inquiry_.excuses(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  struct Letter {
+    Beat beat;
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::size_t from = 0;  ///< sender of a received message
+  };
 
   RankState state_of(const Waiting& waiting) const;
-  void send(std::size_t rank, const WatchMessage& message);
-  void receive_all(const WaitInquiry::Moment& moment);
+  void send(std::size_t to, const Beat& beat);
+  void receive_all(const Heartbeat::Moment& moment);
   /// Returns true, once, if this rank should print its error.
-  bool claim_report() { return failed_ > rank_ && !is_reported_.exchange(true); }
-  void limit_failure(const Failure& failure);
-  void look_for_peers(const Waiting& waiting);
-  /// Announces that this rank ends the program, in the same way as an error, so that other ranks do not report the wait
-  /// too.
-  void announce_end(const std::vector<RankState>& states);
-  [[noreturn]] void end_all(const std::vector<std::string>& lines) const;
+  bool claim_report() { return failed_ >= ranks_.rank && !is_reported_.exchange(true); }
+  void limit_failure(const Failure& failure, const RankState& own);
+  void look_for_peers(bool is_waiting, const Heartbeat::Moment& moment);
+  /// Prints the lines, tells the other ranks of it if there are any, and ends the program.
+  [[noreturn]] void end_all(const std::vector<std::string>& lines, const RankState& own);
 
-  std::size_t rank_;
-  MpiMail mail_;
-  std::size_t sent_ = 0;
+  MpiGroup ranks_;
   std::vector<RankPlacement> placements_;
   NodePeers peers_;
+  Heartbeat heartbeat_;
+  std::list<Letter> sending_;
+  std::optional<Letter> arriving_;
+  std::size_t sent_ = 0;
+  double gone_at_;  ///< since when a peer has been seen to be gone, in seconds; infinity if none is
   std::atomic<double> limit_{std::chrono::duration<double>(default_time_limit).count()};  ///< in seconds
   std::atomic<std::size_t> step_{0};
-  std::atomic<bool> has_error_{false}, announced_{false};
-  std::atomic<bool> is_reported_{false};  ///< a thread prints this rank's error, or has
-  std::atomic<std::size_t> failed_;       ///< lowest other rank that ends with an error; the number of ranks if none
-  Clock::time_point failed_at_;           ///< when the first one became known
-
-  ErrorAnnouncement errors_;
-  WaitInquiry inquiry_;
-  bool peers_gone_ = false;
-  Clock::time_point gone_at_;
+  std::atomic<bool> fails_{false};        ///< this rank ends because of an error
+  std::atomic<bool> is_reported_{false};  ///< a thread prints it, or has
+  std::atomic<std::size_t> failed_;       ///< Heartbeat::failed()
 };
 
 }  // namespace mylos::parallel

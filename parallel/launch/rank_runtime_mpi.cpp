@@ -1,10 +1,12 @@
 #include "core/base/error.hpp"
 #include "core/base/processors.hpp"
+#include "core/base/setting_error.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/watchdog.hpp"
 #include "parallel/communicator/mpi_check.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_operations.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
-#include "parallel/launch/blocking_calls.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "parallel/launch/mpi_watch.hpp"
 #include "parallel/launch/rank_runtime.hpp"
@@ -12,6 +14,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <list>
@@ -24,6 +27,13 @@ namespace {
 
 /// How long a rank that ends with an error waits for others that also end.
 constexpr std::chrono::milliseconds farewell{1000};
+/// Added to the limit of a call that waits inside MPI, because libraries need time to start processes and to connect
+/// many of them, in seconds.
+constexpr double start_time = 15.0, start_time_per_rank = 0.05;
+/// The first rank reports a call that does not return; the next two only if they are still there after this time each.
+/// The others then end without a line.
+constexpr double next_tells = 3.0;
+constexpr std::size_t last_to_tell = 2;
 
 /// Returns the library's version, shortened: "Open MPI v4.1.4" without the text after the comma, and "MPICH Version:
 /// 4.0.2" without the tab.
@@ -107,8 +117,7 @@ void keep_device_memory_from_mpi() {
 
 class MpiRuntime final : public RankRuntime {
  public:
-  explicit MpiRuntime(std::chrono::duration<double> limit)
-      : limit_(limit), calls_(limit, launched_rank(process_environment), launched_ranks(process_environment)) {
+  explicit MpiRuntime(std::chrono::duration<double> limit) : limit_(limit) {
     // Without this, a process that no launcher started would start an Open MPI daemon that is not needed here.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     // All such processes of a user would share one session directory in Open MPI 4. One that ends removes it while
@@ -218,7 +227,6 @@ class MpiRuntime final : public RankRuntime {
 
   void set_time_limit(std::chrono::duration<double> limit) override {
     limit_ = limit;
-    calls_.set_limit(limit);
     if (watch_) watch_->set_time_limit(limit);
     if (context_) context_->limit = limit;
   }
@@ -233,7 +241,7 @@ class MpiRuntime final : public RankRuntime {
       world_->barrier("the end of the program");
       context_->thread.finish();
     }
-    calls_.set_exit_code(exit_code);
+    exit_code_ = exit_code;
     end_mpi();
   }
 
@@ -247,14 +255,42 @@ class MpiRuntime final : public RankRuntime {
   }
 
  private:
-  /// Makes a call that waits for other ranks. Errors: those of check_mpi.
+  /// Makes a call that waits for other ranks inside MPI, where no communication thread can look for missing ranks. If
+  /// it takes too long, a thread that calls no MPI ends this process with one line, and the launcher ends the others.
+  template <class Call>
+  int call_within_limit(const char* name, const Call& call) const {
+    const std::size_t rank = launched_rank(process_environment), ranks = launched_ranks(process_environment);
+    const double seconds = limit_.count() + start_time + start_time_per_rank * static_cast<double>(ranks) +
+                           next_tells * static_cast<double>(std::min(rank, last_to_tell + 1));
+    return call_within(
+        seconds, [=, this] { end_late(name, seconds, rank); }, call);
+  }
+  [[noreturn]] void end_late(const char* name, double seconds, std::size_t rank) const {
+    std::string why = fmt::format(
+        "another rank has not reached it, or MPI or the network between nodes hangs; a longer {} would wait",
+        setting("collective-timeout"));
+    if (exit_code_) {
+      why = fmt::format("all ranks have completed their work, so this one ends with exit code {}", *exit_code_);
+      try {
+        flush_output();
+      } catch (...) {
+        std::_Exit(1);
+      }
+    }
+    if (rank <= last_to_tell) {
+      log_line(fmt::format("mylos: {}rank {}: {} has not returned for {:.0f} s: {}", exit_code_ ? "" : "error: ", rank,
+                           name, seconds, why));
+    }
+    std::_Exit(exit_code_.value_or(1));
+  }
+  /// The same. Errors: those of check_mpi.
   template <class Call>
   void make(const char* name, const Call& call) const {
-    check_mpi(calls_.run(name, call), name);
+    check_mpi(call_within_limit(name, call), name);
   }
   void finalize() const {
     const RareWaking rare;
-    calls_.run("MPI_Finalize", [] { return MPI_Finalize(); });
+    call_within_limit("MPI_Finalize", [] { return MPI_Finalize(); });
   }
 
   MpiGroup group_with(int tag) const {
@@ -283,12 +319,12 @@ class MpiRuntime final : public RankRuntime {
   }
 
   void end_mpi() {
-    calls_.run("MPI_Comm_free", [&] { return MPI_Comm_free(&ranks_); });
+    call_within_limit("MPI_Comm_free", [&] { return MPI_Comm_free(&ranks_); });
     finalize();
   }
 
   std::chrono::duration<double> limit_;  ///< how long this rank waits for others
-  BlockingCalls calls_;
+  std::optional<int> exit_code_;         ///< since when nothing can fail any more: a call that hangs ends with this
   MPI_Comm ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
   int provided_ = MPI_THREAD_SINGLE;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace mylos::parallel {
 namespace {
@@ -16,92 +17,53 @@ using Activity = RankState::Activity;
 constexpr std::size_t most_lines = 64;
 
 bool same_operation(const RankState& a, const RankState& b) {
-  return a.activity == Activity::waiting && b.activity == Activity::waiting && a.group == b.group &&
-         a.sequence == b.sequence && a.operation == b.operation;
+  return a.activity == b.activity && a.group == b.group && a.sequence == b.sequence && a.operation == b.operation;
 }
 
-std::string size_of(std::size_t bytes) {
-  constexpr double kibibyte = 1024.0;
-  const auto size = static_cast<double>(bytes);
-  if (size < kibibyte) return fmt::format("{} bytes", bytes);
-  if (size < kibibyte * kibibyte) return fmt::format("{:.1f} KiB", size / kibibyte);
-  return fmt::format("{:.1f} MiB", size / kibibyte / kibibyte);
+std::string operation_of(const RankState& state) {
+  return state.operation.front() == '\0' ? "no operation" : state.operation.data();
 }
 
-template <class Chosen>
-std::vector<std::size_t> ranks_where(std::span<const RankState> ranks, const Chosen& chosen) {
-  std::vector<std::size_t> found;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (chosen(ranks[rank])) found.push_back(rank);
-  }
-  return found;
+std::string size_text(std::size_t bytes) {
+  const double kibibytes = static_cast<double>(bytes) / 1024.0;
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  return kibibytes < 1024.0 ? fmt::format("{:.1f} KiB", kibibytes) : fmt::format("{:.1f} MiB", kibibytes / 1024.0);
 }
 
-std::string with_hosts(std::span<const RankState> ranks, const std::vector<std::size_t>& named) {
-  std::vector<std::string> names;
-  for (const std::size_t rank : named) names.push_back(fmt::format("rank {} on {}", rank, ranks[rank].host));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string waiting_ranks(std::span<const RankState> ranks, std::size_t rank) {
-  const std::vector<std::size_t> waiting =
-      ranks_where(ranks, [&](const RankState& each) { return same_operation(each, ranks[rank]); });
-  const bool one = waiting.size() == 1;
-  return fmt::format("rank{} {} wait{} since {:.0f} s", one ? "" : "s", fmt::join(waiting, ", "), one ? "s" : "",
-                     ranks[rank].seconds);
-}
-
-std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
-  const RankState& mine = ranks[rank];
-  const auto is = [](Activity activity) {
-    return [activity](const RankState& each) { return each.activity == activity; };
-  };
-  const auto describe = [&](const std::vector<std::size_t>& missing, const std::string& why) {
-    return fmt::format("{} ha{} not reached: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
-                       activity_text(mine), waiting_ranks(ranks, rank), why);
-  };
-  if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
-    return describe(silent, "no response: stopped, or disconnected");
-  }
-  if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
-    const RankState& first = ranks[files.front()];
-    return describe(files, fmt::format("working on files for {:.0f} s, without progress for {:.0f} s: the file system "
-                                       "hangs, or a longer {} would wait",
-                                       first.file_seconds, std::max(0.0, first.file_seconds - first.progress_seconds),
-                                       setting("collective-timeout")));
-  }
-  if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
-    return describe(computing, fmt::format("still computing; a longer {} would wait", setting("collective-timeout")));
-  }
-  const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
-  if (!elsewhere.empty()) return describe(elsewhere, "waiting elsewhere; see the lines below");
-  return fmt::format("all ranks have reached: {}; but it has not finished for {:.0f} s: {} or the network hangs",
-                     activity_text(mine), mine.seconds,
-                     mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");
-}
-
-std::string line_of(const RankState& state, std::size_t rank) {
-  const std::string name = fmt::format("rank {} on {}", rank, state.host);
-  switch (state.activity) {
+/// Explains why ranks are missing, of which `first` is the lowest.
+std::string reason(const RankState& first) {
+  switch (first.activity) {
     case Activity::silent:
-      return fmt::format("  {}: no answer", name);
-    case Activity::waiting:
-      return fmt::format("  {}: waits in {}, since {:.1f} s", name, activity_text(state), state.seconds);
+      return "no response: stopped, or disconnected";
     case Activity::files:
+      return fmt::format(
+          "working on files for {:.0f} s, without progress for {:.0f} s: the file system hangs, or a longer {} would "
+          "wait",
+          first.file_seconds, std::max(0.0, first.file_seconds - first.progress_seconds),
+          setting("collective-timeout"));
     case Activity::computing:
+      return fmt::format("still computing; a longer {} would wait", setting("collective-timeout"));
+    case Activity::waiting:
       break;
   }
-  return fmt::format("  {}: step {}, {} since {:.1f} s, after {}", name, state.step,
+  return "waiting elsewhere; see the lines below";
+}
+
+std::string line_of(const RankState& state) {
+  if (state.activity == Activity::silent) return "no answer";
+  if (state.activity == Activity::waiting) {
+    return fmt::format("waits in {}, since {:.1f} s", activity_text(state), state.seconds);
+  }
+  return fmt::format("step {}, {} since {:.1f} s, after {}", state.step,
                      state.activity == Activity::files ? "working on files" : "computes", state.seconds,
-                     state.operation.empty() ? "no operation" : state.operation);
+                     operation_of(state));
 }
 
 }  // namespace
 
 std::string activity_text(const RankState& state) {
-  const std::string operation = state.operation.empty() ? "no operation" : state.operation;
-  const std::string size = state.bytes == 0 ? "" : ", " + size_of(state.bytes);
-  return state.step == 0 ? operation + size : fmt::format("step {}, {}{}", state.step, operation, size);
+  return (state.step == 0 ? "" : fmt::format("step {}, ", state.step)) + operation_of(state) +
+         (state.bytes == 0 ? "" : ", " + size_text(state.bytes));
 }
 
 double excused_seconds(std::span<const RankState> ranks, double limit) {
@@ -111,12 +73,33 @@ double excused_seconds(std::span<const RankState> ranks, double limit) {
   return longest;
 }
 
-std::vector<std::string> describe_wait(std::span<const RankState> ranks, std::size_t rank) {
-  std::vector<std::string> lines{first_line(ranks, rank)};
-  for (std::size_t each = 0; each < ranks.size() && each < most_lines; ++each) {
-    lines.push_back(line_of(ranks[each], each));
+std::vector<std::string> describe_wait(std::span<const RankState> ranks, std::span<const RankPlacement> placements,
+                                       std::size_t rank) {
+  const RankState& mine = ranks[rank];
+  const Activity cause = std::ranges::min(ranks, {}, &RankState::activity).activity;
+  const RankState* first = nullptr;
+  std::vector<std::string> missing, lines{""};
+  std::vector<std::size_t> waiting;
+  for (std::size_t each = 0; each < ranks.size(); ++each) {
+    const std::string name = fmt::format("rank {} on {}", each, placements[each].host);
+    if (each < most_lines) lines.push_back(fmt::format("  {}: {}", name, line_of(ranks[each])));
+    if (same_operation(ranks[each], mine)) {
+      waiting.push_back(each);
+    } else if (ranks[each].activity == cause) {
+      if (missing.empty()) first = &ranks[each];
+      missing.push_back(name);
+    }
   }
   if (ranks.size() > most_lines) lines.push_back(fmt::format("  and {} more", ranks.size() - most_lines));
+  const bool one = waiting.size() == 1;
+  lines[0] =
+      first == nullptr
+          ? fmt::format("all ranks have reached: {}; but it has not finished for {:.0f} s: {} or the network hangs",
+                        activity_text(mine), mine.seconds,
+                        operation_of(mine).starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI")
+          : fmt::format("{} ha{} not reached: {}; rank{} {} wait{} since {:.0f} s; {}", fmt::join(missing, ", "),
+                        missing.size() == 1 ? "s" : "ve", activity_text(mine), one ? "" : "s", fmt::join(waiting, ", "),
+                        one ? "s" : "", mine.seconds, reason(*first));
   return lines;
 }
 

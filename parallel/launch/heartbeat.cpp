@@ -1,0 +1,95 @@
+#include "parallel/launch/heartbeat.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mylos::parallel {
+namespace {
+
+using Activity = RankState::Activity;
+
+/// Time that a rank which ends has for it before others tell that they wait, in seconds.
+constexpr double time_to_end = 3.0;
+
+/// Returns how long the first rank waits for answers, in seconds: longer for many ranks, to which it has to connect.
+double patience_of(double limit, std::size_t size) {
+  return std::clamp(limit / 4, 1.0, 10.0) + 0.001 * static_cast<double>(size);
+}
+
+/// Returns after what time more than a lower one a rank tells that the first does not answer, in seconds. The one that
+/// tells ends the others.
+double turn_of(std::size_t rank, double limit) { return std::min(0.5 * static_cast<double>(rank), limit); }
+
+bool waits_for(const RankState& state, double limit) {
+  return state.activity == Activity::waiting && state.seconds >= limit;
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(std::size_t size, std::size_t rank, Send send)
+    : size_(size), rank_(rank), failed_(size), told_(size), send_(std::move(send)) {}
+
+void Heartbeat::receive(std::size_t from, const Beat& beat, const Moment& moment) {
+  if (beat.failed < failed_) note_failure(beat.failed, moment.now);
+  if (from == 0) heard_ = std::max(heard_, moment.now);
+  if (is_deciding_) states_[from] = beat.state;
+  if (rank_ == 0 ? waits_for(beat.state, moment.limit) : beat.failed == size_) is_asked_ = true;
+}
+
+void Heartbeat::look(const Moment& moment) {
+  if (moment.ends && rank_ < failed_) note_failure(rank_, moment.now);
+  if (std::exchange(told_, failed_) != failed_ && (rank_ == 0 || rank_ == failed_)) send(moment.own, rank_ == 0);
+  if (moment.now < quiet_until_) return;
+  const double patience = patience_of(moment.limit, size_);
+  const bool is_late = waits_for(moment.own, moment.limit), is_new = std::exchange(is_late_, is_late) != is_late;
+  if (is_new) heard_ = moment.now;
+  if (is_deciding_) decide(moment, patience);
+  if (late_) return;
+  const bool is_due = moment.now - sent_ >= patience;
+  if (rank_ == 0 ? is_due && (is_late || is_asked_) : is_asked_ || is_new || (is_due && is_late)) {
+    sent_ = moment.now;
+    is_asked_ = false;
+    is_deciding_ = rank_ == 0;
+    if (is_deciding_) states_.assign(size_, {});
+    send(moment.own, is_deciding_);
+  }
+  if (rank_ != 0 && is_late && moment.now - heard_ >= 2 * patience + turn_of(rank_, moment.limit)) late_ = rank_;
+}
+
+void Heartbeat::tell_all(const RankState& own) {
+  failed_ = std::min(failed_, rank_);
+  send(own, true);
+}
+
+void Heartbeat::note_failure(std::size_t failed, double now) {
+  failed_ = failed;
+  is_deciding_ = false;
+  quiet_until_ = heard_ = now + time_to_end;
+}
+
+void Heartbeat::decide(const Moment& moment, double patience) {
+  states_[0] = moment.own;
+  const bool is_any_silent = std::ranges::find(states_, Activity::silent, &RankState::activity) != states_.end();
+  // A rank that does not answer may be the one that the ranks working with files wait for, so there is no excuse.
+  double excused = is_any_silent ? 0.0 : excused_seconds(states_, moment.limit);
+  // A wait stays excused after that work.
+  const auto was_excused = [&](const RankState& state) { return waits_for(state, moment.now - excused_at_); };
+  if (!is_any_silent && std::ranges::any_of(states_, was_excused)) excused = std::max(excused, excused_);
+  const auto is_late = [&](const RankState& state) { return waits_for(state, moment.limit + excused); };
+  const auto late = std::ranges::find_if(states_, is_late);
+  const bool is_any_late = late != states_.end();
+  if ((is_any_silent || is_any_late) && moment.now - sent_ < patience) return;
+  if (is_any_late) late_ = static_cast<std::size_t>(late - states_.begin());
+  is_deciding_ = false;
+  excused_ = excused;
+  excused_at_ = moment.now;
+}
+
+void Heartbeat::send(const RankState& own, bool to_all) {
+  const Beat beat{own, failed_};
+  for (std::size_t to = 0; to < (to_all ? size_ : 1); ++to) {
+    if (to != rank_) send_(to, beat);
+  }
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "parallel/launch/wait_report.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace mylos::parallel {
+
+/// The message that ranks send each other.
+struct Beat {
+  RankState state;         ///< of the sender
+  std::size_t failed = 0;  ///< the lowest rank known to end because of an error; the number of ranks if none is known
+};
+
+/// One rank's part in finding out which ranks are missing, independent of the library that carries the messages.
+///
+/// In a healthy run nobody sends anything. A rank that has waited for the limit sends a beat to the first rank every
+/// `patience`. The first rank then sends a beat to every rank, at most one in that time, and each answers with one.
+/// When all have answered, or `patience` has passed, the first rank decides whether a rank has waited too long. That
+/// takes three messages per rank. If it sends nothing for twice that time, the ranks that wait know that it does not
+/// answer. A rank that ends because of an error tells the first rank, which tells all; the lowest that ends prints its
+/// error.
+class Heartbeat {
+ public:
+  using Send = std::function<void(std::size_t to, const Beat& beat)>;
+  /// The time of a call and the limit of a wait, both in seconds; this rank's state, and whether it ends.
+  struct Moment {
+    double now, limit;
+    const RankState& own;
+    bool ends = false;
+  };
+
+  Heartbeat(std::size_t size, std::size_t rank, Send send);
+
+  void receive(std::size_t from, const Beat& beat, const Moment& moment);
+  /// Called regularly, after all arrived messages have been received.
+  void look(const Moment& moment);
+  /// Tells every rank that this one ends the program.
+  void tell_all(const RankState& own);
+
+  /// The lowest rank that has waited too long, if this rank is to end the program. On the first rank `states` then
+  /// holds the state of each rank. On another rank it is the rank itself, and the first rank does not answer.
+  std::optional<std::size_t> late() const { return late_; }
+  const std::vector<RankState>& states() const { return states_; }
+  /// The lowest rank known to end because of an error; the number of ranks if none is known.
+  std::size_t failed() const { return failed_; }
+
+ private:
+  void note_failure(std::size_t failed, double now);
+  void decide(const Moment& moment, double patience);
+  void send(const RankState& own, bool to_all);
+
+  std::size_t size_, rank_, failed_, told_;  ///< told_: the value of failed_ when it was last told
+  Send send_;
+  double sent_ = -std::numeric_limits<double>::infinity();  ///< when it sent a beat because of a wait
+  double heard_ = sent_;                                    ///< when the first rank was last known to answer
+  double quiet_until_ = sent_;                              ///< until then a rank that ends has time to do so
+  double excused_ = 0.0, excused_at_ = sent_;  ///< seconds that the last decision excused, and when that was
+  bool is_asked_ = false, is_late_ = false, is_deciding_ = false;
+  std::vector<RankState> states_;
+  std::optional<std::size_t> late_;
+};
+
+}  // namespace mylos::parallel
