@@ -16,15 +16,13 @@ double patience_of(double limit, std::size_t size) {
   return std::clamp(limit / 4, 1.0, 10.0) + 0.001 * static_cast<double>(size);
 }
 
-/// Returns after what time more than a lower one a rank tells that the first does not answer, in seconds. The one that
-/// tells ends the others.
-double turn_of(std::size_t rank, double limit) { return std::min(0.5 * static_cast<double>(rank), limit); }
-
 bool waits_for(const RankState& state, double limit) {
   return state.activity == Activity::waiting && state.seconds >= limit;
 }
 
 }  // namespace
+
+double turn_of(std::size_t place, double limit) { return std::min(0.5 * static_cast<double>(place), limit); }
 
 Heartbeat::Heartbeat(std::size_t size, std::size_t rank, Send send)
     : size_(size), rank_(rank), failed_(size), told_(size), send_(std::move(send)) {}

@@ -16,14 +16,18 @@ struct Beat {
   std::size_t failed = 0;  ///< the lowest rank known to end because of an error; the number of ranks if none is known
 };
 
+/// Returns how much later than the first one the rank at `place` tells what several see, in seconds. The one that tells
+/// ends the others.
+double turn_of(std::size_t place, double limit);
+
 /// One rank's part in finding out which ranks are missing, independent of the library that carries the messages.
 ///
 /// In a healthy run nobody sends anything. A rank that has waited for the limit sends a beat to the first rank every
-/// `patience`. The first rank then sends a beat to every rank, at most one in that time, and each answers with one.
-/// When all have answered, or `patience` has passed, the first rank decides whether a rank has waited too long. That
-/// takes three messages per rank. If it sends nothing for twice that time, the ranks that wait know that it does not
-/// answer. A rank that ends because of an error tells the first rank, which tells all; the lowest that ends prints its
-/// error.
+/// `patience` (1 to 10 s). The first rank then sends one to all, at most one in that time, and each answers, also while
+/// it computes. If all answer and the time that ranks worked with files excuses the waits, they go on. Otherwise, if a
+/// rank has still waited too long after `patience`, the first rank ends the program. That takes three messages a rank.
+/// If the first rank sends nothing for twice that time, the ranks that wait end the program. A rank that ends because
+/// of an error tells the first rank, which tells all; the lowest that ends prints its error.
 class Heartbeat {
  public:
   using Send = std::function<void(std::size_t to, const Beat& beat)>;

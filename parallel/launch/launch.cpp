@@ -132,7 +132,7 @@ std::size_t asked_threads() {
 
 /// Returns asked_threads(). Errors: std::runtime_error if these and those of MPI and communication cannot be started.
 std::size_t startable_threads() {
-  constexpr std::size_t others = 3;  // two of Open MPI, and that of BlockingCalls, later of CommunicationThread
+  constexpr std::size_t others = 3;  // two of Open MPI, and that of call_within, later of CommunicationThread
   const std::size_t threads = asked_threads();
   check_threads(std::max<std::size_t>(threads, 1) - 1 + others);
   return threads;

@@ -22,8 +22,6 @@ using Clock = std::chrono::steady_clock;
 /// Wait this long before a peer counts as gone, in seconds. A process that ends normally has completed its last
 /// operation before its peers see it gone, but they may not have noticed yet that the operation is done.
 constexpr double gone_for_sure = 0.15;
-/// The first rank of the node tells it. Each next one waits so much longer, in seconds.
-constexpr double turn = 0.5;
 /// Time for the last messages to be sent.
 constexpr std::chrono::milliseconds last_words{100};
 /// How long a failing rank waits for the announcement of a lower one. It is told by way of the first rank, and each of
@@ -56,20 +54,20 @@ MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements,
       failed_(ranks.size) {}
 
 void MpiWatch::look(const Waiting& waiting) {
-  const RankState own = state_of(waiting);
-  if (waiting.failure != nullptr) limit_failure(*waiting.failure, own);
-  const Heartbeat::Moment moment{seconds_since({}), limit_, own, fails_};
+  own_ = state_of(waiting);
+  if (waiting.failure != nullptr) limit_failure(*waiting.failure);
+  const Heartbeat::Moment moment{seconds_since({}), limit_, own_, fails_};
   receive_all(moment);
   heartbeat_.look(moment);
   failed_ = heartbeat_.failed();
-  look_for_peers(waiting.under_way, moment);
+  look_for_peers(waiting.under_way, moment.now);
   const std::optional<std::size_t> late = heartbeat_.late();
   if (!late) return;
-  if (ranks_.rank == 0) end_all(describe_wait(heartbeat_.states(), placements_, *late), own);
-  end_all({fmt::format("rank 0 on {}, which all ranks report to, gives no response: stopped, or disconnected; rank {} "
-                       "waits since {:.0f} s in: {}",
-                       placements_[0].host, ranks_.rank, own.seconds, activity_text(own))},
-          own);
+  if (ranks_.rank == 0) end_all(describe_wait(heartbeat_.states(), placements_, *late));
+  end_all(
+      {fmt::format("rank 0 on {}, which all ranks report to, gives no response: stopped, or disconnected; rank {} "
+                   "waits since {:.0f} s in: {}",
+                   placements_[0].host, ranks_.rank, own_.seconds, activity_text(own_))});
 }
 
 bool MpiWatch::announce_error() {
@@ -106,9 +104,14 @@ void MpiWatch::send(std::size_t to, const Beat& beat) {
   ++sent_;
 }
 
+bool MpiWatch::is_all_sent() {
+  sending_.remove_if([](Letter& letter) { return is_done(letter.request); });
+  return sending_.empty();
+}
+
 /// Never blocks: the rest of a message may never arrive if its sender has been stopped.
 void MpiWatch::receive_all(const Heartbeat::Moment& moment) {
-  sending_.remove_if([](Letter& letter) { return is_done(letter.request); });
+  is_all_sent();
   for (;;) {
     if (!arriving_) {
       int there = 0;
@@ -125,38 +128,31 @@ void MpiWatch::receive_all(const Heartbeat::Moment& moment) {
   }
 }
 
-void MpiWatch::limit_failure(const Failure& failure, const RankState& own) {
+void MpiWatch::limit_failure(const Failure& failure) {
   fails_ = true;
   const double seconds = seconds_since(failure.since);
   if (seconds < std::min(limit_ / 2.0, failure_patience)) return;
-  std::vector<std::string> lines;
-  if (claim_report()) {
-    lines.push_back(fmt::format("rank {}: {}; NCCL or the device has not ended its work for {:.0f} s since",
-                                ranks_.rank, failure.error, seconds));
-  }
-  end_all(lines, own);
+  const std::string line = fmt::format("rank {}: {}; NCCL or the device has not ended its work for {:.0f} s since",
+                                       ranks_.rank, failure.error, seconds);
+  end_all(claim_report() ? Lines{line} : Lines());
 }
 
-void MpiWatch::look_for_peers(bool is_waiting, const Heartbeat::Moment& moment) {
+void MpiWatch::look_for_peers(bool is_waiting, double now) {
   // A rank with an error of its own tells it, and ends without waiting for others.
   const std::vector<NodePeer> gone = is_waiting && !fails_ ? peers_.gone() : std::vector<NodePeer>();
-  gone_at_ = gone.empty() ? never : std::min(gone_at_, moment.now);
+  gone_at_ = gone.empty() ? never : std::min(gone_at_, now);
   const bool is_told = failed_ < ranks_.size;
   const RankPlacement& mine = placements_[ranks_.rank];
-  const double delay = is_told ? 0.0 : turn * static_cast<double>(mine.rank_of_node);
-  if (moment.now < gone_at_ + gone_for_sure + delay) return;
-  std::vector<std::string> names, lines;
+  if (now < gone_at_ + gone_for_sure + (is_told ? 0.0 : turn_of(mine.rank_of_node, limit_))) return;
+  Lines names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
-  if (!is_told) {
-    lines.push_back(fmt::format(
-        "{} on {} {} gone; its output, or the system's log if memory ran out, shows why; rank {} waits in: "
-        "{}",
-        fmt::join(names, ", "), mine.host, gone.size() == 1 ? "is" : "are", ranks_.rank, activity_text(moment.own)));
-  }
-  end_all(lines, moment.own);
+  const std::string line = fmt::format(
+      "{} on {} {} gone; its output, or the system's log if memory ran out, shows why; rank {} waits in: {}",
+      fmt::join(names, ", "), mine.host, gone.size() == 1 ? "is" : "are", ranks_.rank, activity_text(own_));
+  end_all(is_told ? Lines() : Lines{line});
 }
 
-void MpiWatch::end_all(const std::vector<std::string>& lines, const RankState& own) {
+void MpiWatch::end_all(const Lines& lines) {
   const auto kill = [this] {
     peers_.kill();
     ::_exit(1);
@@ -164,9 +160,10 @@ void MpiWatch::end_all(const std::vector<std::string>& lines, const RankState& o
   call_within(abort_limit, kill, [&] {
     if (!lines.empty()) {
       log_text(fmt::format("mylos: error: {}\n", fmt::join(lines, "\nmylos: ")));
-      heartbeat_.tell_all(own);
-      std::this_thread::sleep_for(last_words);
+      heartbeat_.tell_all(own_);
     }
+    const Clock::time_point end = Clock::now() + last_words;
+    while (!is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return MPI_Abort(MPI_COMM_WORLD, 1);
   });
   ::_exit(1);

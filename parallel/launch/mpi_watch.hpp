@@ -24,16 +24,12 @@ class MpiWatch final : public Watch {
  public:
   /// `ranks` holds all ranks; no one else may send messages in this group.
   MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements, std::span<const NodePeer> peers);
-  MpiWatch(const MpiWatch&) = delete;
-  MpiWatch& operator=(const MpiWatch&) = delete;
 
   void look(const Waiting& waiting) override;
 
   void set_time_limit(std::chrono::duration<double> limit) { limit_ = limit.count(); }
   void note_step(std::size_t step) { step_ = step; }
-  /// Announces, through the communication thread, that this rank ends because of an error, so that the other ranks do
-  /// not report it as gone. Returns true if this rank should print its error, and false if a lower rank has an error at
-  /// about the same time. Must not be called by the communication thread.
+  /// See Launch. Must not be called by the communication thread, through which it tells the others.
   bool announce_error();
 
   /// Number of messages that this rank has sent.
@@ -46,19 +42,23 @@ class MpiWatch final : public Watch {
     std::size_t from = 0;  ///< sender of a received message
   };
 
+  using Lines = std::vector<std::string>;
+
   RankState state_of(const Waiting& waiting) const;
   void send(std::size_t to, const Beat& beat);
+  bool is_all_sent();
   void receive_all(const Heartbeat::Moment& moment);
   /// Returns true, once, if this rank should print its error.
   bool claim_report() { return failed_ >= ranks_.rank && !is_reported_.exchange(true); }
-  void limit_failure(const Failure& failure, const RankState& own);
-  void look_for_peers(bool is_waiting, const Heartbeat::Moment& moment);
-  /// Prints the lines, tells the other ranks of it if there are any, and ends the program.
-  [[noreturn]] void end_all(const std::vector<std::string>& lines, const RankState& own);
+  void limit_failure(const Failure& failure);
+  void look_for_peers(bool is_waiting, double now);
+  /// Prints the lines, tells the other ranks if there are any, and ends the program.
+  [[noreturn]] void end_all(const Lines& lines);
 
   MpiGroup ranks_;
   std::vector<RankPlacement> placements_;
   NodePeers peers_;
+  RankState own_;
   Heartbeat heartbeat_;
   std::list<Letter> sending_;
   std::optional<Letter> arriving_;
