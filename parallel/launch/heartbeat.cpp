@@ -31,7 +31,7 @@ void Heartbeat::receive(std::size_t from, const Beat& beat, const Moment& moment
   if (beat.failed < failed_) note_failure(beat.failed, moment.now);
   if (from == 0) heard_ = std::max(heard_, moment.now);
   if (is_deciding_) states_[from] = beat.state;
-  if (rank_ == 0 ? waits_for(beat.state, moment.limit) : beat.failed == size_) is_asked_ = true;
+  if (rank_ != 0 || waits_for(beat.state, moment.limit)) is_asked_ = true;
 }
 
 void Heartbeat::look(const Moment& moment) {
@@ -61,7 +61,6 @@ void Heartbeat::tell_all(const RankState& own) {
 
 void Heartbeat::note_failure(std::size_t failed, double now) {
   failed_ = failed;
-  is_deciding_ = false;
   quiet_until_ = heard_ = now + time_to_end;
 }
 
