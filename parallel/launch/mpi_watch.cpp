@@ -61,9 +61,8 @@ void MpiWatch::look(const Waiting& waiting) {
   heartbeat_.look(moment);
   failed_ = heartbeat_.failed();
   look_for_peers(waiting.under_way, moment.now);
-  const std::optional<std::size_t> late = heartbeat_.late();
-  if (!late) return;
-  if (ranks_.rank == 0) end_all(describe_wait(heartbeat_.states(), placements_, *late));
+  if (!heartbeat_.late()) return;
+  if (ranks_.rank == 0) end_all(describe_wait(heartbeat_.states(), placements_, *heartbeat_.late()));
   end_all(
       {fmt::format("rank 0 on {}, which all ranks report to, gives no response: stopped, or disconnected; rank {} "
                    "waits since {:.0f} s in: {}",
@@ -113,18 +112,17 @@ bool MpiWatch::is_all_sent() {
 void MpiWatch::receive_all(const Heartbeat::Moment& moment) {
   is_all_sent();
   for (;;) {
-    if (!arriving_) {
+    if (arriving_.request == MPI_REQUEST_NULL) {
       int there = 0;
       MPI_Message message = MPI_MESSAGE_NULL;
       MPI_Status status;
       MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, ranks_.tag, ranks_.ranks, &there, &message, &status));
       if (there == 0) return;
-      arriving_.emplace().from = static_cast<std::size_t>(status.MPI_SOURCE);
-      MYLOS_CHECK_MPI(MPI_Imrecv(&arriving_->beat, sizeof(Beat), MPI_BYTE, &message, &arriving_->request));
+      arriving_.from = static_cast<std::size_t>(status.MPI_SOURCE);
+      MYLOS_CHECK_MPI(MPI_Imrecv(&arriving_.beat, sizeof(Beat), MPI_BYTE, &message, &arriving_.request));
     }
-    if (!is_done(arriving_->request)) return;
-    heartbeat_.receive(arriving_->from, arriving_->beat, moment);
-    arriving_.reset();
+    if (!is_done(arriving_.request)) return;
+    heartbeat_.receive(arriving_.from, arriving_.beat, moment);
   }
 }
 

@@ -10,12 +10,18 @@
 #include <chrono>
 #include <cstddef>
 #include <list>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace mylos::parallel {
+
+/// A message that is under way.
+struct Letter {
+  Beat beat;
+  MPI_Request request = MPI_REQUEST_NULL;
+  std::size_t from = 0;  ///< sender of a received message
+};
 
 /// Ends the program on every rank if a rank does not join an operation. If the process of a rank on this node has
 /// ended, that is noticed at once. Other ranks are missed by those that have waited for the time limit (heartbeat.hpp).
@@ -61,7 +67,7 @@ class MpiWatch final : public Watch {
   RankState own_;
   Heartbeat heartbeat_;
   std::list<Letter> sending_;
-  std::optional<Letter> arriving_;
+  Letter arriving_;
   std::size_t sent_ = 0;
   double gone_at_;  ///< since when a peer has been seen to be gone, in seconds; infinity if none is
   std::atomic<double> limit_{std::chrono::duration<double>(default_time_limit).count()};  ///< in seconds
