@@ -71,12 +71,13 @@ class WatchOfRanks : public ::testing::Test {
 
 TEST_F(WatchOfRanks, BeatsGoToTheFirstRankAndAllAnswerIt) {
   if (size() == 1) GTEST_SKIP() << "one rank waits for nobody";
-  // The wait of the last rank ends after one look, so nothing is reported.
+  // The wait of the last rank ends after one look, which it tells too, so nothing is reported.
   const bool is_last = rank() + 1 == size();
   if (is_last) look(Clock::now() - seconds(41));
-  const std::size_t expected = rank() == 0 ? size() - 1 : is_last ? 3 : 1;
-  look_until_all([&] { return watch_->sent() == expected; });
-  EXPECT_EQ(watch_->sent(), expected);
+  const std::size_t least = rank() == 0 ? size() - 1 : is_last ? 2 : 1;
+  look_until_all([&] { return watch_->sent() >= least; });
+  EXPECT_GE(watch_->sent(), least);
+  EXPECT_LE(watch_->sent(), is_last ? 3 : least);
 }
 
 class FailingWatch : public WatchOfRanks, public ::testing::WithParamInterface<const char*> {};
@@ -92,7 +93,7 @@ TEST_P(FailingWatch, TheLowestOfTheRanksThatFailPrints) {
   if (prints.valid()) {
     EXPECT_EQ(prints.get(), rank() == lowest);
   }
-  EXPECT_LE(watch_->sent(), rank() == 0 ? 2 * size() : 1u);
+  EXPECT_LE(watch_->sent(), rank() == 0 ? 2 * size() : 2u) << "an announcement, and an answer if this took long";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, FailingWatch, ::testing::Values("all", "the upper half", "the last"));
