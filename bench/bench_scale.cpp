@@ -1,7 +1,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/standard_output.hpp"
-#include "parallel/communicator/counting_transport.hpp"
-#include "parallel/sharding/step_calls.hpp"
+#include "parallel/planning/collective_calls.hpp"
+#include "parallel/planning/counting_transport.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +18,14 @@
 /// bench_scale [--ranks N,...] [--mib N] [--json]: counts what ranks on nodes of 1, 4, 8 and 128 ranks send in the
 /// collectives that runs use, and in a training step of each sharding strategy: messages and rounds of a rank, bytes
 /// that it sends, bytes that its node sends and receives, and its memory. No data is moved. Long arrays and the units
-/// of the model have --mib MiB. A step runs the strategy itself, so it takes the memory of one rank.
+/// of the model have --mib MiB. A step is that of the strategy itself, recorded.
 namespace mylos::bench {
 namespace {
 
-using parallel::CallRecorder;
 using parallel::CollectiveCall;
 using parallel::CountingRanks;
 using parallel::ExchangeCount;
+using parallel::Members;
 using parallel::ModeKind;
 using Kind = CollectiveCall::Kind;
 
@@ -38,7 +37,7 @@ struct Layout {
   std::size_t ranks, ranks_of_node;
 
   std::size_t first_node() const { return std::min(ranks, ranks_of_node); }
-  std::vector<std::size_t> nodes_of(const CallRecorder::Members& members) const {
+  std::vector<std::size_t> nodes_of(const Members& members) const {
     std::vector<std::size_t> nodes;
     for (const std::size_t rank : members) nodes.push_back(rank / ranks_of_node);
     return nodes;
@@ -77,7 +76,7 @@ class CallCounts {
 
   /// Returns the cost of a call on the ranks before `end` of a group. `nodes`: the node of each rank of the group.
   const std::vector<ExchangeCount>& of(CollectiveCall call, const std::vector<std::size_t>& nodes, std::size_t end) {
-    call.group = 0;
+    call.group = CollectiveCall::all;
     std::vector<ExchangeCount>& known = known_[{call, nodes}];
     if (known.size() >= end) return known;
     CountingRanks ranks(nodes, CountingRanks::Data::counted);
@@ -99,21 +98,17 @@ class CallCounts {
   std::map<std::pair<CollectiveCall, std::vector<std::size_t>>, std::vector<ExchangeCount>> known_;
 };
 
-/// The nodes of each group of calls_of_step, and the rank's position in it.
+/// The nodes of each group of a rank, and the rank's position in it.
 struct GroupNodes {
   std::vector<std::size_t> nodes;
   std::size_t position = 0;
 };
-std::vector<GroupNodes> groups_of(std::size_t rank, const Layout& layout, std::size_t shard_size) {
-  CallRecorder::Members all(layout.ranks);
-  std::iota(all.begin(), all.end(), std::size_t{0});
+std::vector<GroupNodes> nodes_of_groups(std::size_t rank, const Layout& layout, std::size_t shard_size) {
   std::vector<GroupNodes> groups;
-  const auto add = [&](const CallRecorder::Members& members) {
+  for (const Members& members : parallel::groups_of(rank, layout.ranks, shard_size)) {
     const auto found = std::ranges::find(members, rank);
     groups.push_back({layout.nodes_of(members), static_cast<std::size_t>(found - members.begin())});
-  };
-  add(all);
-  for (const CallRecorder::Members& members : parallel::mesh_groups(rank, layout.ranks, shard_size)) add(members);
+  }
   return groups;
 }
 
@@ -122,7 +117,7 @@ Count count_calls(const std::vector<CollectiveCall>& calls, const Layout& layout
                   CallCounts& counts) {
   Count count;
   for (std::size_t rank = 0; rank < layout.first_node(); ++rank) {
-    const std::vector<GroupNodes> groups = groups_of(rank, layout, shard_size);
+    const std::vector<GroupNodes> groups = nodes_of_groups(rank, layout, shard_size);
     ExchangeCount sum;
     for (const CollectiveCall& call : calls) {
       const auto& [nodes, position] = groups[call.group];
@@ -179,7 +174,9 @@ ScaleRow count_mode(ModeKind kind, std::size_t ranks, const ParameterTable& mode
     // Groups of one rank, or a single one, are other modes.
     if (kind == ModeKind::hybrid && (size == 1 || size == ranks || ranks % size != 0)) continue;
     if (kind == ModeKind::hybrid || calls.empty()) {  // the calls of the other modes do not depend on the nodes
-      calls = parallel::calls_of_step({.kind = kind}, size, 0, ranks, model, Precision::float32);
+      const std::size_t shards = ranks_that_split(kind, size, ranks);
+      calls = parallel::calls_of_step(
+          {.settings = {.kind = kind}, .shards = shards, .replicas = ranks / shards, .table = model});
     }
     row.counts[size] = count_calls(calls, {ranks, size}, ranks_that_split(kind, size, ranks), counts);
   }
@@ -253,9 +250,6 @@ void run(int argc, char** argv) {
   for (std::size_t ranks = 1; ranks <= 16384; ranks *= 2) numbers.push_back(ranks);
   numbers = options.counts("ranks", numbers);
   const std::size_t long_bytes = options.count("mib", 64) * mib;
-  Kokkos::InitializationSettings settings;
-  settings.set_disable_warnings(true);
-  const Kokkos::ScopeGuard kokkos(settings);
   // The last slices of a unit may reach beyond its elements.
   const std::size_t most = *std::ranges::max_element(numbers);
   CallCounts counts(std::max(long_bytes, shard_size(long_bytes / sizeof(float), most) * most * sizeof(float)));

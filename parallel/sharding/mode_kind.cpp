@@ -17,6 +17,7 @@ constexpr std::array<std::pair<ModeKind, std::string_view>, 5> names = {{
 }  // namespace
 
 bool shards_values(ModeKind kind) { return kind == ModeKind::sharded || kind == ModeKind::hybrid; }
+bool shards_optimizer(ModeKind kind) { return kind != ModeKind::replicated; }
 bool shards_gradients(ModeKind kind) { return shards_values(kind) || kind == ModeKind::sharded_gradients; }
 
 std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks) {

@@ -12,13 +12,21 @@ enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded,
 std::string_view to_string(ModeKind kind);
 std::optional<ModeKind> parse_mode(std::string_view name);
 
-/// Return true if a mode shards the parameter values or the gradients. All modes but replicated shard the optimizer
-/// state.
+/// Return true if a mode shards the parameter values, the gradients, or the optimizer state.
 bool shards_values(ModeKind kind);
 bool shards_gradients(ModeKind kind);
+bool shards_optimizer(ModeKind kind);
 
 /// Returns how many consecutive ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is used in
 /// hybrid mode only.
 std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
+
+struct ModeSettings {
+  ModeKind kind = ModeKind::replicated;
+  bool bfloat16_gradients = false;  ///< gradients are exchanged as bfloat16 and summed in float
+  /// Sums over micro-batches are balanced binary trees, and sums of blocks are exact (--deterministic).
+  bool tree_sums = false;
+  std::size_t micro_batches = 1;  ///< maximum per rank and step; with tree_sums the exact number on every rank
+};
 
 }  // namespace mylos::parallel

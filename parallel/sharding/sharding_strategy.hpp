@@ -18,14 +18,6 @@ struct UnitRange {
   std::size_t end = 0;
 };
 
-struct ModeSettings {
-  ModeKind kind = ModeKind::replicated;
-  bool bfloat16_gradients = false;  ///< gradients are exchanged as bfloat16 and summed in float
-  /// Sums over micro-batches are balanced binary trees, and sums of blocks are exact (--deterministic).
-  bool tree_sums = false;
-  std::size_t micro_batches = 1;  ///< maximum per rank and step; with tree_sums the exact number on every rank
-};
-
 /// A way of distributing the state over ranks. Unless stated otherwise, every function is collective: all ranks call
 /// it, in the same order.
 class ShardingStrategy {
@@ -93,19 +85,5 @@ std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& set
 /// Returns the strategy for a single process, without sharding. If the store's values are float, they are the master
 /// weights.
 std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store);
-
-/// Returns the number of whole units that a mode has memory for, in values or in gradients, if it shards them.
-std::size_t units_at_once(const ParameterTable& table);
-
-/// The memory of a rank in a mode, in bytes, by formula. With P parameters split among n ranks, slices have P/n
-/// elements.
-struct ModeMemory {
-  std::size_t slices = 0;     ///< elements of this rank's trained slices; each optimizer slot has as many floats
-  std::size_t values = 0;     ///< in the compute type, with gathered units and float master weights
-  std::size_t gradients = 0;  ///< including units that are being summed
-  std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
-};
-ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
-                       Precision precision);
 
 }  // namespace mylos::parallel

@@ -1,7 +1,7 @@
 #include "parallel/sharding/unit_slots.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/unit_exchanges.hpp"
 
 #include <fmt/format.h>
 

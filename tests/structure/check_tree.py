@@ -24,6 +24,7 @@ ARROWS = {
     "parallel/communicator": "core core/base core/kernels",
     "parallel/launch": "parallel/communicator core core/base core/kernels",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
+    "parallel/planning": "parallel/sharding parallel/communicator core core/base",
     "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator core core/base",
     "data/tokenizer": "core/base",
     "data/huggingface": "data/tokenizer core/base core/numeric.hpp",

@@ -2,6 +2,7 @@
 
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_measure.hpp"
+#include "parallel/planning/mode_memory.hpp"
 #include "train/engine/observed_state.hpp"
 #include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
@@ -88,8 +89,8 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
                .bfloat16_gradients = config.parallel.bfloat16_gradients,
                .tree_sums = layout.split.micro_batch_groups > 0,
                .micro_batches = bounds.micro_batches};
-  const parallel::ModeMemory held =
-      parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
+  const parallel::ModeMemory held = parallel::mode_memory(
+      {.settings = plan.mode, .shards = layout.shards, .precision = config.precision, .table = workload.model.table()});
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);

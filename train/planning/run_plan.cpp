@@ -1,7 +1,7 @@
 #include "train/planning/run_plan.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/sharding/mode_images.hpp"
+#include "parallel/planning/mode_images.hpp"
 #include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
 

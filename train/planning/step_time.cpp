@@ -1,7 +1,7 @@
 #include "train/planning/step_time.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/sharding/step_gathers.hpp"
+#include "parallel/planning/step_gathers.hpp"
 
 #include <fmt/format.h>
 

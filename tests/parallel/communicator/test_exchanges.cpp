@@ -1,6 +1,6 @@
 #include "parallel/communicator/exchanges.hpp"
 
-#include "parallel/communicator/counting_transport.hpp"
+#include "parallel/planning/counting_transport.hpp"
 #include "parallel/communicator/rank_sum.hpp"
 #include "tests/support/rank_values.hpp"
 

@@ -1,35 +1,32 @@
 #pragma once
 
-#include "core/parameter_store.hpp"
-#include "parallel/communicator/communicator.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
+#include "parallel/sharding/value_arrays.hpp"
 #include "tests/support/arrays.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace mylos::parallel {
 
-/// A store for ParameterGatherer. The last unit also reads the tensors of the first.
+/// Sharded values that are gathered unit by unit. The last unit also reads the tensors of the first.
 struct FiveUnits {
-  explicit FiveUnits(std::size_t shards)
-      : store(table, Precision::float32, ParameterStore::Purpose::inference, {.shards = shards, .owns_values = false}) {
-  }
+  explicit FiveUnits(Communicator& world) : ranks(world) { set_master_weights(0); }
 
-  /// Returns master weights that are 100 times the unit's index, plus the rank.
-  std::vector<Vector<float>> master_weights(const Communicator& ranks) const {
-    std::vector<Vector<float>> all;
-    for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
-      Kokkos::deep_copy(all.emplace_back("test::master", store.capacity(unit) / ranks.size()),
-                        static_cast<float>(100 * unit + ranks.rank()));
+  /// Sets master weights to 100 times the unit's index, plus the rank, plus `more`.
+  void set_master_weights(std::size_t more) {
+    added = more;
+    for (const ParameterSlice& slice : slices) {
+      Kokkos::deep_copy(slice.master, static_cast<float>(100 * slice.unit + more + ranks.rank()));
     }
-    return all;
   }
-  /// Expects the values of all ranks' master weights, plus `added`.
-  void expect_values(std::size_t unit, std::size_t ranks) const {
+  /// Expects the values of all ranks' master weights.
+  void expect_values(std::size_t unit) const {
     const tests::Values values = tests::host_values(store.values<float>(unit));
-    const std::size_t part = store.capacity(unit) / ranks;
+    const std::size_t part = exchanges.slice_size(unit);
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(values[i], static_cast<double>(100 * unit + added + i / part)) << "unit " << unit << ", element " << i;
     }
@@ -42,8 +39,23 @@ struct FiveUnits {
     return builder.build();
   }
 
+  std::vector<ParameterSlice> make_slices() const {
+    std::vector<ParameterSlice> all;
+    for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+      all.push_back(
+          {.unit = unit, .master = Vector<float>("test::master", exchanges.slice_size(unit)), .gradient = {}});
+    }
+    return all;
+  }
+
+  Communicator& ranks;
   ParameterTable table = make_table();
-  ParameterStore store;
+  UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded}, .shards = ranks.size(), .table = table};
+  ParameterStore store{table, Precision::float32, ParameterStore::Purpose::inference,
+                       store_layout(ModeKind::sharded, ranks.size())};
+  std::vector<ParameterSlice> slices = make_slices();
+  ValueArrays arrays{exchanges, ranks, store, slices};
+  std::unique_ptr<ValuePolicy> values = make_value_policy(exchanges, arrays, 0);
   std::size_t added = 0;
 };
 

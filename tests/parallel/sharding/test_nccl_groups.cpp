@@ -1,5 +1,3 @@
-#include "parallel/sharding/parameter_gatherer.hpp"
-#include "parallel/sharding/replica_sums.hpp"
 #include "tests/parallel/sharding/five_units.hpp"
 #include "tests/parallel/sharding/mode_run.hpp"
 
@@ -144,52 +142,35 @@ TEST_F(NcclGroups, ChangeNoResultOfAnyMode) {
 }
 
 TEST_F(NcclGroups, HoldAUnitAndTheUnitsThatItReads) {
-  FiveUnits model(ranks->size());
-  ParameterGatherer units(*ranks, model.store, model.master_weights(*ranks));
+  FiveUnits model(*ranks);
+  ValuePolicy& units = *model.values;
   const auto use = [&](std::size_t unit) {
-    units.acquire(space, unit);
-    model.expect_values(unit, ranks->size());
+    units.acquire(unit);
+    model.expect_values(unit);
     units.release(unit);
   };
-  units.prefetch(space);  // connects
+  units.sync(ChangedUnits::all);  // connects
   for (const std::size_t unit : {0u, 1u, 2u}) use(unit);
   // Prefetches the last unit and the first, which has left memory.
   EXPECT_EQ(launches_of(*ranks, [&] { use(3); }), (Launches{1, 2}));
-  units.acquire(space, 4);
-  model.expect_values(4, ranks->size());
-  model.expect_values(0, ranks->size());
+  units.acquire(4);
+  model.expect_values(4);
+  model.expect_values(0);
   units.release(4);
-  units.invalidate(space, ChangedUnits::all);
+  units.sync(ChangedUnits::all);
   // None is in memory, and none can be predicted.
-  EXPECT_EQ(launches_of(*ranks, [&] { units.acquire(space, 4); }), (Launches{1, 2}));
-  model.expect_values(4, ranks->size());
-  model.expect_values(0, ranks->size());
+  EXPECT_EQ(launches_of(*ranks, [&] { units.acquire(4); }), (Launches{1, 2}));
+  model.expect_values(4);
+  model.expect_values(0);
   units.release(4);
 }
 
 TEST_F(NcclGroups, HoldSmallSlicesThatAreSummedOverGroups) {
-  const ParameterTable table = make_four_units();
-  std::vector<ParameterSlice> slices;
-  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
-    const Vector<float> gradient("test::gradient", 100 * (unit + 1));
-    slices.push_back({unit, 0, gradient.size(), gradient, gradient});
-  }
-  ranks->all_reduce(space, buffer_of(slices[0].gradient), "connection").wait(space);
-  ReplicaSums sums({.kind = ModeKind::hybrid}, *ranks, table, slices);
-  for (int step = 0; step < 2; ++step) {
-    for (const ParameterSlice& slice : slices) {
-      Kokkos::deep_copy(space, slice.gradient, static_cast<float>(slice.unit + ranks->rank()));
-    }
-    EXPECT_EQ(launches_of(*ranks,
-                          [&] {
-                            for (const ParameterSlice& slice : slices) sums.begin(space, slice.unit, {});
-                          }),
-              (Launches{1, 4}));
-    sums.finish(space);
-    for (const ParameterSlice& slice : slices) {
-      const std::size_t size = ranks->size(), expected = size * slice.unit + size * (size - 1) / 2;
-      EXPECT_EQ(host_values(slice.gradient), Values(slice.gradient.size(), static_cast<double>(expected)));
-    }
+  ModeRun run({.kind = ModeKind::hybrid, .micro_batches = 2}, Precision::float32, 1, *ranks);
+  run.step(0);  // connects
+  for (std::size_t step = 1; step < 3; ++step) {
+    EXPECT_EQ(launches_of(*ranks, [&] { run.step(step); }), (Launches{1, 4}));
+    run.expect_gradients(step);
   }
 }
 

@@ -1,6 +1,6 @@
 #include "train/planning/step_time.hpp"
 
-#include "parallel/communicator/counting_transport.hpp"
+#include "parallel/planning/counting_transport.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -22,8 +22,8 @@ struct StepGathers {
   PassGathers later;  ///< of each later micro-batch
 };
 
-/// Returns the gathers of ParameterGatherer, by the choices of UnitSlots, in a step of a model that uses its units in
-/// order. Earlier steps have used the units in the same order.
+/// Returns the gathers in a step of a model that uses its units in order. Earlier steps have used the units in the same
+/// order.
 StepGathers step_gathers(const ParameterTable& table);
 
 }  // namespace mylos::parallel

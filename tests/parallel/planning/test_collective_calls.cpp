@@ -1,6 +1,6 @@
-#include "parallel/sharding/step_calls.hpp"
+#include "parallel/planning/collective_calls.hpp"
 
-#include "parallel/communicator/counting_transport.hpp"
+#include "parallel/planning/counting_transport.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
 #include "tests/parallel/sharding/mode_run.hpp"
 
@@ -25,13 +25,12 @@ constexpr std::size_t bucket = std::size_t{1} << 12;
 /// Returns what this rank sends in calls of a step, as the counting transport counts it.
 Traffic count_calls(const std::vector<CollectiveCall>& calls, std::size_t shards,
                     const std::vector<std::size_t>& nodes) {
-  const std::size_t rank = tests::launch().world().rank(), ranks = nodes.size();
+  const std::size_t rank = tests::launch().world().rank();
   std::vector<std::byte> array(std::size_t{1} << 20);
   Traffic all;
   for (const CollectiveCall& call : calls) {
-    std::vector<std::size_t> members, nodes_of_group;
-    for (std::size_t member = 0; call.group == 0 && member < ranks; ++member) members.push_back(member);
-    if (call.group > 0) members = mesh_groups(rank, ranks, shards)[call.group - 1];
+    const Members members = groups_of(rank, nodes.size(), shards)[call.group];
+    std::vector<std::size_t> nodes_of_group;
     for (const std::size_t member : members) nodes_of_group.push_back(nodes[member]);
     const auto position = std::ranges::find(members, rank) - members.begin();
     const std::vector<ExchangeCount> counts =
@@ -85,10 +84,11 @@ TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
         const Precision precision = bfloat16_gradients ? Precision::bfloat16 : Precision::float32;
         SCOPED_TRACE(fmt::format("{} on {} nodes{}", to_string(kind), NodeMap(nodes).nodes(),
                                  bfloat16_gradients ? ", bfloat16" : ""));
+        const std::size_t shards = ranks_that_split(kind, 2, world.size());
         const std::vector<CollectiveCall> calls =
-            calls_of_step(settings, 2, world.rank(), world.size(), table, precision);
+            calls_of_step({settings, shards, world.size() / shards, precision, table});
         const Traffic sent = traffic_of_step(settings, precision, nodes, frozen);
-        EXPECT_EQ(sent, count_calls(calls, ranks_that_split(kind, 2, world.size()), nodes));
+        EXPECT_EQ(sent, count_calls(calls, shards, nodes));
         EXPECT_EQ(sent.messages > 0, world.size() > 1);
       }
     }
@@ -108,11 +108,14 @@ std::vector<std::string> calls_on_four_ranks(ModeKind kind, const std::set<std::
     return frozen.contains(tensor.name) || frozen.contains(table.units()[tensor.unit].name);
   });
   std::vector<std::string> texts;
-  for (const CollectiveCall& call : calls_of_step({.kind = kind}, 2, 3, 4, table, Precision::float32)) {
+  const std::size_t shards = ranks_that_split(kind, 2, 4);
+  for (const CollectiveCall& call :
+       calls_of_step({.settings = {.kind = kind}, .shards = shards, .replicas = 4 / shards, .table = table})) {
     const char* const name = call.kind == Kind::all_reduce       ? "all-reduce"
                              : call.kind == Kind::reduce_scatter ? "reduce-scatter"
                                                                  : "all-gather";
-    texts.push_back(fmt::format("{} {} {}", name, call.group, call.count * bytes_of(call.type)));
+    texts.push_back(
+        fmt::format("{} {} {}", name, static_cast<std::size_t>(call.group), call.count * bytes_of(call.type)));
   }
   return texts;
 }
@@ -161,16 +164,21 @@ TEST(StepCalls, OfFrozenWeightsAreOnlyGathers) {
                                                     gathered, scattered, norm, gathered));
 }
 
-TEST(MeshGroups, AreThoseOfAMesh) {
-  EXPECT_THAT(mesh_groups(5, 8, 2), ElementsAre(ElementsAre(4, 5), ElementsAre(1, 3, 5, 7)));
-  EXPECT_THAT(mesh_groups(1, 3, 3), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(1)));
-  CallRecorder recorder(5, 8, mesh_groups(5, 8, 2));
-  const Mesh mesh(recorder.world(), 2);
-  EXPECT_EQ(mesh.shard().rank(), 1u);
-  EXPECT_EQ(mesh.replicate().rank(), 2u);
-  EXPECT_EQ(mesh.replicate().size(), 4u);
-  CallRecorder other(5, 8, mesh_groups(5, 8, 4));
-  EXPECT_THROW(Mesh(other.world(), 2), std::invalid_argument) << "a mesh of other groups";
+TEST(GroupsOfARank, AreThoseOfAMesh) {
+  const Members all = {0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_THAT(groups_of(5, 8, 2), ElementsAre(all, Members{4, 5}, Members{1, 3, 5, 7}));
+  EXPECT_THAT(groups_of(1, 3, 3), ElementsAre(Members{0, 1, 2}, Members{0, 1, 2}, Members{1}));
+  Communicator& world = tests::launch().world();
+  for (std::size_t shard_size = 1; shard_size <= world.size(); ++shard_size) {
+    if (world.size() % shard_size != 0) continue;
+    const std::vector<Members> groups = groups_of(world.rank(), world.size(), shard_size);
+    const Mesh mesh(world, shard_size);
+    const Communicator* const made[] = {&mesh.world(), &mesh.shard(), &mesh.replicate()};
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      ASSERT_EQ(groups[group].size(), made[group]->size());
+      EXPECT_EQ(groups[group][made[group]->rank()], world.rank());
+    }
+  }
 }
 
 }  // namespace

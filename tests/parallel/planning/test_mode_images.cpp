@@ -1,4 +1,4 @@
-#include "parallel/sharding/mode_images.hpp"
+#include "parallel/planning/mode_images.hpp"
 
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/host_image.hpp"

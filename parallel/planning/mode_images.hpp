@@ -1,6 +1,8 @@
 #pragma once
 
-#include "parallel/sharding/sharding_strategy.hpp"
+#include "core/numeric.hpp"
+#include "core/parameters.hpp"
+#include "parallel/sharding/mode_kind.hpp"
 
 #include <cstddef>
 

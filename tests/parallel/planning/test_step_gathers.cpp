@@ -1,7 +1,6 @@
-#include "parallel/sharding/step_gathers.hpp"
+#include "parallel/planning/step_gathers.hpp"
 
 #include "parallel/communicator/parts.hpp"
-#include "parallel/sharding/parameter_gatherer.hpp"
 #include "tests/parallel/sharding/five_units.hpp"
 #include "tests/support/launch.hpp"
 
@@ -43,7 +42,7 @@ TEST(StepGathers, AreEachUnitOnceIfAllFitIntoMemory) {
   EXPECT_THAT(step.later.forward, ElementsAre(UnitList{}, UnitList{}));
 }
 
-/// Counts what ParameterGatherer sends in the passes of a step.
+/// Counts what ranks send in the passes of a step.
 class CountedGathers : public ::testing::Test {
  protected:
   std::uint64_t sent_by(const std::function<void()>& action) {
@@ -53,19 +52,16 @@ class CountedGathers : public ::testing::Test {
     ranks.barrier("what was begun");
     return sent_bytes() - before;
   }
-  void update() {
-    units.invalidate(space, ChangedUnits::all);
-    units.prefetch(space);
-  }
+  void update() { model.values->sync(ChangedUnits::all); }
   void pass() {
     const std::size_t count = model.table.units().size();
     for (std::size_t unit = 0; unit < count; ++unit) {
-      units.acquire(space, unit);
-      if (unit + 1 < count) units.release(unit);
+      model.values->acquire(unit);
+      if (unit + 1 < count) model.values->release(unit);
     }
     for (std::size_t unit = count; unit-- > 0;) {
-      if (unit + 1 < count) units.acquire(space, unit);
-      units.release(unit);
+      if (unit + 1 < count) model.values->acquire(unit);
+      model.values->release(unit);
     }
   }
   /// Returns the bytes that a rank sends to the others when these units are gathered.
@@ -85,9 +81,7 @@ class CountedGathers : public ::testing::Test {
   }
 
   Communicator& ranks = tests::launch().world();
-  FiveUnits model{ranks.size()};
-  ParameterGatherer units{ranks, model.store, model.master_weights(ranks)};
-  ExecutionSpace space;
+  FiveUnits model{ranks};
 };
 
 TEST_F(CountedGathers, AreThoseOfThePlan) {

@@ -1,4 +1,4 @@
-#include "parallel/communicator/counting_transport.hpp"
+#include "parallel/planning/counting_transport.hpp"
 
 #include "core/base/error.hpp"
 #include "parallel/communicator/rank_sum.hpp"

@@ -1,4 +1,4 @@
-#include "parallel/sharding/replica_sums.hpp"
+#include "parallel/sharding/gradient_policy.hpp"
 
 #include "core/trace.hpp"
 #include "parallel/communicator/rank_sum.hpp"

@@ -1,0 +1,48 @@
+#include "parallel/planning/mode_memory.hpp"
+
+#include "core/parameter_store.hpp"
+#include "parallel/sharding/tree_sum.hpp"
+
+#include <algorithm>
+
+namespace mylos::parallel {
+namespace {
+
+/// Elements of units with their rests.
+struct Capacities {
+  std::size_t sum = 0, largest = 0;
+};
+
+Capacities capacities(const UnitExchanges& exchanges, bool only_trained) {
+  Capacities found;
+  for (std::size_t unit = 0; unit < exchanges.table.network_units(); ++unit) {
+    std::size_t capacity = 0;
+    for (const std::size_t part : exchanges.table.parts(unit)) {
+      const bool counts = exchanges.table.units()[part].trained || !only_trained;
+      if (counts) capacity += exchanges.slice_size(part) * exchanges.shards;
+    }
+    found = {found.sum + capacity, std::max(found.largest, capacity)};
+  }
+  return found;
+}
+
+}  // namespace
+
+ModeMemory mode_memory(const UnitExchanges& exchanges) {
+  const ModeSettings& settings = exchanges.settings;
+  const Capacities all = capacities(exchanges, false), trained = capacities(exchanges, true);
+  const bool splits_values = shards_values(settings.kind), splits_gradients = shards_gradients(settings.kind);
+  ModeMemory memory{.slices = trained.sum / exchanges.shards};
+  const std::size_t held = splits_values ? exchanges.value_places() * all.largest : all.sum;
+  memory.values = held * bytes_of(exchanges.precision);
+  const bool has_master_weights = splits_values || exchanges.precision != Precision::float32;
+  if (has_master_weights) memory.values += all.sum / exchanges.shards * sizeof(float);
+  const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
+  const std::size_t summed = (splits_gradients ? memory.slices : trained.sum) * (1 + levels);
+  const std::size_t in_places = exchanges.gradient_places() * trained.largest;
+  memory.gradients = (summed + (splits_gradients ? in_places : 0) + unread_gradients(exchanges.table)) * sizeof(float);
+  if (settings.bfloat16_gradients) memory.exchange = in_places * sizeof(bfloat16);
+  return memory;
+}
+
+}  // namespace mylos::parallel

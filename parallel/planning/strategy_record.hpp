@@ -1,0 +1,71 @@
+#pragma once
+
+#include "parallel/sharding/gradient_policy.hpp"
+#include "parallel/sharding/value_policy.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace mylos::parallel {
+
+/// What a strategy does in a run, in order: its policies decide as for a model that uses its units in order, and their
+/// decisions are recorded instead of carried out. Needs neither ranks nor arrays, and does not start Kokkos. Every rank
+/// makes the same calls.
+class StrategyRecord : private ValueWork, private GradientWork {
+ public:
+  struct Act {
+    /// A call begins, is waited for with all earlier ones, or ends without its result; or the model acquires a unit.
+    enum class Kind { begin, wait, drop, acquire } kind = Kind::begin;
+    std::size_t number = 0;    ///< of the call, from 0 on; or of the unit that is acquired
+    CollectiveCall call = {};  ///< that begins
+    std::size_t unit = 0;      ///< that is exchanged by it
+  };
+
+  /// Begins with the exchanges after values have been loaded. `exchanges` must outlive this object.
+  explicit StrategyRecord(const UnitExchanges& exchanges);
+  StrategyRecord(const StrategyRecord&) = delete;
+  StrategyRecord& operator=(const StrategyRecord&) = delete;
+
+  /// The passes of a step, and the sums of its gradients.
+  void step(std::size_t micro_batches);
+  /// The training pass over a micro-batch.
+  void pass(bool last);
+  /// The sum of a step's squared gradients.
+  void sum_squares();
+  /// The exchanges after an update.
+  void update() { values_->sync(ChangedUnits::trained); }
+  /// A pass without gradients.
+  void predict();
+  /// A call beside those of the strategy, which is waited for at once.
+  void exchange(const CollectiveCall& call) { wait({begin(call)}); }
+
+  const std::vector<Act>& acts() const { return acts_; }
+
+ private:
+  /// The numbers of calls that began together.
+  using Calls = std::vector<std::size_t>;
+
+  std::size_t begin(const CollectiveCall& call, std::size_t unit = 0);
+  void wait(const Calls& calls);
+  void acquire(std::size_t unit);
+
+  void gather(std::span<const PlacedUnit> units) override;
+  void complete(PlacedUnit unit) override { wait(gathered_[unit.place]); }
+  void give_way(PlacedUnit unit) override { wait(gathered_[unit.place]); }
+  void discard(PlacedUnit unit) override;
+  void sum(std::span<const std::size_t> units, std::size_t place) override;
+  void finish_sum(std::size_t place) override { wait(sums_[place]); }
+  void sum_slices(std::span<const PlacedUnit> units) override;
+  void finish_slices(std::span<const std::size_t> units) override;
+
+  const UnitExchanges& exchanges_;
+  std::vector<Act> acts_;
+  std::size_t begun_ = 0;
+  std::vector<Calls> gathered_, sums_, slices_;  ///< at each place, and of each unit
+  std::unique_ptr<ValuePolicy> values_;
+  std::unique_ptr<GradientPolicy> gradients_;
+};
+
+}  // namespace mylos::parallel

@@ -1,0 +1,154 @@
+#include "parallel/sharding/gradient_arrays.hpp"
+
+#include "core/kernels/activation.hpp"
+#include "core/kernels/elementwise.hpp"
+#include "core/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace mylos::parallel {
+
+GradientArrays::GradientArrays(const UnitExchanges& exchanges, Mesh& mesh, ParameterStore& store,
+                               const std::vector<ParameterSlice>& slices)
+    : exchanges_(exchanges),
+      mesh_(mesh),
+      store_(store),
+      slices_(slices),
+      owned_(store.layout().owns_gradients),
+      places_(exchanges.gradient_places()),
+      slice_sums_(slices.size()),
+      has_begun_(slices.size()) {
+  const std::size_t largest = store.largest_gradient_capacity();
+  const std::string label = owned_ ? "mylos::all_reduced_gradients" : "mylos::sharded_gradients";
+  for (Place& place : places_) {
+    if (!owned_) place.memory = uninitialized<float>(label, largest);
+    if (exchanges.settings.bfloat16_gradients) place.rounded = uninitialized<bfloat16>(label + "::rounded", largest);
+  }
+  for (std::size_t unit = 0; exchanges.settings.tree_sums && unit < slices.size(); ++unit) {
+    const std::size_t size = owned_ ? store.gradient_capacity(unit) : slices[unit].gradient.size();
+    tree_sums_.emplace_back(label + "::partial", size, exchanges.settings.micro_batches);
+  }
+}
+
+GradientArrays::~GradientArrays() {
+  for (const Place& place : places_) place.summed.wait_for_its_end();
+  for (const SliceSum& sum : slice_sums_) sum.summed.wait_for_its_end();
+}
+
+void GradientArrays::begin_step(const ExecutionSpace& space) {
+  space_ = space;
+  if (!owned_ || tree_sums_.empty()) store_.begin_gradients(space);
+  has_begun_.assign(has_begun_.size(), false);
+}
+
+void GradientArrays::begin_micro_batch(bool last) {
+  is_last_ = last;
+  if (owned_ && !tree_sums_.empty()) store_.begin_gradients(space_);
+}
+
+void GradientArrays::end_writing(std::size_t unit) {
+  // Micro-batches accumulate in whole gradients, unless each is a leaf of a tree.
+  if (owned_ && tree_sums_.empty() && !is_last_) return;
+  store_.finish_gradients(space_, unit);
+  if (!owned_ || tree_sums_.empty()) return;
+  tree_sums_[unit].add(space_, store_.gradient_memory(unit), store_.gradient_memory(unit));
+}
+
+Vector<float> GradientArrays::memory(PlacedUnit placed) const {
+  if (owned_) return store_.gradient_memory(placed.unit);
+  return slice(places_[placed.place].memory, 0, store_.capacity(placed.unit));
+}
+
+template <class T>
+Vector<T> GradientArrays::part_of(std::size_t unit, const Vector<T>& whole) const {
+  const std::size_t part = exchanges_.slice_size(unit), rank = mesh_.shard().rank();
+  return slice(whole, rank * part, (rank + 1) * part);
+}
+
+void GradientArrays::sum(std::span<const std::size_t> units, std::size_t place) {
+  Place& at = places_[place];
+  at.unit = units.front();
+  std::vector<NamedArray> wholes;
+  std::vector<NamedParts> parts;
+  for (const std::size_t unit : units) {
+    const Vector<float> gradients = memory({unit, place});
+    void* sent = gradients.data();
+    if (at.rounded.extent(0) > 0) {
+      const Vector<bfloat16> rounded = slice(at.rounded, 0, gradients.size());
+      convert<float, bfloat16>(space_, gradients, rounded);
+      sent = rounded.data();
+    }
+    if (!owned_) store_.take_gradients(unit);
+    const CollectiveCall call = exchanges_.sum(unit);
+    const Buffer all{sent, call.count, call.type};
+    std::string label = fmt::format("gradients of {}", store_.table().units()[unit].name);
+    if (call.kind == CollectiveCall::Kind::all_reduce) {
+      wholes.push_back({all, std::move(label)});
+    } else {
+      parts.push_back({{part_of(unit, gradients).data(), call.part, call.sum_type}, all, std::move(label)});
+    }
+  }
+  at.summed = wholes.empty() ? mesh_.shard().reduce_scatter_coalesced(space_, parts)
+                             : mesh_.replicate().all_reduce_coalesced(space_, wholes);
+}
+
+void GradientArrays::finish_sum(std::size_t place) {
+  Place& at = places_[place];
+  if (!owned_) return add_to_slice(at);
+  std::exchange(at.summed, {}).wait(space_);
+  // The sum of a slice is float and already in place.
+  if (at.rounded.extent(0) == 0 || shards_optimizer(exchanges_.settings.kind)) return;
+  const Vector<float> gradients = store_.gradient_memory(at.unit);
+  convert<bfloat16, float>(space_, slice(at.rounded, 0, gradients.size()), gradients);
+}
+
+void GradientArrays::add_to_slice(const Place& place) {
+  {
+    const TraceSpan span(TraceLane::waiting, "gradients of", store_.table().units()[place.unit].name);
+    place.summed.wait(space_);
+  }
+  const Vector<float> sum = part_of(place.unit, place.memory), total = slices_[place.unit].gradient;
+  if (!tree_sums_.empty()) {
+    tree_sums_[place.unit].add(space_, sum, total);
+  } else if (has_begun_[place.unit]) {
+    add(space_, sum, total);
+  } else {
+    Kokkos::deep_copy(space_, total, sum);
+  }
+  has_begun_[place.unit] = true;
+}
+
+void GradientArrays::sum_slices(std::span<const PlacedUnit> units) {
+  std::vector<NamedArray> arrays;
+  for (const auto& [unit, place] : units) {
+    const CollectiveCall call = exchanges_.sum_slice(unit);
+    const Vector<float> mine = slices_[unit].gradient;
+    void* sent = mine.data();
+    if (exchanges_.rounds_slices()) {
+      // The whole unit has been exchanged from this memory, which is free until the next one's gradients.
+      const Vector<bfloat16> rounded = part_of(unit, places_[place].rounded);
+      convert<float, bfloat16>(space_, mine, rounded);
+      slice_sums_[unit].rounded = rounded;
+      sent = rounded.data();
+    }
+    arrays.push_back({{sent, call.count, call.type},
+                      fmt::format("gradients of {} over all groups", store_.table().units()[unit].name)});
+  }
+  const Event summed = mesh_.replicate().all_reduce_coalesced(space_, arrays);
+  for (const PlacedUnit& placed : units) slice_sums_[placed.unit].summed = summed;
+}
+
+void GradientArrays::finish_slices(std::span<const std::size_t> units) {
+  const TraceSpan span(TraceLane::waiting, "sums of", "gradients over all groups");
+  for (const std::size_t unit : units) {
+    SliceSum& sum = slice_sums_[unit];
+    // Release the event, which may hold a copy of the slice on the host.
+    std::exchange(sum.summed, {}).wait(space_);
+    if (exchanges_.rounds_slices()) convert<bfloat16, float>(space_, sum.rounded, slices_[unit].gradient);
+  }
+}
+
+}  // namespace mylos::parallel
