@@ -258,9 +258,8 @@ void run(int argc, char** argv) {
     for (const std::size_t ranks : numbers) rows.push_back(count_operation(operation, ranks, long_bytes, counts));
   }
   const ParameterTable model = model_of(long_bytes);
-  for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                              ModeKind::sharded, ModeKind::hybrid}) {
-    for (const std::size_t ranks : numbers) rows.push_back(count_mode(kind, ranks, model, counts));
+  for (const parallel::ModeDescription& mode : parallel::every_mode()) {
+    for (const std::size_t ranks : numbers) rows.push_back(count_mode(mode.kind, ranks, model, counts));
   }
   std::erase_if(rows, [](const ScaleRow& row) { return row.counts.empty(); });
   if (options.json()) return print(to_json(rows).dump(1) + "\n");

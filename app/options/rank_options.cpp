@@ -71,11 +71,9 @@ Option micro_batch_groups_option() {
 }  // namespace
 
 std::vector<Choice> mode_choices() {
-  return {{"replicated", {"ddp"}},
-          {"sharded-optimizer", {"zero1", "deepspeed_stage_1"}},
-          {"sharded-gradients", {"zero2", "deepspeed", "deepspeed_stage_2"}},
-          {"sharded", {"zero3", "fsdp", "deepspeed_stage_3"}},
-          {"hybrid", {"hsdp"}}};
+  std::vector<Choice> choices;
+  for (const parallel::ModeDescription& mode : parallel::every_mode()) choices.push_back({mode.name, mode.aliases});
+  return choices;
 }
 
 std::vector<Option> rank_options() {

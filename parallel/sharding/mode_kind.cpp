@@ -1,40 +1,46 @@
 #include "parallel/sharding/mode_kind.hpp"
 
-#include <array>
-#include <utility>
+#include <algorithm>
 
 namespace mylos::parallel {
 namespace {
 
-constexpr std::array<std::pair<ModeKind, std::string_view>, 5> names = {{
-    {ModeKind::replicated, "replicated"},
-    {ModeKind::sharded_optimizer, "sharded-optimizer"},
-    {ModeKind::sharded_gradients, "sharded-gradients"},
-    {ModeKind::sharded, "sharded"},
-    {ModeKind::hybrid, "hybrid"},
-}};
+const ModeDescription& describe_mode(ModeKind kind) {
+  return *std::ranges::find(every_mode(), kind, &ModeDescription::kind);
+}
 
 }  // namespace
 
-bool shards_values(ModeKind kind) { return kind == ModeKind::sharded || kind == ModeKind::hybrid; }
-bool shards_optimizer(ModeKind kind) { return kind != ModeKind::replicated; }
-bool shards_gradients(ModeKind kind) { return shards_values(kind) || kind == ModeKind::sharded_gradients; }
+const std::vector<ModeDescription>& every_mode() {
+  static const std::vector<ModeDescription> modes = {
+      {ModeKind::replicated, "replicated", {"ddp"}, false, false, false},
+      {ModeKind::sharded_optimizer, "sharded-optimizer", {"zero1", "deepspeed_stage_1"}, true, false, false},
+      {ModeKind::sharded_gradients,
+       "sharded-gradients",
+       {"zero2", "deepspeed", "deepspeed_stage_2"},
+       true,
+       true,
+       false},
+      {ModeKind::sharded, "sharded", {"zero3", "fsdp", "deepspeed_stage_3"}, true, true, true},
+      {ModeKind::hybrid, "hybrid", {"hsdp"}, true, true, true},
+  };
+  return modes;
+}
+
+bool shards_optimizer(ModeKind kind) { return describe_mode(kind).shards_optimizer; }
+bool shards_gradients(ModeKind kind) { return describe_mode(kind).shards_gradients; }
+bool shards_values(ModeKind kind) { return describe_mode(kind).shards_values; }
 
 std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks) {
-  if (kind == ModeKind::replicated) return 1;
+  if (!shards_optimizer(kind)) return 1;
   return kind == ModeKind::hybrid ? shard_size : ranks;
 }
 
-std::string_view to_string(ModeKind kind) {
-  for (const auto& [known, name] : names) {
-    if (known == kind) return name;
-  }
-  return "";
-}
+std::string_view to_string(ModeKind kind) { return describe_mode(kind).name; }
 
 std::optional<ModeKind> parse_mode(std::string_view name) {
-  for (const auto& [kind, known] : names) {
-    if (known == name) return kind;
+  for (const ModeDescription& mode : every_mode()) {
+    if (mode.name == name) return mode.kind;
   }
   return std::nullopt;
 }

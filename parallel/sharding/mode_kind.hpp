@@ -2,13 +2,25 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace mylos::parallel {
 
 /// How parameters, gradients and optimizer state are distributed over ranks: the values of --mode.
 enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded, hybrid };
-/// "sharded-optimizer" and so on. parse_mode returns nullopt for any other name.
+
+struct ModeDescription {
+  ModeKind kind;
+  std::string name;                  ///< "sharded-optimizer" and so on
+  std::vector<std::string> aliases;  ///< names that other programs give it
+  bool shards_optimizer, shards_gradients, shards_values;
+};
+/// All modes, in the order in which users see them.
+const std::vector<ModeDescription>& every_mode();
+
+/// The name. parse_mode returns nullopt if no mode has it.
 std::string_view to_string(ModeKind kind);
 std::optional<ModeKind> parse_mode(std::string_view name);
 

@@ -2,7 +2,7 @@
 
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_measure.hpp"
-#include "parallel/planning/mode_memory.hpp"
+#include "parallel/planning/strategy_memory.hpp"
 #include "train/engine/observed_state.hpp"
 #include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
@@ -89,7 +89,7 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
                .bfloat16_gradients = config.parallel.bfloat16_gradients,
                .tree_sums = layout.split.micro_batch_groups > 0,
                .micro_batches = bounds.micro_batches};
-  const parallel::ModeMemory held = parallel::mode_memory(
+  const parallel::StrategyMemory held = parallel::strategy_memory(
       {.settings = plan.mode, .shards = layout.shards, .precision = config.precision, .table = workload.model.table()});
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);

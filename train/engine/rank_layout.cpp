@@ -59,11 +59,6 @@ void check_deterministic(const TrainConfig& config, std::size_t ranks) {
                                             : setting("gradient-accumulation-steps")));
 }
 
-/// Returns whether gradients are reduced over ranks after each micro-batch.
-bool reduces_micro_batches(ModeKind mode) {
-  return mode != ModeKind::replicated && mode != ModeKind::sharded_optimizer;
-}
-
 }  // namespace
 
 Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.placements()}; }
@@ -113,7 +108,8 @@ RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& c
   if (!config.parallel.deterministic) return layout;
   check_deterministic(config, counts.ranks);
   layout.split.micro_batch_groups = config.parallel.micro_batch_groups;
-  if (reduces_micro_batches(mode)) layout.split.reduced_together = layout.shards;
+  // Gradients are then summed over ranks after each micro-batch.
+  if (parallel::shards_gradients(mode)) layout.split.reduced_together = layout.shards;
   return layout;
 }
 

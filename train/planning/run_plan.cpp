@@ -1,7 +1,7 @@
 #include "train/planning/run_plan.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/planning/mode_images.hpp"
+#include "parallel/planning/staging.hpp"
 #include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
 
@@ -200,18 +200,13 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
 std::size_t host_images(const Workload& workload, const TrainConfig& config, std::size_t steps, const RankCounts& ranks,
                         const MemoryPlan& memory) {
   if (ranks.on_host || ranks.ranks == 1) return 0;
-  std::size_t most = 0;
-  for (const bool evaluates : {false, true}) {
-    const parallel::ImageSettings settings{.mode = memory.mode,
-                                           .shards = memory.layout.shards,
-                                           .replicas = ranks.ranks / memory.layout.shards,
-                                           .precision = config.precision,
-                                           .loaded_piece = piece_elements,
-                                           .evaluates = evaluates,
-                                           .samples = largest_global_batch(workload.samples, steps)};
-    most = std::max(most, parallel::image_bytes(settings, workload.model.table()));
-  }
-  return most;
+  const std::size_t shards = memory.layout.shards, samples = largest_global_batch(workload.samples, steps);
+  const parallel::UnitExchanges exchanges{memory.mode, shards, ranks.ranks / shards, config.precision,
+                                          workload.model.table()};
+  const auto bytes = [&](bool evaluates) {
+    return parallel::staging_bytes(exchanges, {piece_elements, evaluates, samples});
+  };
+  return std::max(bytes(false), bytes(true));
 }
 
 /// Includes the checkpoint after the last step, which every run with an interval writes.
@@ -244,10 +239,12 @@ double checkpoint_seconds(const Workload& workload, const TrainConfig& config, c
 }  // namespace
 
 std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
-  std::vector<ModeKind> modes = {ModeKind::replicated};
-  if (ranks.ranks == 1) return modes;
-  modes.insert(modes.end(), {ModeKind::sharded_optimizer, ModeKind::sharded_gradients, ModeKind::sharded});
-  if (ranks.nodes > 1 && ranks.of_node > 1) modes.push_back(ModeKind::hybrid);
+  const bool has_groups = ranks.nodes > 1 && ranks.of_node > 1;
+  std::vector<ModeKind> modes;
+  for (const parallel::ModeDescription& mode : parallel::every_mode()) {
+    if (mode.shards_optimizer && ranks.ranks == 1) continue;
+    if (mode.kind != ModeKind::hybrid || has_groups) modes.push_back(mode.kind);
+  }
   return modes;
 }
 

@@ -11,8 +11,6 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
-
 /// Two clocks of a rank: one for computing, one for its collectives, which run one at a time.
 class Clocks {
  public:
@@ -124,7 +122,7 @@ class Step {
   }
   /// Sums a unit's gradients over all ranks, or over the group.
   void reduce(const UnitWork& unit) {
-    if (layout_.mode == ModeKind::replicated) {
+    if (!parallel::shards_optimizer(layout_.mode)) {
       exchange(all_reduce_cost(links_, layout_.ranks, unit.gradients, layout_.partial));
     } else {
       exchange(reduce_scatter_cost(links_, layout_.shards, unit.gradients, layout_.partial));
@@ -132,7 +130,7 @@ class Step {
   }
   /// Sums this rank's slice of a unit over the groups. Ranks with the same position in every node share the links.
   void sum_replicas(const UnitWork& unit) {
-    const std::size_t groups = layout_.mode == ModeKind::hybrid ? layout_.ranks / layout_.shards : 1;
+    const std::size_t groups = parallel::shards_gradients(layout_.mode) ? layout_.ranks / layout_.shards : 1;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
     Exchanged cost = all_reduce_cost(between, groups, unit.gradients);
     cost.rank_sent /= static_cast<double>(layout_.shards);
@@ -143,7 +141,8 @@ class Step {
 
   /// Parameters that stay unsharded are gathered once per step, after the update of the previous step, one unit ahead.
   void forward(const std::vector<parallel::UnitList>& gathers, bool first) {
-    const bool gathers_all = first && !parallel::shards_values(layout_.mode) && layout_.mode != ModeKind::replicated;
+    const bool gathers_all =
+        first && !parallel::shards_values(layout_.mode) && parallel::shards_optimizer(layout_.mode);
     const auto gather_updated = [&](std::size_t unit) {
       if (gathers_all && is_trained(unit)) gather(unit);
     };

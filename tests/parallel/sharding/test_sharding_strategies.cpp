@@ -1,4 +1,4 @@
-#include "parallel/planning/mode_memory.hpp"
+#include "parallel/planning/strategy_memory.hpp"
 #include "tests/parallel/sharding/mode_run.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "tests/support/update_control.hpp"
@@ -151,7 +151,8 @@ TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
     const auto mode = make_sharding_strategy(settings, mesh, store);
     std::size_t taken = 0;
     for (const auto& allocation : recorder.allocations()) taken += allocation.bytes;
-    const ModeMemory memory = mode_memory({settings, mesh.shard().size(), mesh.replicate().size(), precision, table});
+    const StrategyMemory memory =
+        strategy_memory({settings, mesh.shard().size(), mesh.replicate().size(), precision, table});
     // A View's metadata takes 128 bytes.
     EXPECT_NEAR(static_cast<double>(taken), static_cast<double>(memory.values + memory.gradients + memory.exchange),
                 256.0 * static_cast<double>(recorder.allocations().size()));
@@ -180,13 +181,13 @@ TEST(ShardingStrategies, ShardedHoldsItsPartOfAllAndTwoUnits) {
   const ParameterTable table = builder.build();
   const std::size_t unit = 8 * slice_block * sizeof(float), all = 6 * unit;
   UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded}, .shards = 4, .table = table};
-  const ModeMemory memory = mode_memory(exchanges);
+  const StrategyMemory memory = strategy_memory(exchanges);
   EXPECT_EQ(memory.values, all / 4 + 2 * unit);
   EXPECT_EQ(memory.gradients, all / 4 + 2 * unit);
   EXPECT_EQ(memory.slices * sizeof(float), all / 4);
   // 16-bit values are rounded when they are gathered.
   exchanges.precision = Precision::bfloat16;
-  EXPECT_EQ(mode_memory(exchanges).values, all / 4 + unit);
+  EXPECT_EQ(strategy_memory(exchanges).values, all / 4 + unit);
 }
 
 TEST(ShardingStrategies, NamesAreReadBack) {

@@ -1,4 +1,4 @@
-#include "parallel/planning/mode_images.hpp"
+#include "parallel/planning/staging.hpp"
 
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/host_image.hpp"
@@ -53,50 +53,48 @@ void sum_results(ModeRun& run, std::size_t samples) {
 }
 
 /// Returns the largest image memory of a rank after a run of the steps that a plan replays.
-std::size_t images_of_run(const ImageSettings& settings, const std::set<std::string>& frozen = {}) {
+std::size_t staging_of_run(const UnitExchanges& exchanges, const StagedRun& staged,
+                           const std::set<std::string>& frozen = {}) {
   const ParameterTable table = make_four_units();
   RanksOnNodes on_nodes(std::vector<std::size_t>(tests::launch().world().size(), 0));
   const auto load = [&](ShardingStrategy& strategy) {
     if (strategy.copies().size() > 1) load_in_pieces(strategy, table);
   };
-  ModeRun run(settings.mode, settings.precision, settings.shards, *on_nodes.ranks, load, frozen);
+  ModeRun run(exchanges.settings, exchanges.precision, exchanges.shards, *on_nodes.ranks, load, frozen);
   for (std::size_t step = 0; step < 6; ++step) {
-    if (settings.evaluates && step % 3 == 0) {
+    if (staged.evaluates && step % 3 == 0) {
       use_units(run);
       use_units(run);
     }
     run.step(step);
-    sum_results(run, settings.samples);
+    sum_results(run, staged.samples);
     run.update();
   }
   const auto bytes = static_cast<std::int64_t>(on_nodes.context.images.size());
   return static_cast<std::size_t>(maximum(*on_nodes.ranks, bytes));
 }
 
-void expect_images(const ModeSettings& mode, Precision precision) {
+void expect_staging(const ModeSettings& mode, Precision precision) {
   const std::size_t ranks = tests::launch().world().size(), shards = ranks_that_split(mode.kind, 2, ranks);
   for (const bool evaluates : {false, true}) {
-    const ImageSettings settings{.mode = mode,
-                                 .shards = shards,
-                                 .replicas = ranks / shards,
-                                 .precision = precision,
-                                 .loaded_piece = loaded_piece,
-                                 .evaluates = evaluates,
-                                 // Few losses need a block that nothing else can use; many may use one of gradients.
-                                 .samples = evaluates ? 2000u : 3u};
+    // Few losses need a block that nothing else can use; many may use one of gradients.
+    const StagedRun staged{.loaded_piece = loaded_piece, .evaluates = evaluates, .samples = evaluates ? 2000u : 3u};
     for (const std::set<std::string>& frozen : frozen_units) {
-      EXPECT_EQ(images_of_run(settings, frozen), image_bytes(settings, make_four_units(frozen)))
+      const ParameterTable table = make_four_units(frozen);
+      const UnitExchanges exchanges{mode, shards, ranks / shards, precision, table};
+      EXPECT_EQ(staging_of_run(exchanges, staged, frozen), staging_bytes(exchanges, staged))
           << evaluates << ", frozen: " << fmt::format("{}", fmt::join(frozen, ", "));
     }
   }
 }
 
-TEST(ModeImages, AreNoneWhereTheHostReadsDeviceMemory) {
+TEST(Staging, AreNoneWhereTheHostReadsDeviceMemory) {
   if (makes_images()) GTEST_SKIP() << "device memory is apart";
-  EXPECT_EQ(images_of_run({.replicas = tests::launch().world().size()}), 0u);
+  const ParameterTable table = make_four_units();
+  EXPECT_EQ(staging_of_run({.settings = {}, .replicas = tests::launch().world().size(), .table = table}, {}), 0u);
 }
 
-TEST(ModeImages, TakeWhatTheReplaySays) {
+TEST(Staging, TakeWhatTheReplaySays) {
   if (!makes_images()) GTEST_SKIP() << "device memory is the host's";
   for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                               ModeKind::sharded, ModeKind::hybrid}) {
@@ -109,11 +107,11 @@ TEST(ModeImages, TakeWhatTheReplaySays) {
             SCOPED_TRACE(fmt::format("{} {}, {} micro-batches, {} exchanged, {} sums", to_string(kind),
                                      to_string(precision), micro_batches, bfloat16_gradients ? "bfloat16" : "float",
                                      tree_sums ? "tree" : "ordered"));
-            expect_images({.kind = kind,
-                           .bfloat16_gradients = bfloat16_gradients,
-                           .tree_sums = tree_sums,
-                           .micro_batches = micro_batches},
-                          precision);
+            expect_staging({.kind = kind,
+                            .bfloat16_gradients = bfloat16_gradients,
+                            .tree_sums = tree_sums,
+                            .micro_batches = micro_batches},
+                           precision);
           }
         }
       }
@@ -122,7 +120,7 @@ TEST(ModeImages, TakeWhatTheReplaySays) {
 }
 
 /// The last ranks have smaller parts or none, where blocks may serve less well.
-TEST(ModeImages, AreThoseOfTheRankThatNeedsMost) {
+TEST(Staging, AreThoseOfTheRankThatNeedsMost) {
   ParameterTable::Builder builder;
   for (const std::size_t size : {100, 1500, 40 * 1024, 65 * 1024, 70000, 9, 300000}) {
     builder.unit(fmt::format("{}", size)).tensor(fmt::format("weight.{}", size), {size}, {});
@@ -130,10 +128,10 @@ TEST(ModeImages, AreThoseOfTheRankThatNeedsMost) {
   const ParameterTable table = builder.build();
   constexpr std::size_t ranks = 64;
   for (const ModeKind kind : {ModeKind::sharded_optimizer, ModeKind::sharded_gradients, ModeKind::sharded}) {
-    const ImageSettings settings{.mode = {.kind = kind, .micro_batches = 2}, .shards = ranks};
+    const UnitExchanges exchanges{.settings = {.kind = kind, .micro_batches = 2}, .shards = ranks, .table = table};
     std::vector<std::size_t> of_ranks;
-    for (std::size_t rank = 0; rank < ranks; ++rank) of_ranks.push_back(image_bytes_of_rank(settings, table, rank));
-    EXPECT_EQ(image_bytes(settings, table), std::ranges::max(of_ranks)) << to_string(kind);
+    for (std::size_t rank = 0; rank < ranks; ++rank) of_ranks.push_back(staging_bytes_of_rank(exchanges, {}, rank));
+    EXPECT_EQ(staging_bytes(exchanges, {}), std::ranges::max(of_ranks)) << to_string(kind);
     EXPECT_LT(std::ranges::min(of_ranks), std::ranges::max(of_ranks)) << to_string(kind);
   }
 }
@@ -147,11 +145,12 @@ ParameterTable equal_units(std::size_t units, std::size_t size) {
   return builder.build();
 }
 
-TEST(ModeImages, AreOfAllUnitsOrOfAFew) {
+TEST(Staging, AreOfAllUnitsOrOfAFew) {
   constexpr std::size_t size = 8 * slice_block, units = 10, unit = size * sizeof(float), ranks = 4;
   const ParameterTable table = equal_units(units, size);
   const auto bytes = [&](ModeKind kind, std::size_t shards) {
-    return image_bytes({.mode = {.kind = kind}, .shards = shards, .replicas = ranks / shards}, table);
+    return staging_bytes({.settings = {.kind = kind}, .shards = shards, .replicas = ranks / shards, .table = table},
+                         {});
   };
   constexpr std::size_t loss = sizeof(double);  // of one sample; its image serves the norm
   EXPECT_EQ(bytes(ModeKind::replicated, 1), units * unit + loss) << "gradients of all units";
@@ -163,35 +162,33 @@ TEST(ModeImages, AreOfAllUnitsOrOfAFew) {
   EXPECT_GE(bytes(ModeKind::sharded, ranks), 2 * with_slice);
 }
 
-TEST(ModeImages, OfARankAloneAreNone) {
+TEST(Staging, OfARankAloneAreNone) {
   const ParameterTable table = equal_units(3, slice_block);
   for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
                               ModeKind::sharded, ModeKind::hybrid}) {
-    EXPECT_EQ(image_bytes({.mode = {.kind = kind}, .loaded_piece = 100, .samples = 8}, table), 0u);
+    EXPECT_EQ(staging_bytes({.settings = {.kind = kind}, .table = table}, {.loaded_piece = 100, .samples = 8}), 0u);
   }
 }
 
-TEST(ModeImages, IncludeLossesAndTheSumsOfANorm) {
+TEST(Staging, IncludeLossesAndTheSumsOfANorm) {
   const ParameterTable table = equal_units(2, slice_block);
-  ImageSettings settings{.mode = {.kind = ModeKind::sharded_optimizer}, .shards = 2};
-  const std::size_t of_one_sample = image_bytes(settings, table);
-  settings.samples = 100000;
+  UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded_optimizer}, .shards = 2, .table = table};
+  const std::size_t of_one_sample = staging_bytes(exchanges, {});
   // The norm needs a block of its own, because that of the losses is too large for it.
-  EXPECT_EQ(image_bytes(settings, table), of_one_sample + 100000 * sizeof(double));
-  settings.samples = 1;
-  settings.mode.tree_sums = true;
-  EXPECT_EQ(image_bytes(settings, table), of_one_sample + ExactSum::bytes);
+  EXPECT_EQ(staging_bytes(exchanges, {.samples = 100000}), of_one_sample + 100000 * sizeof(double));
+  exchanges.settings.tree_sums = true;
+  EXPECT_EQ(staging_bytes(exchanges, {}), of_one_sample + ExactSum::bytes);
 }
 
-TEST(ModeImages, IncludeTheLargestPieceThatIsLoaded) {
+TEST(Staging, IncludeTheLargestPieceThatIsLoaded) {
   const ParameterTable table = equal_units(2, 3 * slice_block);
-  const ImageSettings sharded{.mode = {.kind = ModeKind::hybrid, .bfloat16_gradients = true},
-                              .shards = 4,
-                              .replicas = 2,
-                              .precision = Precision::bfloat16};
-  ImageSettings loading = sharded;
-  loading.loaded_piece = 1;  // of 4 bytes, which no other exchange can use
-  EXPECT_EQ(image_bytes(loading, table), image_bytes(sharded, table) + sizeof(float));
+  const UnitExchanges exchanges{.settings = {.kind = ModeKind::hybrid, .bfloat16_gradients = true},
+                                .shards = 4,
+                                .replicas = 2,
+                                .precision = Precision::bfloat16,
+                                .table = table};
+  // Of 4 bytes, which no other exchange can use.
+  EXPECT_EQ(staging_bytes(exchanges, {.loaded_piece = 1}), staging_bytes(exchanges, {}) + sizeof(float));
 }
 
 }  // namespace

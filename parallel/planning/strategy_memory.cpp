@@ -1,4 +1,4 @@
-#include "parallel/planning/mode_memory.hpp"
+#include "parallel/planning/strategy_memory.hpp"
 
 #include "core/parameter_store.hpp"
 #include "parallel/sharding/tree_sum.hpp"
@@ -28,11 +28,11 @@ Capacities capacities(const UnitExchanges& exchanges, bool only_trained) {
 
 }  // namespace
 
-ModeMemory mode_memory(const UnitExchanges& exchanges) {
+StrategyMemory strategy_memory(const UnitExchanges& exchanges) {
   const ModeSettings& settings = exchanges.settings;
   const Capacities all = capacities(exchanges, false), trained = capacities(exchanges, true);
   const bool splits_values = shards_values(settings.kind), splits_gradients = shards_gradients(settings.kind);
-  ModeMemory memory{.slices = trained.sum / exchanges.shards};
+  StrategyMemory memory{.slices = trained.sum / exchanges.shards};
   const std::size_t held = splits_values ? exchanges.value_places() * all.largest : all.sum;
   memory.values = held * bytes_of(exchanges.precision);
   const bool has_master_weights = splits_values || exchanges.precision != Precision::float32;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "parallel/sharding/unit_exchanges.hpp"
+
+#include <cstddef>
+
+/// Staging: the host memory through which a rank's device arrays pass when they are exchanged over MPI.
+namespace mylos::parallel {
+
+/// What a run exchanges besides the units.
+struct StagedRun {
+  std::size_t loaded_piece = 0;  ///< elements of a piece in which tensors are passed on to replicas at start; 0: none
+  bool evaluates = false;        ///< the run evaluates between steps
+  std::size_t samples = 1;       ///< samples of a step, whose losses and observations are exchanged
+};
+
+/// Returns the most bytes that any rank's ImageMemory takes in a run from its beginning, by replaying what the strategy
+/// does in a few steps of a model that uses its units in order. 0 if a rank is alone.
+std::size_t staging_bytes(const UnitExchanges& exchanges, const StagedRun& run);
+
+/// The same for one rank: `rank` is its position among those that split a unit.
+std::size_t staging_bytes_of_rank(const UnitExchanges& exchanges, const StagedRun& run, std::size_t rank);
+
+}  // namespace mylos::parallel
