@@ -10,15 +10,15 @@ namespace {
 /// Records a pass, and returns its gathers. Each unit is acquired once forward, before any is acquired backward.
 PassGathers pass_gathers(StrategyRecord& record, std::size_t units) {
   PassGathers gathers{std::vector<UnitList>(units), std::vector<UnitList>(units)};
+  using Act = StrategyRecord::Act;
   const std::size_t begin = record.acts().size();
   record.pass(false);
   std::size_t acquired = 0;
   UnitList* list = nullptr;
-  for (const StrategyRecord::Act& act : std::span(record.acts()).subspan(begin)) {
-    if (act.kind == StrategyRecord::Act::Kind::acquire)
-      list = &(acquired++ < units ? gathers.forward : gathers.backward)[act.number];
-    if (act.kind == StrategyRecord::Act::Kind::begin && act.call.kind == CollectiveCall::Kind::all_gather)
-      list->push_back(act.unit);
+  for (const Act& act : std::span(record.acts()).subspan(begin)) {
+    if (act.kind == Act::Kind::acquire) list = &(acquired++ < units ? gathers.forward : gathers.backward)[act.number];
+    const bool gathers_values = act.kind == Act::Kind::begin && act.call.kind == CollectiveCall::Kind::all_gather;
+    if (gathers_values) list->push_back(act.unit);
   }
   return gathers;
 }

@@ -1,7 +1,7 @@
 #include "parallel/communicator/exchanges.hpp"
 
-#include "parallel/planning/counting_transport.hpp"
 #include "parallel/communicator/rank_sum.hpp"
+#include "parallel/planning/counting_transport.hpp"
 #include "tests/support/rank_values.hpp"
 
 #include <gmock/gmock.h>
