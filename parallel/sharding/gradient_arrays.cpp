@@ -11,6 +11,11 @@
 
 namespace mylos::parallel {
 
+Communicator& group_of(Mesh& mesh, const CollectiveCall& call) {
+  if (call.group == CollectiveCall::all) return mesh.world();
+  return call.group == CollectiveCall::shard ? mesh.shard() : mesh.replicate();
+}
+
 GradientArrays::GradientArrays(const UnitExchanges& exchanges, Mesh& mesh, ParameterStore& store,
                                const std::vector<ParameterSlice>& slices)
     : exchanges_(exchanges),
@@ -91,8 +96,9 @@ void GradientArrays::sum(std::span<const std::size_t> units, std::size_t place) 
       parts.push_back({{part_of(unit, gradients).data(), call.part, call.sum_type}, all, std::move(label)});
     }
   }
-  at.summed = wholes.empty() ? mesh_.shard().reduce_scatter_coalesced(space_, parts)
-                             : mesh_.replicate().all_reduce_coalesced(space_, wholes);
+  Communicator& ranks = group_of(mesh_, exchanges_.sum(at.unit));
+  at.summed =
+      wholes.empty() ? ranks.reduce_scatter_coalesced(space_, parts) : ranks.all_reduce_coalesced(space_, wholes);
 }
 
 void GradientArrays::finish_sum(std::size_t place) {
@@ -137,7 +143,8 @@ void GradientArrays::sum_slices(std::span<const PlacedUnit> units) {
     arrays.push_back({{sent, call.count, call.type},
                       fmt::format("gradients of {} over all groups", store_.table().units()[unit].name)});
   }
-  const Event summed = mesh_.replicate().all_reduce_coalesced(space_, arrays);
+  Communicator& ranks = group_of(mesh_, exchanges_.sum_slice(units.front().unit));
+  const Event summed = ranks.all_reduce_coalesced(space_, arrays);
   for (const PlacedUnit& placed : units) slice_sums_[placed.unit].summed = summed;
 }
 

@@ -9,6 +9,9 @@
 
 namespace mylos::parallel {
 
+/// Returns the ranks that make a call.
+Communicator& group_of(Mesh& mesh, const CollectiveCall& call);
+
 /// The gradients of units in a run: whole ones in the store's memory, or, if it owns none, in memory for the few units
 /// that are written or summed at a time, from which they are added to this rank's slices.
 class GradientArrays final : public GradientWork {

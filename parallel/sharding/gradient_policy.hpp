@@ -30,7 +30,7 @@ class GradientPolicy {
  public:
   virtual ~GradientPolicy() = default;
   void begin_micro_batch(bool last) { is_last_ = last; }
-  /// Returns the place of a unit whose gradients are about to be written. For sharded gradients only.
+  /// Returns the place of a unit whose gradients are about to be written. Whole ones have a place each.
   virtual std::size_t take(std::size_t unit) { return unit; }
   /// Called when the unit's gradients of a micro-batch are complete on this rank.
   virtual void ready(std::size_t unit) = 0;

@@ -42,6 +42,7 @@ class PolicyStrategy : public ShardingStrategy, private UnitHooks {
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
 
   void begin_step(const ExecutionSpace& space) override {
+    require(trains(), "sharding strategy: a store for inference has no gradients");
     value_arrays_.launch_on(space);
     gradient_arrays_->begin_step(space);
   }
@@ -49,7 +50,7 @@ class PolicyStrategy : public ShardingStrategy, private UnitHooks {
     gradient_arrays_->begin_micro_batch(last);
     gradients_->begin_micro_batch(last);
   }
-  void finish_gradients(const ExecutionSpace&) override;
+  void finish_gradients() override;
   void sync_parameters(const ExecutionSpace& space, ChangedUnits changed) override {
     value_arrays_.launch_on(space);
     values_->sync(changed);
@@ -149,18 +150,18 @@ std::shared_ptr<RoundedCopy> PolicyStrategy::rounded_copy_of(std::size_t unit) c
 
 void PolicyStrategy::prepare_gradients() {
   gradient_arrays_.emplace(exchanges_, mesh_, store_, slices_);
-  const ElementType of_slices = exchanges_.rounds_slices() ? ElementType::bfloat16 : ElementType::float32;
-  Communicator& summing = shards_optimizer(exchanges_.settings.kind) ? ranks_ : mesh_.replicate();
-  gradients_ = make_gradient_policy(exchanges_, *gradient_arrays_,
-                                    {.gradients = summing.least_sum_bytes(ElementType::float32),
-                                     .slices = mesh_.replicate().least_sum_bytes(of_slices)});
+  const CollectiveCall slice = exchanges_.sum_slice(0);
+  gradients_ =
+      make_gradient_policy(exchanges_, *gradient_arrays_,
+                           {.gradients = group_of(mesh_, exchanges_.sum(0)).least_sum_bytes(ElementType::float32),
+                            .slices = group_of(mesh_, slice).least_sum_bytes(slice.type)});
   if (store_.layout().owns_gradients) return;
   store_.set_gradient_source([this](std::size_t unit) {
     return gradient_arrays_->memory({unit, gradients_->take(unit)});
   });
 }
 
-void PolicyStrategy::finish_gradients(const ExecutionSpace&) {
+void PolicyStrategy::finish_gradients() {
   if (shards_gradients(exchanges_.settings.kind)) return gradients_->finish();
   const TraceSpan span(TraceLane::waiting, "sums of", "gradients");
   gradients_->finish();

@@ -33,13 +33,13 @@ class ShardingStrategy {
   /// unit.
   virtual UnitRange saved_range(std::size_t unit, std::size_t rank) const = 0;
 
-  /// Begins a step, with zero gradients.
+  /// Begins a step, with zero gradients. Errors: std::invalid_argument if the store is for inference.
   virtual void begin_step(const ExecutionSpace& space) = 0;
   /// Begins the pass of a micro-batch. In the `last` one of a step, gradients_ready means that the unit's gradients of
   /// the step are complete on this rank.
   virtual void begin_micro_batch(bool last) = 0;
-  /// Returns when the gradient of every slice is summed over ranks and micro-batches.
-  virtual void finish_gradients(const ExecutionSpace& space) = 0;
+  /// Returns when the gradient of every slice is summed over ranks and micro-batches, on the space of begin_step.
+  virtual void finish_gradients() = 0;
   /// sum (1) = the sum of `values` over all ranks. Each rank passes one value for each block of slice_block elements of
   /// its slices. Each rank adds its values in order (see sum_in_order), and the ranks' sums are added in the order of
   /// Communicator. With tree_sums the sum is exact instead (exact_sum.hpp), so that it has the same bits for any mode

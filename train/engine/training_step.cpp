@@ -222,7 +222,7 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
 void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, Results& results) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   const Vector<double> losses = slice(by_position_, 0, batch.samples.size());
-  context_.mode.finish_gradients(space);
+  context_.mode.finish_gradients();
   context_.mode.join_values(space, losses, "losses");
   context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
   const DecisionSettings settings{.clip = settings_.clip, .weight = batch.weight, .least_loss_scale = LossScale::least};

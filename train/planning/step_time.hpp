@@ -70,7 +70,7 @@ struct StepLayout {
 };
 
 /// Predicts a step of the units of `table`; `units` has the work of each. One collective runs at a time beside the
-/// computation. Collectives start in the order and as early as in parallel/sharding/sharding_strategy.hpp: the
+/// computation. Collectives start about as the policies of parallel/sharding begin them: the
 /// gradients of a unit after its backward pass, its parameters one unit ahead; in hybrid mode the sums of a unit's
 /// slice over groups once per step, after the gradients of the next unit. Units that are still in memory are not
 /// gathered again (step_gathers.hpp). `optimizer` gives the seconds of the update.

@@ -127,7 +127,7 @@ MYLOS_TEST_OF_TYPES(LinearLayer, EveryStepsWeightGradientCountsFromZero, float, 
       for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
         linear_weight_gradient<T>(s.engine.pass(), s.linear, s.device_x(), s.device_dy());
       }
-      s.engine.mode->finish_gradients(s.engine.space);
+      s.engine.mode->finish_gradients();
       expect_near(host_values(s.engine.store.stacked_gradient(s.linear.weight, s.linear.stacked)), twice, 1e-6,
                   fmt::format("dW of step {}", step));
     }

@@ -77,7 +77,7 @@ class ModeRun {
       mode_->begin_micro_batch(batch + 1 == settings_.micro_batches);
       pass(index * settings_.micro_batches + batch);
     }
-    mode_->finish_gradients(space_);
+    mode_->finish_gradients();
   }
 
   /// Runs the model's pass over a micro-batch.
