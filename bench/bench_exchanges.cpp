@@ -23,9 +23,10 @@
 ///     bench_exchanges --operation NAME [--by NAME,...] [--type float|bfloat16] [--order nodes|ranks]
 ///                     [--of-node RANKS] [--divisor N] [--rounds N | --step none | --property NAME]
 ///
-/// --by: ours, blocking, nonblocking. --of-node: consecutive ranks on a node, which MPI must see too. --divisor: divides
-/// the sizes of the units. --rounds: times so many steps, in which the ways of --by take turns. --step none: leaves out
-/// the step, so that only the start and the end of a run are counted. --property: measures one property of the sums.
+/// --by: ours, blocking, nonblocking. --of-node: consecutive ranks on a node, which MPI must see too. --divisor:
+/// divides the sizes of the units. --rounds: times so many steps, in which the ways of --by take turns. --step none:
+/// leaves out the step, so that only the start and the end of a run are counted. --property: measures one property of
+/// the sums.
 namespace mylos::bench {
 namespace {
 
@@ -159,7 +160,8 @@ class Exchange {
   int nonblocking(MPI_Request* request) {
     const MPI_Op sum = ranks_.sum_of(type_);
     const int all = in_mpi(count()), part = in_mpi(part_);
-    if (operation_ == "all-reduce") return MPI_Iallreduce(data(), received_.data(), all, kind_.type, sum, world, request);
+    if (operation_ == "all-reduce")
+      return MPI_Iallreduce(data(), received_.data(), all, kind_.type, sum, world, request);
     if (operation_ == "reduce-scatter") {
       return MPI_Ireduce_scatter_block(data(), received_.data(), part, kind_.type, sum, world, request);
     }
@@ -274,12 +276,14 @@ Finding has_fixed_order(Ranks& ranks, const std::string& operation, const std::s
   Exchange exchange(ranks, operation, ElementType::float32, units[1].elements), expected = exchange;
   for (Exchange* const each : {&exchange, &expected}) {
     auto* const values = reinterpret_cast<float*>(each->data());
-    for (std::size_t i = 0; i < each->count(); ++i) values[i] = 1.0f / static_cast<float>(i % 1013 + 7 * ranks.rank() + 3);
+    for (std::size_t i = 0; i < each->count(); ++i)
+      values[i] = 1.0f / static_cast<float>(i % 1013 + 7 * ranks.rank() + 3);
   }
   exchange.run(way);
   expected.run("ours");
   std::size_t other = 0;
-  for (std::size_t i = 0; i < exchange.count() * sizeof(float); ++i) other += exchange.sums(way)[i] != expected.data()[i];
+  for (std::size_t i = 0; i < exchange.count() * sizeof(float); ++i)
+    other += exchange.sums(way)[i] != expected.data()[i];
   return {other == 0, fmt::format("{} of {} bytes differ from the tree's", other, exchange.count() * sizeof(float))};
 }
 
@@ -331,7 +335,8 @@ Finding progresses(Ranks& ranks, const std::string& operation, const std::string
   const double hidden = hidden_share(exchange, way, false);
   if (way == "ours") return {hidden > 0.5, fmt::format("{:.0f} %", 100 * hidden)};
   const double in_thread = hidden_share(exchange, way, true);
-  return {in_thread > 0.5, fmt::format("{:.0f} %, and {:.0f} % if a thread waits for it", 100 * hidden, 100 * in_thread)};
+  return {in_thread > 0.5,
+          fmt::format("{:.0f} %, and {:.0f} % if a thread waits for it", 100 * hidden, 100 * in_thread)};
 }
 
 /// Begins an exchange that the other ranks join late, and finds out when the caller can look at its watch.
@@ -381,9 +386,9 @@ Finding cancels(Ranks& ranks, const std::string& operation, const std::string& w
     MYLOS_CHECK_MPI(MPI_Test(&pending.request, &has_ended, MPI_STATUS_IGNORE));
   }
   pending.wait();
-  return {has_ended != 0, fmt::format("MPI_Cancel {}, and the exchange {} within {} ms",
-                                      cancelled ? "succeeds" : "fails", has_ended != 0 ? "ends" : "does not end",
-                                      2 * late.count())};
+  return {has_ended != 0,
+          fmt::format("MPI_Cancel {}, and the exchange {} within {} ms", cancelled ? "succeeds" : "fails",
+                      has_ended != 0 ? "ends" : "does not end", 2 * late.count())};
 }
 
 nlohmann::ordered_json measured(Ranks& ranks, const std::string& property, const Case& chosen) {
@@ -401,7 +406,8 @@ nlohmann::ordered_json measured(Ranks& ranks, const std::string& property, const
 }
 
 void run(int argc, char** argv) {
-  const Options options(argc, argv, {"operation", "by", "type", "order", "of-node", "divisor", "rounds", "step", "property"});
+  const Options options(argc, argv,
+                        {"operation", "by", "type", "order", "of-node", "divisor", "rounds", "step", "property"});
   const std::vector<std::string> operations{"all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier"};
   const Case chosen{options.names("operation", operations).front(),
                     options.names("by", {"nonblocking", "blocking", "ours"}),

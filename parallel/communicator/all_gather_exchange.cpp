@@ -1,7 +1,5 @@
 #include "parallel/communicator/all_gather_exchange.hpp"
 
-#include "parallel/communicator/reduce_scatter_exchange.hpp"
-
 #include <algorithm>
 
 namespace mylos::parallel {
@@ -9,100 +7,76 @@ namespace mylos::parallel {
 AllGatherExchange::AllGatherExchange(Transport& transport, std::size_t rank, const NodeMap& map, std::size_t bucket,
                                      const Parts& bytes, const std::byte* mine, std::byte* all)
     : transport_(transport),
-      rank_(rank),
-      map_(map),
       bytes_(bytes),
       mine_(mine),
       all_(all),
-      node_(map.node_of(rank)),
-      local_(map.local_of(rank)) {
-  const ExchangeSize size = exchange_size(map, bucket);
-  nodes_ = size.nodes;
-  locals_ = {map.ranks_of(node_).size(), size.local_block};
-  piece_ = size.message_bytes;
-  units_ = bytes.pieces(piece_) * nodes_.rounds();
-}
+      levels_(rank, map, exchange_size(map, bucket)),
+      piece_(exchange_size(map, bucket).message_bytes),
+      units_(bytes.pieces(piece_) * levels_.nodes.rounds()) {}
 
-void AllGatherExchange::send(Messages& messages, std::size_t to, std::size_t part, std::size_t unit) {
-  const Parts::Piece piece = piece_of(part, unit);
+void AllGatherExchange::send(Messages& messages, std::size_t to, std::size_t part, std::size_t unit) const {
+  const Parts::Piece piece = bytes_.piece(part, levels_.piece_of(unit), piece_);
   messages.send(to, all_ + piece.begin, piece.size);
 }
 
-void AllGatherExchange::receive(Messages& messages, std::size_t from, std::size_t part, std::size_t unit) {
-  const Parts::Piece piece = piece_of(part, unit);
+void AllGatherExchange::receive(Messages& messages, std::size_t from, std::size_t part, std::size_t unit) const {
+  const Parts::Piece piece = bytes_.piece(part, levels_.piece_of(unit), piece_);
   messages.receive(from, all_ + piece.begin, piece.size);
 }
 
-void AllGatherExchange::begin_unit() {
-  const BlockOrder::Range met = met_in(begun_);
-  if (met.contains(node_)) {
-    const Parts::Piece own = piece_of(rank_, begun_);
-    const std::byte* const source = mine_ + begun_ / nodes_.rounds() * piece_;
+void AllGatherExchange::begin_unit(std::size_t unit, Messages& messages) {
+  const BlockOrder::Range met = levels_.met_in(unit);
+  if (met.contains(levels_.node)) {
+    const std::size_t index = levels_.piece_of(unit);
+    const Parts::Piece own = bytes_.piece(levels_.rank, index, piece_);
+    const std::byte* const source = mine_ + index * piece_;
     if (own.size > 0 && source != all_ + own.begin) transport_.copy(all_ + own.begin, source, own.size);
   }
-  Messages& messages = *messages_[begun_ % 2];
-  for (const NodeJob& job : node_jobs(map_, node_, met)) {
-    const auto theirs = handled_rank(map_, node_, job, local_);
-    if (job.node != node_ && theirs) receive(messages, *theirs, *theirs, begun_);
+  for (const NodeJob& job : levels_.jobs(met)) {
+    const auto theirs = levels_.handled_rank(job, levels_.local);
+    if (job.node != levels_.node && theirs) receive(messages, *theirs, *theirs, unit);
   }
   for (std::size_t node = met.begin; node < met.end; ++node) {
-    const std::span<const std::size_t> ranks = map_.ranks_of(node);
-    if (node != node_) send(messages, ranks[local_ % ranks.size()], rank_, begun_);
+    if (node != levels_.node) send(messages, levels_.partner_on(node), levels_.rank, unit);
   }
-  ++begun_;
 }
 
-void AllGatherExchange::begin_node_step(std::size_t step) {
-  const NodeJob job = node_jobs(map_, node_, met_in(spread_))[step / locals_.rounds()];
-  const BlockOrder::Range met = locals_.met_by(local_, step % locals_.rounds());
-  const std::span<const std::size_t> ranks = map_.ranks_of(node_);
-  Messages& messages = *node_messages_[step % 2];
+void AllGatherExchange::begin_node_step(std::size_t step, Messages& messages) {
+  const NodeJob job = levels_.jobs(levels_.met_in(spread_))[step / levels_.locals.rounds()];
+  const BlockOrder::Range met = levels_.local_met_in(step);
+  const std::span<const std::size_t> ranks = levels_.locals_of_node();
   for (std::size_t other = met.begin; other < met.end; ++other) {
-    const auto theirs = handled_rank(map_, node_, job, other);
-    if (other != local_ && theirs) receive(messages, ranks[other], *theirs, spread_);
+    const auto theirs = levels_.handled_rank(job, other);
+    if (other != levels_.local && theirs) receive(messages, ranks[other], *theirs, spread_);
   }
-  const auto mine = handled_rank(map_, node_, job, local_);
+  const auto mine = levels_.handled_rank(job, levels_.local);
   for (std::size_t other = met.begin; mine && other < met.end; ++other) {
-    if (other != local_) send(messages, ranks[other], *mine, spread_);
+    if (other != levels_.local) send(messages, ranks[other], *mine, spread_);
   }
 }
 
 /// Advances the distribution of the next arrived unit among this node's ranks. Returns true if it made progress.
 bool AllGatherExchange::spread_in_node() {
-  if (spread_ == arrived_) return false;
-  const std::size_t steps = node_jobs(map_, node_, met_in(spread_)).size() * locals_.rounds();
-  bool moved = false;
-  for (; node_steps_begun_ < std::min(steps, node_steps_ended_ + 2); moved = true) begin_node_step(node_steps_begun_++);
-  if (node_steps_ended_ < steps) {
-    if (!node_messages_[node_steps_ended_ % 2]->done()) return moved;
-    ++node_steps_ended_;
-  }
-  if (node_steps_ended_ == steps) {
-    ++spread_;
-    node_steps_begun_ = node_steps_ended_ = 0;
-  }
+  if (spread_ == unit_steps_.ended()) return false;
+  const std::size_t steps = levels_.jobs(levels_.met_in(spread_)).size() * levels_.locals.rounds();
+  const auto begin = [this](std::size_t step, Messages& messages) { begin_node_step(step, messages); };
+  const bool moved = node_steps_.advance(transport_, steps, begin, [](std::size_t) {});
+  if (node_steps_.ended() < steps) return moved;
+  ++spread_;
+  node_steps_.restart();
   return true;
 }
 
 Exchange::Progress AllGatherExchange::advance() {
   if (spread_ == units_) return Progress::done;
-  if (messages_[0] == nullptr) {
-    for (std::unique_ptr<Messages>& each : messages_) each = transport_.make_messages();
-    for (std::unique_ptr<Messages>& each : node_messages_) each = transport_.make_messages();
-  }
-  bool moved = false;
-  for (; begun_ < std::min(units_, spread_ + 2); moved = true) begin_unit();
-  if (arrived_ < begun_ && messages_[arrived_ % 2]->done()) {
-    ++arrived_;
-    moved = true;
-  }
-  if (!map_.has_levels()) {
-    spread_ = arrived_;
-  } else {
-    moved = spread_in_node() || moved;
-  }
+  const auto begin = [this](std::size_t unit, Messages& messages) { begin_unit(unit, messages); };
+  const std::size_t ready = std::min(units_, spread_ + 2);
+  const bool arrived = unit_steps_.advance(transport_, ready, begin, [](std::size_t) {});
+  const bool has_levels = levels_.map.has_levels();
+  if (!has_levels) spread_ = unit_steps_.ended();
+  const bool moved = has_levels && spread_in_node();
   if (spread_ == units_) return Progress::done;
-  return moved ? Progress::moved : Progress::waiting;
+  return arrived || moved ? Progress::moved : Progress::waiting;
 }
 
 }  // namespace mylos::parallel

@@ -1,8 +1,6 @@
 #include "parallel/communicator/device_rank_sum.hpp"
 
-#include "core/base/error.hpp"
-
-#include <cstdint>
+#include "parallel/communicator/rank_sum.hpp"
 
 namespace mylos::parallel {
 namespace {
@@ -38,24 +36,10 @@ void launch_over_parts(const ExecutionSpace& space, const DeviceParts& parts, st
 
 void sum_over_ranks(const ExecutionSpace& space, ElementType type, const DeviceParts& parts, std::size_t count,
                     ElementType sum_type, void* sums) {
-  switch (type) {
-    case ElementType::float32:
-      if (sum_type == ElementType::bfloat16) {
-        return launch_over_parts<float, float, bfloat16>(space, parts, count, sums);
-      }
-      return launch_over_parts<float, float, float>(space, parts, count, sums);
-    case ElementType::float64:
-      return launch_over_parts<double, double, double>(space, parts, count, sums);
-    // Unsigned integers give the same bits, and their overflow is defined.
-    case ElementType::int64:
-      return launch_over_parts<std::uint64_t, std::uint64_t, std::uint64_t>(space, parts, count, sums);
-    case ElementType::bfloat16:
-      if (sum_type == ElementType::float32) return launch_over_parts<bfloat16, float, float>(space, parts, count, sums);
-      return launch_over_parts<bfloat16, float, bfloat16>(space, parts, count, sums);
-    case ElementType::byte:
-      break;
-  }
-  require(false, "bytes have no sum");
+  with_sum_types(type, sum_type, [&](auto types) {
+    using Types = decltype(types);
+    launch_over_parts<typename Types::Part, typename Types::Sum, typename Types::Result>(space, parts, count, sums);
+  });
 }
 
 }  // namespace mylos::parallel

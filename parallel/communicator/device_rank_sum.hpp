@@ -17,8 +17,7 @@ struct DeviceParts {
 };
 
 /// Computes sums[i] = the sum over parts of their element i, for i in [0, count); launched on `space`. `sums` may alias
-/// one of the parts. `type` is the type of the parts. bfloat16 is summed in float, and rounded if `sums` is bfloat16
-/// too; float parts may also be rounded to bfloat16. Errors: std::invalid_argument for bytes.
+/// one of the parts. For types and errors see with_sum_types.
 void sum_over_ranks(const ExecutionSpace& space, ElementType type, const DeviceParts& parts, std::size_t count,
                     ElementType sum_type, void* sums);
 

@@ -10,6 +10,11 @@ namespace mylos::parallel {
 /// Maximum number of arrays that an exchange sums at a time.
 inline constexpr std::size_t most_parts = 8;
 
+/// Returns the type of partial sums of arrays of `type`.
+constexpr ElementType partial_type(ElementType type) {
+  return type == ElementType::bfloat16 ? ElementType::float32 : type;
+}
+
 /// Block and message sizes for exchanging long arrays. They are chosen so that a rank holds about twice the bucket of
 /// received data, for any number of ranks: with many ranks, fewer of them exchange at a time, and messages stay long.
 struct ExchangeSize {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 namespace mylos::parallel {
@@ -13,9 +14,13 @@ struct Parts {
   struct Piece {
     std::size_t begin = 0, size = 0;
   };
-  Piece piece(std::size_t rank, std::size_t index, std::size_t piece) const;
-  std::size_t pieces(std::size_t piece) const;
+  constexpr Piece piece(std::size_t rank, std::size_t index, std::size_t piece) const {
+    const std::size_t part_end = std::min(count, (rank + 1) * part);
+    const std::size_t begin = std::min(part_end, rank * part + index * piece);
+    return {begin, std::min(piece, part_end - begin)};
+  }
+  constexpr std::size_t pieces(std::size_t piece) const { return (part + piece - 1) / piece; }
 };
-Parts divide(std::size_t count, std::size_t ranks);
+constexpr Parts divide(std::size_t count, std::size_t ranks) { return {count, (count + ranks - 1) / ranks}; }
 
 }  // namespace mylos::parallel

@@ -1,11 +1,8 @@
 #include "parallel/communicator/rank_sum.hpp"
 
-#include "core/base/error.hpp"
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
 #include <vector>
 
 namespace mylos::parallel {
@@ -53,22 +50,10 @@ void sum_blocks(std::span<const void* const> parts, std::size_t count, void* sum
 
 void sum_over_ranks(ElementType type, std::span<const void* const> parts, std::size_t count, ElementType sum_type,
                     void* sums) {
-  switch (type) {
-    case ElementType::float32:
-      if (sum_type == ElementType::bfloat16) return sum_blocks<float, float, bfloat16>(parts, count, sums);
-      return sum_blocks<float, float, float>(parts, count, sums);
-    case ElementType::float64:
-      return sum_blocks<double, double, double>(parts, count, sums);
-    // Unsigned integers give the same bits, and their overflow is defined.
-    case ElementType::int64:
-      return sum_blocks<std::uint64_t, std::uint64_t, std::uint64_t>(parts, count, sums);
-    case ElementType::bfloat16:
-      if (sum_type == ElementType::float32) return sum_blocks<bfloat16, float, float>(parts, count, sums);
-      return sum_blocks<bfloat16, float, bfloat16>(parts, count, sums);
-    case ElementType::byte:
-      break;
-  }
-  require(false, "bytes have no sum");
+  with_sum_types(type, sum_type, [&](auto types) {
+    using Types = decltype(types);
+    sum_blocks<typename Types::Part, typename Types::Sum, typename Types::Result>(parts, count, sums);
+  });
 }
 
 }  // namespace mylos::parallel

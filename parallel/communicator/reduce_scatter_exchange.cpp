@@ -1,6 +1,9 @@
 #include "parallel/communicator/reduce_scatter_exchange.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
 
 namespace mylos::parallel {
 namespace {
@@ -17,46 +20,97 @@ std::size_t received_at_a_time(const BlockOrder& order) {
 
 }  // namespace
 
-std::vector<NodeJob> node_jobs(const NodeMap& map, std::size_t mine, BlockOrder::Range nodes) {
-  const std::size_t helpers = map.ranks_of(mine).size();
+TreeAccumulator::TreeAccumulator(Transport& transport, ElementType type, std::size_t rounds, std::byte* memory,
+                                 std::size_t stride)
+    : transport_(transport), type_(type), partial_(partial_type(type)), rounds_(rounds) {
+  if (rounds == 1) return;
+  for (std::size_t level = 0; level < static_cast<std::size_t>(std::bit_width(rounds)); ++level) {
+    sums_.push_back(memory + level * stride);
+  }
+  is_there_.resize(sums_.size());
+}
+
+void TreeAccumulator::add(std::size_t round, std::span<const void* const> parts, std::size_t count,
+                          const Result& result) {
+  if (rounds_ == 1) return transport_.sum(type_, parts, count, result.type, result.sums);
+  const auto level = static_cast<std::size_t>(std::countr_one(round));
+  bool there = !parts.empty();
+  if (there) transport_.sum(type_, parts, count, partial_, sums_[level]);
+  for (std::size_t below = 0; below < level; ++below) {
+    if (!is_there_[below]) continue;
+    is_there_[below] = false;
+    if (there) {
+      const std::array<const void*, 2> both{sums_[below], sums_[level]};
+      transport_.sum(partial_, both, count, partial_, sums_[level]);
+    } else {
+      std::swap(sums_[below], sums_[level]);
+      there = true;
+    }
+  }
+  is_there_[level] = there;
+  if (round + 1 < rounds_) return;
+  is_there_[level] = false;
+  const std::array<const void*, 1> all{sums_[level]};
+  transport_.sum(partial_, all, count, result.type, result.sums);
+}
+
+ExchangeLevels::ExchangeLevels(std::size_t own_rank, const NodeMap& node_map, const ExchangeSize& size)
+    : rank(own_rank),
+      map(node_map),
+      node(map.node_of(rank)),
+      local(map.local_of(rank)),
+      nodes(size.nodes),
+      locals{map.ranks_of(node).size(), size.local_block} {}
+
+std::size_t ExchangeLevels::partner_on(std::size_t other_node) const {
+  const std::span<const std::size_t> ranks = map.ranks_of(other_node);
+  return ranks[local % ranks.size()];
+}
+
+std::vector<NodeJob> ExchangeLevels::jobs(BlockOrder::Range of_nodes) const {
   std::vector<NodeJob> jobs;
-  for (std::size_t node = nodes.begin; node < nodes.end; ++node) {
-    const std::size_t chunks = (map.ranks_of(node).size() + helpers - 1) / helpers;
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) jobs.push_back({node, chunk});
+  for (std::size_t other = of_nodes.begin; other < of_nodes.end; ++other) {
+    const std::size_t chunks = (map.ranks_of(other).size() + locals.members - 1) / locals.members;
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) jobs.push_back({other, chunk});
   }
   return jobs;
 }
 
-std::optional<std::size_t> handled_rank(const NodeMap& map, std::size_t mine, const NodeJob& job, std::size_t local) {
+std::optional<std::size_t> ExchangeLevels::handled_rank(const NodeJob& job, std::size_t of_local) const {
   const std::span<const std::size_t> ranks = map.ranks_of(job.node);
-  const std::size_t position = job.chunk * map.ranks_of(mine).size() + local;
+  const std::size_t position = job.chunk * locals.members + of_local;
   return position < ranks.size() ? std::optional(ranks[position]) : std::nullopt;
 }
 
 ReduceScatterExchange::ReduceScatterExchange(Transport& transport, std::size_t rank, const NodeMap& map,
                                              std::size_t bucket, const SumArrays& arrays)
     : transport_(transport),
-      rank_(rank),
-      map_(map),
       arrays_(arrays),
       has_levels_(map.has_levels()),
-      node_(map.node_of(rank)),
-      local_(map.local_of(rank)) {
-  const ExchangeSize size = exchange_size(map, bucket);
-  nodes_ = size.nodes;
-  locals_ = {map.ranks_of(node_).size(), size.local_block};
-  unit_type_ = has_levels_ ? partial_type(arrays.type) : arrays.type;
-  const bool widens = has_levels_ || waiting_sums(nodes_) > 0;
+      levels_(rank, map, exchange_size(map, bucket)),
+      unit_type_(has_levels_ ? partial_type(arrays.type) : arrays.type) {
+  const std::size_t rounds = levels_.nodes.rounds();
+  const bool widens = has_levels_ || waiting_sums(levels_.nodes) > 0;
   element_ = bytes_of(widens ? partial_type(arrays.type) : arrays.type);
-  piece_ = std::min(size.message_bytes / element_, std::max<std::size_t>(arrays.parts.part, 1));
-  units_ = arrays.parts.pieces(piece_) * nodes_.rounds();
-  for (std::size_t round = 0; has_levels_ && round < nodes_.rounds(); ++round) {
-    most_jobs_ = std::max(most_jobs_, node_jobs(map, node_, nodes_.met_by(node_, round)).size());
+  piece_ = std::min(exchange_size(map, bucket).message_bytes / element_, std::max<std::size_t>(arrays.parts.part, 1));
+  units_ = arrays.parts.pieces(piece_) * rounds;
+  for (std::size_t round = 0; has_levels_ && round < rounds; ++round) {
+    most_jobs_ = std::max(most_jobs_, levels_.jobs(levels_.met_in(round)).size());
   }
 }
 
 const std::byte* ReduceScatterExchange::array_of(std::size_t rank, std::size_t piece) const {
   return arrays_.all + arrays_.parts.piece(rank, piece, piece_).begin * bytes_of(arrays_.type);
+}
+
+std::byte* ReduceScatterExchange::from_node(std::size_t step, BlockOrder::Range met, std::size_t other) const {
+  const std::size_t position = received_position(levels_.locals, met, other, levels_.local);
+  return from_node_ + (step % 2 * received_at_a_time(levels_.locals) + position) * stride_;
+}
+
+std::byte* ReduceScatterExchange::received(std::size_t unit, BlockOrder::Range met, std::size_t node) const {
+  const std::size_t position = received_position(levels_.nodes, met, node, levels_.node);
+  return received_ + (unit % 2 * received_at_a_time(levels_.nodes) + position) * stride_;
 }
 
 std::byte* ReduceScatterExchange::partial(std::size_t unit, std::size_t job) const {
@@ -66,130 +120,108 @@ std::byte* ReduceScatterExchange::partial(std::size_t unit, std::size_t job) con
 void ReduceScatterExchange::take_memory() {
   constexpr std::size_t alignment = 64;
   stride_ = (piece_ * element_ + alignment - 1) / alignment * alignment;
-  const std::size_t from_node = has_levels_ ? 2 * received_at_a_time(locals_) : 0;
-  const std::size_t node_sums = has_levels_ ? waiting_sums(locals_) : 0;
-  const std::size_t received = 2 * received_at_a_time(nodes_);
+  const std::size_t from_node = has_levels_ ? 2 * received_at_a_time(levels_.locals) : 0;
+  const std::size_t node_sums = has_levels_ ? waiting_sums(levels_.locals) : 0;
+  const std::size_t received = 2 * received_at_a_time(levels_.nodes);
   std::byte* at =
-      transport_.reserve((from_node + node_sums + 2 * most_jobs_ + received + waiting_sums(nodes_)) * stride_);
+      transport_.reserve((from_node + node_sums + 2 * most_jobs_ + received + waiting_sums(levels_.nodes)) * stride_);
   const auto take = [&](std::size_t messages) {
     std::byte* const taken = at;
     at += messages * stride_;
     return taken;
   };
   from_node_ = take(from_node);
-  node_sum_.emplace(transport_, arrays_.type, locals_.rounds(), take(node_sums), stride_);
+  node_sum_.emplace(transport_, arrays_.type, levels_.locals.rounds(), take(node_sums), stride_);
   partials_ = take(2 * most_jobs_);
   received_ = take(received);
-  sum_.emplace(transport_, unit_type_, nodes_.rounds(), take(waiting_sums(nodes_)), stride_);
-  for (std::unique_ptr<Messages>& each : node_messages_) each = transport_.make_messages();
-  for (std::unique_ptr<Messages>& each : messages_) each = transport_.make_messages();
+  sum_.emplace(transport_, unit_type_, levels_.nodes.rounds(), take(waiting_sums(levels_.nodes)), stride_);
 }
 
 /// Exchanges the data for one job among the ranks of this node.
-void ReduceScatterExchange::begin_node_step(std::size_t step) {
-  const NodeJob& job = jobs_[step / locals_.rounds()];
-  const BlockOrder::Range met = locals_.met_by(local_, step % locals_.rounds());
-  const std::span<const std::size_t> ranks = map_.ranks_of(node_);
-  const std::size_t piece = piece_of(summed_), element = bytes_of(arrays_.type);
-  Messages& messages = *node_messages_[step % 2];
-  const auto mine = handled_rank(map_, node_, job, local_);
+void ReduceScatterExchange::begin_node_step(std::size_t step, Messages& messages) {
+  const NodeJob& job = jobs_[step / levels_.locals.rounds()];
+  const BlockOrder::Range met = levels_.local_met_in(step);
+  const std::span<const std::size_t> ranks = levels_.locals_of_node();
+  const std::size_t piece = levels_.piece_of(summed_), element = bytes_of(arrays_.type);
+  const auto mine = levels_.handled_rank(job, levels_.local);
   for (std::size_t other = met.begin; mine && other < met.end; ++other) {
-    if (other == local_) continue;
-    const std::size_t position = received_position(locals_, met, other, local_);
-    std::byte* const memory = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
-    messages.receive(ranks[other], memory, size_of(*mine, piece) * element);
+    if (other == levels_.local) continue;
+    messages.receive(ranks[other], from_node(step, met, other), size_of(*mine, piece) * element);
   }
   for (std::size_t other = met.begin; other < met.end; ++other) {
-    const auto theirs = handled_rank(map_, node_, job, other);
-    if (other == local_ || !theirs) continue;
+    const auto theirs = levels_.handled_rank(job, other);
+    if (other == levels_.local || !theirs) continue;
     messages.send(ranks[other], array_of(*theirs, piece), size_of(*theirs, piece) * element);
   }
 }
 
 void ReduceScatterExchange::end_node_step(std::size_t step) {
-  const std::size_t job = step / locals_.rounds(), round = step % locals_.rounds(), piece = piece_of(summed_);
-  const auto mine = handled_rank(map_, node_, jobs_[job], local_);
+  const std::size_t rounds = levels_.locals.rounds(), job = step / rounds, piece = levels_.piece_of(summed_);
+  const auto mine = levels_.handled_rank(jobs_[job], levels_.local);
   if (!mine) return;
-  const BlockOrder::Range met = locals_.met_by(local_, round);
+  const BlockOrder::Range met = levels_.local_met_in(step);
   std::vector<const void*> parts;
   for (std::size_t other = met.begin; other < met.end; ++other) {
-    const std::size_t position = other == local_ ? 0 : received_position(locals_, met, other, local_);
-    const std::byte* const received = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
-    parts.push_back(other == local_ ? array_of(*mine, piece) : received);
+    parts.push_back(other == levels_.local ? array_of(*mine, piece) : from_node(step, met, other));
   }
-  node_sum_->add(round, parts, size_of(*mine, piece), {unit_type_, partial(summed_, job)});
+  node_sum_->add(step % rounds, parts, size_of(*mine, piece), {unit_type_, partial(summed_, job)});
 }
 
 /// Advances the sums within the node for the next unit. Returns true if it made progress.
 bool ReduceScatterExchange::sum_in_node() {
-  if (summed_ == units_ || summed_ == finished_ + 2) return false;
-  if (node_steps_begun_ == 0) jobs_ = node_jobs(map_, node_, met_in(summed_));
-  const std::size_t steps = jobs_.size() * locals_.rounds();
-  bool moved = false;
-  for (; node_steps_begun_ < std::min(steps, node_steps_ended_ + 2); moved = true) begin_node_step(node_steps_begun_++);
-  if (node_steps_ended_ < steps) {
-    if (!node_messages_[node_steps_ended_ % 2]->done()) return moved;
-    end_node_step(node_steps_ended_++);
-  }
-  if (node_steps_ended_ == steps) {
-    ++summed_;
-    node_steps_begun_ = node_steps_ended_ = 0;
-  }
+  if (summed_ == units_ || summed_ == unit_steps_.ended() + 2) return false;
+  if (node_steps_.begun() == 0) jobs_ = levels_.jobs(levels_.met_in(summed_));
+  const std::size_t steps = jobs_.size() * levels_.locals.rounds();
+  const auto begin = [this](std::size_t step, Messages& messages) { begin_node_step(step, messages); };
+  const bool moved = node_steps_.advance(transport_, steps, begin, [this](std::size_t step) { end_node_step(step); });
+  if (node_steps_.ended() < steps) return moved;
+  ++summed_;
+  node_steps_.restart();
   return true;
 }
 
-void ReduceScatterExchange::begin_unit() {
-  const BlockOrder::Range met = met_in(begun_);
-  const std::size_t piece = piece_of(begun_), element = bytes_of(unit_type_);
-  Messages& messages = *messages_[begun_ % 2];
+void ReduceScatterExchange::begin_unit(std::size_t unit, Messages& messages) {
+  const BlockOrder::Range met = levels_.met_in(unit);
+  const std::size_t piece = levels_.piece_of(unit), element = bytes_of(unit_type_);
   for (std::size_t node = met.begin; node < met.end; ++node) {
-    if (node == node_) continue;
-    const std::span<const std::size_t> ranks = map_.ranks_of(node);
-    const std::size_t position = received_position(nodes_, met, node, node_);
-    std::byte* const memory = received_ + (begun_ % 2 * received_at_a_time(nodes_) + position) * stride_;
-    messages.receive(ranks[local_ % ranks.size()], memory, size_of(rank_, piece) * element);
+    if (node == levels_.node) continue;
+    messages.receive(levels_.partner_on(node), received(unit, met, node), size_of(levels_.rank, piece) * element);
   }
-  const std::vector<NodeJob> jobs = node_jobs(map_, node_, met);
+  const std::vector<NodeJob> jobs = levels_.jobs(met);
   for (std::size_t job = 0; job < jobs.size(); ++job) {
-    const auto theirs = handled_rank(map_, node_, jobs[job], local_);
-    if (jobs[job].node == node_ || !theirs) continue;
-    const std::byte* const values = has_levels_ ? partial(begun_, job) : array_of(*theirs, piece);
+    const auto theirs = levels_.handled_rank(jobs[job], levels_.local);
+    if (jobs[job].node == levels_.node || !theirs) continue;
+    const std::byte* const values = has_levels_ ? partial(unit, job) : array_of(*theirs, piece);
     messages.send(*theirs, values, size_of(*theirs, piece) * element);
   }
-  ++begun_;
 }
 
-void ReduceScatterExchange::finish_unit() {
-  const BlockOrder::Range met = met_in(finished_);
-  const std::size_t piece = piece_of(finished_);
+void ReduceScatterExchange::finish_unit(std::size_t unit) {
+  const BlockOrder::Range met = levels_.met_in(unit);
+  const std::size_t piece = levels_.piece_of(unit), rank = levels_.rank;
   std::vector<const void*> parts;
   for (std::size_t node = met.begin; node < met.end; ++node) {
-    if (node == node_) {
+    if (node == levels_.node) {
       // Skip the jobs of earlier nodes in this block.
-      const std::size_t job = has_levels_ ? node_jobs(map_, node_, {met.begin, node_}).size() : 0;
-      parts.push_back(has_levels_ ? partial(finished_, job) : array_of(rank_, piece));
+      const std::size_t job = has_levels_ ? levels_.jobs({met.begin, node}).size() : 0;
+      parts.push_back(has_levels_ ? partial(unit, job) : array_of(rank, piece));
     } else {
-      const std::size_t position = received_position(nodes_, met, node, node_);
-      parts.push_back(received_ + (finished_ % 2 * received_at_a_time(nodes_) + position) * stride_);
+      parts.push_back(received(unit, met, node));
     }
   }
   std::byte* const sums = arrays_.mine + piece * piece_ * bytes_of(arrays_.sum_type);
-  sum_->add(finished_ % nodes_.rounds(), parts, size_of(rank_, piece), {arrays_.sum_type, sums});
-  ++finished_;
+  sum_->add(unit % levels_.nodes.rounds(), parts, size_of(rank, piece), {arrays_.sum_type, sums});
 }
 
 Exchange::Progress ReduceScatterExchange::advance() {
-  if (finished_ == units_) return Progress::done;
+  if (unit_steps_.ended() == units_) return Progress::done;
   if (!sum_) take_memory();
-  bool moved = has_levels_ && sum_in_node();
-  const std::size_t ready = has_levels_ ? summed_ : std::min(units_, finished_ + 2);
-  for (; begun_ < ready; moved = true) begin_unit();
-  if (finished_ < begun_ && messages_[finished_ % 2]->done()) {
-    finish_unit();
-    moved = true;
-  }
-  if (finished_ == units_) return Progress::done;
-  return moved ? Progress::moved : Progress::waiting;
+  const bool summed = has_levels_ && sum_in_node();
+  const auto begin = [this](std::size_t unit, Messages& messages) { begin_unit(unit, messages); };
+  const auto end = [this](std::size_t unit) { finish_unit(unit); };
+  const bool moved = unit_steps_.advance(transport_, has_levels_ ? summed_ : units_, begin, end);
+  if (unit_steps_.ended() == units_) return Progress::done;
+  return summed || moved ? Progress::moved : Progress::waiting;
 }
 
 }  // namespace mylos::parallel

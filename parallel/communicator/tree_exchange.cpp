@@ -1,6 +1,7 @@
 #include "parallel/communicator/tree_exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -53,38 +54,25 @@ BroadcastExchange::BroadcastExchange(Transport& transport, std::size_t rank, con
 }
 
 Exchange::Progress BroadcastExchange::advance() {
-  if (passed_ == pieces_) return Progress::done;
-  if (received_[0] == nullptr) {
-    for (std::unique_ptr<Messages>& each : received_) each = transport_.make_messages();
-    for (std::unique_ptr<Messages>& each : sent_) each = transport_.make_messages();
-  }
-  bool moved = false;
-  for (; asked_ < std::min(pieces_, passed_ + 2); ++asked_, moved = true) {
-    if (parent_) received_[asked_ % 2]->receive(*parent_, data_ + asked_ * piece_, size_of(asked_));
-  }
-  if (arrived_ < asked_ && received_[arrived_ % 2]->done()) {
-    for (const std::size_t child : children_) {
-      sent_[arrived_ % 2]->send(child, data_ + arrived_ * piece_, size_of(arrived_));
-    }
-    ++arrived_;
-    moved = true;
-  }
-  if (passed_ < arrived_ && sent_[passed_ % 2]->done()) {
-    ++passed_;
-    moved = true;
-  }
-  if (passed_ == pieces_) return Progress::done;
-  return moved ? Progress::moved : Progress::waiting;
+  if (passed_on_.ended() == pieces_) return Progress::done;
+  const auto nothing = [](std::size_t) {};
+  const auto receive = [&](std::size_t piece, Messages& messages) {
+    if (parent_) messages.receive(*parent_, data_ + piece * piece_, size_of(piece));
+  };
+  const auto pass_on = [&](std::size_t piece, Messages& messages) {
+    for (const std::size_t child : children_) messages.send(child, data_ + piece * piece_, size_of(piece));
+  };
+  const bool arrived = arriving_.advance(transport_, std::min(pieces_, passed_on_.ended() + 2), receive, nothing);
+  const bool passed = passed_on_.advance(transport_, arriving_.ended(), pass_on, nothing);
+  if (passed_on_.ended() == pieces_) return Progress::done;
+  return arrived || passed ? Progress::moved : Progress::waiting;
 }
 
 TreeSumExchange::TreeSumExchange(Transport& transport, std::size_t rank, std::size_t ranks, const Arrays& arrays)
     : transport_(transport),
       position_(tree_position(rank, ranks)),
       arrays_(arrays),
-      bytes_(arrays.count * bytes_of(partial_type(arrays.type))) {
-  for (std::unique_ptr<Messages>& each : received_) each = transport.make_messages();
-  sum_ = transport.make_messages();
-}
+      bytes_(arrays.count * bytes_of(partial_type(arrays.type))) {}
 
 Exchange::Progress TreeSumExchange::advance() {
   const ElementType partial = partial_type(arrays_.type);
@@ -93,20 +81,20 @@ Exchange::Progress TreeSumExchange::advance() {
     transport_.sum(arrays_.type, own, arrays_.count, partial, arrays_.sums);
   }
   const std::size_t children = position_.children.size();
-  for (; asked_ < std::min(children, added_ + 2); ++asked_) {
-    received_[asked_ % 2]->receive(position_.children[asked_], arrays_.memory + asked_ % 2 * bytes_, bytes_);
-  }
-  if (added_ < children) {
-    if (!received_[added_ % 2]->done()) return Progress::waiting;
-    const std::array<const void*, 2> both{arrays_.sums, arrays_.memory + added_ % 2 * bytes_};
+  const auto memory = [&](std::size_t child) { return arrays_.memory + child % 2 * bytes_; };
+  const auto receive = [&](std::size_t child, Messages& messages) {
+    messages.receive(position_.children[child], memory(child), bytes_);
+  };
+  const auto add = [&](std::size_t child) {
+    const std::array<const void*, 2> both{arrays_.sums, memory(child)};
     transport_.sum(partial, both, arrays_.count, partial, arrays_.sums);
-    ++added_;
-    if (added_ < children) return Progress::moved;
-  }
+  };
+  const bool added = added_.advance(transport_, children, receive, add);
+  if (added_.ended() < children) return added ? Progress::moved : Progress::waiting;
   if (!position_.parent) return Progress::done;
-  if (!sent_) sum_->send(*position_.parent, arrays_.sums, bytes_);
-  sent_ = true;
-  return sum_->done() ? Progress::done : Progress::waiting;
+  const auto send = [&](std::size_t, Messages& messages) { messages.send(*position_.parent, arrays_.sums, bytes_); };
+  sent_.advance(transport_, 1, send, [](std::size_t) {});
+  return sent_.ended() == 1 ? Progress::done : Progress::waiting;
 }
 
 TreePartsExchange::TreePartsExchange(Transport& transport, std::size_t rank, std::size_t ranks, std::size_t root,

@@ -3,10 +3,8 @@
 #include "parallel/communicator/exchange_size.hpp"
 #include "parallel/communicator/parts.hpp"
 #include "parallel/communicator/transport.hpp"
-#include "parallel/communicator/tree_accumulator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -38,10 +36,10 @@ class BroadcastExchange final : public Exchange {
   Transport& transport_;
   std::size_t bytes_;
   std::byte* data_;
-  std::size_t piece_, pieces_, asked_ = 0, arrived_ = 0, passed_ = 0;
+  std::size_t piece_, pieces_;
   std::optional<std::size_t> parent_;
   std::vector<std::size_t> children_;
-  std::array<std::unique_ptr<Messages>, 2> received_, sent_;
+  Steps arriving_, passed_on_;  ///< by piece
 };
 
 /// A sum along a tree: each rank adds the arrays of its subtree, and rank 0 obtains the total.
@@ -63,10 +61,10 @@ class TreeSumExchange final : public Exchange {
   Transport& transport_;
   TreePosition position_;
   Arrays arrays_;
-  std::size_t bytes_, asked_ = 0, added_ = 0;
-  bool begun_ = false, sent_ = false;
-  std::array<std::unique_ptr<Messages>, 2> received_;
-  std::unique_ptr<Messages> sum_;
+  std::size_t bytes_;
+  bool begun_ = false;
+  Steps added_;  ///< by child
+  Steps sent_;   ///< one step
 };
 
 /// A gather (up) or scatter (down) along the tree over ranks, numbered from a root. `array` holds the parts of the
