@@ -4,6 +4,7 @@
 #include "parallel/communicator/tree_exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -17,7 +18,7 @@ using Progress = Exchange::Progress;
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
 /// The same limit for the parts of a gather: 1 MiB for 16,384 ranks.
 constexpr std::size_t short_part_bytes = 64;
-/// With so few ranks, all send to all at once: one round instead of the several of a tree.
+/// With so few ranks, all send to all at once: a fixed number of rounds instead of the many of a tree.
 constexpr std::size_t few_ranks = 8;
 static_assert(few_ranks <= most_parts);
 /// Maximum size of a message in a gather.
@@ -26,6 +27,10 @@ constexpr std::size_t gathered_piece = std::size_t{4} << 20;
 bool goes_along_tree(std::size_t ranks, std::size_t bytes) { return ranks > few_ranks && bytes <= short_bytes; }
 bool gathers_along_tree(std::size_t ranks, const Parts& bytes) {
   return ranks > few_ranks && (bytes.count <= short_bytes || bytes.part <= short_part_bytes);
+}
+
+const NodeMap& map_of_sum(const RankGroup& group, const ExchangeRules& rules, std::size_t bytes) {
+  return levels_of_sum(group, bytes <= short_bytes ? SumOrder::ranks : rules.order);
 }
 
 Parts in_bytes(const Parts& elements, ElementType type) {
@@ -56,44 +61,6 @@ class Sequence final : public Exchange {
   std::vector<Make> steps_;
   std::size_t next_ = 0;
   std::unique_ptr<Exchange> current_;
-};
-
-/// A sum of short arrays over few ranks: all ranks receive all arrays, and each computes the sum.
-class DirectSum final : public Exchange {
- public:
-  DirectSum(Transport& transport, const RankGroup& group, ElementType type, std::size_t count, std::byte* data)
-      : transport_(transport), group_(group), type_(type), count_(count), data_(data) {}
-
-  Progress advance() override {
-    const std::size_t bytes = count_ * bytes_of(type_), ranks = group_.size();
-    if (!messages_) {
-      messages_ = transport_.make_messages();
-      received_ = transport_.reserve((ranks - 1) * bytes);
-      for (std::size_t step = 1; step < ranks; ++step) {
-        const std::size_t from = (group_.rank + ranks - step) % ranks;
-        messages_->receive(from, received_ + position_of(from) * bytes, bytes);
-      }
-      for (std::size_t step = 1; step < ranks; ++step) messages_->send((group_.rank + step) % ranks, data_, bytes);
-    }
-    if (!messages_->done()) return Progress::waiting;
-    std::vector<const void*> parts;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      parts.push_back(rank == group_.rank ? data_ : received_ + position_of(rank) * bytes);
-    }
-    transport_.sum(type_, parts, count_, type_, data_);
-    return Progress::done;
-  }
-
- private:
-  std::size_t position_of(std::size_t rank) const { return rank < group_.rank ? rank : rank - 1; }
-
-  Transport& transport_;
-  const RankGroup& group_;
-  ElementType type_;
-  std::size_t count_;
-  std::byte* data_;
-  std::unique_ptr<Messages> messages_;
-  std::byte* received_ = nullptr;
 };
 
 /// A long gather: the root receives from a few ranks at a time.
@@ -217,10 +184,9 @@ std::unique_ptr<Exchange> make_all_reduce(Transport& transport, const RankGroup&
   const std::size_t bytes = count * bytes_of(type);
   if (bytes == 0 || group.size() == 1) return nothing();
   if (goes_along_tree(group.size(), bytes)) return make_short_all_reduce(transport, group, rules, type, count, data);
-  if (bytes <= short_bytes) return std::make_unique<DirectSum>(transport, group, type, count, data);
   const Parts parts = divide(count, group.size());
   std::byte* const mine = data + parts.piece(group.rank, 0, parts.part).begin * bytes_of(type);
-  const NodeMap& map = levels_of_sum(group, rules.order);
+  const NodeMap& map = map_of_sum(group, rules, bytes);
   const auto sum = [=, &transport, &group, &map] {
     return std::make_unique<ReduceScatterExchange>(transport, group.rank, map, rules.bucket,
                                                    SumArrays{type, data, parts, type, mine});
@@ -237,8 +203,8 @@ std::unique_ptr<Exchange> make_reduce_scatter(Transport& transport, const RankGr
   if (arrays.parts.count == 0) return nothing();
   const std::size_t bytes = arrays.parts.count * bytes_of(arrays.type);
   if (goes_along_tree(group.size(), bytes)) return make_short_reduce_scatter(transport, group, arrays);
-  const NodeMap& map = bytes <= short_bytes ? *group.flat : levels_of_sum(group, rules.order);
-  return std::make_unique<ReduceScatterExchange>(transport, group.rank, map, rules.bucket, arrays);
+  return std::make_unique<ReduceScatterExchange>(transport, group.rank, map_of_sum(group, rules, bytes), rules.bucket,
+                                                 arrays);
 }
 
 std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
@@ -246,8 +212,8 @@ std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup&
   const std::size_t ranks = group.size();
   if (bytes.count == 0) return nothing();
   if (!gathers_along_tree(ranks, bytes)) {
-    const NodeMap& map = bytes.count <= short_bytes ? *group.flat : levels_of_copy(group);
-    return std::make_unique<AllGatherExchange>(transport, group.rank, map, rules.bucket, bytes, mine, all);
+    return std::make_unique<AllGatherExchange>(transport, group.rank, levels_of_copy(group), rules.bucket, bytes, mine,
+                                               all);
   }
   // Each rank gathers the parts of its subtree at their final position.
   std::byte* const own = all + group.rank * bytes.part;
