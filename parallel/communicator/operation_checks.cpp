@@ -32,12 +32,9 @@ void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, Paddi
 
 /// Checks that `mine` either does not overlap `all`, or is its part `rank`.
 void check_overlap(const Buffer& all, const Buffer& mine, std::size_t rank, const std::string& what) {
+  if (mine.count == 0 || !overlap(all, mine)) return;
   const auto* const whole = static_cast<const std::byte*>(all.data);
-  const auto* const part = static_cast<const std::byte*>(mine.data);
-  const std::less<> before;
-  const bool apart = !before(part, whole + bytes_of(all)) || !before(whole, part + bytes_of(mine));
-  if (mine.count == 0 || apart) return;
-  require(all.type == mine.type && part == whole + rank * bytes_of(mine),
+  require(all.type == mine.type && mine.data == whole + rank * bytes_of(mine),
           fmt::format("{}: what rank {} has overlaps the array of all, but is not its part {}", what, rank, rank));
 }
 
@@ -51,6 +48,13 @@ void check_gathered(const Buffer& mine, const Buffer& all, std::size_t rank, std
 }  // namespace
 
 std::size_t bytes_of(const Buffer& buffer) { return buffer.count * bytes_of(buffer.type); }
+
+bool overlap(const Buffer& a, const Buffer& b) {
+  const auto* const a_begin = static_cast<const std::byte*>(a.data);
+  const auto* const b_begin = static_cast<const std::byte*>(b.data);
+  const std::less<> before;
+  return before(a_begin, b_begin + bytes_of(b)) && before(b_begin, a_begin + bytes_of(a));
+}
 
 void check_all_reduce(const Buffer& data, const std::string& what) {
   check_memory(data, what);

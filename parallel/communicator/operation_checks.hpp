@@ -20,5 +20,7 @@ void check_transfer(const Buffer& data, std::size_t from, std::size_t to, std::s
 
 /// Returns the size of a buffer's elements in bytes.
 std::size_t bytes_of(const Buffer& buffer);
+/// Returns true if the buffers share memory.
+bool overlap(const Buffer& a, const Buffer& b);
 
 }  // namespace mylos::parallel

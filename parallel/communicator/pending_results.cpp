@@ -2,21 +2,9 @@
 
 #include "parallel/communicator/operation_checks.hpp"
 
-#include <functional>
 #include <utility>
 
 namespace mylos::parallel {
-namespace {
-
-bool overlap(const Buffer& a, const Buffer& b) {
-  const auto* const a_begin = static_cast<const std::byte*>(a.data);
-  const auto* const b_begin = static_cast<const std::byte*>(b.data);
-  const std::less<> before;
-  return before(a_begin, b_begin + bytes_of(b)) && before(b_begin, a_begin + bytes_of(a));
-}
-
-}  // namespace
-
 void PendingResults::add(std::shared_ptr<QueuedOperation> operation, const Buffer& result) {
   if (!std::exchange(ends_with_kokkos_, true)) {
     Kokkos::push_finalize_hook([weak = weak_from_this()] {

@@ -215,6 +215,21 @@ TEST(Exchanges, ANodeSendsAndReceivesEachLongArrayAboutOnce) {
   }
 }
 
+TEST(Exchanges, FewRanksSendAShortArrayBetweenNodesAsOftenAsALongOne) {
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(std::size_t{1} << 20);
+  using enum Operation::Kind;
+  for (const std::size_t nodes : {2u, 4u}) {
+    for (const std::size_t bytes : {std::size_t{16} << 10, std::size_t{1} << 20}) {
+      for (const Operation& operation : {Operation{all_reduce}, Operation{reduce_scatter}, Operation{all_gather}}) {
+        CountingRanks all(nodes_of(2 * nodes, 2), CountingRanks::Data::counted);
+        std::size_t sent = 0;
+        for (const ExchangeCount& count : all.run(operation.on(memory.get(), bytes, {}))) sent += count.network_sent;
+        EXPECT_EQ(sent, (operation.kind == all_reduce ? 2 : 1) * (nodes - 1) * bytes) << nodes << " nodes, " << bytes;
+      }
+    }
+  }
+}
+
 TEST(Exchanges, ShortArraysTakeRoundsThatGrowWithTheLogarithm) {
   constexpr std::size_t bytes = std::size_t{64} << 10;
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
