@@ -11,6 +11,9 @@ using Activity = RankState::Activity;
 /// Time that a rank which ends has for it before others tell that they wait, in seconds.
 constexpr double time_to_end = 3.0;
 
+/// A rank that looks less often does not run, in seconds.
+constexpr double usual_pause = 1.0;
+
 /// Returns how long the first rank waits for answers, in seconds: longer for many ranks, to which it has to connect.
 double patience_of(double limit, std::size_t size) {
   return std::clamp(limit / 4, 1.0, 10.0) + 0.001 * static_cast<double>(size);
@@ -35,10 +38,19 @@ void Heartbeat::receive(std::size_t from, const Beat& beat, const Moment& moment
 }
 
 void Heartbeat::look(const Moment& moment) {
+  const double patience = patience_of(moment.limit, size_);
+  // No one could be heard while this process did not run, as if its job was suspended. What was heard before is old.
+  const double missed = std::max(0.0, moment.now - std::exchange(looked_, moment.now) - usual_pause);
+  heard_ += missed;
+  sent_ += missed;
+  if (is_deciding_ && missed > patience) {
+    is_deciding_ = false;
+    is_asked_ = true;
+    sent_ = moment.now - patience;
+  }
   if (moment.ends && rank_ < failed_) note_failure(rank_, moment.now);
   if (std::exchange(told_, failed_) != failed_ && (rank_ == 0 || rank_ == failed_)) send(moment.own, rank_ == 0);
   if (moment.now < quiet_until_) return;
-  const double patience = patience_of(moment.limit, size_);
   const bool is_late = waits_for(moment.own, moment.limit), is_new = std::exchange(is_late_, is_late) != is_late;
   if (is_new) heard_ = moment.now;
   if (is_deciding_) decide(moment, patience);

@@ -23,11 +23,12 @@ double turn_of(std::size_t place, double limit);
 /// One rank's part in finding out which ranks are missing, independent of the library that carries the messages.
 ///
 /// In a healthy run nobody sends anything. A rank that has waited for the limit sends a beat to the first rank every
-/// `patience` (1 to 10 s). The first rank then sends one to all, at most one in that time, and each answers, also while
-/// it computes. If all answer and the time that ranks worked with files excuses the waits, they go on. Otherwise, if a
-/// rank has still waited too long after `patience`, the first rank ends the program. That takes three messages a rank.
-/// If the first rank sends nothing for twice that time, the ranks that wait end the program. A rank that ends because
-/// of an error tells the first rank, which tells all; the lowest that ends prints its error.
+/// `patience` (1 to 10 s, and 1 ms for each rank). The first rank then sends one to all, at most one in that time, and
+/// each answers, also while it computes. If all answer and the time that ranks worked with files excuses the waits,
+/// they go on. Otherwise, if a rank has still waited too long after `patience`, the first rank ends the program. That
+/// takes three messages a rank. If the first rank sends nothing for twice that time, the ranks that wait end the
+/// program. A rank that ends because of an error tells the first rank, which tells all; the lowest that ends prints its
+/// error.
 class Heartbeat {
  public:
   using Send = std::function<void(std::size_t to, const Beat& beat)>;
@@ -60,9 +61,10 @@ class Heartbeat {
 
   std::size_t size_, rank_, failed_, told_;  ///< told_: the value of failed_ when it was last told
   Send send_;
-  double sent_ = -std::numeric_limits<double>::infinity();  ///< when it sent a beat because of a wait
-  double heard_ = sent_;                                    ///< when the first rank was last known to answer
-  double quiet_until_ = sent_;                              ///< until then a rank that ends has time to do so
+  double looked_ = std::numeric_limits<double>::infinity();  ///< when it looked last
+  double sent_ = -looked_;                                   ///< when it sent a beat because of a wait
+  double heard_ = sent_;                                     ///< when the first rank was last known to answer
+  double quiet_until_ = sent_;                               ///< until then a rank that ends has time to do so
   double excused_ = 0.0, excused_at_ = sent_;  ///< seconds that the last decision excused, and when that was
   bool is_asked_ = false, is_late_ = false, is_deciding_ = false;
   std::vector<RankState> states_;

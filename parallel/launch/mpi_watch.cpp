@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -22,10 +23,12 @@ using Clock = std::chrono::steady_clock;
 /// Wait this long before a peer counts as gone, in seconds. A process that ends normally has completed its last
 /// operation before its peers see it gone, but they may not have noticed yet that the operation is done.
 constexpr double gone_for_sure = 0.15;
+/// The latest turn of a rank to tell that a peer is gone, in seconds.
+constexpr double latest_turn = 3.0;
 /// Time for the last messages to be sent.
 constexpr std::chrono::milliseconds last_words{100};
-/// How long a failing rank waits for the announcement of a lower one. It is told by way of the first rank, and each of
-/// the three looks every 0.1 s.
+/// How long a failing rank waits for the announcement of a lower one, and 1 ms more for each rank that the first rank
+/// tells. It is told by way of the first rank, and each of the three looks every 0.1 s.
 constexpr std::chrono::milliseconds announcement{500};
 /// How long the operations under way may take to end after a failure, in seconds: NCCL needs some for many ranks. At
 /// most half the time limit, so that this rank ends before others report that they wait for it.
@@ -71,7 +74,7 @@ void MpiWatch::look(const Waiting& waiting) {
 
 bool MpiWatch::announce_error() {
   fails_ = true;
-  const Clock::time_point end = Clock::now() + announcement;
+  const Clock::time_point end = Clock::now() + announcement + std::chrono::milliseconds(ranks_.size);
   while (failed_ >= std::max<std::size_t>(ranks_.rank, 1) && Clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -97,6 +100,7 @@ RankState MpiWatch::state_of(const Waiting& waiting) const {
 }
 
 void MpiWatch::send(std::size_t to, const Beat& beat) {
+  if (Clock::now() > sends_until_) return;
   Letter& letter = sending_.emplace_back(Letter{beat});
   MYLOS_CHECK_MPI(
       MPI_Isend(&letter.beat, sizeof(Beat), MPI_BYTE, ranks_.rank_of(to), ranks_.tag, ranks_.ranks, &letter.request));
@@ -141,7 +145,8 @@ void MpiWatch::look_for_peers(bool is_waiting, double now) {
   gone_at_ = gone.empty() ? never : std::min(gone_at_, now);
   const bool is_told = failed_ < ranks_.size;
   const RankPlacement& mine = placements_[ranks_.rank];
-  if (now < gone_at_ + gone_for_sure + (is_told ? 0.0 : turn_of(mine.rank_of_node, limit_))) return;
+  const double turn = is_told ? 0.0 : std::min(turn_of(mine.rank_of_node, limit_), latest_turn);
+  if (now < gone_at_ + gone_for_sure + turn) return;
   Lines names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
   const std::string line = fmt::format(
@@ -156,12 +161,14 @@ void MpiWatch::end_all(const Lines& lines) {
     ::_exit(1);
   };
   call_within(abort_limit, kill, [&] {
-    if (!lines.empty()) {
-      log_text(fmt::format("mylos: error: {}\n", fmt::join(lines, "\nmylos: ")));
-      heartbeat_.tell_all(own_);
+    if (!lines.empty()) log_text(fmt::format("mylos: error: {}\n", fmt::join(lines, "\nmylos: ")));
+    sends_until_ = Clock::now() + last_words;
+    try {
+      if (!lines.empty()) heartbeat_.tell_all(own_);
+      while (!is_all_sent() && Clock::now() < sends_until_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } catch (const std::exception&) {
+      // MPI may refuse a message to a rank that is gone. The launcher ends those that are not told.
     }
-    const Clock::time_point end = Clock::now() + last_words;
-    while (!is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return MPI_Abort(MPI_COMM_WORLD, 1);
   });
   ::_exit(1);

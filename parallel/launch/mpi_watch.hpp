@@ -16,13 +16,6 @@
 
 namespace mylos::parallel {
 
-/// A message that is under way.
-struct Letter {
-  Beat beat;
-  MPI_Request request = MPI_REQUEST_NULL;
-  std::size_t from = 0;  ///< sender of a received message
-};
-
 /// Ends the program on every rank if a rank does not join an operation. If the process of a rank on this node has
 /// ended, that is noticed at once. Other ranks are missed by those that have waited for the time limit (heartbeat.hpp).
 /// Their communication threads answer even while they compute, but a stopped process does not.
@@ -42,6 +35,7 @@ class MpiWatch final : public Watch {
   std::size_t sent() const { return sent_; }
 
  private:
+  /// A message that is under way.
   struct Letter {
     Beat beat;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -69,6 +63,7 @@ class MpiWatch final : public Watch {
   std::list<Letter> sending_;
   Letter arriving_;
   std::size_t sent_ = 0;
+  std::chrono::steady_clock::time_point sends_until_ = std::chrono::steady_clock::time_point::max();
   double gone_at_;  ///< since when a peer has been seen to be gone, in seconds; infinity if none is
   std::atomic<double> limit_{std::chrono::duration<double>(default_time_limit).count()};  ///< in seconds
   std::atomic<std::size_t> step_{0};

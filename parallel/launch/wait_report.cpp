@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 
 namespace mylos::parallel {
 namespace {

@@ -193,6 +193,19 @@ TEST(Heartbeat, RanksThatAreSuspendedTogetherGoOn) {
   EXPECT_FALSE(ranks.teller());
 }
 
+/// Others have been late for some time, and were excused or asked for.
+TEST(Heartbeat, RanksThatAreSuspendedWhileOneIsAskedForGoOn) {
+  for (const double after : {30.0, 3 * patience + 0.3}) {
+    SimulatedWatch ranks(30, limit);
+    ranks.set(29, Activity::files);
+    ranks.run_to(limit + after);
+    ASSERT_FALSE(ranks.teller());
+    ranks.suspend(3 * limit);
+    ranks.run_to(ranks.now() + 3 * patience);
+    EXPECT_FALSE(ranks.teller()) << *ranks.teller();
+  }
+}
+
 TEST(Heartbeat, LateMessagesAreWaitedFor) {
   SimulatedWatch ranks(30, limit);
   ranks.set(29, Activity::computing);
