@@ -342,6 +342,7 @@ Finding progresses(Ranks& ranks, const std::string& operation, const std::string
 /// Begins an exchange that the other ranks join late, and finds out when the caller can look at its watch.
 Finding lets_go(Ranks& ranks, const std::string& operation, const std::string& way) {
   Exchange exchange(ranks, operation, ElementType::float32, 1'000'000);
+  MYLOS_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
   if (ranks.rank() != 0) std::this_thread::sleep_for(late);
   const Clock::time_point begin = Clock::now();
   Pending pending;

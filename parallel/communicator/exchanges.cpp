@@ -14,13 +14,14 @@ namespace {
 
 using Progress = Exchange::Progress;
 
-/// Arrays up to this size are dominated by message latency and go along a tree.
+/// Arrays up to this size are dominated by message latency and, over many ranks, go along a tree.
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
 /// The same limit for the parts of a gather: 1 MiB for 16,384 ranks.
 constexpr std::size_t short_part_bytes = 64;
-/// With so few ranks, all send to all at once: a fixed number of rounds instead of the many of a tree.
+/// With so few ranks, all send to all at once: a few rounds instead of the many of a tree.
 constexpr std::size_t few_ranks = 8;
-static_assert(few_ranks <= most_parts);
+/// Few ranks exchange arrays up to this size without node levels, which take more rounds.
+constexpr std::size_t flat_bytes = std::size_t{4} << 10;
 /// Maximum size of a message in a gather.
 constexpr std::size_t gathered_piece = std::size_t{4} << 20;
 
@@ -30,7 +31,12 @@ bool gathers_along_tree(std::size_t ranks, const Parts& bytes) {
 }
 
 const NodeMap& map_of_sum(const RankGroup& group, const ExchangeRules& rules, std::size_t bytes) {
+  if (bytes <= flat_bytes) return *group.flat;
   return levels_of_sum(group, bytes <= short_bytes ? SumOrder::ranks : rules.order);
+}
+
+const NodeMap& map_of_gather(const RankGroup& group, std::size_t bytes) {
+  return bytes <= flat_bytes ? *group.flat : levels_of_copy(group);
 }
 
 Parts in_bytes(const Parts& elements, ElementType type) {
@@ -192,7 +198,7 @@ std::unique_ptr<Exchange> make_all_reduce(Transport& transport, const RankGroup&
                                                    SumArrays{type, data, parts, type, mine});
   };
   const auto gather = [=, &transport, &group] {
-    return std::make_unique<AllGatherExchange>(transport, group.rank, levels_of_copy(group), rules.bucket,
+    return std::make_unique<AllGatherExchange>(transport, group.rank, map_of_gather(group, bytes), rules.bucket,
                                                in_bytes(parts, type), mine, data);
   };
   return std::make_unique<Sequence>(std::vector<Sequence::Make>{sum, gather});
@@ -212,8 +218,8 @@ std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup&
   const std::size_t ranks = group.size();
   if (bytes.count == 0) return nothing();
   if (!gathers_along_tree(ranks, bytes)) {
-    return std::make_unique<AllGatherExchange>(transport, group.rank, levels_of_copy(group), rules.bucket, bytes, mine,
-                                               all);
+    return std::make_unique<AllGatherExchange>(transport, group.rank, map_of_gather(group, bytes.count), rules.bucket,
+                                               bytes, mine, all);
   }
   // Each rank gathers the parts of its subtree at their final position.
   std::byte* const own = all + group.rank * bytes.part;

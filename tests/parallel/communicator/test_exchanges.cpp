@@ -231,6 +231,23 @@ TEST(Exchanges, FewRanksSendAShortArrayBetweenNodesAsOftenAsALongOne) {
   }
 }
 
+/// A sum scatters and gathers, each in one round: node levels, which save bytes, would take more.
+TEST(Exchanges, FewRanksExchangeAFewBytesInTheFewestRounds) {
+  constexpr std::size_t bytes = std::size_t{4} << 10;
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  using enum Operation::Kind;
+  for (const std::size_t ranks_of_node : {1u, 2u, 8u}) {
+    for (const Operation& operation : {Operation{all_reduce}, Operation{reduce_scatter}, Operation{all_gather}}) {
+      CountingRanks all(nodes_of(8, ranks_of_node), CountingRanks::Data::counted);
+      std::size_t rounds = 0;
+      for (const ExchangeCount& count : all.run(operation.on(memory.get(), bytes, {}))) {
+        rounds = std::max(rounds, count.rounds);
+      }
+      EXPECT_EQ(rounds, operation.kind == all_reduce ? 2u : 1u) << ranks_of_node << " ranks a node";
+    }
+  }
+}
+
 TEST(Exchanges, ShortArraysTakeRoundsThatGrowWithTheLogarithm) {
   constexpr std::size_t bytes = std::size_t{64} << 10;
   const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
