@@ -72,10 +72,10 @@ class TreeAccumulator {
   std::vector<bool> is_there_;
 };
 
-/// A reduce-scatter in units (see ExchangeLevels). First the ranks of a
-/// node sum their data for the parts of those nodes, each rank handling some of the parts. Then the partial sums are
-/// sent to the ranks that own the parts. Each node therefore sends each array about once. If each rank is on its own
-/// node, data is sent directly to its rank.
+/// A reduce-scatter in units (see ExchangeLevels). First the ranks of a node sum their data for the parts of the other
+/// nodes of the unit, each rank handling some of the parts. Then the partial sums are sent to the ranks that own the
+/// parts. Each node therefore sends each array about once. If each rank is on its own node, data is sent directly to
+/// its rank.
 class ReduceScatterExchange final : public Exchange {
  public:
   /// `map` must outlive the exchange.

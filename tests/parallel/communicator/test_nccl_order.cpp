@@ -127,7 +127,7 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
   for (const Vector<double>& each : arrays) {
     events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, MemoryKind::device}, "test"));
   }
-  // No operation has started on the device yet. The tree exchanges twice for a sum: it scatters and gathers the parts.
+  // No operation has started on the device yet. An ordered sum exchanges twice: it scatters and gathers the parts.
   const std::size_t launched = before + most * (GetParam() && ranks->size() > 1 ? 2 : 1);
   tests::wait_until([&] { return stand_in_operations() >= launched; });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
