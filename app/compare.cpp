@@ -51,7 +51,7 @@ std::vector<std::string> launcher_words(const std::string& launcher, const Compa
 }
 
 std::filesystem::path run_directory(const Arguments& arguments, const ComparedSetting& setting, std::size_t repeat) {
-  return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks_name(), repeat + 1);
+  return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.strategy, setting.ranks_name(), repeat + 1);
 }
 
 std::filesystem::path log_file(const std::filesystem::path& run) { return run.string() + ".log"; }
@@ -118,7 +118,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
   const std::filesystem::path output = run_directory(arguments, setting, repeat);
-  const std::string name = fmt::format("{} on {} {}, repeat {}", setting.mode, setting.ranks_name(),
+  const std::string name = fmt::format("{} on {} {}, repeat {}", setting.strategy, setting.ranks_name(),
                                        setting.ranks == 1 ? "rank" : "ranks", repeat + 1);
   if (is_already_finished(arguments, setting, output)) {
     take_figures(output, logged_seconds(output), setting);
@@ -127,8 +127,8 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   std::vector<std::string> words = launcher_words(arguments.compare->launcher, setting);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const std::string& word :
-       {program, std::string("train"), std::string("--config"), config.string(), std::string("--mode"), setting.mode,
-        std::string("--output"), output.string(), std::string("--overwrite")}) {
+       {program, std::string("train"), std::string("--config"), config.string(), std::string("--mode"),
+        setting.strategy, std::string("--output"), output.string(), std::string("--overwrite")}) {
     words.push_back(word);
   }
   const Stopwatch watch;
@@ -146,7 +146,8 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
 std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   std::vector<ComparedSetting> settings;
   for (const ComparedRanks& ranks : arguments.compare->ranks) {
-    for (const std::string& mode : arguments.modes) settings.push_back({mode, ranks.count, {}, {}, ranks.nodes});
+    for (const std::string& strategy : arguments.strategies)
+      settings.push_back({strategy, ranks.count, {}, {}, ranks.nodes});
   }
   return settings;
 }

@@ -30,41 +30,42 @@ namespace mylos::app {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
-std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
-                                        const train::PlanTarget& target) {
-  std::vector<ModeKind> modes = train::possible_modes(target.ranks);
-  if (arguments.run.engine.parallel.mode && !arguments.plan->every_mode) modes = {*arguments.run.engine.parallel.mode};
-  std::vector<train::ModePlan> plans;
-  for (const ModeKind mode : modes) {
+std::vector<train::StrategyPlan> plan_strategies(const Arguments& arguments, const train::Workload& workload,
+                                                 const train::PlanTarget& target) {
+  std::vector<StrategyKind> strategies = train::possible_strategies(target.ranks);
+  if (arguments.run.engine.parallel.strategy && !arguments.plan->every_strategy)
+    strategies = {*arguments.run.engine.parallel.strategy};
+  std::vector<train::StrategyPlan> plans;
+  for (const StrategyKind strategy : strategies) {
     train::TrainConfig config = arguments.run.engine;
-    config.parallel.mode = mode;
-    if (mode != ModeKind::hybrid && modes.size() > 1) config.parallel.shard_size = 0;
+    config.parallel.strategy = strategy;
+    if (strategy != StrategyKind::hybrid && strategies.size() > 1) config.parallel.shard_size = 0;
     plans.push_back(train::plan_run(workload, config, target));
   }
   return plans;
 }
 
 /// Returns the fastest plan that fits. Among those within 2 % of it, returns the first, which communicates least.
-const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
+const train::StrategyPlan* recommended(const std::vector<train::StrategyPlan>& plans) {
   constexpr double alike = 1.02;
   double fastest = 0.0;
-  for (const train::ModePlan& plan : plans) {
+  for (const train::StrategyPlan& plan : plans) {
     if (plan.fits && (fastest == 0.0 || plan.job() < fastest)) fastest = plan.job();
   }
   const auto found = std::ranges::find_if(
-      plans, [&](const train::ModePlan& plan) { return plan.fits && plan.job() <= alike * fastest; });
+      plans, [&](const train::StrategyPlan& plan) { return plan.fits && plan.job() <= alike * fastest; });
   return found == plans.end() ? nullptr : &*found;
 }
 
 /// Returns the options of train for the planned run: those given to plan that train has, and those that the plan sets.
-std::vector<TrainOption> planned_options(const Arguments& configured, const train::ModePlan& plan,
+std::vector<TrainOption> planned_options(const Arguments& configured, const train::StrategyPlan& plan,
                                          const train::WorkKind& work) {
   Arguments arguments = configured;
   train::TrainConfig& engine = arguments.run.engine;
-  engine.parallel.mode = plan.mode;
-  if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
+  engine.parallel.strategy = plan.strategy;
+  if (plan.strategy != StrategyKind::hybrid) engine.parallel.shard_size = 0;
   if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = work.batch_size(plan.memory.largest);
   std::set<std::string, std::less<>> shown = configured.sources.given;
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
@@ -72,18 +73,18 @@ std::vector<TrainOption> planned_options(const Arguments& configured, const trai
   return train_options(arguments, shown);
 }
 
-std::string run_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::ModePlan& plan) {
+std::string run_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::StrategyPlan& plan) {
   return launched_line(arguments, run.data_options, planned_options(arguments, plan, run.work));
 }
 
 /// Returns 1.3 times the predicted time plus ten minutes, rounded up to ten minutes.
-double walltime_of(const train::ModePlan& plan) {
+double walltime_of(const train::StrategyPlan& plan) {
   constexpr double margin = 1.3, least = 600.0, step = 600.0;
   return std::ceil((margin * plan.job() + least) / step) * step;
 }
 
 /// Returns {"none": 24, "attention": 28, "layer": 200}.
-OrderedJson largest_json(const train::ModePlan& plan) {
+OrderedJson largest_json(const train::StrategyPlan& plan) {
   OrderedJson largest = OrderedJson::object();
   for (const auto& [recompute, samples] : plan.largest_of_each) {
     largest[std::string(nn::to_string(recompute))] = samples;
@@ -91,11 +92,11 @@ OrderedJson largest_json(const train::ModePlan& plan) {
   return largest;
 }
 
-OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
+OrderedJson json_of(const train::StrategyPlan& plan, const train::WorkKind& work) {
   const train::MemoryPlan& memory = plan.memory;
   OrderedJson efficiency;
   for (const auto& [count, share] : plan.efficiency) efficiency[std::to_string(count)] = share;
-  return {{"mode", to_string(plan.mode)},
+  return {{"mode", to_string(plan.strategy)},
           {"fits", plan.fits},
           {"obstacle", plan.fits ? OrderedJson(nullptr) : OrderedJson(plan.obstacle)},
           {"memory",
@@ -108,7 +109,7 @@ OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
             {"activations", memory.activations},
             {"workspace", memory.workspace + memory.scratch},
             {"output", memory.output}}},
-          {"host_images", plan.host_images},
+          {"host_images", plan.host_staging},
           {"micro_batch", work.batch_size(memory.largest)},
           {"asked_micro_batch", memory.asked},
           {"largest_micro_batch", plan.largest},
@@ -131,10 +132,10 @@ OrderedJson json_of(const train::ModePlan& plan, const train::WorkKind& work) {
 }
 
 void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
-                const std::vector<train::ModePlan>& plans) {
-  const train::ModePlan* best = recommended(plans);
-  OrderedJson modes = OrderedJson::array();
-  for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan, run.work));
+                const std::vector<train::StrategyPlan>& plans) {
+  const train::StrategyPlan* best = recommended(plans);
+  OrderedJson strategies = OrderedJson::array();
+  for (const train::StrategyPlan& plan : plans) strategies.push_back(json_of(plan, run.work));
   const OrderedJson result = {
       {"model", run.name},
       {"data", run.data},
@@ -148,15 +149,15 @@ void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const 
       {"rate", target.rate.origin},
       {"flops_per_second", target.rate.flops},
       {"bytes_per_second", target.rate.bandwidth},
-      {"modes", modes},
+      {"modes", strategies},
       {"recommended", best == nullptr ? OrderedJson(nullptr) : OrderedJson(run_line(arguments, run, *best))}};
   print_indented_json(result);
 }
 
 void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
-                const train::Workload& workload, const std::vector<train::ModePlan>& plans) {
+                const train::Workload& workload, const std::vector<train::StrategyPlan>& plans) {
   const train::Machine& machine = target.machine;
-  const std::size_t reserved = machine.reserved + train::connections_of(target, plans.front().mode);
+  const std::size_t reserved = machine.reserved + train::connections_of(target, plans.front().strategy);
   const ParameterTable& table = workload.model.table();
   print(
       named_line("model", fmt::format("{}: {}, {}", run.name, train::parameters_text(table.size(), table.frozen_size()),
@@ -171,17 +172,17 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
           machine.is_compared ? "" : "; from its data sheet, never compared with a measurement")));
   print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans, run.work, target.ranks.ranks);
-  for (const train::ModePlan& plan : plans) {
-    if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
+  for (const train::StrategyPlan& plan : plans) {
+    if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.strategy), plan.obstacle));
   }
-  if (const train::ModePlan* best = recommended(plans); best != nullptr) {
+  if (const train::StrategyPlan* best = recommended(plans); best != nullptr) {
     const std::string note = batch_note(*best, run.work, target.ranks);
     if (!note.empty()) print("\n" + named_line("batch", note));
     print("\n" + named_line("run", run_line(arguments, run, *best)));
   }
 }
 
-void print_job(const Arguments& arguments, const train::ModePlan& plan, const train::WorkKind& work) {
+void print_job(const Arguments& arguments, const train::StrategyPlan& plan, const train::WorkKind& work) {
   const PlanArguments& target = *arguments.plan;
   Job job{.nodes = target.nodes,
           .ranks_per_node = target.gpus / target.nodes,
@@ -191,7 +192,7 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
           .train = data_path(arguments)};
   // Options for which the script has a variable; the others go to its OPTIONS.
   const std::map<std::string, std::string*> variables = {{"model", &job.model},
-                                                         {"mode", &job.mode},
+                                                         {"mode", &job.strategy},
                                                          {"precision", &job.precision},
                                                          {"checkpoint-every", &job.checkpoints}};
   for (const TrainOption& option : planned_options(arguments, plan, work)) {
@@ -219,8 +220,8 @@ int run_plan(const Arguments& configured) {
   if (target.ranks.on_host && !remark.empty()) log_line(remark);
   const std::shared_ptr<const train::SampleStream> samples = tasks::planned_samples(run);
   const train::Workload workload(*run.network, *samples);
-  const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
-  const train::ModePlan* best = recommended(plans);
+  const std::vector<train::StrategyPlan> plans = plan_strategies(arguments, workload, target);
+  const train::StrategyPlan* best = recommended(plans);
   if (!arguments.plan->job.empty()) {
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);

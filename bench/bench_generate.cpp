@@ -50,7 +50,7 @@ class Model {
       : shape_(shape),
         network_(families::make_llama(shape, precision)),
         store_(network_->table(), precision, ParameterStore::Purpose::inference),
-        mode_(parallel::make_single_process_mode(store_)),
+        strategy_(parallel::make_single_process_strategy(store_)),
         decoder_(families::make_llama_decoder(shape, precision, network_->table())) {
     constexpr std::size_t period = 65521;  // a prime; drawing each weight would take longer than the timed steps
     std::vector<float> drawn(period);
@@ -60,9 +60,9 @@ class Model {
       const ParameterTensor& of = network_->table().tensor(row);
       std::vector<float> values(of.size, 1.0f);
       if (of.shape.size() > 1) std::ranges::generate(values, [&] { return drawn[at++ % period]; });
-      mode_->write_tensor(row, values);
+      strategy_->write_tensor(row, values);
     }
-    mode_->sync_parameters(space_, ChangedUnits::all);
+    strategy_->sync_parameters(space_, ChangedUnits::all);
   }
 
   /// Returns the bytes of the weights that a step reads: all except the embeddings, of which it looks up one row.
@@ -98,7 +98,7 @@ class Model {
   }
 
  private:
-  nn::Pass pass() { return {space_, gemm_, store_, mode_->hooks(), arena_}; }
+  nn::Pass pass() { return {space_, gemm_, store_, strategy_->hooks(), arena_}; }
   std::vector<std::int32_t> choose(const ConstMatrix<float>& logits) {
     const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
     std::vector<std::int32_t> tokens;
@@ -115,7 +115,7 @@ class Model {
   Gemm gemm_{default_gemm_provider()};
   std::unique_ptr<nn::Model> network_;
   ParameterStore store_;
-  std::unique_ptr<parallel::ShardingStrategy> mode_;
+  std::unique_ptr<parallel::ShardingStrategy> strategy_;
   std::unique_ptr<families::TextDecoder> decoder_;
   Arena arena_;
   tasks::Sampler sampler_{{}, 0};

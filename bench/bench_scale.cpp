@@ -26,7 +26,7 @@ using parallel::CollectiveCall;
 using parallel::CountingRanks;
 using parallel::ExchangeCount;
 using parallel::Members;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using Kind = CollectiveCall::Kind;
 
 constexpr std::size_t mib = std::size_t{1} << 20, short_bytes = std::size_t{64} << 10, units_of_model = 8;
@@ -166,14 +166,14 @@ ParameterTable model_of(std::size_t unit_bytes) {
 }
 
 /// Counts a step of one micro-batch. Groups of `hybrid` are the nodes.
-ScaleRow count_mode(ModeKind kind, std::size_t ranks, const ParameterTable& model, CallCounts& counts) {
+ScaleRow count_strategy(StrategyKind kind, std::size_t ranks, const ParameterTable& model, CallCounts& counts) {
   ScaleRow row{std::string(to_string(kind)), model.size() * sizeof(float), ranks, {}};
   std::vector<CollectiveCall> calls;
   for (const std::size_t size : node_sizes) {
     if (size > ranks) continue;
     // Groups of one rank, or a single one, are other modes.
-    if (kind == ModeKind::hybrid && (size == 1 || size == ranks || ranks % size != 0)) continue;
-    if (kind == ModeKind::hybrid || calls.empty()) {  // the calls of the other modes do not depend on the nodes
+    if (kind == StrategyKind::hybrid && (size == 1 || size == ranks || ranks % size != 0)) continue;
+    if (kind == StrategyKind::hybrid || calls.empty()) {  // the calls of the other modes do not depend on the nodes
       const std::size_t shards = ranks_that_split(kind, size, ranks);
       calls = parallel::calls_of_step(
           {.settings = {.kind = kind}, .shards = shards, .replicas = ranks / shards, .table = model});
@@ -258,8 +258,8 @@ void run(int argc, char** argv) {
     for (const std::size_t ranks : numbers) rows.push_back(count_operation(operation, ranks, long_bytes, counts));
   }
   const ParameterTable model = model_of(long_bytes);
-  for (const parallel::ModeDescription& mode : parallel::every_mode()) {
-    for (const std::size_t ranks : numbers) rows.push_back(count_mode(mode.kind, ranks, model, counts));
+  for (const parallel::StrategyDescription& strategy : parallel::every_strategy()) {
+    for (const std::size_t ranks : numbers) rows.push_back(count_strategy(strategy.kind, ranks, model, counts));
   }
   std::erase_if(rows, [](const ScaleRow& row) { return row.counts.empty(); });
   if (options.json()) return print(to_json(rows).dump(1) + "\n");

@@ -13,7 +13,7 @@ namespace {
 // Keys shared by the writer and the reader.
 constexpr const char* rows_key = "rows";
 constexpr const char* largest_key = "largest_micro_batches";
-constexpr const char* mode_key = "mode";
+constexpr const char* strategy_key = "mode";
 constexpr const char* recompute_key = "recompute";
 constexpr const char* micro_batch_key = "micro_batch";
 constexpr const char* micro_batches_key = "micro_batches";
@@ -31,12 +31,13 @@ nlohmann::ordered_json optional_value(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-nlohmann::ordered_json setting_json(parallel::ModeKind mode, nn::Recompute recompute, std::size_t micro_batch) {
-  return {{mode_key, to_string(mode)}, {recompute_key, nn::to_string(recompute)}, {micro_batch_key, micro_batch}};
+nlohmann::ordered_json setting_json(parallel::StrategyKind strategy, nn::Recompute recompute, std::size_t micro_batch) {
+  return {
+      {strategy_key, to_string(strategy)}, {recompute_key, nn::to_string(recompute)}, {micro_batch_key, micro_batch}};
 }
 
 nlohmann::ordered_json row_json(const BatchRow& row, const std::string& work, bool is_fastest) {
-  nlohmann::ordered_json json = setting_json(row.setting.mode, row.setting.recompute, row.setting.micro_batch);
+  nlohmann::ordered_json json = setting_json(row.setting.strategy, row.setting.recompute, row.setting.micro_batch);
   json[micro_batches_key] = row.micro_batches;
   json[fits_key] = row.fits;
   json[planned_key] = row.planned;
@@ -60,7 +61,7 @@ auto parsed_member(const mylos::Json& object, const char* key, const JsonLocatio
 }
 
 BatchSetting read_setting(const mylos::Json& object, const JsonLocation& location) {
-  return {.mode = parsed_member(object, mode_key, location, parallel::parse_mode),
+  return {.strategy = parsed_member(object, strategy_key, location, parallel::parse_strategy),
           .recompute = parsed_member(object, recompute_key, location, nn::parse_recompute),
           .micro_batch = count_member(object, micro_batch_key, location)};
 }
@@ -104,7 +105,7 @@ std::string row_text(const BatchRow& row, bool is_fastest) {
                            : is_fastest         ? "  fastest"
                            : row.fits           ? ""
                                                 : "  more than the free memory";
-  return fmt::format("{:18} {:10} {:>11} {:>11} {:>5} {:>12} {:>12} {:>10} {:>12}{}\n", to_string(row.setting.mode),
+  return fmt::format("{:18} {:10} {:>11} {:>11} {:>5} {:>12} {:>12} {:>10} {:>12}{}\n", to_string(row.setting.strategy),
                      nn::to_string(row.setting.recompute), row.setting.micro_batch, row.micro_batches,
                      row.fits ? "yes" : "no", row.planned > 0 ? bytes_text(row.planned) : "-",
                      row.used ? bytes_text(*row.used) : "-", four_digits(row.seconds, 1e3), four_digits(row.rate),
@@ -118,7 +119,7 @@ nlohmann::ordered_json to_json(const BatchTable& table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array(), largest = rows;
   for (const BatchRow& row : table.rows) rows.push_back(row_json(row, table.work, &row == fastest));
   for (const LargestBatch& one : table.largest) {
-    largest.push_back(setting_json(one.mode, one.recompute, one.samples));
+    largest.push_back(setting_json(one.strategy, one.recompute, one.samples));
   }
   return {{"model", table.model},
           {"machine", table.machine},
@@ -158,7 +159,7 @@ BatchTable read_batch_table(const mylos::Json& printed, std::string_view name) {
   const mylos::Json& limits = list_member(printed, largest_key, top);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const BatchSetting setting = read_setting(limits[i], JsonLocation(largest, i));
-    table.largest.push_back({setting.mode, setting.recompute, setting.micro_batch});
+    table.largest.push_back({setting.strategy, setting.recompute, setting.micro_batch});
   }
   return table;
 }
@@ -171,8 +172,8 @@ std::vector<std::string> largest_lines(const BatchTable& table) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < table.largest.size(); ++i) {
     const LargestBatch& one = table.largest[i];
-    const bool begins = i == 0 || table.largest[i - 1].mode != one.mode;
-    if (begins) lines.push_back(fmt::format("{}:", to_string(one.mode)));
+    const bool begins = i == 0 || table.largest[i - 1].strategy != one.strategy;
+    if (begins) lines.push_back(fmt::format("{}:", to_string(one.strategy)));
     const std::string all = table.ranks > 1 ? fmt::format(" ({} on all ranks)", one.samples * table.ranks) : "";
     lines.back() += fmt::format("{} --recompute {} {}", begins ? "" : ",", nn::to_string(one.recompute),
                                 one.samples == 0 ? "does not fit" : fmt::format("{}{}", one.samples, all));

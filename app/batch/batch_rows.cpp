@@ -31,15 +31,15 @@ std::vector<std::size_t> tried_micro_batches(std::size_t batch, std::size_t rank
   return tried;
 }
 
-std::vector<BatchRow> make_rows(const std::vector<parallel::ModeKind>& modes,
+std::vector<BatchRow> make_rows(const std::vector<parallel::StrategyKind>& strategies,
                                 const std::vector<nn::Recompute>& recomputations,
                                 const std::vector<std::size_t>& micro_batches,
                                 const std::function<BatchRow(const BatchSetting&)>& try_setting) {
   std::vector<BatchRow> rows;
-  for (const parallel::ModeKind mode : modes) {
+  for (const parallel::StrategyKind strategy : strategies) {
     for (const nn::Recompute recompute : recomputations) {
       for (const std::size_t micro_batch : micro_batches) {
-        rows.push_back(try_setting({mode, recompute, micro_batch}));
+        rows.push_back(try_setting({strategy, recompute, micro_batch}));
         if (!rows.back().fits || !rows.back().failure.empty()) break;
       }
     }
@@ -70,8 +70,8 @@ std::optional<double> loss_difference(const std::vector<BatchRow>& rows) {
 double loss_tolerance(Precision precision) { return precision == Precision::float32 ? 1e-4 : 2e-2; }
 
 std::string setting_text(const BatchSetting& setting) {
-  return fmt::format("{}, --recompute {}, micro-batch {}", to_string(setting.mode), nn::to_string(setting.recompute),
-                     setting.micro_batch);
+  return fmt::format("{}, --recompute {}, micro-batch {}", to_string(setting.strategy),
+                     nn::to_string(setting.recompute), setting.micro_batch);
 }
 
 }  // namespace mylos::app

@@ -2,7 +2,7 @@
 
 #include "core/base/precision.hpp"
 #include "nn/recompute.hpp"
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -15,7 +15,7 @@ namespace mylos::app {
 
 /// The sharding strategy, recomputation and micro-batch size of one row.
 struct BatchSetting {
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   nn::Recompute recompute = nn::Recompute::none;
   std::size_t micro_batch = 1;  ///< samples at a time on each rank
 };
@@ -35,7 +35,7 @@ struct BatchRow {
 
 /// The largest micro-batch that fits in memory according to the plan, regardless of the batch; 0 if none fits.
 struct LargestBatch {
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   nn::Recompute recompute = nn::Recompute::none;
   std::size_t samples = 0;
 };
@@ -66,7 +66,7 @@ std::vector<std::size_t> tried_micro_batches(std::size_t batch, std::size_t rank
 
 /// Returns the rows of every mode and recomputation, in this order. For each pair, the micro-batch grows until
 /// `try_setting` returns a row that does not fit or has failed.
-std::vector<BatchRow> make_rows(const std::vector<parallel::ModeKind>& modes,
+std::vector<BatchRow> make_rows(const std::vector<parallel::StrategyKind>& strategies,
                                 const std::vector<nn::Recompute>& recomputations,
                                 const std::vector<std::size_t>& micro_batches,
                                 const std::function<BatchRow(const BatchSetting&)>& try_setting);

@@ -2,17 +2,17 @@
 
 namespace mylos::app {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
-std::vector<ModeKind> tried_modes(const Arguments& arguments, std::size_t ranks) {
-  std::vector<ModeKind> modes;
+std::vector<StrategyKind> tried_strategies(const Arguments& arguments, std::size_t ranks) {
+  std::vector<StrategyKind> strategies;
   if (arguments.sources.was_given("modes")) {
-    for (const std::string& name : arguments.modes) modes.push_back(parallel::parse_mode(name).value());
-    return modes;
+    for (const std::string& name : arguments.strategies) strategies.push_back(parallel::parse_strategy(name).value());
+    return strategies;
   }
-  modes.push_back(ModeKind::replicated);
-  if (ranks > 1) modes.push_back(ModeKind::sharded);
-  return modes;
+  strategies.push_back(StrategyKind::replicated);
+  if (ranks > 1) strategies.push_back(StrategyKind::sharded);
+  return strategies;
 }
 
 std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, const nn::Model& model) {
@@ -25,7 +25,7 @@ std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, cons
 Arguments with_setting(const Arguments& configured, const BatchSetting& setting) {
   Arguments arguments = configured;
   train::TrainConfig& engine = arguments.run.engine;
-  engine.parallel.mode = setting.mode;
+  engine.parallel.strategy = setting.strategy;
   engine.recompute = setting.recompute;
   engine.micro_batch = setting.micro_batch;
   return arguments;

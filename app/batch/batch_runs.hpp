@@ -17,7 +17,7 @@ namespace mylos::app {
 int bench_batch(const Arguments& arguments);
 
 /// Returns the modes of --modes. Default: replicated, and also sharded if there are several ranks.
-std::vector<parallel::ModeKind> tried_modes(const Arguments& arguments, std::size_t ranks);
+std::vector<parallel::StrategyKind> tried_strategies(const Arguments& arguments, std::size_t ranks);
 
 /// Returns the recomputation of --recompute. Default: none, and also layer if the model supports it.
 std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, const nn::Model& model);

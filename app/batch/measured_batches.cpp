@@ -142,7 +142,7 @@ train::MemoryPlan BatchRunner::plan_row(const train::TrainConfig& config, std::s
   // The newest row of a kind is the most accurate: the program grows as it runs, and a row that does not fit shows that
   // the largest micro-batch is smaller.
   if (config.micro_batch != tried_.front()) table_.largest.pop_back();
-  table_.largest.push_back({plan.layout.mode, config.recompute,
+  table_.largest.push_back({plan.layout.strategy, config.recompute,
                             train::largest_micro_batch_that_fits(*task_, plan, counts, config.recompute, free)});
   return plan;
 }
@@ -155,7 +155,7 @@ BatchRow BatchRunner::try_row(const BatchSetting& setting) {
   try {
     const std::size_t free = available();
     const train::MemoryPlan plan = plan_row(config, free);
-    row.micro_batches = plan.mode.micro_batches;
+    row.micro_batches = plan.strategy.micro_batches;
     row.planned = most_of_all(plan.peak());
     const bool fits_here = plan.total() + plan.output <= free;
     row.fits = parallel::maximum(world_, fits_here ? 0 : 1) == 0;
@@ -213,7 +213,7 @@ BatchTable BatchRunner::run() {
             .ranks = world_.size(),
             .nodes = launch_.nodes()};
   const std::vector<BatchRow> rows =
-      make_rows(tried_modes(arguments_, world_.size()), tried_recomputations(arguments_, task_->model()), tried_,
+      make_rows(tried_strategies(arguments_, world_.size()), tried_recomputations(arguments_, task_->model()), tried_,
                 [this](const auto& setting) { return try_row(setting); });
   table_.rows = rows;
   if (const BatchRow* const fastest = fastest_row(table_.rows)) table_.line = line(fastest->setting);

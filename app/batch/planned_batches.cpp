@@ -15,11 +15,11 @@ BatchRow plan_row(const train::Workload& workload, const train::TrainConfig& con
                   const BatchSetting& setting, bool is_first, std::vector<LargestBatch>& largest) {
   BatchRow row{.setting = setting};
   try {
-    const train::ModePlan plan = train::plan_run(workload, config, target);
-    row.micro_batches = plan.memory.mode.micro_batches;
+    const train::StrategyPlan plan = train::plan_run(workload, config, target);
+    row.micro_batches = plan.memory.strategy.micro_batches;
     row.fits = plan.fits;
     row.planned = plan.memory.peak();
-    if (is_first) largest.push_back({setting.mode, setting.recompute, plan.largest});
+    if (is_first) largest.push_back({setting.strategy, setting.recompute, plan.largest});
     if (!plan.fits) return row;
     row.seconds = plan.step.total();
     row.rate = workload.samples.work().count(plan.tokens) / plan.step.total();
@@ -53,8 +53,8 @@ BatchTable planned_batches(const Arguments& configured) {
                    .part = tried.back(),
                    .ranks = ranks,
                    .nodes = target.ranks.nodes,
-                   .available = train::room_of(target, parallel::ModeKind::replicated) + target.program};
-  table.rows = make_rows(tried_modes(arguments, ranks), tried_recomputations(arguments, *run.network), tried,
+                   .available = train::room_of(target, parallel::StrategyKind::replicated) + target.program};
+  table.rows = make_rows(tried_strategies(arguments, ranks), tried_recomputations(arguments, *run.network), tried,
                          [&](const BatchSetting& setting) {
                            return plan_row(workload, with_setting(arguments, setting).run.engine, target, setting,
                                            setting.micro_batch == tried.front(), table.largest);

@@ -74,8 +74,8 @@ struct Arguments {
   bool json = false;
   double collective_timeout = 600.0;  ///< train, bench, doctor: seconds that a rank waits for others
   std::size_t repeats = 5;            ///< bench, compare: timings per measurement, whose median is reported
-  std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients",
-                                    "sharded"};  ///< compare; bench batch has its own default
+  std::vector<std::string> strategies = {"replicated", "sharded-optimizer", "sharded-gradients",
+                                         "sharded"};  ///< compare; bench batch has its own default
 
   // Options of one command.
   Part<TrainArguments> train;

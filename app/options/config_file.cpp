@@ -112,12 +112,12 @@ void read_layout(const OrderedJson& resolved, const std::filesystem::path& file,
                                                                 file.string(), resolved_key, key, value.dump()));
     return value.get<std::size_t>();
   };
-  const auto mode = parallel::parse_mode(value_text(resolved["mode"]));
-  ensure(mode.has_value(),
+  const auto strategy = parallel::parse_strategy(value_text(resolved["mode"]));
+  ensure(strategy.has_value(),
          fmt::format("{}: {}.mode: no mode is called {}", file.string(), resolved_key, value_text(resolved["mode"])));
   arguments.run.engine.recorded_layout = {.ranks = count("ranks"),
                                           .micro_batch = count("micro-batch"),
-                                          .mode = *mode,
+                                          .strategy = *strategy,
                                           .device = value_text(resolved["device"])};
 }
 

@@ -345,7 +345,7 @@ void resolve(const Command& command, Arguments& arguments) {
 }
 
 void resolve_ranks(Arguments& arguments, std::size_t ranks) {
-  if (arguments.plan->every_mode) throw UsageError("--mode all: only mylos plan accepts all; name one mode");
+  if (arguments.plan->every_strategy) throw UsageError("--mode all: only mylos plan accepts all; name one mode");
   resolve_batch(arguments, ranks);
 }
 

@@ -9,9 +9,9 @@ namespace mylos::app {
 
 /// Options of plan. bench batch reads those of the machine, too.
 struct PlanArguments {
-  bool every_mode = false;  ///< --mode all
-  std::string gpu;          ///< a GPU kind of train/planning/machine.hpp, or "cpu"
-  std::size_t gpus = 1;     ///< on all nodes together
+  bool every_strategy = false;  ///< --mode all
+  std::string gpu;              ///< a GPU kind of train/planning/machine.hpp, or "cpu"
+  std::size_t gpus = 1;         ///< on all nodes together
   std::size_t nodes = 1;
   std::optional<std::size_t> threads;  ///< per rank; default: the number that this process would use
   std::optional<double> memory;        ///< GiB per GPU, or per rank on CPUs

@@ -1,7 +1,7 @@
 #include "app/options/options.hpp"
 #include "app/options/plan_options.hpp"
 
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,12 +22,12 @@ Option mode_option() {
                                                      {.on_resume = OnResume::free, .lays_out = true, .is_shown = true}),
                                                {{"plan", strategies + "; default: all, which plans for each of them"},
                                                 {"bench", "bench batch takes --modes"}}),
-                                     choices, MYLOS_FIELD(run.engine.parallel.mode), parallel::parse_mode,
-                                     name_or_null<parallel::ModeKind>);
+                                     choices, MYLOS_FIELD(run.engine.parallel.strategy), parallel::parse_strategy,
+                                     name_or_null<parallel::StrategyKind>);
   option.choices.emplace_back("all");  // for plan only
   option.parse = [parse_one = option.parse](Arguments& arguments, std::string_view text) {
-    arguments.plan->every_mode = text == "all";
-    return arguments.plan->every_mode || parse_one(arguments, text);
+    arguments.plan->every_strategy = text == "all";
+    return arguments.plan->every_strategy || parse_one(arguments, text);
   };
   return option;
 }
@@ -72,7 +72,8 @@ Option micro_batch_groups_option() {
 
 std::vector<Choice> mode_choices() {
   std::vector<Choice> choices;
-  for (const parallel::ModeDescription& mode : parallel::every_mode()) choices.push_back({mode.name, mode.aliases});
+  for (const parallel::StrategyDescription& strategy : parallel::every_strategy())
+    choices.push_back({strategy.name, strategy.aliases});
   return choices;
 }
 

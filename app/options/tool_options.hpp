@@ -91,7 +91,8 @@ inline Option modes_option() {
         "with batch: sharding strategies, separated by commas, or all; default: replicated, and sharded with several "
         "ranks"}});
   option = unrecorded(parsed_option(
-      std::move(option), "a list, separated by commas, of " + describe(mode_choices()) + "; or all", MYLOS_FIELD(modes),
+      std::move(option), "a list, separated by commas, of " + describe(mode_choices()) + "; or all",
+      MYLOS_FIELD(strategies),
       [choices = mode_choices()](std::string_view text) -> std::optional<std::vector<std::string>> {
         if (text == "all") return names_of(choices);
         return parse_list<std::string>(text, [&](const std::string& word) { return parse_choice(word, choices); });

@@ -90,7 +90,7 @@ std::string job_script(std::string_view scheduler, const Job& job) {
   fill_variable(script, "MODEL", job.model);
   fill_variable(script, "TRAIN", job.train);
   fill_variable(script, "OUTPUT", "run");
-  fill_variable(script, "MODE", job.mode);
+  fill_variable(script, "MODE", job.strategy);
   fill_variable(script, "PRECISION", job.precision);
   fill_variable(script, "CHECKPOINT_EVERY", job.checkpoints);
   fill_variable(script, "OPTIONS", job.options);

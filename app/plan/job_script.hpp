@@ -14,7 +14,7 @@ struct Job {
   bool gpus = false;                   ///< whether each rank has one
   double walltime = 3600.0;            ///< seconds
   std::string model = {}, train = {};  ///< empty `train`: the script asks for the file
-  std::string mode = {}, precision = {};
+  std::string strategy = {}, precision = {};
   std::string checkpoints = {};  ///< value of --checkpoint-every; empty: the script's own default
   std::string options = {};      ///< further options of train, separated by spaces
   std::string sweep = {};        ///< directory of a sweep, whose points the script trains in place of the model

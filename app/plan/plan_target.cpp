@@ -22,7 +22,7 @@
 namespace mylos::app {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
 /// Returns whether a device name is of the given kind: "NVIDIA A100-SXM4-80GB" is of kind a100-80.
 bool is_of_kind(std::string device, const std::string& kind) {
@@ -167,8 +167,9 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   if (!host) {
     const bool sums_in_order = parallel.deterministic || parallel.bfloat16_gradients;
     const std::size_t shards = parallel.shard_size > 0 ? std::min(parallel.shard_size, plan.gpus) : of_node;
-    target.connections = [ranks = target.ranks, shards, sums_in_order](const train::Machine& machine, ModeKind mode) {
-      const std::optional<std::size_t> split = mode == ModeKind::hybrid ? std::optional(shards) : std::nullopt;
+    target.connections = [ranks = target.ranks, shards, sums_in_order](const train::Machine& machine,
+                                                                       StrategyKind strategy) {
+      const std::optional<std::size_t> split = strategy == StrategyKind::hybrid ? std::optional(shards) : std::nullopt;
       return nccl_bytes(machine, ranks, split, sums_in_order);
     };
   }

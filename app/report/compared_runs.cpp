@@ -91,7 +91,7 @@ constexpr Figure figures[] = {
 ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& baseline,
                        std::optional<double> baseline_seconds) {
   ComparisonLine line;
-  line.mode = setting.mode;
+  line.strategy = setting.strategy;
   line.nodes = setting.nodes;
   line.ranks = setting.ranks;
   line.repeats = setting.runs.size();
@@ -126,7 +126,7 @@ ComparisonLine line_of(const ComparedSetting& setting, const ComparedSetting& ba
 }
 
 OrderedJson line_json(const ComparisonLine& line) {
-  OrderedJson object = {{"mode", line.mode}, {"ranks", line.ranks}};
+  OrderedJson object = {{"mode", line.strategy}, {"ranks", line.ranks}};
   if (line.nodes > 0) object["nodes"] = line.nodes;
   if (line.repeats == 0) {
     object["failure"] = line.failure;
@@ -151,7 +151,7 @@ OrderedJson line_json(const ComparisonLine& line) {
 std::vector<std::string> cells_of(const ComparisonLine& line, const std::vector<train::MetricKind>& metrics,
                                   const std::string& work) {
   const auto count = [](std::size_t value) { return value > 0 ? std::to_string(value) : "-"; };
-  std::vector<std::string> cells = {line.mode, count(line.nodes), count(line.ranks)};
+  std::vector<std::string> cells = {line.strategy, count(line.nodes), count(line.ranks)};
   if (!line.failure.empty()) {
     cells.push_back(line.failure);
     return cells;

@@ -39,7 +39,7 @@ struct ComparedRun {
 
 /// The repeats of one mode on one number of ranks, or the reason why there are none.
 struct ComparedSetting {
-  std::string mode;
+  std::string strategy;
   std::size_t ranks = 0;
   std::vector<ComparedRun> runs;
   std::string failure;
@@ -54,7 +54,7 @@ struct ComparedSetting {
 /// of the first setting on the fewest ranks; runs with another unit of work have neither. Where another program's time
 /// on one GPU is given, they compare the total time with that. What is unknown is NaN.
 struct ComparisonLine : ComparedRun {
-  std::string mode;
+  std::string strategy;
   std::size_t repeats = 0;  ///< runs that succeeded; if 0, the figures are unknown
   std::size_t kept = 0;     ///< of these, runs whose whole process was not measured
   std::string failure;      ///< why there are none

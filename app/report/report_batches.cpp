@@ -18,7 +18,7 @@ constexpr double bytes_of_gib = 1u << 30;
 using RowFigure = std::function<std::optional<double>(const BatchRow&)>;
 
 std::string curve_name(const BatchSetting& setting) {
-  return fmt::format("{}, recompute {}", to_string(setting.mode), nn::to_string(setting.recompute));
+  return fmt::format("{}, recompute {}", to_string(setting.strategy), nn::to_string(setting.recompute));
 }
 
 /// Returns one curve per mode and recomputation, without the rows that lack the figure.
@@ -72,7 +72,7 @@ HtmlTable rows_table(const BatchTable& table) {
                              : &row == fastest    ? "fastest"
                              : row.fits           ? ""
                                                   : "does not fit: " + needed_text(table, row);
-    html.add({std::string(to_string(row.setting.mode)), std::string(nn::to_string(row.setting.recompute)),
+    html.add({std::string(to_string(row.setting.strategy)), std::string(nn::to_string(row.setting.recompute)),
               std::to_string(row.setting.micro_batch), std::to_string(row.micro_batches), bytes(row.planned),
               bytes(row.used.value_or(0)),
               optional_text(row.seconds ? std::optional(1e3 * *row.seconds) : std::nullopt), optional_text(row.rate),

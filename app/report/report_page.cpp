@@ -165,7 +165,7 @@ std::vector<std::string> comparison_cells(const ReportedRun& run, std::size_t co
                              run.figures ? duration_text(line.training_seconds) : "-",
                              std::isfinite(line.epoch_seconds) ? duration_text(line.epoch_seconds) : "-",
                              count_text(run.record.done_steps()), line.memory > 0.0 ? size_text(line.memory) : "-",
-                             size_text(line.sent), text_element("span", "class=\"whole\"", line.mode)});
+                             size_text(line.sent), text_element("span", "class=\"whole\"", line.strategy)});
   return cells;
 }
 

@@ -119,7 +119,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
                        {"ranks", launch.world().size()},
                        {"nodes", launch.nodes()},
                        {"threads", launch.threads()},
-                       {"mode", to_string(layout.mode)},
+                       {"mode", to_string(layout.strategy)},
                        {"shard-size", layout.shards},
                        {"writers", trainer.checkpoint_writers()}};
   run[resolved_key].update(task.resolved());

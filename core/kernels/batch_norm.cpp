@@ -9,7 +9,7 @@ namespace mylos {
 namespace batch_norm {
 
 Workspace workspace_of(const ImageGroups& groups, std::size_t channels, const Vector<float>& memory) {
-  const std::size_t blocks = groups.images() * ImageBlocks(groups.pixels, channels).of_image;
+  const std::size_t blocks = groups.images() * StagingBlocks(groups.pixels, channels).of_image;
   const std::size_t needed = batch_norm_workspace(groups.count(), groups.images(), groups.pixels, channels);
   require(memory.size() >= needed,
           fmt::format("BatchNorm of {} images of {} pixels and {} channels: the workspace has {} floats, {} are needed",
@@ -29,14 +29,14 @@ Workspace workspace_of(const ImageGroups& groups, std::size_t channels, const Ve
 namespace {
 
 using batch_norm::ChannelNormalizer;
-using batch_norm::ImageBlocks;
+using batch_norm::StagingBlocks;
 using batch_norm::SumTerms;
 
 /// Computes, for one block, first = mean of its rows and second = sum of squared differences from it. Sums differences
 /// from the first row, which are small even if the mean is large.
 template <class T>
 struct NormBlockStatistics {
-  ImageBlocks blocks;
+  StagingBlocks blocks;
   ConstMatrix<T> x;
   batch_norm::Workspace partial;
 
@@ -91,7 +91,7 @@ struct NormBlockStatistics {
 
 /// Computes the statistics of a group, for some channels, from those of its blocks (Chan, Golub, LeVeque 1979).
 struct NormGroupStatistics {
-  ImageBlocks blocks;
+  StagingBlocks blocks;
   ImageGroups groups;
   batch_norm::Workspace partial;
   float epsilon;
@@ -176,7 +176,7 @@ struct NormalizedResidual {
 
 template <class T, class Residual>
 struct NormalizeRelu {
-  ImageBlocks blocks;
+  StagingBlocks blocks;
   ImageGroups groups;
   BatchNormInput<T> input;
   Residual residual;
@@ -211,7 +211,7 @@ template <class T, class Residual>
 void normalize_relu(const char* label, const Work& work, const ExecutionSpace& space, const ImageGroups& groups,
                     const BatchNormInput<T>& input, const Residual& residual, const Matrix<T>& y) {
   const std::size_t channels = input.weight.size();
-  const ImageBlocks blocks(groups.pixels, channels);
+  const StagingBlocks blocks(groups.pixels, channels);
   for_each_row(with_work(label, work), space, groups.images() * blocks.of_image,
                NormalizeRelu<T, Residual>{blocks, groups, input, residual, y});
 }
@@ -219,7 +219,7 @@ void normalize_relu(const char* label, const Work& work, const ExecutionSpace& s
 }  // namespace
 
 std::size_t batch_norm_workspace(std::size_t groups, std::size_t images, std::size_t pixels, std::size_t channels) {
-  return (2 * images * ImageBlocks(pixels, channels).of_image + 3 * groups) * channels;
+  return (2 * images * StagingBlocks(pixels, channels).of_image + 3 * groups) * channels;
 }
 
 template <class T>
@@ -233,7 +233,7 @@ void batch_norm_statistics(const ExecutionSpace& space, const ImageGroups& group
           fmt::format("BatchNorm of {} groups and {} channels: statistics are {} x {} and {} x {}", groups.count(),
                       channels, statistics.mean.extent(0), statistics.mean.extent(1), statistics.inverse.extent(0),
                       statistics.inverse.extent(1)));
-  const ImageBlocks blocks(groups.pixels, channels);
+  const StagingBlocks blocks(groups.pixels, channels);
   const batch_norm::Workspace partial = batch_norm::workspace_of(groups, channels, workspace);
   const Work sums = work_of(2 * partial.first.size(), 0.0, sizeof(float));
   for_each_row(with_work("mylos::batch_norm::block_statistics", work_of(x.size(), 5.0, sizeof(T)) + sums), space,

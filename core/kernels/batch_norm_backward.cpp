@@ -5,7 +5,7 @@ namespace mylos {
 namespace {
 
 using batch_norm::ChannelNormalizer;
-using batch_norm::ImageBlocks;
+using batch_norm::StagingBlocks;
 using batch_norm::SumTerms;
 
 /// The mask of the ReLU after BN(x): none, recomputed, or from the stored result.
@@ -18,7 +18,7 @@ KOKKOS_FORCEINLINE_FUNCTION float masked(bool passes, float value) { return valu
 /// The arrays of a backward pass; g is the masked gradient of BN(x), (dy + also).
 template <class T>
 struct NormBackwardArrays {
-  ImageBlocks blocks;
+  StagingBlocks blocks;
   ImageGroups groups;
   BatchNormInput<T> input;
   ConstMatrix<T> y;  ///< read if ReluMask::of_result
@@ -183,7 +183,7 @@ NormBackwardArrays<T> backward_arrays(const ImageGroups& groups, const BatchNorm
   require(gradients.dweight.size() == channels && gradients.dbias.size() == channels,
           fmt::format("BatchNorm of {} channels: gradients of {} and {}", channels, gradients.dweight.size(),
                       gradients.dbias.size()));
-  return {.blocks = ImageBlocks(groups.pixels, channels),
+  return {.blocks = StagingBlocks(groups.pixels, channels),
           .groups = groups,
           .input = input,
           .y = input.x,

@@ -26,10 +26,10 @@ struct BlockRows {
   std::size_t begin, count;
 };
 
-struct ImageBlocks {
+struct StagingBlocks {
   std::size_t pixels, rows, of_image;
 
-  ImageBlocks(std::size_t image_pixels, std::size_t channels)
+  StagingBlocks(std::size_t image_pixels, std::size_t channels)
       : pixels(image_pixels),
         rows(std::min(image_pixels, std::clamp(block_elements / channels, least_rows, most_rows))),
         of_image((image_pixels + rows - 1) / rows) {}

@@ -12,7 +12,7 @@
 namespace mylos::parallel {
 namespace {
 
-using Content = HostImage::Content;
+using Content = StagedArray::Content;
 
 /// Every MPI allows this tag.
 constexpr std::int64_t largest_tag = 32767;
@@ -65,7 +65,7 @@ class MpiCommunicator final : public MpiRanks {
     if (is_alone()) {
       return alone(space, all, mine, [&](Communicator& self) { return self.reduce_scatter(space, all, mine, what); });
     }
-    HostImage whole = image_of(space, all);
+    StagedArray whole = image_of(space, all);
     const auto make = [rules = context_.rules, type = all.type, parts = Parts{all.count, mine.count},
                        sum_type = mine.type](Transport& transport, const RankGroup& group, std::byte* input,
                                              std::byte* result) {
@@ -81,7 +81,7 @@ class MpiCommunicator final : public MpiRanks {
     if (is_alone()) {
       return alone(space, mine, all, [&](Communicator& self) { return self.all_gather(space, mine, all, what); });
     }
-    HostImage part = image_of(space, own_part(mine, all));
+    StagedArray part = image_of(space, own_part(mine, all));
     const auto make = [rules = context_.rules, bytes = Parts{bytes_of(all), bytes_of(mine)}](
                           Transport& transport, const RankGroup& group, std::byte* input, std::byte* result) {
       return make_all_gather(transport, group, rules, bytes, input, result);
@@ -107,7 +107,7 @@ class MpiCommunicator final : public MpiRanks {
     if (is_alone()) {
       return alone(space, mine, all, [&](Communicator& self) { return self.gather(space, mine, all, root, what); });
     }
-    HostImage part = image_of(space, mine);
+    StagedArray part = image_of(space, mine);
     const auto make = [root, bytes = bytes_of(mine)](Transport& transport, const RankGroup& group, std::byte* input,
                                                      std::byte* result) {
       return make_gather(transport, group, root, bytes, input, result);
@@ -212,18 +212,18 @@ class MpiCommunicator final : public MpiRanks {
   }
 
   /// Returns an image with the values that earlier operations leave in the buffer.
-  HostImage image_of(const ExecutionSpace& space, const Buffer& buffer) {
+  StagedArray image_of(const ExecutionSpace& space, const Buffer& buffer) {
     context_.results->write_back_into(buffer, space);
     return {space, buffer, Content::copied, context_.images};
   }
-  HostImage result_image(const ExecutionSpace& space, const Buffer& buffer) {
+  StagedArray result_image(const ExecutionSpace& space, const Buffer& buffer) {
     return {space, buffer, Content::undefined, context_.images};
   }
-  HostImage no_image(const ExecutionSpace& space) {
+  StagedArray no_image(const ExecutionSpace& space) {
     return {space, {nullptr, 0, ElementType::byte, MemoryKind::host}, Content::undefined, context_.images};
   }
 
-  Event submit(OperationName operation_name, HostImage input, HostImage result, MpiExchange::Make make) {
+  Event submit(OperationName operation_name, StagedArray input, StagedArray result, MpiExchange::Make make) {
     return submit(std::make_shared<MpiExchange>(std::move(operation_name), group_, positions_, context_.memory,
                                                 std::move(input), std::move(result), std::move(make)));
   }

@@ -2,10 +2,10 @@
 
 #include "parallel/communicator/communication_thread.hpp"
 #include "parallel/communicator/exchanges.hpp"
-#include "parallel/communicator/image_memory.hpp"
 #include "parallel/communicator/mpi_messages.hpp"
 #include "parallel/communicator/mpi_transport.hpp"
 #include "parallel/communicator/pending_results.hpp"
+#include "parallel/communicator/staging_memory.hpp"
 
 #include <mpi.h>
 
@@ -42,7 +42,7 @@ struct MpiContext {
 
   ExchangeMemory memory;
   ExchangeRules rules;
-  ImageMemory images;
+  StagingMemory images;
   std::chrono::duration<double> limit = std::chrono::minutes(10);  ///< how long a rank waits for others
   std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
   bool has_stream = false;  ///< device arrays are exchanged on a stream

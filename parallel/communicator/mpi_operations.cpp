@@ -35,7 +35,7 @@ void MpiOperation::write_back(const ExecutionSpace& space) {
 }
 
 MpiExchange::MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory,
-                         HostImage input, HostImage result, Make make)
+                         StagedArray input, StagedArray result, Make make)
     : MpiOperation(std::move(name), group, std::move(result)),
       positions_(std::move(positions)),
       transport_(group, *positions_.nodes, memory),
@@ -48,7 +48,7 @@ Progress MpiExchange::advance() {
 }
 
 Transfer::Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
-                   HostImage data)
+                   StagedArray data)
     : MpiOperation(std::move(name), group, std::move(data)), from_(from), to_(to), bytes_(bytes) {}
 
 Progress Transfer::advance() {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "parallel/communicator/exchanges.hpp"
-#include "parallel/communicator/host_image.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_transport.hpp"
+#include "parallel/communicator/staged_array.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -18,7 +18,7 @@ namespace mylos::parallel {
 /// An operation whose result is in one host image.
 class MpiOperation : public QueuedOperation {
  public:
-  MpiOperation(OperationName name, const MpiGroup& group, HostImage result)
+  MpiOperation(OperationName name, const MpiGroup& group, StagedArray result)
       : QueuedOperation(std::move(name)), group_(group), result_(std::move(result)) {}
 
   /// Makes waiting for `self`, a pointer to this operation, also bring back the results of all earlier operations.
@@ -36,7 +36,7 @@ class MpiOperation : public QueuedOperation {
 
  private:
   MpiGroup group_;
-  HostImage result_;
+  StagedArray result_;
   std::weak_ptr<PendingResults> results_;
   std::uint64_t last_result_ = 0;  ///< number of results in `results_` to write back, up to this operation
 };
@@ -47,8 +47,8 @@ class MpiExchange final : public MpiOperation {
   /// Creates the exchange from the memory of its input, if it has a separate one, and of its result.
   using Make =
       std::function<std::unique_ptr<Exchange>(Transport&, const RankGroup&, std::byte* input, std::byte* result)>;
-  MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, HostImage input,
-              HostImage result, Make make);
+  MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, StagedArray input,
+              StagedArray result, Make make);
   Progress advance() override;
   /// Cancels its messages, because the caller may free its arrays.
   void give_up() noexcept override { exchange_.reset(); }
@@ -62,7 +62,7 @@ class MpiExchange final : public MpiOperation {
  private:
   RankGroup positions_;
   MpiTransport transport_;
-  HostImage input_;
+  StagedArray input_;
   Make make_;
   std::unique_ptr<Exchange> exchange_;
 };
@@ -71,7 +71,7 @@ class MpiExchange final : public MpiOperation {
 class Transfer final : public MpiOperation {
  public:
   Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
-           HostImage data);
+           StagedArray data);
   Progress advance() override;
   void give_up() noexcept override { messages_.reset(); }
 

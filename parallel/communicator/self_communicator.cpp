@@ -1,7 +1,7 @@
 #include "core/kernels/activation.hpp"
-#include "parallel/communicator/host_image.hpp"
 #include "parallel/communicator/node_map.hpp"
 #include "parallel/communicator/operation_checks.hpp"
+#include "parallel/communicator/staged_array.hpp"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 #include "parallel/planning/staging.hpp"
 
-#include "parallel/communicator/image_memory.hpp"
 #include "parallel/communicator/parts.hpp"
+#include "parallel/communicator/staging_memory.hpp"
 #include "parallel/planning/strategy_record.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class ReplayedCalls {
   std::size_t bytes() const { return memory_.size(); }
 
  private:
-  ImageBlocks memory_;
+  StagingBlocks memory_;
   std::map<std::size_t, std::vector<std::size_t>> held_;  ///< sizes of the copies of each call
 };
 

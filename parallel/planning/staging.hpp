@@ -14,8 +14,8 @@ struct StagedRun {
   std::size_t samples = 1;       ///< samples of a step, whose losses and observations are exchanged
 };
 
-/// Returns the most bytes that any rank's ImageMemory takes in a run from its beginning, by replaying what the strategy
-/// does in a few steps of a model that uses its units in order. 0 if a rank is alone.
+/// Returns the most bytes that any rank's StagingMemory takes in a run from its beginning, by replaying what the
+/// strategy does in a few steps of a model that uses its units in order. 0 if a rank is alone.
 std::size_t staging_bytes(const UnitExchanges& exchanges, const StagedRun& run);
 
 /// The same for one rank: `rank` is its position among those that split a unit.

@@ -26,7 +26,7 @@ PassGathers pass_gathers(StrategyRecord& record, std::size_t units) {
 }  // namespace
 
 StepGathers step_gathers(const ParameterTable& table) {
-  const UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded}, .table = table};
+  const UnitExchanges exchanges{.settings = {.kind = StrategyKind::sharded}, .table = table};
   StrategyRecord record(exchanges);
   for (int pass = 0; pass < 2; ++pass) record.pass(false);  // shows the order within a pass and between two
   const std::size_t begin = record.acts().size();

@@ -29,7 +29,7 @@ Capacities capacities(const UnitExchanges& exchanges, bool only_trained) {
 }  // namespace
 
 StrategyMemory strategy_memory(const UnitExchanges& exchanges) {
-  const ModeSettings& settings = exchanges.settings;
+  const StrategySettings& settings = exchanges.settings;
   const Capacities all = capacities(exchanges, false), trained = capacities(exchanges, true);
   const bool splits_values = shards_values(settings.kind), splits_gradients = shards_gradients(settings.kind);
   StrategyMemory memory{.slices = trained.sum / exchanges.shards};

@@ -22,7 +22,7 @@ using ConstHostValues = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpac
 /// All modes: a policy of values and one of gradients, with their arrays.
 class PolicyStrategy : public ShardingStrategy, private UnitHooks {
  public:
-  PolicyStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+  PolicyStrategy(const StrategySettings& settings, Mesh& mesh, ParameterStore& store)
       : mesh_(mesh),
         ranks_(mesh.shard()),
         store_(store),
@@ -276,16 +276,16 @@ class SingleProcessStrategy final : private OwnMesh, public PolicyStrategy {
 
 }  // namespace
 
-StoreLayout store_layout(ModeKind kind, std::size_t shards) {
+StoreLayout store_layout(StrategyKind kind, std::size_t shards) {
   return {.shards = shards, .owns_values = !shards_values(kind), .owns_gradients = !shards_gradients(kind)};
 }
 
-std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
+std::unique_ptr<ShardingStrategy> make_sharding_strategy(const StrategySettings& settings, Mesh& mesh,
                                                          ParameterStore& store) {
   return std::make_unique<PolicyStrategy>(settings, mesh, store);
 }
 
-std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store) {
+std::unique_ptr<ShardingStrategy> make_single_process_strategy(ParameterStore& store) {
   return std::make_unique<SingleProcessStrategy>(store);
 }
 

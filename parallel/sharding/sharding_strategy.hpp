@@ -3,7 +3,7 @@
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"
 #include "parallel/launch/launch.hpp"
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 
 #include <memory>
 #include <span>
@@ -75,15 +75,15 @@ class ShardingStrategy {
 };
 
 /// Returns the layout of the parameter store in a mode.
-StoreLayout store_layout(ModeKind kind, std::size_t shards);
+StoreLayout store_layout(StrategyKind kind, std::size_t shards);
 
 /// Returns the sharding strategy for `settings` over the ranks of `mesh`. `store` must have the matching layout. Both
 /// must outlive the strategy.
-std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
+std::unique_ptr<ShardingStrategy> make_sharding_strategy(const StrategySettings& settings, Mesh& mesh,
                                                          ParameterStore& store);
 
 /// Returns the strategy for a single process, without sharding. If the store's values are float, they are the master
 /// weights.
-std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store);
+std::unique_ptr<ShardingStrategy> make_single_process_strategy(ParameterStore& store);
 
 }  // namespace mylos::parallel

@@ -2,7 +2,7 @@
 
 #include "core/parameters.hpp"
 #include "parallel/communicator/communicator.hpp"
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 
 #include <compare>
 #include <cstddef>
@@ -29,7 +29,7 @@ struct CollectiveCall {
 /// How a strategy divides the units of a model among ranks, and the calls that exchange them. Needs neither ranks nor
 /// memory, so that plans ask the same.
 struct UnitExchanges {
-  ModeSettings settings;
+  StrategySettings settings;
   std::size_t shards = 1;    ///< ranks that split a unit
   std::size_t replicas = 1;  ///< ranks that hold the same slices
   Precision precision = Precision::float32;

@@ -59,11 +59,12 @@ class BenchBatch : public RankRuns {
     all.emplace_back("--json");
     return parsed(run_mylos(all));
   }
-  static json row(const json& table, const std::string& mode, const std::string& recompute, std::size_t micro_batch) {
+  static json row(const json& table, const std::string& strategy, const std::string& recompute,
+                  std::size_t micro_batch) {
     for (const json& one : table["rows"]) {
-      if (one["mode"] == mode && one["recompute"] == recompute && one["micro_batch"] == micro_batch) return one;
+      if (one["mode"] == strategy && one["recompute"] == recompute && one["micro_batch"] == micro_batch) return one;
     }
-    ADD_FAILURE() << "no row " << mode << " " << recompute << " " << micro_batch;
+    ADD_FAILURE() << "no row " << strategy << " " << recompute << " " << micro_batch;
     return {};
   }
 
@@ -299,7 +300,7 @@ TEST_F(BenchBatch, ThePlanPredictsTheSameTable) {
 }
 
 TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {
-  const auto modes = [](const Words& more) {
+  const auto strategies = [](const Words& more) {
     Words words = joined({"bench", "batch", "--plan", "--model", "tinyllama-1.1b", "--gpu", "a100-80", "--gpus", "4",
                           "--batch", "8", "--max-length", "512", "--precision", "bfloat16", "--json"},
                          more);
@@ -308,8 +309,8 @@ TEST_F(BenchBatch, NoFsdpTriesReplicatedOnly) {
     for (const json& one : table["rows"]) found.insert(one["mode"].get<std::string>());
     return found;
   };
-  EXPECT_THAT(modes({}), testing::ElementsAre("replicated", "sharded"));
-  EXPECT_THAT(modes({"--no_fsdp"}), testing::ElementsAre("replicated"));
+  EXPECT_THAT(strategies({}), testing::ElementsAre("replicated", "sharded"));
+  EXPECT_THAT(strategies({"--no_fsdp"}), testing::ElementsAre("replicated"));
 }
 
 TEST_F(BenchBatch, WrongOptionsAreNamed) {

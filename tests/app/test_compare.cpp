@@ -359,14 +359,15 @@ TEST(Compare, AFailureIsTheErrorElseTheLaunchersMessage) {
 }
 
 TEST(Compare, TakesModesByTheNamesThatModeTakes) {
-  const auto modes = [](const std::string& typed) {
+  const auto strategies = [](const std::string& typed) {
     const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--modes=" + typed};
-    return parse_arguments(FileReader(), *find_command("compare"), words).modes;
+    return parse_arguments(FileReader(), *find_command("compare"), words).strategies;
   };
-  EXPECT_THAT(modes("ddp,zero1,deepspeed_stage_2,fsdp,hsdp"),
+  EXPECT_THAT(strategies("ddp,zero1,deepspeed_stage_2,fsdp,hsdp"),
               ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));
-  EXPECT_THAT(modes("all"), ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));
-  EXPECT_THAT(tests::error_of([&] { modes("ddp,fast"); }),
+  EXPECT_THAT(strategies("all"),
+              ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));
+  EXPECT_THAT(tests::error_of([&] { strategies("ddp,fast"); }),
               HasSubstr("expected a list, separated by commas, of replicated, sharded-optimizer, "));
 }
 

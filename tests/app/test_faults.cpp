@@ -215,8 +215,8 @@ using FaultsOfFamily = OnFamily<Faults>;
 /// Killed twice in the middle, each time on a different number of ranks and in another mode.
 TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   const fs::path whole = directory_ / "whole";
-  const auto words_in = [&](const fs::path& output, const std::string& mode, const std::string& micro_batch) {
-    Words more = {"--steps", "150", "--checkpoint-every", "10", "--mode", mode};
+  const auto words_in = [&](const fs::path& output, const std::string& strategy, const std::string& micro_batch) {
+    Words more = {"--steps", "150", "--checkpoint-every", "10", "--mode", strategy};
     const Words by_step =
         family_.drifts ? Words{"--deterministic", "--leaves", "4"} : Words{"--micro-batch", micro_batch};
     more.insert(more.end(), by_step.begin(), by_step.end());
@@ -225,8 +225,8 @@ TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
   ASSERT_EQ(run_on(1, words_in(whole, "replicated", "5")).exit_code, 0);
   const std::size_t bytes = fs::file_size(whole / "metrics.jsonl");
   std::size_t starts = 0;
-  for (const auto& [count, mode] : {std::pair{2, "sharded"}, {4, "hybrid"}}) {
-    RunningProgram running(launched(std::vector<Words>(count, words_in(run_, mode, "2"))), "", {}, mpiexec());
+  for (const auto& [count, strategy] : {std::pair{2, "sharded"}, {4, "hybrid"}}) {
+    RunningProgram running(launched(std::vector<Words>(count, words_in(run_, strategy, "2"))), "", {}, mpiexec());
     wait_for_size(run_ / "metrics.jsonl", ++starts * bytes / 5);
     for (const int process : processes_of(run_)) ::kill(process, SIGKILL);
     EXPECT_NE(running.wait().exit_code, 0);

@@ -344,7 +344,7 @@ TEST_P(JobScript, AsksForWhatThePlanWasNotTold) {
 INSTANTIATE_TEST_SUITE_P(For, JobScript, testing::Values("slurm", "pbs"), [](const auto& of) { return of.param; });
 
 struct PlannedSetting {
-  std::string mode, recompute;
+  std::string strategy, recompute;
 };
 
 /// Two ranks, so that every mode shards something.
@@ -352,19 +352,19 @@ class PlannedMemory : public RankRuns, public testing::WithParamInterface<Planne
 
 TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  const auto& [mode, recompute] = GetParam();
+  const auto& [strategy, recompute] = GetParam();
   const fs::path model = directory_ / "larger", questions = directory_ / "long.json";
   write_tiny_model(model, {.positions = 384, .hidden = 384, .layers = 6, .feed_forward = 1536});
   // With recomputed layers, the activations of a smaller batch are too small beside the program's own memory.
   const std::size_t batch = recompute == "layer" ? 24 : 12;
   write_file(questions, long_questions(batch, 384));
   const Words same = {"--model", model,          "--batch", std::to_string(batch), "--steps", "1", "--mode",
-                      mode,      "--max-length", "384",     "--recompute",         recompute};
+                      strategy,  "--max-length", "384",     "--recompute",         recompute};
   Words plan = {"--gpu", "cpu", "--gpus", "2", "--threads", "1", "--data", questions};
   Words train = {"train", "--train", questions, "--output", run_, "--gemm", default_gemm_provider()};
   for (Words* words : {&plan, &train}) {
     words->insert(words->end(), same.begin(), same.end());
-    if (mode == "hybrid") words->insert(words->end(), {"--shard-size", "2"});
+    if (strategy == "hybrid") words->insert(words->end(), {"--shard-size", "2"});
   }
   const json said = planned(plan)["modes"][0];
   const ProgramRun run = run_on(2, train);
@@ -382,23 +382,23 @@ INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
                                          PlannedSetting{"sharded-gradients", "none"},
                                          PlannedSetting{"sharded", "attention"}, PlannedSetting{"hybrid", "none"}),
                          [](const auto& of) {
-                           std::string name = of.param.mode + "_" + of.param.recompute;
+                           std::string name = of.param.strategy + "_" + of.param.recompute;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
 
 struct SentSetting {
-  std::string mode, communication_precision, micro_batches = "1";
+  std::string strategy, communication_precision, micro_batches = "1";
 };
 
 class PlannedBytes : public RankRuns, public testing::WithParamInterface<SentSetting> {};
 
 TEST_P(PlannedBytes, AreThoseThatARankSends) {
-  const auto& [mode, communication_precision, micro_batches] = GetParam();
-  const bool is_hybrid = mode == "hybrid";
+  const auto& [strategy, communication_precision, micro_batches] = GetParam();
+  const bool is_hybrid = strategy == "hybrid";
   write_tiny_model(model_, {.hidden = 128, .layers = 6, .feed_forward = 512});
-  const Words same = {"--steps",      "8",  "--batch", "8",  "--max-length", "60",
-                      "--doc-stride", "20", "--mode",  mode, "--precision",  "bfloat16"};
+  const Words same = {"--steps",      "8",  "--batch", "8",      "--max-length", "60",
+                      "--doc-stride", "20", "--mode",  strategy, "--precision",  "bfloat16"};
   Words plan = {"--gpu", "cpu", "--gpus", is_hybrid ? "4" : "2", "--nodes", is_hybrid ? "2" : "1", "--data", train_};
   Words train = {"train", "--train", train_, "--model", model_, "--output", run_, "--gemm", default_gemm_provider()};
   for (Words* words : {&plan, &train}) {
@@ -423,7 +423,7 @@ INSTANTIATE_TEST_SUITE_P(In, PlannedBytes,
                                          SentSetting{"sharded-gradients", "float"}, SentSetting{"hybrid", "bfloat16"},
                                          SentSetting{"sharded", "float", "4"}),
                          [](const auto& of) {
-                           std::string name = of.param.mode + "_" + of.param.communication_precision;
+                           std::string name = of.param.strategy + "_" + of.param.communication_precision;
                            if (of.param.micro_batches != "1") name += "_" + of.param.micro_batches;
                            std::ranges::replace(name, '-', '_');
                            return name;

@@ -70,9 +70,10 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
     const double activations =
         tokens * ((keeps ? layers * (input + kept) : layers * input + kept) + once) + column_sums + logits;
     std::map<std::string, json> memory;
-    for (const json& mode : plan["modes"]) memory[mode["mode"]] = mode["memory"];
-    const auto expect = [&](const char* mode, const char* part, double bytes) {
-      EXPECT_NEAR(memory[mode][part].get<double>() / bytes, 1.0, 1e-3) << mode << " " << part << " " << recompute;
+    for (const json& strategy : plan["modes"]) memory[strategy["mode"]] = strategy["memory"];
+    const auto expect = [&](const char* strategy, const char* part, double bytes) {
+      EXPECT_NEAR(memory[strategy][part].get<double>() / bytes, 1.0, 1e-3)
+          << strategy << " " << part << " " << recompute;
     };
     // bfloat16 values with float master weights; float gradients; AdamW's two moments.
     expect("replicated", "values", 6 * parameters);
@@ -82,8 +83,9 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
     expect("sharded", "values", 4 * parameters / 16 + 2 * element * largest_unit);
     expect("sharded", "gradients", 4 * (parameters / 16 + 2 * largest_unit));
     expect("sharded", "optimizer", 8 * parameters / 16);
-    for (const char* mode : {"replicated", "sharded"}) {
-      EXPECT_NEAR(memory[mode]["activations"].get<double>() / activations, 1.0, 5e-3) << mode << " " << recompute;
+    for (const char* strategy : {"replicated", "sharded"}) {
+      EXPECT_NEAR(memory[strategy]["activations"].get<double>() / activations, 1.0, 5e-3)
+          << strategy << " " << recompute;
     }
   }
 }
@@ -151,22 +153,23 @@ TEST_F(KnownModels, PagesShowThePlannedFigures) {
   const std::string page = read_file(source_dir() / "docs/language-models.md");
   constexpr double gibibyte = 1 << 30;
   // A row without the cell for the mode, which may say more.
-  const auto lab_row = [&](const json& mode, const char* recompute) {
-    const json& memory = mode["memory"];
+  const auto lab_row = [&](const json& strategy, const char* recompute) {
+    const json& memory = strategy["memory"];
     std::string parts;
     for (const char* part : {"values", "gradients", "optimizer", "activations"}) {
       parts += fmt::format(" {:.2f} |", memory[part].get<double>() / gibibyte);
     }
-    const bool is_cut = mode["micro_batch"] != mode["asked_micro_batch"];
+    const bool is_cut = strategy["micro_batch"] != strategy["asked_micro_batch"];
     return fmt::format("| {:.2f} GiB{} |{} {} | {} |\n", memory["peak"].get<double>() / gibibyte,
-                       is_cut ? ", at micro-batch " + mode["micro_batch"].dump() : "", parts,
-                       mode["fits"] == true ? "yes" : "no", mode["largest_micro_batches"][recompute].dump());
+                       is_cut ? ", at micro-batch " + strategy["micro_batch"].dump() : "", parts,
+                       strategy["fits"] == true ? "yes" : "no", strategy["largest_micro_batches"][recompute].dump());
   };
-  for (const json& mode : plan["modes"]) {
-    EXPECT_THAT(lab, HasSubstr(fmt::format("| `{}` {}", mode["mode"].get<std::string>(), lab_row(mode, "none"))));
-    std::string row = "| " + mode["mode"].get<std::string>() + " |";
+  for (const json& strategy : plan["modes"]) {
+    EXPECT_THAT(lab,
+                HasSubstr(fmt::format("| `{}` {}", strategy["mode"].get<std::string>(), lab_row(strategy, "none"))));
+    std::string row = "| " + strategy["mode"].get<std::string>() + " |";
     for (const char* recompute : {"none", "attention", "layer"}) {
-      const auto largest = mode["largest_micro_batches"][recompute].get<int>();
+      const auto largest = strategy["largest_micro_batches"][recompute].get<int>();
       row += largest > 0 ? fmt::format(" {} ({}) |", largest, 4 * largest) : " does not fit |";
     }
     EXPECT_THAT(page, HasSubstr(row + "\n"));

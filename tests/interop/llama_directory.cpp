@@ -39,16 +39,16 @@ struct LoadedLlama {
         model(tests::make_llama_logits(families::read_llama_config(data::PretrainedModel(FileReader(), directory)),
                                        Precision::float32)),
         store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
-        mode(parallel::make_single_process_mode(store)) {
+        strategy(parallel::make_single_process_strategy(store)) {
     task.read_data();
-    train::load_initial_parameters(space, task, std::nullopt, store, *mode);
+    train::load_initial_parameters(space, task, std::nullopt, store, *strategy);
   }
 
   tasks::LanguageTask task;
   std::unique_ptr<nn::Model> model;
   ExecutionSpace space;
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
 };
 
 void write_logits(LoadedLlama& loaded, const std::string& output) {
@@ -60,7 +60,7 @@ void write_logits(LoadedLlama& loaded, const std::string& output) {
   evaluation.assemble(0, batch);
   const Gemm gemm(default_gemm_provider());
   const tests::Values logits = tests::host_values(
-      loaded.model->predict({loaded.space, gemm, loaded.store, loaded.mode->hooks(), arena, 0, 0}, batch, {}));
+      loaded.model->predict({loaded.space, gemm, loaded.store, loaded.strategy->hooks(), arena, 0, 0}, batch, {}));
   const std::size_t rows = batch.shape().rows;
   const std::vector<float> values(logits.begin(), logits.end());
   data::write_safetensors(output, std::vector<data::NamedTensor>{{"logits", {rows, values.size() / rows}, values}});
@@ -79,7 +79,7 @@ void write_copy(LoadedLlama& loaded, const std::string& source, const std::strin
   const auto alone = parallel::make_self_communicator();
   const std::vector<train::WrittenTensors> all = train::divide_export(exporter.files(), std::vector<std::size_t>{0});
   const auto gather = [&](const train::TensorSink& take) {
-    train::gather_tensors(*alone, loaded.store, *loaded.mode, all, take);
+    train::gather_tensors(*alone, loaded.store, *loaded.strategy, all, take);
   };
   train::export_model(exporter, gather, target);
 }

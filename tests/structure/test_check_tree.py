@@ -103,7 +103,7 @@ class CheckTree(unittest.TestCase):
             ("core/base/files.cpp", "core/numeric.hpp"),
             ("data/huggingface/fetch.cpp", "core/device.hpp"),
             ("nn/optimizer.cpp", "families/bert/bert_layer.hpp"),
-            ("parallel/sharding/mode_kind.cpp", "parallel/checkpoint/checkpoint.hpp"),
+            ("parallel/sharding/strategy_kind.cpp", "parallel/checkpoint/checkpoint.hpp"),
             ("train/engine/trainer.cpp", "data/squad/squad.hpp"),
             ("train/planning/machine.cpp", "tasks/question_answering/squad_task.hpp"),
             ("tasks/interface/task_kind.cpp", "data/squad/squad.hpp"),

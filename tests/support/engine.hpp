@@ -53,7 +53,7 @@ class Engine {
  public:
   Engine(const ParameterTable& table, Precision precision, std::size_t arena_bytes, const std::string& provider)
       : store(table, precision, ParameterStore::Purpose::training),
-        mode(parallel::make_single_process_mode(store)),
+        strategy(parallel::make_single_process_strategy(store)),
         gemm(provider),
         hooks(store),
         arena("mylos::test::arena", arena_bytes) {
@@ -62,10 +62,10 @@ class Engine {
       initialize(table.tensor(row), 3, values);
       const Values noise = random_values(values.size(), 100 + row, 0.2);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(noise[i]);
-      mode->write_tensor(row, values);
+      strategy->write_tensor(row, values);
     }
-    mode->sync_parameters(space, ChangedUnits::all);
-    mode->begin_step(space);
+    strategy->sync_parameters(space, ChangedUnits::all);
+    strategy->begin_step(space);
   }
 
   nn::Pass pass() { return {space, gemm, store, hooks, arena, seed, step}; }
@@ -76,13 +76,13 @@ class Engine {
   }
   Values gradient(std::size_t row) const { return host_values(store.gradient(row)); }
   void write(std::size_t row, const Values& values) {
-    mode->write_tensor(row, std::vector<float>(values.begin(), values.end()));
-    mode->sync_parameters(space, ChangedUnits::all);
+    strategy->write_tensor(row, std::vector<float>(values.begin(), values.end()));
+    strategy->sync_parameters(space, ChangedUnits::all);
   }
 
   ExecutionSpace space;
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   Gemm gemm;
   RecordingHooks hooks;
   Arena arena;

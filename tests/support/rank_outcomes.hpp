@@ -20,16 +20,16 @@
 /// Training runs on one rank or on all ranks of a test program, and their results for comparison.
 namespace mylos::tests {
 
-inline constexpr parallel::ModeKind every_mode[] = {
-    parallel::ModeKind::replicated, parallel::ModeKind::sharded_optimizer, parallel::ModeKind::sharded_gradients,
-    parallel::ModeKind::sharded, parallel::ModeKind::hybrid};
+inline constexpr parallel::StrategyKind every_strategy[] = {
+    parallel::StrategyKind::replicated, parallel::StrategyKind::sharded_optimizer,
+    parallel::StrategyKind::sharded_gradients, parallel::StrategyKind::sharded, parallel::StrategyKind::hybrid};
 
 /// Returns a shard size for hybrid mode that divides the ranks and is neither 1 nor all, if there is one.
 inline std::size_t hybrid_shard_size() { return launch().world().size() % 2 == 0 ? 2 : 1; }
 
-inline train::TrainConfig in_mode(train::TrainConfig config, parallel::ModeKind mode) {
-  config.parallel.mode = mode;
-  config.parallel.shard_size = mode == parallel::ModeKind::hybrid ? hybrid_shard_size() : 0;
+inline train::TrainConfig with_strategy(train::TrainConfig config, parallel::StrategyKind strategy) {
+  config.parallel.strategy = strategy;
+  config.parallel.shard_size = strategy == parallel::StrategyKind::hybrid ? hybrid_shard_size() : 0;
   return config;
 }
 

@@ -115,10 +115,10 @@ struct RecordedEngine {
         recompute(recomputed),
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
-        mode(parallel::make_single_process_mode(store)),
-        optimizer(nn::make_optimizer({.weight_decay = 0.01}, store.table(), mode->slices())),
+        strategy(parallel::make_single_process_strategy(store)),
+        optimizer(nn::make_optimizer({.weight_decay = 0.01}, store.table(), strategy->slices())),
         arena("mylos::test::arena", planned()) {
-    train::load_initial_parameters(space, task, std::nullopt, store, *mode);
+    train::load_initial_parameters(space, task, std::nullopt, store, *strategy);
   }
   std::size_t planned() const {
     Arena training, prediction;
@@ -128,7 +128,7 @@ struct RecordedEngine {
     return std::max(training.peak(), prediction.peak());
   }
   nn::Pass pass() {
-    nn::Pass pass{space, gemm, store, mode->hooks(), arena};
+    nn::Pass pass{space, gemm, store, strategy->hooks(), arena};
     pass.recompute = recompute;
     return pass;
   }
@@ -136,7 +136,7 @@ struct RecordedEngine {
   template <class Check>
   void repeat_steps(const nlohmann::json& steps, const Check& check) {
     const std::size_t samples = task.samples().lengths.size();
-    train::TrainingStep step({task, store, *mode, *optimizer, gemm, arena, *ranks},
+    train::TrainingStep step({task, store, *strategy, *optimizer, gemm, arena, *ranks},
                              {.largest_batch = samples, .limit = {.samples = samples}});
     for (std::size_t i = 0; i < steps.size(); ++i) {
       check(single_step(step, space, i, steps[i]["learning_rate"].template get<double>()), steps[i]);
@@ -149,7 +149,7 @@ struct RecordedEngine {
   Gemm gemm;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
 };

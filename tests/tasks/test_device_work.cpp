@@ -102,12 +102,12 @@ struct ShapedRun {
               [fill = shaped.fill](std::span<const std::size_t>, Batch& batch) { fill(batch); }}),
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
-        mode(parallel::make_single_process_mode(store)),
-        optimizer(nn::make_optimizer({.name = shaped.optimizer}, store.table(), mode->slices())),
+        strategy(parallel::make_single_process_strategy(store)),
+        optimizer(nn::make_optimizer({.name = shaped.optimizer}, store.table(), strategy->slices())),
         arena("mylos::test::arena", planned()),
-        step({task, store, *mode, *optimizer, gemm, arena, *ranks},
+        step({task, store, *strategy, *optimizer, gemm, arena, *ranks},
              {.steps = 100, .largest_batch = samples, .micro_batch = largest}) {
-    train::load_initial_parameters(space, task, 42, store, *mode);
+    train::load_initial_parameters(space, task, 42, store, *strategy);
     for (std::size_t i = 0; i < 3; ++i) run(i);
   }
   std::size_t planned() const {
@@ -128,7 +128,7 @@ struct ShapedRun {
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();

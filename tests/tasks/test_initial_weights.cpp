@@ -30,7 +30,7 @@ namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
 constexpr std::uint64_t seed = 7;
 
@@ -90,8 +90,9 @@ struct Family {
 
 class InitialWeights : public testing::TestWithParam<Family> {
  protected:
-  static constexpr ModeKind kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                                       ModeKind::sharded, ModeKind::hybrid};
+  static constexpr StrategyKind kinds[] = {StrategyKind::replicated, StrategyKind::sharded_optimizer,
+                                           StrategyKind::sharded_gradients, StrategyKind::sharded,
+                                           StrategyKind::hybrid};
 
   static parallel::Communicator& world() { return tests::launch().world(); }
   static bool is_drawn(const ParameterTensor& tensor) {
@@ -110,16 +111,16 @@ class InitialWeights : public testing::TestWithParam<Family> {
   }
 
   template <class Check>
-  void for_each_mode(const Check& check) {
-    for (const ModeKind kind : kinds) {
+  void for_each_strategy(const Check& check) {
+    for (const StrategyKind kind : kinds) {
       const std::size_t ranks = world().size();
-      if (kind == ModeKind::hybrid && ranks % 2 != 0) continue;
+      if (kind == StrategyKind::hybrid && ranks % 2 != 0) continue;
       SCOPED_TRACE(std::string(to_string(kind)));
       parallel::Mesh mesh(world(), ranks_that_split(kind, 2, ranks));
       ParameterStore store(task_->model().table(), Precision::float32, ParameterStore::Purpose::training,
                            store_layout(kind, mesh.shard().size()));
-      const auto mode = make_sharding_strategy({.kind = kind}, mesh, store);
-      check(store, *mode);
+      const auto strategy = make_sharding_strategy({.kind = kind}, mesh, store);
+      check(store, *strategy);
     }
   }
 
@@ -131,8 +132,8 @@ class InitialWeights : public testing::TestWithParam<Family> {
 
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(FileReader(), weights_);
-  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
-    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, mode), store, mode);
+  for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
+    train::pass_on(train::fill_parameters(FileReader(), *task_, seed, store, strategy), store, strategy);
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -141,7 +142,7 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
       } else {
         expected = file.read_float(description.name);
       }
-      mode.read_tensor(row, 0, values);
+      strategy.read_tensor(row, 0, values);
       EXPECT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)), 0) << description.name;
     }
   });
@@ -150,39 +151,39 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
 TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
   if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
   const std::uint64_t file = fs::file_size(weights_);
-  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
+  for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
     std::uint64_t owned = 0, all = 0;
     for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
       if (is_drawn(store.table().tensor(row))) continue;
-      owned += mode.owned_range(row).size() * bytes_of(GetParam().precision);
+      owned += strategy.owned_range(row).size() * bytes_of(GetParam().precision);
       all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
-    const std::vector<train::FilledPiece> filled = train::fill_parameters(FileReader(), *task_, seed, store, mode);
+    const std::vector<train::FilledPiece> filled = train::fill_parameters(FileReader(), *task_, seed, store, strategy);
     const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
     EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
     const auto together = static_cast<std::uint64_t>(parallel::sum(world(), static_cast<double>(taken)));
     EXPECT_GE(together, all);
     EXPECT_LE(together, all + world().size() * elsewhere);
-    train::pass_on(filled, store, mode);
+    train::pass_on(filled, store, strategy);
   });
 }
 
 /// BERT's header is longer than what is not counted.
 TEST_P(InitialWeights, RanksReadNoHeaderThatTheFirstRankHasRead) {
   if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
-  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
+  for_each_strategy([&](ParameterStore& store, parallel::ShardingStrategy& strategy) {
     const FileCopies headers = train::copy_weight_headers(world(), *task_);
     const std::uint64_t before = *tests::bytes_read();
     const std::vector<train::FilledPiece> filled =
-        train::fill_parameters(FileReader(headers), *task_, seed, store, mode);
+        train::fill_parameters(FileReader(headers), *task_, seed, store, strategy);
     const std::uint64_t taken = *tests::bytes_read() - before;
     std::uint64_t own = 0;  // bytes of values in the file
     for (const train::FilledPiece& piece : filled) {
-      if (piece.by != mode.copies().rank() || is_drawn(store.table().tensor(piece.tensor))) continue;
+      if (piece.by != strategy.copies().rank() || is_drawn(store.table().tensor(piece.tensor))) continue;
       own += piece.count * bytes_of(GetParam().precision);
     }
-    train::pass_on(filled, store, mode);
+    train::pass_on(filled, store, strategy);
     EXPECT_GE(taken, own);
     const std::uint64_t header = world().size() > 1 ? 0 : fs::file_size(weights_) - own;
     EXPECT_LE(taken, own + header + tests::uncounted_reads);

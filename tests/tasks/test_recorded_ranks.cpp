@@ -17,17 +17,17 @@ constexpr std::size_t steps = 20;
 
 /// A sharding strategy, and the micro-batch per rank in samples; 0: all of the rank's samples of a step.
 struct Division {
-  parallel::ModeKind mode;
+  parallel::StrategyKind strategy;
   std::size_t micro_batch;
 };
 
 /// Returns what is compared on this number of ranks. The numbers of ranks together have every mode. Steps of small
 /// models are compared in every mode on every number of ranks (tests/train/engine/test_many_ranks.cpp).
 std::vector<Division> divisions(std::size_t ranks) {
-  using parallel::ModeKind;
-  if (ranks == 2) return {{ModeKind::replicated, 3}, {ModeKind::sharded, 0}};
-  if (ranks == 3) return {{ModeKind::sharded_gradients, 0}};
-  return {{ModeKind::sharded_optimizer, 2}, {ModeKind::sharded_gradients, 1}, {ModeKind::hybrid, 0}};
+  using parallel::StrategyKind;
+  if (ranks == 2) return {{StrategyKind::replicated, 3}, {StrategyKind::sharded, 0}};
+  if (ranks == 3) return {{StrategyKind::sharded_gradients, 0}};
+  return {{StrategyKind::sharded_optimizer, 2}, {StrategyKind::sharded_gradients, 1}, {StrategyKind::hybrid, 0}};
 }
 
 class RecordedOnRanks : public testing::TestWithParam<RecordedRun (*)()> {
@@ -44,11 +44,11 @@ TEST_P(RecordedOnRanks, ModesGiveTheRecordedLosses) {
   const auto task = recorded_.task();
   const std::vector<double> expected = recorded_.losses(steps);
   for (const Division& division : divisions(launch().world().size())) {
-    train::TrainConfig config = in_mode(recorded_.run.engine, division.mode);
+    train::TrainConfig config = with_strategy(recorded_.run.engine, division.strategy);
     config.micro_batch = division.micro_batch;
     const RunOutcome outcome = run_on_all_ranks(config, *task, steps);
     EXPECT_LE(relative_difference(outcome.losses, expected), 1e-5)
-        << fmt::format("{} by {}", to_string(division.mode), division.micro_batch);
+        << fmt::format("{} by {}", to_string(division.strategy), division.micro_batch);
   }
 }
 
@@ -61,8 +61,8 @@ TEST_P(RecordedOnRanks, DeterministicIsBitForBit) {
   const RunOutcome expected = run_on_one_rank(config, *task, steps);
   EXPECT_LE(relative_difference(expected.losses, recorded_.losses(steps)), 1e-5);
   for (const Division& division : divisions(ranks)) {
-    SCOPED_TRACE(to_string(division.mode));
-    expect_same_bits(run_on_all_ranks(in_mode(config, division.mode), *task, steps), expected);
+    SCOPED_TRACE(to_string(division.strategy));
+    expect_same_bits(run_on_all_ranks(with_strategy(config, division.strategy), *task, steps), expected);
   }
 }
 

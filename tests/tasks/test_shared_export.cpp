@@ -19,7 +19,7 @@ namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -86,13 +86,13 @@ class ShardedTask final : public small_models::TextTask {
   ShardedExporter exporter_{model().table()};
 };
 
-train::TrainConfig config_of(ModeKind mode, const fs::path& output) {
+train::TrainConfig config_of(StrategyKind strategy, const fs::path& output) {
   train::TrainConfig config;
   config.steps = 2;
   config.evaluate_every = 3;
   config.output = output;
   config.gemm.provider = default_gemm_provider();
-  return tests::in_mode(config, mode);
+  return tests::with_strategy(config, strategy);
 }
 
 std::vector<float> values_in(const data::WeightFiles& files, const std::string& name) {
@@ -116,10 +116,10 @@ TEST(SharedExport, WritersShareFilesInTurn) {
 }
 
 TEST(SharedExport, FilesOfSeveralRanksHoldTheTrainedValues) {
-  for (const ModeKind mode : tests::every_mode) {
+  for (const StrategyKind strategy : tests::every_strategy) {
     ShardedTask task;
     const tests::SharedDirectory directory;
-    train::Trainer trainer(config_of(mode, directory.path() / "run"), task, train::ranks_of(tests::launch()));
+    train::Trainer trainer(config_of(strategy, directory.path() / "run"), task, train::ranks_of(tests::launch()));
     trainer.run({});
     const std::size_t files = task.exporter()->files().size(), writers = std::min(files, world().size());
     ASSERT_GE(files, 4u);
@@ -130,7 +130,7 @@ TEST(SharedExport, FilesOfSeveralRanksHoldTheTrainedValues) {
     for (const ParameterTensor& tensor : task.model().table().tensors()) {
       std::vector<float> expected(tensor.size);
       trainer.read_tensor(tensor.name, expected);
-      EXPECT_EQ(values_in(written, tensor.name), expected) << tensor.name << ", " << to_string(mode);
+      EXPECT_EQ(values_in(written, tensor.name), expected) << tensor.name << ", " << to_string(strategy);
     }
   }
 }
@@ -139,14 +139,14 @@ TEST(SharedExport, AWriterThatFailsEndsAllRanksAndLeavesTheEarlierExport) {
   const tests::SharedDirectory directory;
   const fs::path output = directory.path() / "run";
   ShardedTask task;
-  train::Trainer(config_of(ModeKind::sharded, output), task, train::ranks_of(tests::launch())).run({});
+  train::Trainer(config_of(StrategyKind::sharded, output), task, train::ranks_of(tests::launch())).run({});
   world().barrier("until all have exported");
   const std::string name = task.model().table().tensor(0).name;
   const std::vector<float> values = values_in(data::WeightFiles(FileReader(), output / "last"), name);
   const std::size_t last = std::min(task.exporter()->files().size(), world().size()) - 1;
   for (const Failure failure : {Failure::start, Failure::write, Failure::finish}) {
     task.fail_at(failure);
-    train::TrainConfig longer = config_of(ModeKind::sharded, output);
+    train::TrainConfig longer = config_of(StrategyKind::sharded, output);
     longer.steps = 4;
     train::Trainer trainer(longer, task, train::ranks_of(tests::launch()));
     const std::string error = tests::error_of([&] { trainer.run({}); });
@@ -170,16 +170,16 @@ TEST(SharedExport, PiecesOfSeveralWritersAlternate) {
   const auto value_of = [](const std::string& name, std::size_t i) {
     return static_cast<float>(name.front()) + static_cast<float>(i % 1000);
   };
-  for (const ModeKind kind : tests::every_mode) {
+  for (const StrategyKind kind : tests::every_strategy) {
     const std::size_t ranks = world().size();
     parallel::Mesh mesh(world(), parallel::ranks_that_split(kind, tests::hybrid_shard_size(), ranks));
     ParameterStore store(table, Precision::float32, ParameterStore::Purpose::training,
                          parallel::store_layout(kind, mesh.shard().size()));
-    const auto mode = parallel::make_sharding_strategy({.kind = kind}, mesh, store);
+    const auto strategy = parallel::make_sharding_strategy({.kind = kind}, mesh, store);
     for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
       std::vector<float> values(table.tensor(tensor).size);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(table.tensor(tensor).name, i);
-      mode->write_tensor(tensor, values);
+      strategy->write_tensor(tensor, values);
     }
     for (std::size_t state = 0; state < table.state_tensors().size(); ++state) {
       const std::string& name = table.state_tensors()[state].name;
@@ -192,7 +192,7 @@ TEST(SharedExport, PiecesOfSeveralWritersAlternate) {
     std::iota(every.begin(), every.end(), std::size_t{0});
     const std::vector<train::WrittenTensors> writers = train::divide_export(std::vector<std::size_t>{1, 2, 2}, every);
     std::map<std::string, std::size_t> taken;
-    train::gather_tensors(world(), store, *mode, writers,
+    train::gather_tensors(world(), store, *strategy, writers,
                           [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
                             EXPECT_EQ(first, taken[tensor.name]) << tensor.name;
                             for (std::size_t i = 0; i < values.size(); ++i) {

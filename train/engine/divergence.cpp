@@ -17,7 +17,7 @@ namespace {
 bool weights_are_finite(const RunSetup& run) {
   bool finite = true;
   std::vector<float> values;
-  for (const ParameterSlice& part : run.mode->slices()) {
+  for (const ParameterSlice& part : run.strategy->slices()) {
     // The padding of a unit's last slices belongs to no tensor and may hold any value.
     const std::size_t size = run.store.table().units()[part.unit].size;
     const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
@@ -39,7 +39,7 @@ std::string keep_weights(const RunSetup& run, const Divergence& divergence) {
     if (const std::string_view update = run.optimizer->revert(run.space, spoilt->settings); !update.empty()) {
       return fmt::format("last/ is not written, because an update {} cannot be undone; ", update);
     }
-    run.mode->sync_parameters(run.space, ChangedUnits::trained);
+    run.strategy->sync_parameters(run.space, ChangedUnits::trained);
   }
   if (!weights_are_finite(run)) return {};
   run.export_model("last");

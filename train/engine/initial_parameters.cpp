@@ -19,24 +19,24 @@ namespace {
 /// state, which is small and the same on all ranks.
 class TensorInitializer {
  public:
-  TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& mode)
+  TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& strategy)
       : table_(store.table()),
         store_(store),
-        mode_(mode),
-        copies_(mode.copies().size()),
-        copy_(mode.copies().rank()),
-        fills_state_(mode.world().rank() == 0) {}
+        strategy_(strategy),
+        copies_(strategy.copies().size()),
+        copy_(strategy.copies().rank()),
+        fills_state_(strategy.world().rank() == 0) {}
 
   /// Fills the parameter or state tensor called `name`. Errors: std::invalid_argument if there is none.
   void fill(const std::string& name, const ValueReader& read) {
     const auto states = table_.state_tensors();
     if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
     const std::size_t tensor = table_.find(name);
-    const TensorRange owned = mode_.owned_range(tensor);
+    const TensorRange owned = strategy_.owned_range(tensor);
     for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
       const FilledPiece piece{tensor, owned.begin + first, count, filled_.size() % copies_};
       filled_.push_back(piece);
-      if (piece.by == copy_) mode_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
+      if (piece.by == copy_) strategy_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
     });
   }
   /// Returns the pieces filled by all ranks that own the same part.
@@ -63,7 +63,7 @@ class TensorInitializer {
 
   const ParameterTable& table_;
   ParameterStore& store_;
-  parallel::ShardingStrategy& mode_;
+  parallel::ShardingStrategy& strategy_;
   std::size_t copies_, copy_;
   bool fills_state_;
   std::vector<FilledPiece> filled_;
@@ -96,8 +96,8 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) 
 }
 
 std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task, std::optional<std::uint64_t> seed,
-                                         ParameterStore& store, parallel::ShardingStrategy& mode) {
-  TensorInitializer initializer(store, mode);
+                                         ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  TensorInitializer initializer(store, strategy);
   std::set<std::string> given;
   const TensorWriter write([&](const std::string& name, const ValueReader& read) {
     given.insert(name);
@@ -109,26 +109,27 @@ std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& ta
   return std::move(initializer).filled();
 }
 
-void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& mode) {
-  for (const FilledPiece& piece : pieces) mode.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
+void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  for (const FilledPiece& piece : pieces) strategy.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
   const ExecutionSpace space;
   for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
     const Vector<float> state = store.unit_state(unit);
-    if (!state.empty()) mode.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
+    if (!state.empty())
+      strategy.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
   }
 }
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
-                             ParameterStore& store, parallel::ShardingStrategy& mode) {
-  const FileCopies headers = copy_weight_headers(mode.world(), task);
-  pass_on(fill_parameters(FileReader(headers), task, seed, store, mode), store, mode);
-  mode.sync_parameters(space, ChangedUnits::all);
+                             ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  const FileCopies headers = copy_weight_headers(strategy.world(), task);
+  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy), store, strategy);
+  strategy.sync_parameters(space, ChangedUnits::all);
 }
 
 LoadedParameters::LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision)
     : store_(task.model().table(), precision, ParameterStore::Purpose::inference),
-      mode_(parallel::make_single_process_mode(store_)) {
-  load_initial_parameters(space, task, std::nullopt, store_, *mode_);
+      strategy_(parallel::make_single_process_strategy(store_)) {
+  load_initial_parameters(space, task, std::nullopt, store_, *strategy_);
 }
 
 }  // namespace mylos::train

@@ -33,13 +33,13 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
 /// the master weights and the state are complete after pass_on of the returned pieces. Not collective.
 [[nodiscard]] std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task,
                                                        std::optional<std::uint64_t> seed, ParameterStore& store,
-                                                       parallel::ShardingStrategy& mode);
+                                                       parallel::ShardingStrategy& strategy);
 /// Copies each piece to the other ranks that own it, and the first rank's state to all others. Collective.
 /// ShardingStrategy::sync_parameters must follow to update the parameters.
-void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& mode);
+void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy);
 /// Calls fill_parameters with copies of the headers, pass_on and sync_parameters. Collective.
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
-                             ParameterStore& store, parallel::ShardingStrategy& mode);
+                             ParameterStore& store, parallel::ShardingStrategy& strategy);
 
 /// The parameters of a task's model, loaded in a single process for inference.
 class LoadedParameters {
@@ -50,11 +50,11 @@ class LoadedParameters {
   LoadedParameters& operator=(const LoadedParameters&) = delete;
 
   const ParameterStore& store() const { return store_; }
-  UnitHooks& hooks() { return mode_->hooks(); }
+  UnitHooks& hooks() { return strategy_->hooks(); }
 
  private:
   ParameterStore store_;
-  std::unique_ptr<parallel::ShardingStrategy> mode_;
+  std::unique_ptr<parallel::ShardingStrategy> strategy_;
 };
 
 }  // namespace mylos::train

@@ -85,12 +85,14 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
   plan.limit = limit;
   plan.largest = bounds.largest;
   plan.layout = layout;
-  plan.mode = {.kind = layout.mode,
-               .bfloat16_gradients = config.parallel.bfloat16_gradients,
-               .tree_sums = layout.split.micro_batch_groups > 0,
-               .micro_batches = bounds.micro_batches};
-  const parallel::StrategyMemory held = parallel::strategy_memory(
-      {.settings = plan.mode, .shards = layout.shards, .precision = config.precision, .table = workload.model.table()});
+  plan.strategy = {.kind = layout.strategy,
+                   .bfloat16_gradients = config.parallel.bfloat16_gradients,
+                   .tree_sums = layout.split.micro_batch_groups > 0,
+                   .micro_batches = bounds.micro_batches};
+  const parallel::StrategyMemory held = parallel::strategy_memory({.settings = plan.strategy,
+                                                                   .shards = layout.shards,
+                                                                   .precision = config.precision,
+                                                                   .table = workload.model.table()});
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);

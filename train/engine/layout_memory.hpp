@@ -31,7 +31,7 @@ struct MemoryPlan {
   std::size_t asked = 0;        ///< samples per micro-batch originally requested, before halving to fit
   BatchShape largest;           ///< largest micro-batch over all ranks
   RankLayout layout;
-  parallel::ModeSettings mode;
+  parallel::StrategySettings strategy;
 
   /// Returns the bytes that training allocates.
   std::size_t total() const {

@@ -9,10 +9,10 @@
 
 namespace mylos::train {
 
-/// Suggests changes for a run of `steps` steps that needs more than `available` bytes on a rank in `mode`. Returns
+/// Suggests changes for a run of `steps` steps that needs more than `available` bytes on a rank in `strategy`. Returns
 /// alternatives, each of which makes it fit: finer splits of a step, recomputation and sharding, or else shorter
 /// samples and more ranks: "it fits with --micro-batch 4, or with --recompute layer".
-std::string memory_advice(const Workload& workload, const TrainConfig& config, parallel::ModeKind mode,
+std::string memory_advice(const Workload& workload, const TrainConfig& config, parallel::StrategyKind strategy,
                           std::size_t steps, std::size_t available, const RankCounts& ranks);
 
 }  // namespace mylos::train

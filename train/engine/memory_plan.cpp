@@ -24,11 +24,12 @@ std::optional<MemoryPlan> plan_recorded(const Workload& workload, TrainConfig co
                                         std::size_t available, const RankCounts& ranks) {
   if (!config.recorded_layout || has_chosen_split(config)) return std::nullopt;
   const RecordedLayout& recorded = *config.recorded_layout;
-  if (recorded.ranks != ranks.ranks || config.parallel.mode.value_or(recorded.mode) != recorded.mode) {
+  if (recorded.ranks != ranks.ranks || config.parallel.strategy.value_or(recorded.strategy) != recorded.strategy) {
     return std::nullopt;
   }
   config.micro_batch = recorded.micro_batch;
-  const MemoryPlan plan = plan_layout(workload, config, steps, available, lay_out(config, recorded.mode, ranks), ranks);
+  const MemoryPlan plan =
+      plan_layout(workload, config, steps, available, lay_out(config, recorded.strategy, ranks), ranks);
   return plan.total() <= available ? std::optional(plan) : std::nullopt;
 }
 
@@ -88,15 +89,15 @@ void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& ge
 
 MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                        const RankCounts& ranks) {
-  using parallel::ModeKind;
+  using parallel::StrategyKind;
   check_settings(workload, config, steps);
   check_samples_of_ranks(workload.samples, steps, ranks);
   const WorkKind work = workload.samples.work();
   if (std::optional<MemoryPlan> recorded = plan_recorded(workload, config, steps, available, ranks)) return *recorded;
-  const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
-  MemoryPlan plan = plan_layout(workload, config, steps, available, lay_out(config, mode, ranks), ranks);
-  if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
-    plan = plan_layout(workload, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
+  const StrategyKind strategy = config.parallel.strategy.value_or(StrategyKind::replicated);
+  MemoryPlan plan = plan_layout(workload, config, steps, available, lay_out(config, strategy, ranks), ranks);
+  if (plan.total() > available && !config.parallel.strategy && ranks.ranks > 1) {
+    plan = plan_layout(workload, config, steps, available, lay_out(config, StrategyKind::sharded, ranks), ranks);
   }
   if (plan.total() > available) {
     const bool is_small = gibibytes(plan.total()) < 1.0;
@@ -107,7 +108,7 @@ MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std:
                     amount(plan.total()), is_small ? "MiB" : "GiB", amount(plan.values),
                     amount(plan.gradients + plan.exchange), amount(plan.optimizer), work.count(plan.largest.rows),
                     work.name, amount(plan.activations + plan.scratch), bytes_text(available), address_space_note(),
-                    memory_advice(workload, config, plan.layout.mode, steps, available, ranks)));
+                    memory_advice(workload, config, plan.layout.strategy, steps, available, ranks)));
   }
   return plan;
 }

@@ -66,7 +66,7 @@ void read_state(const ParameterStore& store, std::size_t state_tensor, std::size
   Kokkos::deep_copy(target, slice(store.state(state_tensor), first, first + values.size()));
 }
 
-void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
+void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& strategy,
                     std::span<const WrittenTensors> writers, const TensorSink& take) {
   const std::span<const ParameterTensor> parameters = store.table().tensors(), states = store.table().state_tensors();
   std::vector<Cursor> cursors(writers.size());
@@ -83,7 +83,7 @@ void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, 
       const bool is_state = number >= parameters.size(), writes = ranks.rank() == writer.rank;
       const ParameterTensor& tensor = is_state ? states[number - parameters.size()] : parameters[number];
       values.resize(std::min(piece_elements, tensor.size - at.first));
-      if (!is_state) mode.gather_tensor(number, at.first, values, writer.rank);
+      if (!is_state) strategy.gather_tensor(number, at.first, values, writer.rank);
       if (is_state && writes) read_state(store, number - parameters.size(), at.first, values);
       if (writes) take(tensor, at.first, values);
       at.first += values.size();
@@ -123,7 +123,7 @@ namespace {
 
 /// See export_model. Errors: SharedError, thrown by all ranks at the same call.
 void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, const ParameterStore& store,
-                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  parallel::ShardingStrategy& strategy, const std::filesystem::path& directory,
                   const std::vector<WrittenTensors>& writers, ExportWriter& mine, const std::function<void()>& check) {
   const std::size_t count = writers.size();
   const std::filesystem::path staged = parallel::on_first_rank(ranks, [&] {
@@ -142,7 +142,7 @@ void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, 
       }
     });
   }
-  gather_tensors(ranks, store, mode, writers,
+  gather_tensors(ranks, store, strategy, writers,
                  [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
                    mine.write(tensor, first, values);
                  });
@@ -156,13 +156,14 @@ void write_export(parallel::Communicator& ranks, const ModelExporter& exporter, 
 }  // namespace
 
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
-                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  parallel::ShardingStrategy& strategy, const std::filesystem::path& directory,
                   std::span<const std::size_t> writer_of, const std::function<void()>& check) {
   const ModelExporter* const exporter = task.exporter();
   require(exporter != nullptr, "export: the task has no exporter");
   ExportWriter mine;
   try {
-    write_export(ranks, *exporter, store, mode, directory, divide_export(exporter->files(), writer_of), mine, check);
+    write_export(ranks, *exporter, store, strategy, directory, divide_export(exporter->files(), writer_of), mine,
+                 check);
   } catch (const parallel::SharedError&) {
     // The first rank removes the directory, in which nobody else may remove files at the same time.
     if (ranks.rank() != 0) mine.abandon();

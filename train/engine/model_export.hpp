@@ -27,7 +27,7 @@ struct WrittenTensors {
 
 /// Passes master weights and state to `take` on the ranks that write them, in pieces. The ranks that own elements send
 /// them to the writer. The pieces of different writers alternate, so that all writers stay busy. Collective.
-void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
+void gather_tensors(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& strategy,
                     std::span<const WrittenTensors> writers, const TensorSink& take);
 
 /// Divides an export of files with the given numbers of tensors among writers: file f is that of writer f % writers.
@@ -48,7 +48,7 @@ void export_model(const ModelExporter& exporter, const TensorSource& source, con
 /// Errors: those of `check`; std::invalid_argument if the task has no exporter. An error of the export is thrown on
 /// every rank, so that no rank is left waiting.
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
-                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory,
+                  parallel::ShardingStrategy& strategy, const std::filesystem::path& directory,
                   std::span<const std::size_t> writer_of, const std::function<void()>& check);
 
 }  // namespace mylos::train

@@ -13,7 +13,7 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
 /// Returns the number of ranks that shard a unit in hybrid mode.
 std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& counts) {
@@ -29,11 +29,11 @@ std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& co
                                  setting("shard-size")));
 }
 
-void check_shard_size(const ParallelConfig& config, ModeKind mode) {
-  if (config.shard_size == 0 || mode == ModeKind::hybrid) return;
+void check_shard_size(const ParallelConfig& config, StrategyKind strategy) {
+  if (config.shard_size == 0 || strategy == StrategyKind::hybrid) return;
   throw SettingError("shard-size", std::to_string(config.shard_size),
                      fmt::format("belongs to {}, and this run's is {}; leave one of them out",
-                                 setting("mode", "hybrid"), to_string(mode)));
+                                 setting("mode", "hybrid"), to_string(strategy)));
 }
 
 /// Step sums have the same order for any number of ranks only if each rank's sum is a subtree of one binary tree.
@@ -100,16 +100,17 @@ std::size_t available_on_every_rank(const Ranks& ranks) {
   return static_cast<std::size_t>(parallel::minimum(ranks.world, static_cast<std::int64_t>(free)));
 }
 
-RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
-  check_shard_size(config.parallel, mode);
-  RankLayout layout{.mode = mode, .shards = 1, .split = {.ranks = counts.ranks, .longest_first = !counts.on_host}};
-  const std::size_t shard_size = mode == ModeKind::hybrid ? hybrid_shard_size(config.parallel, counts) : 1;
-  layout.shards = parallel::ranks_that_split(mode, shard_size, counts.ranks);
+RankLayout lay_out(const TrainConfig& config, StrategyKind strategy, const RankCounts& counts) {
+  check_shard_size(config.parallel, strategy);
+  RankLayout layout{
+      .strategy = strategy, .shards = 1, .split = {.ranks = counts.ranks, .longest_first = !counts.on_host}};
+  const std::size_t shard_size = strategy == StrategyKind::hybrid ? hybrid_shard_size(config.parallel, counts) : 1;
+  layout.shards = parallel::ranks_that_split(strategy, shard_size, counts.ranks);
   if (!config.parallel.deterministic) return layout;
   check_deterministic(config, counts.ranks);
   layout.split.micro_batch_groups = config.parallel.micro_batch_groups;
   // Gradients are then summed over ranks after each micro-batch.
-  if (parallel::shards_gradients(mode)) layout.split.reduced_together = layout.shards;
+  if (parallel::shards_gradients(strategy)) layout.split.reduced_together = layout.shards;
   return layout;
 }
 

@@ -44,13 +44,13 @@ std::size_t available_on_every_rank(const Ranks& ranks);
 
 /// A sharding strategy with its groups, and the split of steps.
 struct RankLayout {
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   std::size_t shards = 1;  ///< neighbouring ranks that shard a unit
   StepSplit split;
 };
 
-/// Returns the layout of a run in `mode`. Errors: std::runtime_error, suggesting a change, if ranks, shard size and the
-/// guarantees of --deterministic are incompatible.
-RankLayout lay_out(const TrainConfig& config, parallel::ModeKind mode, const RankCounts& counts);
+/// Returns the layout of a run in `strategy`. Errors: std::runtime_error, suggesting a change, if ranks, shard size and
+/// the guarantees of --deterministic are incompatible.
+RankLayout lay_out(const TrainConfig& config, parallel::StrategyKind strategy, const RankCounts& counts);
 
 }  // namespace mylos::train

@@ -306,14 +306,14 @@ parallel::CheckpointArrays RunCheckpoints::arrays() {
   const ParameterTable& table = parts_.store.table();
   parallel::CheckpointArrays arrays{.table = &table,
                                     .held = {},
-                                    .copies = &parts_.mode.copies(),
+                                    .copies = &parts_.strategy.copies(),
                                     .groups = {{"model", {}}},
                                     .state = {},
                                     .saved_range = {},
                                     .frozen = &frozen_};
   const std::vector<std::string> slots = parts_.optimizer.slot_names();
   for (const std::string& slot : slots) arrays.groups.push_back({"optimizer/" + slot, {}});
-  const std::span<const ParameterSlice> slices = parts_.mode.slices();
+  const std::span<const ParameterSlice> slices = parts_.strategy.slices();
   for (std::size_t i = 0; i < slices.size(); ++i) {
     arrays.held.push_back({slices[i].unit, slices[i].begin, slices[i].end});
     arrays.groups[0].parts.push_back(slices[i].master);
@@ -322,7 +322,7 @@ parallel::CheckpointArrays RunCheckpoints::arrays() {
     }
   }
   for (std::size_t row = 0; row < table.state_tensors().size(); ++row) arrays.state.push_back(parts_.store.state(row));
-  arrays.saved_range = [this](std::size_t unit, std::size_t rank) { return parts_.mode.saved_range(unit, rank); };
+  arrays.saved_range = [this](std::size_t unit, std::size_t rank) { return parts_.strategy.saved_range(unit, rank); };
   return arrays;
 }
 

@@ -38,7 +38,7 @@ struct RunLength {
 struct SavedParts {
   parallel::Communicator& ranks;
   const ParameterStore& store;
-  parallel::ShardingStrategy& mode;
+  parallel::ShardingStrategy& strategy;
   nn::Optimizer& optimizer;
   const Task& task;                             ///< its notes are kept beside the checkpoints
   std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own

@@ -40,10 +40,10 @@ void check_threads(std::span<const std::int64_t> threads) {
 /// memory for each connection. A mode that the plan chooses has no groups but that of all ranks, which are connected.
 std::unique_ptr<parallel::Mesh> connect_groups(const Ranks& ranks, const ExecutionSpace& space,
                                                const TrainConfig& config) {
-  const std::optional<parallel::ModeKind> mode = config.parallel.mode;
-  if (!mode) return nullptr;
+  const std::optional<parallel::StrategyKind> strategy = config.parallel.strategy;
+  if (!strategy) return nullptr;
   const std::size_t shards =
-      made_on_every_rank(ranks.world, [&] { return lay_out(config, *mode, count_ranks(ranks.placements)).shards; });
+      made_on_every_rank(ranks.world, [&] { return lay_out(config, *strategy, count_ranks(ranks.placements)).shards; });
   auto groups = std::make_unique<parallel::Mesh>(ranks.world, shards);
   groups->connect(space);
   return groups;
@@ -82,12 +82,12 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
 
 ParameterStore make_store(const TrainConfig& config, const Task& task, const RankLayout& layout) {
   return {task.model().table(), config.precision, ParameterStore::Purpose::training,
-          parallel::store_layout(layout.mode, layout.shards)};
+          parallel::store_layout(layout.strategy, layout.shards)};
 }
 
 /// Needs the members of `run` before `step`.
 std::unique_ptr<TrainingStep> make_step(RunSetup& run) {
-  const StepContext context{run.task, run.store, *run.mode,       *run.optimizer,
+  const StepContext context{run.task, run.store, *run.strategy,   *run.optimizer,
                             run.gemm, run.arena, run.ranks.world, run.config.recompute};
   const StepSettings settings{.steps = run.steps,
                               .largest_batch = largest_global_batch(run.task, run.steps),
@@ -101,8 +101,8 @@ std::unique_ptr<TrainingStep> make_step(RunSetup& run) {
 
 /// Needs the members of `run` before `predictor`.
 std::unique_ptr<ModelPredictor> make_predictor(RunSetup& run) {
-  return std::make_unique<ModelPredictor>(run.ranks.world, run.space, run.task.model(), run.store, run.mode->hooks(),
-                                          run.gemm, run.arena, Workload(run.task).evaluation);
+  return std::make_unique<ModelPredictor>(run.ranks.world, run.space, run.task.model(), run.store,
+                                          run.strategy->hooks(), run.gemm, run.arena, Workload(run.task).evaluation);
 }
 
 /// Makes what kernels keep for the batches of the first epoch, so that no step waits for it.
@@ -129,10 +129,10 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
       gemm(ready_gemm(ranks, space, config, task, plan)),
       mesh(ranks.world, plan.layout.shards),
       store(made_on_every_rank(ranks.world, [this] { return make_store(config, task, plan.layout); })),
-      mode(
-          made_on_every_rank(ranks.world, [this] { return parallel::make_sharding_strategy(plan.mode, mesh, store); })),
+      strategy(made_on_every_rank(ranks.world,
+                                  [this] { return parallel::make_sharding_strategy(plan.strategy, mesh, store); })),
       optimizer(made_on_every_rank(
-          ranks.world, [this] { return nn::make_optimizer(config.optimizer, store.table(), mode->slices()); })),
+          ranks.world, [this] { return nn::make_optimizer(config.optimizer, store.table(), strategy->slices()); })),
       arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
       step(made_on_every_rank(ranks.world, [this] { return make_step(*this); })),
       predictor(made_on_every_rank(ranks.world, [this] { return make_predictor(*this); })),
@@ -143,7 +143,7 @@ RunSetup::RunSetup(const TrainConfig& configuration, Task& trained, const Ranks&
 }
 
 void RunSetup::export_model(const std::filesystem::path& name) const {
-  train::export_model(ranks.world, task, store, *mode, config.output / name, writer_of,
+  train::export_model(ranks.world, task, store, *strategy, config.output / name, writer_of,
                       [this] { config.check_output(); });
 }
 

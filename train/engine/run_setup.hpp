@@ -43,7 +43,7 @@ struct RunSetup {
   Gemm gemm;
   parallel::Mesh mesh;
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<TrainingStep> step;

@@ -7,7 +7,7 @@
 #include "nn/optimizer_config.hpp"
 #include "nn/recompute.hpp"
 #include "parallel/communicator/exchange_memory.hpp"
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct GemmConfig {
 
 /// The distribution of a run over ranks.
 struct ParallelConfig {
-  std::optional<parallel::ModeKind> mode = {};    ///< nullopt: replicated, or sharded if only that fits
+  std::optional<parallel::StrategyKind> strategy = {};  ///< nullopt: replicated, or sharded if only that fits
   std::size_t shard_size = 0;                     ///< ranks that shard a unit in hybrid mode, e.g. 4; 0 = all of a node
   std::size_t bucket = parallel::default_bucket;  ///< communication bucket in bytes: the most that a rank receives at a
                                                   ///< time of a long array
@@ -46,7 +46,7 @@ struct ParallelConfig {
 struct RecordedLayout {
   std::size_t ranks = 0;
   std::size_t micro_batch = 0;  ///< largest micro-batch, in the unit of TrainConfig::micro_batch
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   std::string device = {};  ///< device name in a device build, e.g. "NVIDIA H200"
 };
 

@@ -26,7 +26,7 @@ namespace {
 RunState initial_state(const RunSetup& setup) {
   const TrainConfig& config = setup.config;
   return {.checkpoints = RunCheckpoints(
-              {setup.ranks.world, setup.store, *setup.mode, *setup.optimizer, setup.task, setup.writer_of}, config,
+              {setup.ranks.world, setup.store, *setup.strategy, *setup.optimizer, setup.task, setup.writer_of}, config,
               {.steps = setup.steps, .steps_per_epoch = setup.task.steps_per_epoch()}),
           .best = BestModel(config.best, metric_kinds(config, setup.task)),
           .progress = {.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale),
@@ -40,10 +40,10 @@ void fill_model(RunSetup& setup) {
   std::vector<FilledPiece> filled;
   parallel::on_every_rank(setup.ranks.world, [&] {
     const parallel::FileWork loading;
-    filled = fill_parameters(FileReader(headers), setup.task, setup.config.seed, setup.store, *setup.mode);
+    filled = fill_parameters(FileReader(headers), setup.task, setup.config.seed, setup.store, *setup.strategy);
     reserve_scratch(setup.space, setup.plan.scratch);
   });
-  pass_on(filled, setup.store, *setup.mode);
+  pass_on(filled, setup.store, *setup.strategy);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ struct Trainer::Run {
     progress.evaluation_due = progress.evaluation_due && judges_models(config, task);
     start = progress;
     state.sent.since_last();
-    setup.mode->sync_parameters(setup.space, ChangedUnits::all);
+    setup.strategy->sync_parameters(setup.space, ChangedUnits::all);
   }
 
   RunSetup setup;
@@ -126,7 +126,7 @@ void Trainer::read_tensor(const std::string& name, std::span<float> values) cons
   require(values.size() == size, fmt::format("tensor {}: {} values for {}", name, values.size(), size));
   if (state != states.end())
     return read_state(setup.store, static_cast<std::size_t>(state - states.begin()), 0, values);
-  setup.mode->read_tensor(table.find(name), 0, values);
+  setup.strategy->read_tensor(table.find(name), 0, values);
 }
 
 }  // namespace mylos::train

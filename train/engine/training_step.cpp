@@ -32,7 +32,7 @@ void put_in_batch_order(const ExecutionSpace& space, const ConstVector<float>& l
 TrainingStep::TrainingStep(const StepContext& context, const StepSettings& settings)
     : context_(context),
       settings_(settings),
-      norm_(context.store.table(), context.mode.slices()),
+      norm_(context.store.table(), context.strategy.slices()),
       observed_(context.store, context.ranks),
       batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
@@ -113,7 +113,7 @@ void TrainingStep::sync_parameters(const ExecutionSpace& space) {
   const Stopwatch syncing;
   {
     const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::sync_parameters");
-    context_.mode.sync_parameters(space, ChangedUnits::trained);
+    context_.strategy.sync_parameters(space, ChangedUnits::trained);
   }
   synced_.exchange = parallel::waited_seconds() - waited;
   synced_.update = syncing.seconds() - synced_.exchange;
@@ -169,7 +169,7 @@ void TrainingStep::read_ahead(std::size_t step) const {
 
 void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                               StepParts& parts) {
-  BoundedHooks hooks(context_.mode.hooks(), space, launch_bound_);
+  BoundedHooks hooks(context_.strategy.hooks(), space, launch_bound_);
   nn::Pass pass{space,          context_.gemm,  context_.store, hooks,
                 context_.arena, settings_.seed, progress.step,  context_.recompute};
   const auto scale = static_cast<float>(1.0 / batch.weight);
@@ -178,7 +178,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
   const auto as_float = [](double value) { return static_cast<float>(value); };
   select_loss_scale(space, progress.loss_scale.map(as_float), control_, loss_scale_);
   pass.loss_scale = loss_scale_;
-  context_.mode.begin_step(space);
+  context_.strategy.begin_step(space);
   std::size_t computed = 0, own_samples = 0;
   for (const Positions& positions : own) own_samples += positions.size();
   observed_.begin_step(own_samples);
@@ -188,7 +188,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
     const Stopwatch making;
     if (i > 0) assemble(batch, positions);
     if constexpr (runs_on_host) parts.data += making.seconds();
-    context_.mode.begin_micro_batch(i + 1 == own.size());
+    context_.strategy.begin_micro_batch(i + 1 == own.size());
     const bool dummy = positions.empty();
     const std::size_t first = dummy ? settings_.largest_batch : computed;
     pass.observed = observed_.rows(dummy ? own_samples : computed, batch_.shape().samples);
@@ -222,9 +222,9 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions
 void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, Results& results) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   const Vector<double> losses = slice(by_position_, 0, batch.samples.size());
-  context_.mode.finish_gradients();
-  context_.mode.join_values(space, losses, "losses");
-  context_.mode.sum_of_blocks(space, norm_.block_sums(space), squares_);
+  context_.strategy.finish_gradients();
+  context_.strategy.join_values(space, losses, "losses");
+  context_.strategy.sum_of_blocks(space, norm_.block_sums(space), squares_);
   const DecisionSettings settings{.clip = settings_.clip, .weight = batch.weight, .least_loss_scale = LossScale::least};
   decide_update(space, settings, loss_scale_, squares_, losses, control_);
   Kokkos::deep_copy(space, results.losses, by_position_);

@@ -43,7 +43,7 @@ struct StepProgress {
 struct StepContext {
   Task& task;
   ParameterStore& store;
-  parallel::ShardingStrategy& mode;
+  parallel::ShardingStrategy& strategy;
   nn::Optimizer& optimizer;
   const Gemm& gemm;
   Arena& arena;

@@ -25,14 +25,15 @@ std::string memory_text(const RunDescription& run) {
 
 std::string ranks_text(const RunDescription& run) {
   const RankLayout& layout = run.memory.layout;
-  const std::string groups =
-      layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
+  const std::string groups = layout.strategy == parallel::StrategyKind::hybrid
+                                 ? fmt::format(" in groups of {}", count_of(layout.shards, "rank"))
+                                 : "";
   const std::string micro_batch_groups =
       layout.split.micro_batch_groups > 0
           ? fmt::format(", deterministic in {} micro-batch groups", layout.split.micro_batch_groups)
           : "";
   return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
-                     count_of(run.threads, "thread"), to_string(layout.mode), groups, micro_batch_groups);
+                     count_of(run.threads, "thread"), to_string(layout.strategy), groups, micro_batch_groups);
 }
 
 /// States the size of a micro-batch only once if a sample is the unit of work.

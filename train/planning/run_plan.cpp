@@ -14,7 +14,7 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
 constexpr std::size_t most_steps_looked_at = 64;
 
@@ -103,7 +103,7 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
                     .by_node = target.ranks.on_host,
                     .copies = target.machine.copies,
                     .contention = target.machine.contention};
-  const StepLayout layout{.mode = *config.parallel.mode,
+  const StepLayout layout{.strategy = *config.parallel.strategy,
                           .ranks = ranks.ranks,
                           .shards = shards,
                           .micro_batches = micro_batches,
@@ -115,7 +115,7 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
 /// Returns the smallest batch, a multiple of the number of ranks, with at least 90 % of the step spent computing, in
 /// micro-batches of at most plan.largest. `seconds` is the time of the passes per sample.
 std::size_t find_efficient_batch(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
-                                 const ModePlan& plan, double seconds) {
+                                 const StrategyPlan& plan, double seconds) {
   constexpr double wanted = 0.9;
   constexpr std::size_t most = 65536;  // samples per rank
   const auto reaches = [&](std::size_t samples) {
@@ -146,7 +146,7 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workloa
   for (std::size_t count = 1; count <= most; count *= 2) {
     const std::size_t of_node = std::min(count, std::max<std::size_t>(target.ranks.of_node, 1));
     const RankCounts ranks{.ranks = count, .nodes = count / of_node, .of_node = of_node};
-    const std::size_t shards = parallel::ranks_that_split(*config.parallel.mode, of_node, count);
+    const std::size_t shards = parallel::ranks_that_split(*config.parallel.strategy, of_node, count);
     const double work = (count == 1 ? mean.mean : mean.slowest) * seconds_per_flop;
     result.emplace_back(count, alone / time_of(workload, config, target, ranks, shards, work, micro_batches).total());
   }
@@ -161,8 +161,8 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
   for (const Machine& kind : kinds) {
     PlanTarget other = target;
     other.machine = kind;
-    const std::size_t available = room_of(other, *config.parallel.mode);
-    const bool is_larger = available > room_of(target, *config.parallel.mode);
+    const std::size_t available = room_of(other, *config.parallel.strategy);
+    const bool is_larger = available > room_of(target, *config.parallel.strategy);
     if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || !is_larger) continue;
     try {
       RankCounts ranks = target.ranks;
@@ -178,8 +178,8 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
 }
 
 void add_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
-                ModePlan& plan) {
-  const std::size_t room = room_of(target, *config.parallel.mode);
+                StrategyPlan& plan) {
+  const std::size_t room = room_of(target, *config.parallel.strategy);
   try {
     plan.memory = plan_memory(workload, config, steps, room, target.ranks);
     plan.fits = true;
@@ -197,11 +197,11 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
 }
 
 /// Returns the larger figure of a run with evaluations and one without.
-std::size_t host_images(const Workload& workload, const TrainConfig& config, std::size_t steps, const RankCounts& ranks,
-                        const MemoryPlan& memory) {
+std::size_t host_staging(const Workload& workload, const TrainConfig& config, std::size_t steps,
+                         const RankCounts& ranks, const MemoryPlan& memory) {
   if (ranks.on_host || ranks.ranks == 1) return 0;
   const std::size_t shards = memory.layout.shards, samples = largest_global_batch(workload.samples, steps);
-  const parallel::UnitExchanges exchanges{memory.mode, shards, ranks.ranks / shards, config.precision,
+  const parallel::UnitExchanges exchanges{memory.strategy, shards, ranks.ranks / shards, config.precision,
                                           workload.model.table()};
   const auto bytes = [&](bool evaluates) {
     return parallel::staging_bytes(exchanges, {piece_elements, evaluates, samples});
@@ -238,14 +238,14 @@ double checkpoint_seconds(const Workload& workload, const TrainConfig& config, c
 
 }  // namespace
 
-std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
+std::vector<StrategyKind> possible_strategies(const RankCounts& ranks) {
   const bool has_groups = ranks.nodes > 1 && ranks.of_node > 1;
-  std::vector<ModeKind> modes;
-  for (const parallel::ModeDescription& mode : parallel::every_mode()) {
-    if (mode.shards_optimizer && ranks.ranks == 1) continue;
-    if (mode.kind != ModeKind::hybrid || has_groups) modes.push_back(mode.kind);
+  std::vector<StrategyKind> strategies;
+  for (const parallel::StrategyDescription& strategy : parallel::every_strategy()) {
+    if (strategy.shards_optimizer && ranks.ranks == 1) continue;
+    if (strategy.kind != StrategyKind::hybrid || has_groups) strategies.push_back(strategy.kind);
   }
-  return modes;
+  return strategies;
 }
 
 double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape) {
@@ -263,12 +263,12 @@ double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
   return std::max(1.0 / rate.flops + more, least / rate.flops);
 }
 
-std::size_t connections_of(const PlanTarget& target, ModeKind mode) {
-  return target.connections ? target.connections(target.machine, mode) : 0;
+std::size_t connections_of(const PlanTarget& target, StrategyKind strategy) {
+  return target.connections ? target.connections(target.machine, strategy) : 0;
 }
 
-std::size_t room_of(const PlanTarget& target, ModeKind mode) {
-  const std::size_t taken = target.machine.reserved + connections_of(target, mode) + target.program;
+std::size_t room_of(const PlanTarget& target, StrategyKind strategy) {
+  const std::size_t taken = target.machine.reserved + connections_of(target, strategy) + target.program;
   return target.machine.memory > taken ? target.machine.memory - taken : 0;
 }
 
@@ -302,12 +302,12 @@ double optimizer_bytes(const nn::OptimizerKind& kind) {
   return sizeof(float) * static_cast<double>(5 + 2 * kind.slots.size());
 }
 
-ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target) {
-  require(config.parallel.mode.has_value(), "plan_run: no mode is given");
-  ModePlan plan{.mode = *config.parallel.mode};
+StrategyPlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target) {
+  require(config.parallel.strategy.has_value(), "plan_run: no mode is given");
+  StrategyPlan plan{.strategy = *config.parallel.strategy};
   const std::size_t steps = total_steps(config, workload.samples);
   add_memory(workload, config, steps, target, plan);
-  plan.host_images = host_images(workload, config, steps, target.ranks, plan.memory);
+  plan.host_staging = host_staging(workload, config, steps, target.ranks, plan.memory);
   const MeanStep mean = mean_step(workload, config.recompute, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
   plan.kept_per_flop = kept_bytes_per_flop(workload.model, plan.memory.largest);

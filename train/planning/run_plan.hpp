@@ -20,7 +20,7 @@ struct PlanTarget {
   Network network;
   RankCounts ranks;
   /// Returns the bytes of device memory for a rank's connections in the groups of a mode. Empty: none.
-  std::function<std::size_t(const Machine&, parallel::ModeKind)> connections = {};
+  std::function<std::size_t(const Machine&, parallel::StrategyKind)> connections = {};
   std::size_t program = 0;  ///< bytes that a rank uses before the run allocates anything
   double storage = 1e9;     ///< bytes per second when writing checkpoints
 };
@@ -32,14 +32,14 @@ struct LargestMicroBatch {
                             ///< fits
 };
 
-struct ModePlan {
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+struct StrategyPlan {
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   bool fits = false;
   std::string obstacle = {};  ///< if it does not fit: settings that would
   MemoryPlan memory = {};     ///< if it does not fit: the plan for one sequence per micro-batch
   std::size_t largest = 0;    ///< largest micro-batch per rank, in sequences of maximum length; 0 = none fits
   std::vector<LargestMicroBatch> largest_of_each = {};  ///< `largest` for each --recompute that the model supports
-  std::size_t host_images = 0;  ///< bytes of host memory of a rank if device arrays are exchanged over MPI; 0 on CPUs
+  std::size_t host_staging = 0;  ///< bytes of host memory of a rank if device arrays are exchanged over MPI; 0 on CPUs
   StepTime step = {};
   double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model with the largest micro-batch
   std::size_t batch = 0;            ///< samples of a full step over all ranks
@@ -58,7 +58,7 @@ struct ModePlan {
 /// Plans `workload` with the strategy config.parallel.mode, which must be set. Steps are predicted from the mean of up
 /// to 64 of the run's steps. Errors: std::runtime_error for requirements of the model, samples or ranks that no amount
 /// of memory can meet.
-ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
+StrategyPlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
 
 /// Returns the largest micro-batch, in samples of maximum length, that fits into `available` bytes per rank, found by
 /// doubling and bisection. `plan`, for the same strategy and ranks, gives the memory held outside the passes. Returns 0
@@ -79,12 +79,12 @@ double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape);
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop);
 
 /// Returns the bytes of device memory for a rank's connections with others.
-std::size_t connections_of(const PlanTarget& target, parallel::ModeKind mode);
+std::size_t connections_of(const PlanTarget& target, parallel::StrategyKind strategy);
 /// Returns the bytes that a rank of `target` may use.
-std::size_t room_of(const PlanTarget& target, parallel::ModeKind mode);
+std::size_t room_of(const PlanTarget& target, parallel::StrategyKind strategy);
 
 /// Returns the strategies available on these ranks, in the order of mylos train's options.
-std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);
+std::vector<parallel::StrategyKind> possible_strategies(const RankCounts& ranks);
 
 /// Returns the bytes moved by norm, clipping and update per element of a rank's slices: the norm reads the gradient;
 /// the update reads gradient, master weight and slots and writes master weight and slots; the next step zeroes the

@@ -82,7 +82,7 @@ class Step {
         units_(units),
         clocks_(!links.copies || layout.ranks > links.of_node, links.contention),
         gathered_(units.size(), 0.0) {
-    if (parallel::shards_values(layout.mode)) gathers_ = parallel::step_gathers(table);
+    if (parallel::shards_values(layout.strategy)) gathers_ = parallel::step_gathers(table);
   }
 
   StepTime run(double optimizer) {
@@ -122,7 +122,7 @@ class Step {
   }
   /// Sums a unit's gradients over all ranks, or over the group.
   void reduce(const UnitWork& unit) {
-    if (!parallel::shards_optimizer(layout_.mode)) {
+    if (!parallel::shards_optimizer(layout_.strategy)) {
       exchange(all_reduce_cost(links_, layout_.ranks, unit.gradients, layout_.partial));
     } else {
       exchange(reduce_scatter_cost(links_, layout_.shards, unit.gradients, layout_.partial));
@@ -130,19 +130,19 @@ class Step {
   }
   /// Sums this rank's slice of a unit over the groups. Ranks with the same position in every node share the links.
   void sum_replicas(const UnitWork& unit) {
-    const std::size_t groups = parallel::shards_gradients(layout_.mode) ? layout_.ranks / layout_.shards : 1;
+    const std::size_t groups = parallel::shards_gradients(layout_.strategy) ? layout_.ranks / layout_.shards : 1;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
     Exchanged cost = all_reduce_cost(between, groups, unit.gradients);
     cost.rank_sent /= static_cast<double>(layout_.shards);
     exchange(cost);
   }
   bool is_trained(std::size_t unit) const { return table_.units()[unit].trained; }
-  bool reduces(bool last) const { return last || parallel::shards_gradients(layout_.mode); }
+  bool reduces(bool last) const { return last || parallel::shards_gradients(layout_.strategy); }
 
   /// Parameters that stay unsharded are gathered once per step, after the update of the previous step, one unit ahead.
   void forward(const std::vector<parallel::UnitList>& gathers, bool first) {
     const bool gathers_all =
-        first && !parallel::shards_values(layout_.mode) && parallel::shards_optimizer(layout_.mode);
+        first && !parallel::shards_values(layout_.strategy) && parallel::shards_optimizer(layout_.strategy);
     const auto gather_updated = [&](std::size_t unit) {
       if (gathers_all && is_trained(unit)) gather(unit);
     };

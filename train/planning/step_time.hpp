@@ -62,7 +62,7 @@ struct StepTime {
 
 /// The distribution of a step over ranks.
 struct StepLayout {
-  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  parallel::StrategyKind strategy = parallel::StrategyKind::replicated;
   std::size_t ranks = 1;
   std::size_t shards = 1;         ///< neighbouring ranks that shard a unit
   std::size_t micro_batches = 1;  ///< per step and rank

@@ -8,7 +8,7 @@ namespace mylos::app {
 namespace {
 
 using nn::Recompute;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -28,7 +28,7 @@ BatchTable batch_example() {
                    .available = 78 * gib,
                    .is_peak = false,
                    .line = "mylos train --mode sharded"};
-  table.rows.push_back({.setting = {ModeKind::sharded, Recompute::layer, 8},
+  table.rows.push_back({.setting = {StrategyKind::sharded, Recompute::layer, 8},
                         .micro_batches = 2,
                         .fits = true,
                         .planned = 40 * gib,
@@ -37,9 +37,9 @@ BatchTable batch_example() {
                         .rate = 256.0,
                         .loss = 1.5,
                         .last_loss = 1.25});
-  table.rows.push_back({.setting = {ModeKind::sharded, Recompute::layer, 16}, .planned = 90 * gib});
-  table.rows.push_back({.setting = {ModeKind::hybrid, Recompute::none, 1}, .fits = true, .failure = "broken"});
-  table.largest = {{ModeKind::sharded, Recompute::none, 0}, {ModeKind::sharded, Recompute::layer, 12}};
+  table.rows.push_back({.setting = {StrategyKind::sharded, Recompute::layer, 16}, .planned = 90 * gib});
+  table.rows.push_back({.setting = {StrategyKind::hybrid, Recompute::none, 1}, .fits = true, .failure = "broken"});
+  table.largest = {{StrategyKind::sharded, Recompute::none, 0}, {StrategyKind::sharded, Recompute::layer, 12}};
   return table;
 }
 

@@ -8,7 +8,7 @@ namespace mylos::app {
 namespace {
 
 using nn::Recompute;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using testing::ElementsAre;
 
 BatchRow row_of(std::size_t micro_batch, double seconds, double loss = 1.0) {
@@ -35,10 +35,10 @@ TEST(TriedMicroBatches, AreWholeSteps) {
 
 TEST(BatchRows, GrowUntilOneDoesNotFitOrFails) {
   const std::vector<BatchRow> rows =
-      make_rows({ModeKind::replicated, ModeKind::sharded}, {Recompute::none, Recompute::layer}, {1, 2, 4, 8},
+      make_rows({StrategyKind::replicated, StrategyKind::sharded}, {Recompute::none, Recompute::layer}, {1, 2, 4, 8},
                 [](const BatchSetting& setting) {
                   BatchRow row{.setting = setting, .fits = true};
-                  if (setting.mode == ModeKind::replicated) row.fits = setting.micro_batch < 2;
+                  if (setting.strategy == StrategyKind::replicated) row.fits = setting.micro_batch < 2;
                   if (setting.recompute == Recompute::layer && setting.micro_batch == 4) row.failure = "broken";
                   return row;
                 });

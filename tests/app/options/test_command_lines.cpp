@@ -74,12 +74,13 @@ std::string meaning(const Command& command, const Words& words) {
     for (const auto& [name, value] : settings.items()) {
       if (usual[name] != value && !depends_on_build(name)) text += fmt::format(" {}={}", name, value.dump());
     }
-    text += fmt::format(
-        " resume={} flags={}{}{}{}{}{} per-rank={}", arguments.train->resume, arguments.overwrite ? 'o' : '-',
-        arguments.train->extend ? 'e' : '-', arguments.train->dry_run ? 'd' : '-', arguments.train->verbose ? 'v' : '-',
-        arguments.plan->every_mode ? 'm' : '-', arguments.run.task.do_eval ? 'q' : '-', arguments.batch_is_per_rank);
+    text += fmt::format(" resume={} flags={}{}{}{}{}{} per-rank={}", arguments.train->resume,
+                        arguments.overwrite ? 'o' : '-', arguments.train->extend ? 'e' : '-',
+                        arguments.train->dry_run ? 'd' : '-', arguments.train->verbose ? 'v' : '-',
+                        arguments.plan->every_strategy ? 'm' : '-', arguments.run.task.do_eval ? 'q' : '-',
+                        arguments.batch_is_per_rank);
     text += " modes=";
-    for (const std::string& mode : arguments.modes) text += mode + ",";
+    for (const std::string& strategy : arguments.strategies) text += strategy + ",";
     text += " positional=";
     for (const std::string& word : arguments.positional) text += word + ",";
     for (const std::string& remark : arguments.remarks) text += " | " + remark;

@@ -231,7 +231,7 @@ TEST_F(ConfigFile, TheLayoutOfARunIsRepeatedUnlessToldOtherwise) {
   ASSERT_TRUE(recorded.has_value());
   EXPECT_EQ(recorded->micro_batch, 3u);
   EXPECT_EQ(recorded->ranks, 2u);
-  EXPECT_EQ(recorded->mode, parallel::ModeKind::sharded);
+  EXPECT_EQ(recorded->strategy, parallel::StrategyKind::sharded);
   EXPECT_EQ(recorded->device, "a device");
   EXPECT_FALSE(layout(resolved_layout(), {"--batch=8"})) << "memory was planned for another batch";
   nlohmann::ordered_json other = resolved_layout();

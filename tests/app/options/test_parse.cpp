@@ -187,13 +187,14 @@ TEST(Consistency, ABatchSizePerDeviceIsAMicroBatchAndPartOfTheBatch) {
 }
 
 TEST(Consistency, NoFsdpIsReplicated) {
-  EXPECT_EQ(parse_train({"--no_fsdp"}).run.engine.parallel.mode, parallel::ModeKind::replicated);
-  EXPECT_EQ(parse_train({"--no_fsdp", "false"}).run.engine.parallel.mode, std::nullopt);
-  EXPECT_EQ(parse("plan", {"--model", "m", "--no_fsdp"}).run.engine.parallel.mode, parallel::ModeKind::replicated);
+  EXPECT_EQ(parse_train({"--no_fsdp"}).run.engine.parallel.strategy, parallel::StrategyKind::replicated);
+  EXPECT_EQ(parse_train({"--no_fsdp", "false"}).run.engine.parallel.strategy, std::nullopt);
+  EXPECT_EQ(parse("plan", {"--model", "m", "--no_fsdp"}).run.engine.parallel.strategy,
+            parallel::StrategyKind::replicated);
   const Words compare = {"--model=m", "--train=t", "--output=o", "--no_fsdp"}, bench = {"batch", "--no_fsdp"};
-  EXPECT_EQ(parse("compare", compare).modes, Words{"replicated"});
-  EXPECT_EQ(parse("compare", compare).run.engine.parallel.mode, std::nullopt);
-  EXPECT_EQ(parse("bench", bench).modes, Words{"replicated"});
+  EXPECT_EQ(parse("compare", compare).strategies, Words{"replicated"});
+  EXPECT_EQ(parse("compare", compare).run.engine.parallel.strategy, std::nullopt);
+  EXPECT_EQ(parse("bench", bench).strategies, Words{"replicated"});
   EXPECT_EQ(tests::error_of([] {
               parse("bench", {"batch", "--no_fsdp", "--modes", "sharded"});
             }),

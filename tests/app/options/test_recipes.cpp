@@ -7,7 +7,7 @@
 #include "core/base/text_file.hpp"
 #include "core/base/usage_error.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/sharding/mode_kind.hpp"
+#include "parallel/sharding/strategy_kind.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
@@ -144,7 +144,7 @@ TEST(Recipes, LoseAgainstTheCommandLine) {
   EXPECT_EQ(arguments.run.engine.epochs, 2.0);
   EXPECT_EQ(arguments.run.engine.precision, Precision::bfloat16);
   const Arguments other = parse_with("ncar-ddp", {"--optimizer", "adamw", "--use_fsdp"});
-  EXPECT_EQ(other.run.engine.parallel.mode, parallel::ModeKind::sharded);
+  EXPECT_EQ(other.run.engine.parallel.strategy, parallel::StrategyKind::sharded);
   EXPECT_EQ(other.run.engine.optimizer.name, "adamw");
   EXPECT_EQ(parse_with("chess-fsdp", {"--batch", "64"}).run.task.batch, 64u);
   for (const char* cut : {"--micro-batch", "--micro-tokens"}) {
@@ -154,7 +154,7 @@ TEST(Recipes, LoseAgainstTheCommandLine) {
   }
   EXPECT_EQ(parse_with("chess-fsdp", {"--gradient_accumulation_steps", "4"}).run.task.batch, 4u);
   EXPECT_EQ(parse_with("chess-fsdp", {"--bf16", "false"}).run.engine.precision, Precision::float32);
-  EXPECT_EQ(parse_with("ncar-fsdp", {"--use_fsdp", "false"}).run.engine.parallel.mode, std::nullopt);
+  EXPECT_EQ(parse_with("ncar-fsdp", {"--use_fsdp", "false"}).run.engine.parallel.strategy, std::nullopt);
 }
 
 /// DDP normalises over the batch of each process.

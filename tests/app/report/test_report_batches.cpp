@@ -8,7 +8,7 @@ namespace mylos::app {
 namespace {
 
 using nn::Recompute;
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -30,16 +30,16 @@ BatchTable reported_batches() {
                    .line = "mylos train --micro-batch 2"};
   for (const Recompute recompute : {Recompute::none, Recompute::layer}) {
     for (const std::size_t samples : {1, 2}) {
-      table.rows.push_back({.setting = {ModeKind::replicated, recompute, samples},
+      table.rows.push_back({.setting = {StrategyKind::replicated, recompute, samples},
                             .fits = true,
                             .planned = 40 * mebibyte * samples,
                             .used = 38 * mebibyte * samples,
                             .seconds = 0.5 / static_cast<double>(samples),
                             .rate = 16.0 * static_cast<double>(samples)});
     }
-    table.rows.push_back({.setting = {ModeKind::replicated, recompute, 4}, .planned = 160 * mebibyte});
+    table.rows.push_back({.setting = {StrategyKind::replicated, recompute, 4}, .planned = 160 * mebibyte});
   }
-  table.largest = {{ModeKind::replicated, Recompute::none, 2}};
+  table.largest = {{StrategyKind::replicated, Recompute::none, 2}};
   return table;
 }
 

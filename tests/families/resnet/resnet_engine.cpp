@@ -172,14 +172,14 @@ ResnetEngine::ResnetEngine(RecordedResnetTask trained, const std::string& provid
       recompute(recomputed),
       gemm(provider),
       store(task.model().table(), precision, ParameterStore::Purpose::training),
-      mode(parallel::make_single_process_mode(store)),
-      optimizer(nn::make_optimizer({.name = "sgd", .weight_decay = 5e-4}, store.table(), mode->slices())),
+      strategy(parallel::make_single_process_strategy(store)),
+      optimizer(nn::make_optimizer({.name = "sgd", .weight_decay = 5e-4}, store.table(), strategy->slices())),
       arena("mylos::test::arena", planned_resnet_bytes(task, recomputed)) {
-  load_initial_parameters(space, task, std::nullopt, store, *mode);
+  load_initial_parameters(space, task, std::nullopt, store, *strategy);
 }
 
 void ResnetEngine::read_momentum(const fs::path& file) {
-  const auto slices = mode->slices();
+  const auto slices = strategy->slices();
   for (const ParameterTensor& row : store.table().tensors()) {
     const std::vector<float> values = read_resnet_tensor(file, row, "momentum.");
     for (std::size_t i = 0; i < slices.size(); ++i) {

@@ -83,11 +83,11 @@ struct ResnetEngine {
                nn::Recompute recomputed = nn::Recompute::none);
 
   nn::Pass pass() {
-    nn::Pass pass{space, gemm, store, mode->hooks(), arena};
+    nn::Pass pass{space, gemm, store, strategy->hooks(), arena};
     pass.recompute = recompute;
     return pass;
   }
-  train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks, recompute}; }
+  train::StepContext context() { return {task, store, *strategy, *optimizer, gemm, arena, *ranks, recompute}; }
   /// Reads momentum from a file, in which its names are "momentum." + the tensor's name.
   void read_momentum(const std::filesystem::path& file);
   void write_state(std::size_t state_row, std::span<const float> values);
@@ -98,7 +98,7 @@ struct ResnetEngine {
   Gemm gemm;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
 };

@@ -63,7 +63,7 @@ class ResnetReference : public testing::Test {
     const ParameterTable& table = engine.store.table();
     for (std::size_t row = 0; row < table.tensors().size(); ++row) {
       std::vector<float> values(table.tensor(row).size);
-      engine.mode->read_tensor(row, 0, values);
+      engine.strategy->read_tensor(row, 0, values);
       compare(as_values(values), as_values(read_resnet_tensor(file, table.tensor(row))), table.tensor(row).name);
     }
   }
@@ -102,7 +102,7 @@ struct TrainedOnce {
 TrainedOnce train_resnet_once(ResnetEngine& engine) {
   Batch batch;
   engine.task.fill_first(batch);
-  engine.mode->begin_step(engine.space);
+  engine.strategy->begin_step(engine.space);
   const auto images = static_cast<double>(batch.shape().rows);
   const Vector<float> losses("test::losses", batch.shape().samples);
   nn::Pass pass = engine.pass();

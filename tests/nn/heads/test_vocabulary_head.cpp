@@ -119,7 +119,7 @@ MYLOS_TEST_OF_TYPES(VocabularyHead, AStepsFirstPassWritesTheGradientAndLaterOnes
     HeadSetting<T> s(gemm_providers().back(), chunk);
     Values once;
     for (const double passes : {1.0, 1.0, 2.0}) {  // two steps, and another pass of the second step
-      if (passes == 1.0) s.engine.mode->begin_step(s.engine.space);
+      if (passes == 1.0) s.engine.strategy->begin_step(s.engine.space);
       const Matrix<T> x = device_matrix<T>(s.x, s.rows, hidden), dx("test::dx", s.rows, hidden);
       s.train(x, passes == 1.0 ? dx : x, 1.0f);
       const Values gradient = s.engine.gradient(s.weight_row);

@@ -76,11 +76,11 @@ MYLOS_TEST_OF_TYPES(ConvolutionLayers, EveryStepsWeightGradientCountsFromZero, f
   Values twice = host_values(once);
   for (double& value : twice) value *= 2.0;
   for (int step = 0; step < 3; ++step) {
-    s.engine.mode->begin_step(s.engine.space);
+    s.engine.strategy->begin_step(s.engine.space);
     for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
       convolution_weight_gradient<T>(s.engine.pass(), s.layer, s.x, s.dy);
     }
-    s.engine.mode->finish_gradients();
+    s.engine.strategy->finish_gradients();
     expect_near(s.engine.gradient(s.layer.weight), twice, 1e-6, fmt::format("dW of step {}", step));
     expect_near(s.engine.gradient(s.table.find("first.weight")), Values(14, 0.0), 0.0, "another convolution");
   }

@@ -123,11 +123,11 @@ MYLOS_TEST_OF_TYPES(LinearLayer, EveryStepsWeightGradientCountsFromZero, float, 
     Values twice = s.weight_gradient();
     for (double& value : twice) value *= 2.0;
     for (int step = 0; step < 3; ++step) {
-      s.engine.mode->begin_step(s.engine.space);
+      s.engine.strategy->begin_step(s.engine.space);
       for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
         linear_weight_gradient<T>(s.engine.pass(), s.linear, s.device_x(), s.device_dy());
       }
-      s.engine.mode->finish_gradients();
+      s.engine.strategy->finish_gradients();
       expect_near(host_values(s.engine.store.stacked_gradient(s.linear.weight, s.linear.stacked)), twice, 1e-6,
                   fmt::format("dW of step {}", step));
     }

@@ -2,7 +2,7 @@
 
 #include "parallel/planning/counting_transport.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
-#include "tests/parallel/sharding/mode_run.hpp"
+#include "tests/parallel/sharding/strategy_run.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -47,13 +47,13 @@ Traffic count_calls(const std::vector<CollectiveCall>& calls, std::size_t shards
 }
 
 /// Returns what this rank sends in the third step of a run.
-Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const std::vector<std::size_t>& nodes,
+Traffic traffic_of_step(const StrategySettings& settings, Precision precision, const std::vector<std::size_t>& nodes,
                         const std::set<std::string>& frozen) {
   RanksOnNodes on_nodes(nodes);
   on_nodes.ranks->set_bucket(bucket);
-  ModeRun run(settings, precision, 2, *on_nodes.ranks, {}, frozen);
+  StrategyRun run(settings, precision, 2, *on_nodes.ranks, {}, frozen);
   std::size_t blocks = 0;
-  for (const ParameterSlice& slice : run.mode().slices()) {
+  for (const ParameterSlice& slice : run.strategy().slices()) {
     blocks += (slice.end - slice.begin + slice_block - 1) / slice_block;
   }
   Traffic before;
@@ -61,7 +61,8 @@ Traffic traffic_of_step(const ModeSettings& settings, Precision precision, const
     on_nodes.ranks->barrier("the end of what was begun");
     before = traffic();
     run.step(step);
-    run.mode().sum_of_blocks(ExecutionSpace(), Vector<double>("test::blocks", blocks), Vector<double>("test::sum", 1));
+    run.strategy().sum_of_blocks(ExecutionSpace(), Vector<double>("test::blocks", blocks),
+                                 Vector<double>("test::sum", 1));
     run.update();
   }
   on_nodes.ranks->barrier("the end of what was begun");
@@ -76,11 +77,11 @@ TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
   const std::set<std::string>& frozen = frozen_units[GetParam()];
   const ParameterTable table = make_four_units(frozen);
   for (const std::vector<std::size_t>& nodes : node_layouts(world.size())) {
-    for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                                ModeKind::sharded, ModeKind::hybrid}) {
-      if (kind == ModeKind::hybrid && world.size() % 2 != 0) continue;
+    for (const StrategyKind kind : {StrategyKind::replicated, StrategyKind::sharded_optimizer,
+                                    StrategyKind::sharded_gradients, StrategyKind::sharded, StrategyKind::hybrid}) {
+      if (kind == StrategyKind::hybrid && world.size() % 2 != 0) continue;
       for (const bool bfloat16_gradients : {false, true}) {
-        const ModeSettings settings{kind, bfloat16_gradients, !bfloat16_gradients, 2};
+        const StrategySettings settings{kind, bfloat16_gradients, !bfloat16_gradients, 2};
         const Precision precision = bfloat16_gradients ? Precision::bfloat16 : Precision::float32;
         SCOPED_TRACE(fmt::format("{} on {} nodes{}", to_string(kind), NodeMap(nodes).nodes(),
                                  bfloat16_gradients ? ", bfloat16" : ""));
@@ -97,7 +98,7 @@ TEST_P(StepCallsOfFrozen, CountWhatRanksSend) {
 
 /// Returns the calls of a step of one micro-batch on four ranks as texts: kind, group and bytes. The model has four
 /// units of 16 KiB, each of a weight (12 KiB) and a bias.
-std::vector<std::string> calls_on_four_ranks(ModeKind kind, const std::set<std::string>& frozen = {}) {
+std::vector<std::string> calls_on_four_ranks(StrategyKind kind, const std::set<std::string>& frozen = {}) {
   ParameterTable::Builder builder;
   for (const char* const name : {"a", "b", "c", "d"}) {
     builder.unit(name).tensor(name + std::string(".weight"), {3 * slice_block}, {});
@@ -123,14 +124,14 @@ std::vector<std::string> calls_on_four_ranks(ModeKind kind, const std::set<std::
 TEST(StepCalls, AreThoseOfTheMode) {
   const std::string whole = "all-reduce 2 16384", scattered = "reduce-scatter 1 16384", gathered = "all-gather 1 16384",
                     norm = "all-reduce 1 8", slice = "all-reduce 2 8192";
-  EXPECT_THAT(calls_on_four_ranks(ModeKind::replicated), ElementsAre(whole, whole, whole, whole));
-  EXPECT_THAT(calls_on_four_ranks(ModeKind::sharded_optimizer),
+  EXPECT_THAT(calls_on_four_ranks(StrategyKind::replicated), ElementsAre(whole, whole, whole, whole));
+  EXPECT_THAT(calls_on_four_ranks(StrategyKind::sharded_optimizer),
               ElementsAre(scattered, scattered, scattered, scattered, norm, gathered, gathered, gathered, gathered));
   // The first unit is gathered after the update before, and the last two are kept for the backward pass.
-  EXPECT_THAT(calls_on_four_ranks(ModeKind::sharded),
+  EXPECT_THAT(calls_on_four_ranks(StrategyKind::sharded),
               ElementsAre(gathered, gathered, gathered, scattered, gathered, scattered, gathered, scattered, scattered,
                           norm, gathered));
-  const std::vector<std::string> hybrid = calls_on_four_ranks(ModeKind::hybrid);
+  const std::vector<std::string> hybrid = calls_on_four_ranks(StrategyKind::hybrid);
   EXPECT_EQ(std::ranges::count(hybrid, gathered), 6);
   EXPECT_EQ(std::ranges::count(hybrid, scattered), 4);
   EXPECT_EQ(std::ranges::count(hybrid, slice), 4);
@@ -140,28 +141,28 @@ TEST(StepCalls, AreThoseOfTheMode) {
 /// With the first three of four units frozen, only the last one's gradients and values are exchanged. Values of shards
 /// are gathered once: the backward pass ends at the last unit, and updates leave the first one as it is.
 TEST(StepCalls, OfFrozenUnitsAreOnlyGathers) {
-  const auto calls = [](ModeKind kind) { return calls_on_four_ranks(kind, {"a", "b", "c"}); };
+  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {"a", "b", "c"}); };
   const std::string whole = "all-reduce 2 16384", scattered = "reduce-scatter 1 16384", gathered = "all-gather 1 16384",
                     norm = "all-reduce 1 8";
-  EXPECT_THAT(calls(ModeKind::replicated), ElementsAre(whole));
-  EXPECT_THAT(calls(ModeKind::sharded_optimizer), ElementsAre(scattered, norm, gathered));
-  EXPECT_THAT(calls(ModeKind::sharded_gradients), ElementsAre(scattered, norm, gathered));
-  EXPECT_THAT(calls(ModeKind::sharded), ElementsAre(gathered, gathered, gathered, gathered, scattered, norm));
+  EXPECT_THAT(calls(StrategyKind::replicated), ElementsAre(whole));
+  EXPECT_THAT(calls(StrategyKind::sharded_optimizer), ElementsAre(scattered, norm, gathered));
+  EXPECT_THAT(calls(StrategyKind::sharded_gradients), ElementsAre(scattered, norm, gathered));
+  EXPECT_THAT(calls(StrategyKind::sharded), ElementsAre(gathered, gathered, gathered, gathered, scattered, norm));
 }
 
 /// Only what is trained is summed and gathered after an update; values of shards are gathered in two parts.
 TEST(StepCalls, OfFrozenWeightsAreOnlyGathers) {
-  const auto calls = [](ModeKind kind) { return calls_on_four_ranks(kind, {"b", "c.weight"}); };
+  const auto calls = [](StrategyKind kind) { return calls_on_four_ranks(kind, {"b", "c.weight"}); };
   const std::string norm = "all-reduce 1 8", gathered = "all-gather 1 16384", weight = "all-gather 1 12288",
                     bias = "all-gather 1 4096", scattered = "reduce-scatter 1 16384";
   const std::string bias_sum = "reduce-scatter 1 4096";
-  EXPECT_THAT(calls(ModeKind::replicated),
+  EXPECT_THAT(calls(StrategyKind::replicated),
               ElementsAre("all-reduce 2 16384", "all-reduce 2 4096", "all-reduce 2 16384"));
-  for (const ModeKind kind : {ModeKind::sharded_optimizer, ModeKind::sharded_gradients}) {
+  for (const StrategyKind kind : {StrategyKind::sharded_optimizer, StrategyKind::sharded_gradients}) {
     EXPECT_THAT(calls(kind), ElementsAre(scattered, bias_sum, scattered, norm, gathered, bias, gathered));
   }
-  EXPECT_THAT(calls(ModeKind::sharded), ElementsAre(gathered, bias, weight, gathered, scattered, gathered, bias_sum,
-                                                    gathered, scattered, norm, gathered));
+  EXPECT_THAT(calls(StrategyKind::sharded), ElementsAre(gathered, bias, weight, gathered, scattered, gathered, bias_sum,
+                                                        gathered, scattered, norm, gathered));
 }
 
 TEST(GroupsOfARank, AreThoseOfAMesh) {

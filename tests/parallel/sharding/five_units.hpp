@@ -50,9 +50,9 @@ struct FiveUnits {
 
   Communicator& ranks;
   ParameterTable table = make_table();
-  UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded}, .shards = ranks.size(), .table = table};
+  UnitExchanges exchanges{.settings = {.kind = StrategyKind::sharded}, .shards = ranks.size(), .table = table};
   ParameterStore store{table, Precision::float32, ParameterStore::Purpose::inference,
-                       store_layout(ModeKind::sharded, ranks.size())};
+                       store_layout(StrategyKind::sharded, ranks.size())};
   std::vector<ParameterSlice> slices = make_slices();
   ValueArrays arrays{exchanges, ranks, store, slices};
   std::unique_ptr<ValuePolicy> values = make_value_policy(exchanges, arrays, 0);

@@ -51,7 +51,7 @@ class GradientPolicies : public ::testing::Test {
     for (const char* const name : {"a", "b", "c", "d"}) builder.unit(name).tensor(name, {1000}, {});
     return builder.build();
   }
-  void make(const ModeSettings& settings, LeastSums least) {
+  void make(const StrategySettings& settings, LeastSums least) {
     exchanges_.settings = settings;
     policy_ = make_gradient_policy(exchanges_, work_, least);
   }
@@ -76,7 +76,7 @@ class GradientPolicies : public ::testing::Test {
 };
 
 TEST_F(GradientPolicies, WholeOnesAreSummedAfterTheLastMicroBatch) {
-  make({.kind = ModeKind::replicated}, {});
+  make({.kind = StrategyKind::replicated}, {});
   EXPECT_THAT(pass(false), IsEmpty());
   EXPECT_THAT(pass(true), ElementsAre("sum 3 in 3", "sum 2 in 2", "sum 1 in 1", "sum 0 in 0"));
   EXPECT_THAT(finish(), ElementsAre("finish 3", "finish 2", "finish 1", "finish 0"));
@@ -84,23 +84,23 @@ TEST_F(GradientPolicies, WholeOnesAreSummedAfterTheLastMicroBatch) {
 
 /// Units wait for others until they are long enough, or until the pass ends.
 TEST_F(GradientPolicies, SmallWholeOnesAreSummedTogether) {
-  make({.kind = ModeKind::replicated}, {.gradients = all});
+  make({.kind = StrategyKind::replicated}, {.gradients = all});
   EXPECT_THAT(pass(true), ElementsAre("sum 3,2,1,0 in 3"));
   EXPECT_THAT(finish(), ElementsAre("finish 3"));
-  make({.kind = ModeKind::replicated}, {.gradients = 2 * exchanges_.gradient_bytes(0)});
+  make({.kind = StrategyKind::replicated}, {.gradients = 2 * exchanges_.gradient_bytes(0)});
   EXPECT_THAT(pass(true), ElementsAre("sum 3,2 in 3", "sum 1,0 in 1"));
 }
 
 /// In bfloat16 a unit is sent from one of two places, and waits for the sum before it there.
 TEST_F(GradientPolicies, RoundedWholeOnesTakeTwoPlacesInTurn) {
-  make({.kind = ModeKind::replicated, .bfloat16_gradients = true}, {.gradients = all});
+  make({.kind = StrategyKind::replicated, .bfloat16_gradients = true}, {.gradients = all});
   EXPECT_THAT(pass(true), ElementsAre("sum 3 in 0", "sum 2 in 1", "finish 0", "sum 1 in 0", "finish 1", "sum 0 in 1"));
   EXPECT_THAT(finish(), ElementsAre("finish 0", "finish 1"));
 }
 
 /// A sum runs while the next unit is written. Slices are summed over groups once a step.
 TEST_F(GradientPolicies, SlicesAreSummedWhileTheNextUnitIsWritten) {
-  make({.kind = ModeKind::hybrid}, {});
+  make({.kind = StrategyKind::hybrid}, {});
   EXPECT_THAT(pass(false), ElementsAre("sum 3 in 0", "sum 2 in 1", "finish 0", "sum 1 in 0", "finish 1", "sum 0 in 1"));
   EXPECT_THAT(pass(true), ElementsAre("finish 0", "sum 3 in 0", "finish 1", "sum 2 in 1", "finish 0", "slices 3",
                                       "sum 1 in 0", "finish 1", "slices 2", "sum 0 in 1", "finish 0", "slices 1"));
@@ -108,14 +108,14 @@ TEST_F(GradientPolicies, SlicesAreSummedWhileTheNextUnitIsWritten) {
 }
 
 TEST_F(GradientPolicies, SmallSlicesAreSummedTogether) {
-  make({.kind = ModeKind::hybrid}, {.slices = all});
+  make({.kind = StrategyKind::hybrid}, {.slices = all});
   pass(true);
   EXPECT_THAT(finish(), ElementsAre("finish 1", "slices 3,2,1,0", "finish slices 0,1,2,3"));
 }
 
 /// A rounded slice is sent from the memory of its unit, which the next unit needs.
 TEST_F(GradientPolicies, RoundedSlicesEndBeforeTheirPlaceIsTaken) {
-  make({.kind = ModeKind::hybrid, .bfloat16_gradients = true}, {.slices = all});
+  make({.kind = StrategyKind::hybrid, .bfloat16_gradients = true}, {.slices = all});
   const Texts acts = pass(true);
   const auto at = [&](const char* act) { return std::ranges::find(acts, act) - acts.begin(); };
   EXPECT_LT(at("slices 3"), at("finish slices 3"));

@@ -1,5 +1,5 @@
 #include "tests/parallel/sharding/five_units.hpp"
-#include "tests/parallel/sharding/mode_run.hpp"
+#include "tests/parallel/sharding/strategy_run.hpp"
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -102,9 +102,9 @@ TEST_F(NcclGroups, OnlyCallsThatAreGroupedAreWorthCollectingFor) {
 
 /// All four units are far smaller than what is worth a launch.
 TEST_F(NcclGroups, HoldAllSmallUnitsOfAStep) {
-  const auto expect = [&](Communicator& world, ModeKind kind, Launches of_step, Launches of_update) {
+  const auto expect = [&](Communicator& world, StrategyKind kind, Launches of_step, Launches of_update) {
     SCOPED_TRACE(to_string(kind));
-    ModeRun run({.kind = kind, .micro_batches = 2}, Precision::float32, 2, world);
+    StrategyRun run({.kind = kind, .micro_batches = 2}, Precision::float32, 2, world);
     run.step(0);  // connects
     run.expect_gradients(0);
     run.update();
@@ -114,22 +114,22 @@ TEST_F(NcclGroups, HoldAllSmallUnitsOfAStep) {
     EXPECT_EQ(launches_of(world, [&] { run.update(); }), of_update);
     run.expect_values(2.0f);
   };
-  expect(*ranks, ModeKind::replicated, {1, 4}, {0, 0});
-  expect(*ranks, ModeKind::sharded_optimizer, {1, 4}, {1, 4});
+  expect(*ranks, StrategyKind::replicated, {1, 4}, {0, 0});
+  expect(*ranks, StrategyKind::sharded_optimizer, {1, 4}, {1, 4});
   // Gradients are summed in two micro-batches, each unit as soon as it is complete, because memory is limited.
-  expect(*ranks, ModeKind::sharded_gradients, {8, 8}, {1, 4});
+  expect(*ranks, StrategyKind::sharded_gradients, {8, 8}, {1, 4});
 }
 
 TEST_F(NcclGroups, ChangeNoResultOfAnyMode) {
-  for (const ModeKind kind : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                              ModeKind::sharded, ModeKind::hybrid}) {
-    if (kind == ModeKind::hybrid && ranks->size() % 2 != 0) continue;
+  for (const StrategyKind kind : {StrategyKind::replicated, StrategyKind::sharded_optimizer,
+                                  StrategyKind::sharded_gradients, StrategyKind::sharded, StrategyKind::hybrid}) {
+    if (kind == StrategyKind::hybrid && ranks->size() % 2 != 0) continue;
     for (Communicator* const world : {ranks.get(), ranks_in_order.get()}) {
       for (const auto& [precision, rounds] :
            {std::pair(Precision::float32, false), {Precision::bfloat16, false}, {Precision::float32, true}}) {
         SCOPED_TRACE(fmt::format("{} {} {} {}", to_string(kind), world == ranks.get() ? "library" : "tree",
                                  to_string(precision), rounds ? "bfloat16" : "float"));
-        ModeRun run({.kind = kind, .bfloat16_gradients = rounds, .micro_batches = 2}, precision, 2, *world);
+        StrategyRun run({.kind = kind, .bfloat16_gradients = rounds, .micro_batches = 2}, precision, 2, *world);
         for (std::size_t step = 0; step < 2; ++step) {
           run.step(step);
           run.expect_gradients(step);
@@ -166,7 +166,7 @@ TEST_F(NcclGroups, HoldAUnitAndTheUnitsThatItReads) {
 }
 
 TEST_F(NcclGroups, HoldSmallSlicesThatAreSummedOverGroups) {
-  ModeRun run({.kind = ModeKind::hybrid, .micro_batches = 2}, Precision::float32, 1, *ranks);
+  StrategyRun run({.kind = StrategyKind::hybrid, .micro_batches = 2}, Precision::float32, 1, *ranks);
   run.step(0);  // connects
   for (std::size_t step = 1; step < 3; ++step) {
     EXPECT_EQ(launches_of(*ranks, [&] { run.step(step); }), (Launches{1, 4}));

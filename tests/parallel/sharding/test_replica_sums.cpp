@@ -1,7 +1,7 @@
 #include "core/trace.hpp"
 #include "parallel/communicator/rank_sum.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
-#include "tests/parallel/sharding/mode_run.hpp"
+#include "tests/parallel/sharding/strategy_run.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ std::vector<std::size_t> nodes_of(std::size_t ranks_of_node) {
 struct HybridOnNodes {
   HybridOnNodes(std::size_t group, bool rounds, std::size_t micro_batches)
       : on_nodes(nodes_of(group)),
-        run({.kind = ModeKind::hybrid, .bfloat16_gradients = rounds, .micro_batches = micro_batches},
+        run({.kind = StrategyKind::hybrid, .bfloat16_gradients = rounds, .micro_batches = micro_batches},
             Precision::float32, group, *on_nodes.ranks) {}
 
   /// Returns the bytes that this rank has sent to other nodes since the process started, after all operations have
@@ -39,7 +39,7 @@ struct HybridOnNodes {
   }
   /// Returns the bytes sent to sum a unit's slice over nodes in the given type.
   std::uint64_t slice_bytes(std::size_t unit, ElementType type) {
-    const ParameterSlice& slice = run.mode().slices()[unit];
+    const ParameterSlice& slice = run.strategy().slices()[unit];
     const Vector<double> memory("test::slice", slice.end - slice.begin);  // room for any type
     const std::uint64_t before = sent_to_nodes();
     run.mesh().replicate().all_reduce({}, {memory.data(), memory.size(), type, MemoryKind::device}, "test").wait({});
@@ -47,7 +47,7 @@ struct HybridOnNodes {
   }
 
   RanksOnNodes on_nodes;
-  ModeRun run;
+  StrategyRun run;
 };
 
 /// Calls check(group) for the group sizes that give more than one group.
@@ -150,7 +150,7 @@ TEST(ReplicaSums, AddMicroBatchesOfAGroupBeforeGroups) {
       }
       return tree_sum(groups);
     };
-    for (const ParameterSlice& slice : hybrid.run.mode().slices()) {
+    for (const ParameterSlice& slice : hybrid.run.strategy().slices()) {
       const Values sums = host_values(slice.gradient);
       const std::size_t end = std::min(slice.end, hybrid.run.table().units()[slice.unit].size);
       for (std::size_t i = slice.begin; i < end; ++i) {
@@ -172,19 +172,19 @@ TEST(ReplicaSums, RoundWhatTravelsBetweenGroupsAndNothingElse) {
     hybrid.run.step(0);
     // A single group exchanges nothing with others.
     const double of_group = rounds && ranks > 2 ? 256.0 : 257.0;
-    const ParameterSlice& first = hybrid.run.mode().slices()[1];
+    const ParameterSlice& first = hybrid.run.strategy().slices()[1];
     EXPECT_EQ(host_values(first.gradient)[0], of_group * static_cast<double>(ranks) / 2.0) << rounds;
   }
 }
 
 TEST(ReplicaSums, RefuseAStepWhoseLastMicroBatchWasNotAnnounced) {
-  ModeRun run({.kind = ModeKind::hybrid}, Precision::float32, 1);
+  StrategyRun run({.kind = StrategyKind::hybrid}, Precision::float32, 1);
   ExecutionSpace space;
-  run.mode().begin_step(space);
-  run.mode().begin_micro_batch(false);
+  run.strategy().begin_step(space);
+  run.strategy().begin_micro_batch(false);
   run.pass(0);
   try {
-    run.mode().finish_gradients();
+    run.strategy().finish_gradients();
     ADD_FAILURE() << "no error";
   } catch (const std::invalid_argument& error) {
     EXPECT_THAT(error.what(), HasSubstr("0 of 4 units were ready in the last micro-batch"));

@@ -1,5 +1,5 @@
 #include "parallel/planning/strategy_memory.hpp"
-#include "tests/parallel/sharding/mode_run.hpp"
+#include "tests/parallel/sharding/strategy_run.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "tests/support/update_control.hpp"
 
@@ -11,14 +11,14 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr ModeKind kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                              ModeKind::sharded, ModeKind::hybrid};
+constexpr StrategyKind kinds[] = {StrategyKind::replicated, StrategyKind::sharded_optimizer,
+                                  StrategyKind::sharded_gradients, StrategyKind::sharded, StrategyKind::hybrid};
 
 /// Calls check(settings, precision) for every mode that is possible with this number of ranks.
 template <class Check>
 void for_each_setting(const Check& check) {
-  for (const ModeKind kind : kinds) {
-    if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
+  for (const StrategyKind kind : kinds) {
+    if (kind == StrategyKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
     for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
       for (const bool bfloat16_gradients : {false, true}) {
         for (const std::size_t micro_batches : {1, 2, 3, 4}) {
@@ -26,7 +26,7 @@ void for_each_setting(const Check& check) {
             if (tree && (micro_batches == 3 || bfloat16_gradients)) continue;
             SCOPED_TRACE(fmt::format("{} {} {} micro-batches, {} exchanged{}", to_string(kind), to_string(precision),
                                      micro_batches, bfloat16_gradients ? "bfloat16" : "float", tree ? ", tree" : ""));
-            check(ModeSettings{kind, bfloat16_gradients, tree, micro_batches}, precision);
+            check(StrategySettings{kind, bfloat16_gradients, tree, micro_batches}, precision);
           }
         }
       }
@@ -35,8 +35,8 @@ void for_each_setting(const Check& check) {
 }
 
 TEST(ShardingStrategies, GradientsAreSumsOverRanksAndMicroBatches) {
-  for_each_setting([](const ModeSettings& settings, Precision precision) {
-    ModeRun run(settings, precision);
+  for_each_setting([](const StrategySettings& settings, Precision precision) {
+    StrategyRun run(settings, precision);
     for (std::size_t step = 0; step < 3; ++step) {
       run.step(step);
       run.expect_gradients(step);
@@ -47,8 +47,8 @@ TEST(ShardingStrategies, GradientsAreSumsOverRanksAndMicroBatches) {
 }
 
 TEST(ShardingStrategies, ValuesAreThoseOfTheMastersEverywhere) {
-  for_each_setting([](const ModeSettings& settings, Precision precision) {
-    ModeRun run(settings, precision);
+  for_each_setting([](const StrategySettings& settings, Precision precision) {
+    StrategyRun run(settings, precision);
     run.expect_values(0.0f);
     run.update();
     run.expect_values(1.0f);
@@ -62,19 +62,19 @@ TEST(ShardingStrategies, ValuesAreThoseOfTheMastersEverywhere) {
 /// An update rounds the values that it writes, so that publishing them only has to exchange them. Master weights that
 /// were written otherwise are rounded when they are published.
 TEST(ShardingStrategies, UpdatesRoundTheirValues) {
-  for_each_setting([](const ModeSettings& settings, Precision precision) {
+  for_each_setting([](const StrategySettings& settings, Precision precision) {
     if (settings.micro_batches > 1) return;
-    ModeRun run(settings, precision);
-    const auto optimizer = nn::make_optimizer({}, run.table(), run.mode().slices());
+    StrategyRun run(settings, precision);
+    const auto optimizer = nn::make_optimizer({}, run.table(), run.strategy().slices());
     const bool keeps_copies = precision != Precision::float32 && !shards_values(settings.kind);
-    for (const ParameterSlice& part : run.mode().slices()) EXPECT_EQ(part.rounded != nullptr, keeps_copies);
+    for (const ParameterSlice& part : run.strategy().slices()) EXPECT_EQ(part.rounded != nullptr, keeps_copies);
     for (std::size_t step = 0; step < 2; ++step) {
       run.step(step);
       {
         const tests::KokkosRecorder recorder;
         const nn::UpdateSettings settings_of_step{.step = step, .learning_rate = 0.37f};
         optimizer->update(ExecutionSpace(), settings_of_step, tests::update_control());
-        run.mode().sync_parameters(ExecutionSpace(), ChangedUnits::trained);
+        run.strategy().sync_parameters(ExecutionSpace(), ChangedUnits::trained);
         EXPECT_FALSE(keeps_copies && recorder.launched("mylos::activation::convert"));
       }
       run.expect_values_of_master_weights();
@@ -89,24 +89,25 @@ template <class Check>
 void for_each_frozen(const Check& check) {
   for (const std::set<std::string>& frozen : frozen_units) {
     SCOPED_TRACE(fmt::format("frozen: {}", fmt::join(frozen, ", ")));
-    for_each_setting([&](const ModeSettings& settings, Precision precision) { check(settings, precision, frozen); });
+    for_each_setting(
+        [&](const StrategySettings& settings, Precision precision) { check(settings, precision, frozen); });
   }
 }
 
 TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
-  for_each_frozen([](const ModeSettings& settings, Precision precision, const std::set<std::string>& frozen) {
-    ModeRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
+    StrategyRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
     for (std::size_t unit = 0; unit < run.table().units().size(); ++unit) {
       std::vector<int> times(run.table().units()[unit].size);
       for (std::size_t rank = 0; rank < tests::launch().world().size(); ++rank) {
-        const UnitRange range = run.mode().saved_range(unit, rank);
+        const UnitRange range = run.strategy().saved_range(unit, rank);
         ASSERT_LE(range.begin, range.end);
         ASSERT_LE(range.end, times.size());
         for (std::size_t i = range.begin; i < range.end; ++i) ++times[i];
       }
       for (const int count : times) ASSERT_EQ(count, 1);
-      const ParameterSlice& mine = run.mode().slices()[unit];
-      const UnitRange range = run.mode().saved_range(unit, tests::launch().world().rank());
+      const ParameterSlice& mine = run.strategy().slices()[unit];
+      const UnitRange range = run.strategy().saved_range(unit, tests::launch().world().rank());
       if (range.begin < range.end) {
         EXPECT_GE(range.begin, mine.begin);
         EXPECT_LE(range.end, mine.end);
@@ -116,8 +117,8 @@ TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
 }
 
 TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
-  for_each_frozen([](const ModeSettings& settings, Precision precision, const std::set<std::string>& frozen) {
-    ModeRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
+    StrategyRun run(settings, precision, 2, tests::launch().world(), {}, frozen);
     for (std::size_t step = 0; step < 2; ++step) {
       run.step(step);
       run.expect_gradients(step);
@@ -126,29 +127,29 @@ TEST(ShardingStrategies, FrozenUnitsStayAndHaveNoGradients) {
     run.expect_values(2.0f);
     // Values that are written later, as by a resumption, are exchanged.
     const std::vector<float> values(run.table().tensor(0).size, 7.0f);
-    run.mode().write_tensor(0, values);
-    run.mode().sync_parameters(ExecutionSpace(), ChangedUnits::all);
+    run.strategy().write_tensor(0, values);
+    run.strategy().sync_parameters(ExecutionSpace(), ChangedUnits::all);
     run.expect_values_of_master_weights();
   });
 }
 
 TEST(ShardingStrategies, OptimizersHaveNoStateOfFrozenTensors) {
-  ModeRun run({}, Precision::float32, 2, tests::launch().world(), {}, {"second", "words"});
-  const auto optimizer = nn::make_optimizer({}, run.table(), run.mode().slices());
+  StrategyRun run({}, Precision::float32, 2, tests::launch().world(), {}, {"second", "words"});
+  const auto optimizer = nn::make_optimizer({}, run.table(), run.strategy().slices());
   std::vector<std::size_t> slots;
-  for (std::size_t i = 0; i < run.mode().slices().size(); ++i) slots.push_back(optimizer->slot(0, i).size());
+  for (std::size_t i = 0; i < run.strategy().slices().size(); ++i) slots.push_back(optimizer->slot(0, i).size());
   EXPECT_EQ(slots, (std::vector<std::size_t>{700, 0, 10, 2048, 0}));
 }
 
 TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
-  for_each_frozen([](const ModeSettings& settings, Precision precision, const std::set<std::string>& frozen) {
+  for_each_frozen([](const StrategySettings& settings, Precision precision, const std::set<std::string>& frozen) {
     const ParameterTable table = make_four_units(frozen);
     const std::size_t ranks = tests::launch().world().size();
     Mesh mesh(tests::launch().world(), ranks_that_split(settings.kind, 2, ranks));
     const tests::KokkosRecorder recorder;
     ParameterStore store(table, precision, ParameterStore::Purpose::training,
                          store_layout(settings.kind, mesh.shard().size()));
-    const auto mode = make_sharding_strategy(settings, mesh, store);
+    const auto strategy = make_sharding_strategy(settings, mesh, store);
     std::size_t taken = 0;
     for (const auto& allocation : recorder.allocations()) taken += allocation.bytes;
     const StrategyMemory memory =
@@ -157,7 +158,7 @@ TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
     EXPECT_NEAR(static_cast<double>(taken), static_cast<double>(memory.values + memory.gradients + memory.exchange),
                 256.0 * static_cast<double>(recorder.allocations().size()));
     std::size_t slices = 0;
-    for (const ParameterSlice& part : mode->slices()) {
+    for (const ParameterSlice& part : strategy->slices()) {
       if (table.units()[part.unit].trained) slices += part.end - part.begin;
     }
     EXPECT_EQ(slices, memory.slices);
@@ -166,8 +167,8 @@ TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
 
 TEST(ShardingStrategies, StepsAllocateNothing) {
   if (!runs_on_host) GTEST_SKIP() << "the test copies gradients to the device";
-  for_each_setting([](const ModeSettings& settings, Precision precision) {
-    ModeRun run(settings, precision);
+  for_each_setting([](const StrategySettings& settings, Precision precision) {
+    StrategyRun run(settings, precision);
     run.step(0);
     const tests::KokkosRecorder recorder;
     run.step(1);
@@ -180,7 +181,7 @@ TEST(ShardingStrategies, ShardedHoldsItsPartOfAllAndTwoUnits) {
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) builder.unit(name).tensor(name, {8 * slice_block}, {});
   const ParameterTable table = builder.build();
   const std::size_t unit = 8 * slice_block * sizeof(float), all = 6 * unit;
-  UnitExchanges exchanges{.settings = {.kind = ModeKind::sharded}, .shards = 4, .table = table};
+  UnitExchanges exchanges{.settings = {.kind = StrategyKind::sharded}, .shards = 4, .table = table};
   const StrategyMemory memory = strategy_memory(exchanges);
   EXPECT_EQ(memory.values, all / 4 + 2 * unit);
   EXPECT_EQ(memory.gradients, all / 4 + 2 * unit);
@@ -191,8 +192,8 @@ TEST(ShardingStrategies, ShardedHoldsItsPartOfAllAndTwoUnits) {
 }
 
 TEST(ShardingStrategies, NamesAreReadBack) {
-  for (const ModeKind kind : kinds) EXPECT_EQ(parse_mode(to_string(kind)), kind);
-  EXPECT_FALSE(parse_mode("zero").has_value());
+  for (const StrategyKind kind : kinds) EXPECT_EQ(parse_strategy(to_string(kind)), kind);
+  EXPECT_FALSE(parse_strategy("zero").has_value());
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr ModeKind all_kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                                  ModeKind::sharded, ModeKind::hybrid};
+constexpr StrategyKind all_kinds[] = {StrategyKind::replicated, StrategyKind::sharded_optimizer,
+                                      StrategyKind::sharded_gradients, StrategyKind::sharded, StrategyKind::hybrid};
 
 /// Returns a table with tensors that the slices of a unit divide, and others that they do not.
 ParameterTable rows_table() {
@@ -35,17 +35,17 @@ std::vector<float> values_of(std::size_t tensor, std::size_t first, std::size_t 
 }
 
 struct Rows {
-  explicit Rows(ModeKind kind, Precision precision = Precision::float32)
+  explicit Rows(StrategyKind kind, Precision precision = Precision::float32)
       : mesh(tests::launch().world(), ranks_that_split(kind, 2, tests::launch().world().size())),
         store(table, precision, ParameterStore::Purpose::training, store_layout(kind, mesh.shard().size())),
-        mode(make_sharding_strategy({.kind = kind}, mesh, store)) {}
+        strategy(make_sharding_strategy({.kind = kind}, mesh, store)) {}
 
   /// Each rank writes the elements that it owns, in pieces of `piece`.
   void fill(std::size_t piece) const {
     for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
-      const TensorRange owned = mode->owned_range(tensor);
+      const TensorRange owned = strategy->owned_range(tensor);
       for (std::size_t first = owned.begin; first < owned.end; first += piece) {
-        mode->write_tensor(tensor, first, values_of(tensor, first, std::min(piece, owned.end - first)));
+        strategy->write_tensor(tensor, first, values_of(tensor, first, std::min(piece, owned.end - first)));
       }
     }
   }
@@ -53,24 +53,24 @@ struct Rows {
   ParameterTable table = rows_table();
   Mesh mesh;
   ParameterStore store;
-  std::unique_ptr<ShardingStrategy> mode;
+  std::unique_ptr<ShardingStrategy> strategy;
 };
 
 template <class Check>
 void for_each_kind(const Check& check) {
-  for (const ModeKind kind : all_kinds) {
-    if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
+  for (const StrategyKind kind : all_kinds) {
+    if (kind == StrategyKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
     SCOPED_TRACE(std::string(to_string(kind)));
     check(kind);
   }
 }
 
 TEST(TensorRanges, OfAGroupAreDisjointAndAllOfARow) {
-  for_each_kind([](ModeKind kind) {
+  for_each_kind([](StrategyKind kind) {
     const Rows tensors(kind);
     for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
       const std::size_t size = tensors.table.tensor(tensor).size;
-      const TensorRange owned = tensors.mode->owned_range(tensor);
+      const TensorRange owned = tensors.strategy->owned_range(tensor);
       ASSERT_LE(owned.begin, owned.end);
       ASSERT_LE(owned.end, size);
       std::vector<double> times(size);
@@ -85,14 +85,14 @@ TEST(TensorRanges, OfAGroupAreDisjointAndAllOfARow) {
 }
 
 TEST(TensorRanges, OwnedElementsAreAllThatARankNeeds) {
-  for_each_kind([](ModeKind kind) {
+  for_each_kind([](StrategyKind kind) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       const Rows tensors(kind, precision);
       tensors.fill(617);
       for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
         const std::size_t size = tensors.table.tensor(tensor).size;
         std::vector<float> values(size);
-        tensors.mode->read_tensor(tensor, 0, values);
+        tensors.strategy->read_tensor(tensor, 0, values);
         EXPECT_EQ(values, values_of(tensor, 0, size)) << tensors.table.tensor(tensor).name;
       }
     }
@@ -100,19 +100,19 @@ TEST(TensorRanges, OwnedElementsAreAllThatARankNeeds) {
 }
 
 TEST(TensorRanges, ElementsThatARankDoesNotOwnAreLeftOut) {
-  for_each_kind([](ModeKind kind) {
+  for_each_kind([](StrategyKind kind) {
     const Rows tensors(kind);
     for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
-      tensors.mode->write_tensor(tensor, values_of(tensor, 0, tensors.table.tensor(tensor).size));
+      tensors.strategy->write_tensor(tensor, values_of(tensor, 0, tensors.table.tensor(tensor).size));
       std::vector<float> values(tensors.table.tensor(tensor).size / 2);
-      tensors.mode->read_tensor(tensor, 1, values);
+      tensors.strategy->read_tensor(tensor, 1, values);
       EXPECT_EQ(values, values_of(tensor, 1, values.size()));
     }
   });
 }
 
 TEST(TensorRanges, AnyRankGathersAndEveryElementIsSentOnceAtMost) {
-  for_each_kind([](ModeKind kind) {
+  for_each_kind([](StrategyKind kind) {
     const Rows tensors(kind);
     tensors.fill(100000);
     Communicator& world = tests::launch().world();
@@ -123,8 +123,8 @@ TEST(TensorRanges, AnyRankGathersAndEveryElementIsSentOnceAtMost) {
         const std::size_t first = size / 3;
         std::vector<float> values(size - first);
         const std::uint64_t before = sent_bytes();
-        tensors.mode->gather_tensor(tensor, first, values, root);
-        const TensorRange owned = tensors.mode->owned_range(tensor);
+        tensors.strategy->gather_tensor(tensor, first, values, root);
+        const TensorRange owned = tensors.strategy->owned_range(tensor);
         const bool sends = world.rank() != root && world.rank() / group_size == root / group_size && owned.end > first;
         const std::size_t expected = sends ? owned.end - std::max(first, owned.begin) : 0;
         EXPECT_EQ(sent_bytes() - before, expected * sizeof(float)) << tensors.table.tensor(tensor).name;
@@ -136,13 +136,13 @@ TEST(TensorRanges, AnyRankGathersAndEveryElementIsSentOnceAtMost) {
 }
 
 TEST(TensorRanges, ElementsBeyondTheTensorAreRefused) {
-  const Rows tensors(ModeKind::sharded);
+  const Rows tensors(StrategyKind::sharded);
   std::vector<float> two(2);
   const auto expected = HasSubstr("tensor scale: values 6 to 8 of 7");
   const std::size_t tensor = tensors.table.find("scale");
-  EXPECT_THAT(tests::error_of([&] { tensors.mode->read_tensor(tensor, 6, two); }), expected);
-  EXPECT_THAT(tests::error_of([&] { tensors.mode->gather_tensor(tensor, 6, two, 0); }), expected);
-  EXPECT_THAT(tests::error_of([&] { tensors.mode->write_tensor(tensor, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.strategy->read_tensor(tensor, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.strategy->gather_tensor(tensor, 6, two, 0); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.strategy->write_tensor(tensor, 6, two); }), expected);
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ TEST(DigitsOnRanks, DeterministicIsBitForBitInEveryMode) {
   config.parallel.deterministic = true;
   config.parallel.micro_batch_groups = 4;
   const RunOutcome expected = run_on_one_rank(config, *task, steps);
-  for (const parallel::ModeKind mode : every_mode) {
-    SCOPED_TRACE(to_string(mode));
-    expect_same_bits(run_on_all_ranks(in_mode(config, mode), *task, steps), expected);
+  for (const parallel::StrategyKind strategy : every_strategy) {
+    SCOPED_TRACE(to_string(strategy));
+    expect_same_bits(run_on_all_ranks(with_strategy(config, strategy), *task, steps), expected);
   }
 }
 

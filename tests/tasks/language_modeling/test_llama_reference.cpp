@@ -163,7 +163,7 @@ LlamaGradients train_once(LlamaEngine& engine) {
   const RecordedTexts& texts = engine.texts;
   Batch batch;
   engine.task.samples().assemble(batch);
-  engine.mode->begin_step(engine.space);
+  engine.strategy->begin_step(engine.space);
   const Vector<float> losses("test::losses", texts.lengths.size());
   engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(texts.predicted()), losses);
   LlamaGradients result{host_values(losses), {}};
@@ -212,7 +212,7 @@ TEST_F(LlamaReference, AdamWSteps) {
       const std::string& name = engine.store.table().tensor(row).name;
       const auto values = expected.read_float(name);
       std::vector<float> actual(values.size());
-      engine.mode->read_tensor(row, 0, actual);
+      engine.strategy->read_tensor(row, 0, actual);
       compare(Values(actual.begin(), actual.end()), values, name);
     }
   });

@@ -96,7 +96,7 @@ TEST(reference, Gradients) {
     const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
     Batch batch;
     engine.task.samples().assemble(batch);
-    engine.mode->begin_step(engine.space);
+    engine.strategy->begin_step(engine.space);
     const std::size_t samples = engine.task.samples().lengths.size();
     const Vector<float> losses("mylos::test::losses", samples);
     engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(samples), losses);
@@ -134,7 +134,7 @@ void expect_recorded_steps(const fs::path& folder, const fs::path& recording, En
     const ParameterTensor& tensor = engine.store.table().tensor(row);
     const auto values = expected.read_float(tensor.name), gradient = gradients.read_float(tensor.name);
     std::vector<float> actual(values.size());
-    engine.mode->read_tensor(row, 0, actual);
+    engine.strategy->read_tensor(row, 0, actual);
     if (!tensor.group.trainable) {
       EXPECT_EQ(actual, initial.read_float(tensor.name)) << tensor.name;
       EXPECT_EQ(actual, values) << tensor.name << " of PyTorch";

@@ -38,14 +38,14 @@ struct Training {
         micro_batch(micro > 0 ? micro : train::largest_global_batch(*task, steps)),
         gemm(provider),
         store(task->model().table(), precision, ParameterStore::Purpose::training),
-        mode(parallel::make_single_process_mode(store)),
-        optimizer(nn::make_optimizer({}, store.table(), mode->slices())),
+        strategy(parallel::make_single_process_strategy(store)),
+        optimizer(nn::make_optimizer({}, store.table(), strategy->slices())),
         arena("mylos::test::arena", planned()),
-        step({*task, store, *mode, *optimizer, gemm, arena, *ranks},
+        step({*task, store, *strategy, *optimizer, gemm, arena, *ranks},
              {.largest_batch = train::largest_global_batch(*task, steps),
               .micro_batch = largest_micro_batch(),
               .limit = {.samples = micro_batch}}) {
-    train::load_initial_parameters(space, *task, 42, store, *mode);
+    train::load_initial_parameters(space, *task, 42, store, *strategy);
     reserve_scratch(space, task->model().scratch_bytes(largest_micro_batch(), ParameterStore::Purpose::training,
                                                        {.threads = static_cast<std::size_t>(space.concurrency())}));
   }
@@ -67,7 +67,7 @@ struct Training {
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
-  std::unique_ptr<parallel::ShardingStrategy> mode;
+  std::unique_ptr<parallel::ShardingStrategy> strategy;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
@@ -181,7 +181,7 @@ TEST(Allocations, AnEvaluationHoldsNoGroups) {
   run.task->model().plan(measured, evaluation.largest_batch(), ParameterStore::Purpose::inference, nn::Recompute::none);
   Arena arena("mylos::test::arena", measured.peak());
   const tests::KokkosRecorder recorder;
-  train::ModelPredictor predictor(*run.ranks, run.space, run.task->model(), run.store, run.mode->hooks(), run.gemm,
+  train::ModelPredictor predictor(*run.ranks, run.space, run.task->model(), run.store, run.strategy->hooks(), run.gemm,
                                   arena, evaluation.largest_batch());
   predictor.predict(evaluation);
   std::size_t tokens = 0;

@@ -27,15 +27,15 @@
 namespace mylos::small_models {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using ::testing::HasSubstr;
 using tests::expect_same_bits;
-using tests::in_mode;
 using tests::relative_difference;
 using tests::run_on_all_ranks;
 using tests::run_on_one_rank;
 using tests::RunOutcome;
 using tests::same_bits;
+using tests::with_strategy;
 using train::Task;
 using train::TrainConfig;
 
@@ -70,16 +70,16 @@ TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
     const std::unique_ptr<Task> task = job.make();
     const RunOutcome expected = run_on_one_rank(job.config, *task);
     EXPECT_LT(expected.losses.back(), expected.losses.front()) << job.name;
-    for (const ModeKind mode : tests::every_mode) {
+    for (const StrategyKind strategy : tests::every_strategy) {
       for (const std::size_t micro_batch : {std::size_t{0}, job.micro_batch}) {
-        SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(mode), micro_batch));
-        TrainConfig config = in_mode(job.config, mode);
+        SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(strategy), micro_batch));
+        TrainConfig config = with_strategy(job.config, strategy);
         config.micro_batch = micro_batch;
         expect_near(run_on_all_ranks(config, *task), expected);
       }
       if (job.name != "BERT") continue;
-      SCOPED_TRACE(fmt::format("{} with gradients exchanged in bfloat16", to_string(mode)));
-      TrainConfig config = in_mode(job.config, mode);
+      SCOPED_TRACE(fmt::format("{} with gradients exchanged in bfloat16", to_string(strategy)));
+      TrainConfig config = with_strategy(job.config, strategy);
       config.parallel.bfloat16_gradients = true;
       EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2);
     }
@@ -110,10 +110,10 @@ TEST(ManyRanks, TheFirstRankReadsTheStateOfAll) {
   std::size_t all = 0;
   for (const ParameterTensor& state : states) all += state.size;
   ASSERT_GT(all, 0u);
-  for (const ModeKind mode : tests::every_mode) {
-    SCOPED_TRACE(std::string(to_string(mode)));
+  for (const StrategyKind strategy : tests::every_strategy) {
+    SCOPED_TRACE(std::string(to_string(strategy)));
     task.read = 0;
-    const train::Trainer trainer(in_mode(common(), mode), task, all_ranks());
+    const train::Trainer trainer(with_strategy(common(), strategy), task, all_ranks());
     EXPECT_EQ(task.read, world().rank() == 0 ? all : 0);
     for (std::size_t state = 0; state < states.size(); ++state) {
       std::vector<float> values(states[state].size), expected;
@@ -132,13 +132,13 @@ TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
   EXPECT_GT(std::ranges::count_if(expected.norms, [](double norm) { return !std::isfinite(norm); }), 2);
   EXPECT_LT(expected.scales.back(), expected.scales.front());
   EXPECT_TRUE(std::isfinite(expected.norms.back()));
-  for (const ModeKind mode : tests::every_mode) {
+  for (const StrategyKind strategy : tests::every_strategy) {
     for (const bool rounded : {false, true}) {
-      TrainConfig config = in_mode(job.config, mode);
+      TrainConfig config = with_strategy(job.config, strategy);
       config.parallel.bfloat16_gradients = rounded;
       const RunOutcome outcome = run_on_all_ranks(config, *task);
-      EXPECT_LE(relative_difference(outcome.losses, expected.losses), rounded ? 1e-2 : 1e-3) << to_string(mode);
-      EXPECT_EQ(outcome.scales, expected.scales) << to_string(mode);
+      EXPECT_LE(relative_difference(outcome.losses, expected.losses), rounded ? 1e-2 : 1e-3) << to_string(strategy);
+      EXPECT_EQ(outcome.scales, expected.scales) << to_string(strategy);
     }
   }
 }
@@ -151,9 +151,9 @@ TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
     job.config.parallel.deterministic = true;
     const std::unique_ptr<Task> task = job.make();
     const RunOutcome expected = run_on_one_rank(job.config, *task);
-    for (const ModeKind mode : tests::every_mode) {
-      SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(mode)));
-      const RunOutcome outcome = run_on_all_ranks(in_mode(job.config, mode), *task);
+    for (const StrategyKind strategy : tests::every_strategy) {
+      SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(strategy)));
+      const RunOutcome outcome = run_on_all_ranks(with_strategy(job.config, strategy), *task);
       expect_same_bits(outcome, expected);
     }
   }
@@ -169,14 +169,14 @@ TEST(ManyRanks, BucketsChangeNoBit) {
                  .positions = 24,
                  .token_types = 2};
   SpanTask task(spans);
-  for (const ModeKind mode : tests::every_mode) {
+  for (const StrategyKind strategy : tests::every_strategy) {
     for (const bool rounded : {false, true}) {
-      TrainConfig config = in_mode(jobs().front().config, mode);
+      TrainConfig config = with_strategy(jobs().front().config, strategy);
       config.steps = 4;
       config.parallel.bfloat16_gradients = rounded;
       const RunOutcome expected = run_on_all_ranks(config, task);
       for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18}) {
-        SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(mode), bucket));
+        SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(strategy), bucket));
         config.parallel.bucket = bucket;
         const RunOutcome outcome = run_on_all_ranks(config, task);
         EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
@@ -223,11 +223,11 @@ TEST(ManyRanks, AgreeOnceAStepBeforeItsExchanges) {
   const std::string agreement = "exchange all-gather of agreement";
   const Job job = jobs().front();
   const std::unique_ptr<Task> task = job.make();
-  for (const ModeKind mode : tests::every_mode) {
-    SCOPED_TRACE(to_string(mode));
-    TrainConfig config = in_mode(job.config, mode);
+  for (const StrategyKind strategy : tests::every_strategy) {
+    SCOPED_TRACE(to_string(strategy));
+    TrainConfig config = with_strategy(job.config, strategy);
     config.steps = 5;
-    config.output = directory / std::string(to_string(mode));
+    config.output = directory / std::string(to_string(strategy));
     config.checkpoints.every_seconds = 1e6;  // ranks agree on checkpoints, too
     const auto parts = between_steps(traced_run(config, *task).second);
     ASSERT_EQ(parts.size(), config.steps);
@@ -246,7 +246,7 @@ TEST(ManyRanks, GatherValuesAfterASkippedStepToo) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
   const Job job = half_job(common());
   const std::unique_ptr<Task> task = job.make();
-  const auto [outcome, exchanges] = traced_run(in_mode(job.config, ModeKind::sharded_optimizer), *task);
+  const auto [outcome, exchanges] = traced_run(with_strategy(job.config, StrategyKind::sharded_optimizer), *task);
   const auto updates = std::ranges::count_if(outcome.norms, [](double norm) { return std::isfinite(norm); });
   ASSERT_GT(updates, 0);
   ASSERT_LT(updates, static_cast<std::ptrdiff_t>(steps));
@@ -265,9 +265,9 @@ TEST(ManyRanks, StepsLaunchedBeforeTheResultsOfTheLastHaveTheSameBits) {
     job.config.schedule = nn::ScheduleKind::linear;
     job.config.warmup_steps = 8;
     const std::unique_ptr<Task> task = job.make();
-    for (const ModeKind mode : tests::every_mode) {
-      SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(mode)));
-      TrainConfig config = in_mode(job.config, mode);
+    for (const StrategyKind strategy : tests::every_strategy) {
+      SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(strategy)));
+      TrainConfig config = with_strategy(job.config, strategy);
       const RunOutcome outcome = run_on_all_ranks(config, *task);
       config.waits_for_each_step = true;
       expect_same_bits(outcome, run_on_all_ranks(config, *task));
@@ -297,18 +297,18 @@ class DamagedTask final : public ImageTask {
 TEST(ManyRanks, WhatIsNotFiniteOnOneRankStopsAll) {
   const tests::SharedDirectory directory;
   DamagedTask task;
-  for (const ModeKind mode : tests::every_mode) {
-    TrainConfig config = in_mode(jobs()[1].config, mode);
-    config.output = directory / std::string(to_string(mode));
+  for (const StrategyKind strategy : tests::every_strategy) {
+    TrainConfig config = with_strategy(jobs()[1].config, strategy);
+    config.output = directory / std::string(to_string(strategy));
     train::Trainer trainer(config, task, all_ranks());
     const std::string error = tests::error_of([&] { trainer.run({}); });
     EXPECT_THAT(error, ::testing::StartsWith("step 3: loss "));
     EXPECT_THAT(error, HasSubstr("gradient norm nan: the run stops; last/ contains the weights from before step 3"));
     const std::string kept = tests::read_file(config.output / "last/model.safetensors");
-    config.output = directory / fmt::format("two steps {}", to_string(mode));
+    config.output = directory / fmt::format("two steps {}", to_string(strategy));
     config.steps = 2;
     train::Trainer(config, task, all_ranks()).run({});
-    EXPECT_TRUE(kept == tests::read_file(config.output / "last/model.safetensors")) << to_string(mode);
+    EXPECT_TRUE(kept == tests::read_file(config.output / "last/model.safetensors")) << to_string(strategy);
   }
 }
 
@@ -338,7 +338,7 @@ TEST(ManyRanks, AnAllocationThatFailsOnOneRankWhileARunIsSetUpIsAnErrorOfAll) {
                             "mylos::activations", "mylos::TrainingStep::", "mylos::ModelPredictor::"}) {
     const std::unique_ptr<Task> task = job.make();
     TrainConfig config = job.config;
-    config.parallel.mode = ModeKind::sharded;
+    config.parallel.strategy = StrategyKind::sharded;
     std::optional<FailingAllocation> failing;
     if (world().rank() == 1) failing.emplace(label);
     EXPECT_THAT(tests::error_of([&] { const train::Trainer trainer(config, *task, all_ranks()); }),

@@ -206,7 +206,7 @@ TEST(PlanMemory, TakesTheNumberOfMicroBatchesThatIsAsked) {
   const MemoryPlan plan = plan_memory(ListedTask({{10, 20, 30, 40}}), config, 1, plenty);
   EXPECT_EQ(plan.largest.samples, 2u);
   EXPECT_EQ(plan.largest.rows, 70u) << "10, 20, 30 and 40";
-  EXPECT_EQ(plan.mode.micro_batches, 3u);
+  EXPECT_EQ(plan.strategy.micro_batches, 3u);
 }
 
 TEST(PlanMemory, TakesTheTokensThatAreAsked) {
@@ -235,36 +235,37 @@ ListedTask many_units() { return ListedTask({{10, 10, 10, 10}}, {}, 20, 1 << 16)
 
 constexpr RankCounts four_ranks{.ranks = 4, .nodes = 1, .of_node = 4};
 
-std::size_t least_bytes(parallel::ModeKind mode) {
+std::size_t least_bytes(parallel::StrategyKind strategy) {
   TrainConfig config;
   config.micro_batch = 1;
-  config.parallel.mode = mode;
+  config.parallel.strategy = strategy;
   return plan_memory(many_units(), config, 1, plenty, four_ranks).total();
 }
 
 TEST(PlanMemory, CountsWhatARankHoldsInEachMode) {
   const std::size_t parameters = 20 * (1 << 16) * sizeof(float);
   TrainConfig config;
-  config.parallel.mode = parallel::ModeKind::sharded;
+  config.parallel.strategy = parallel::StrategyKind::sharded;
   const MemoryPlan plan = plan_memory(many_units(), config, 1, plenty, four_ranks);
   EXPECT_EQ(plan.optimizer, 2 * parameters / 4);
   EXPECT_LT(plan.values, parameters / 2);
   EXPECT_LT(plan.gradients, parameters / 2);
   EXPECT_EQ(plan.largest.rows, 10u) << "a rank's share";
-  EXPECT_EQ(plan.mode.kind, parallel::ModeKind::sharded);
+  EXPECT_EQ(plan.strategy.kind, parallel::StrategyKind::sharded);
   EXPECT_EQ(plan.layout.shards, 4u);
 }
 
 TEST(PlanMemory, TakesARecordedModeWhateverIsFree) {
   TrainConfig config;
-  config.recorded_layout = {.ranks = 4, .micro_batch = 1, .mode = parallel::ModeKind::sharded};
-  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.mode, parallel::ModeKind::sharded);
-  config.parallel.mode = parallel::ModeKind::replicated;
-  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.mode, parallel::ModeKind::replicated);
-  config.parallel.mode.reset();
-  config.recorded_layout->mode = parallel::ModeKind::replicated;
-  const std::size_t little = least_bytes(parallel::ModeKind::sharded);
-  EXPECT_EQ(plan_memory(many_units(), config, 1, little, four_ranks).layout.mode, parallel::ModeKind::sharded)
+  config.recorded_layout = {.ranks = 4, .micro_batch = 1, .strategy = parallel::StrategyKind::sharded};
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.strategy, parallel::StrategyKind::sharded);
+  config.parallel.strategy = parallel::StrategyKind::replicated;
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.strategy,
+            parallel::StrategyKind::replicated);
+  config.parallel.strategy.reset();
+  config.recorded_layout->strategy = parallel::StrategyKind::replicated;
+  const std::size_t little = least_bytes(parallel::StrategyKind::sharded);
+  EXPECT_EQ(plan_memory(many_units(), config, 1, little, four_ranks).layout.strategy, parallel::StrategyKind::sharded)
       << "what was recorded does not fit";
 }
 
@@ -281,13 +282,13 @@ TEST(PlanMemory, ExchangeInSixteenBitsTakesMemory) {
 }
 
 TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
-  using parallel::ModeKind;
-  const std::size_t whole = least_bytes(ModeKind::replicated);
-  EXPECT_LT(least_bytes(ModeKind::sharded), whole);
-  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole, four_ranks).layout.mode, ModeKind::replicated);
-  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole - 1, four_ranks).layout.mode, ModeKind::sharded);
+  using parallel::StrategyKind;
+  const std::size_t whole = least_bytes(StrategyKind::replicated);
+  EXPECT_LT(least_bytes(StrategyKind::sharded), whole);
+  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole, four_ranks).layout.strategy, StrategyKind::replicated);
+  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole - 1, four_ranks).layout.strategy, StrategyKind::sharded);
   TrainConfig config;
-  config.parallel.mode = ModeKind::replicated;
+  config.parallel.strategy = StrategyKind::replicated;
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, whole - 1, four_ranks); }),
               testing::EndsWith("; it fits with `mode sharded`"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, 1 << 20, four_ranks); }),
@@ -297,11 +298,11 @@ TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
 }
 
 TEST(PlanMemory, SaysHowManyRanksFit) {
-  using parallel::ModeKind;
-  const auto needed = [](ModeKind mode, std::size_t ranks) {
+  using parallel::StrategyKind;
+  const auto needed = [](StrategyKind strategy, std::size_t ranks) {
     TrainConfig config;
     config.micro_batch = 1;
-    config.parallel.mode = mode;
+    config.parallel.strategy = strategy;
     return plan_memory(many_units(), config, 1, plenty,
                        {.ranks = ranks, .nodes = 1, .of_node = ranks, .on_host = false})
         .total();
@@ -309,10 +310,10 @@ TEST(PlanMemory, SaysHowManyRanksFit) {
   const auto advice = [](std::size_t available) {
     return tests::error_of([&] { plan_memory(many_units(), {}, 1, available, {.on_host = false}); });
   };
-  ASSERT_LT(needed(ModeKind::sharded_gradients, 4), needed(ModeKind::sharded_gradients, 2));
-  EXPECT_THAT(advice(needed(ModeKind::sharded_gradients, 2)),
+  ASSERT_LT(needed(StrategyKind::sharded_gradients, 4), needed(StrategyKind::sharded_gradients, 2));
+  EXPECT_THAT(advice(needed(StrategyKind::sharded_gradients, 2)),
               testing::EndsWith("; it fits on 2 GPUs with `mode sharded-gradients`"));
-  EXPECT_THAT(advice(needed(ModeKind::sharded, 8)), testing::EndsWith("; it fits on 8 GPUs with `mode sharded`"));
+  EXPECT_THAT(advice(needed(StrategyKind::sharded, 8)), testing::EndsWith("; it fits on 8 GPUs with `mode sharded`"));
 }
 
 }  // namespace

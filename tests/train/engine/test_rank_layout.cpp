@@ -8,7 +8,7 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using testing::HasSubstr;
 
 std::vector<parallel::RankPlacement> on_nodes(const std::vector<std::size_t>& nodes) {
@@ -34,26 +34,26 @@ TEST(CountRanks, CountsNodesAndTheirRanks) {
 
 TEST(LayOut, GivesEachModeItsGroups) {
   const RankCounts counts{.ranks = 6, .nodes = 2, .of_node = 3};
-  EXPECT_EQ(lay_out({}, ModeKind::replicated, counts).shards, 1u);
-  EXPECT_EQ(lay_out({}, ModeKind::sharded_optimizer, counts).shards, 6u);
-  EXPECT_EQ(lay_out({}, ModeKind::sharded_gradients, counts).shards, 6u);
-  EXPECT_EQ(lay_out({}, ModeKind::sharded, counts).shards, 6u);
-  EXPECT_EQ(lay_out({}, ModeKind::hybrid, counts).shards, 3u) << "a node's";
+  EXPECT_EQ(lay_out({}, StrategyKind::replicated, counts).shards, 1u);
+  EXPECT_EQ(lay_out({}, StrategyKind::sharded_optimizer, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, StrategyKind::sharded_gradients, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, StrategyKind::sharded, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, StrategyKind::hybrid, counts).shards, 3u) << "a node's";
   TrainConfig config;
   config.parallel.shard_size = 2;
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).shards, 2u);
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.ranks, 6u);
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.micro_batch_groups, 0u);
+  EXPECT_EQ(lay_out(config, StrategyKind::hybrid, counts).shards, 2u);
+  EXPECT_EQ(lay_out(config, StrategyKind::hybrid, counts).split.ranks, 6u);
+  EXPECT_EQ(lay_out(config, StrategyKind::hybrid, counts).split.micro_batch_groups, 0u);
 }
 
 TEST(LayOut, RefusesShardSizesThatDoNotFit) {
   TrainConfig config;
   config.parallel.shard_size = 4;
-  EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::hybrid, {.ranks = 6, .nodes = 1, .of_node = 6}); }),
+  EXPECT_EQ(tests::error_of([&] { lay_out(config, StrategyKind::hybrid, {.ranks = 6, .nodes = 1, .of_node = 6}); }),
             "`shard-size 4`: does not divide the 6 ranks; use a number that does");
-  EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::sharded, {.ranks = 4}); }),
+  EXPECT_EQ(tests::error_of([&] { lay_out(config, StrategyKind::sharded, {.ranks = 4}); }),
             "`shard-size 4`: belongs to `mode hybrid`, and this run's is sharded; leave one of them out");
-  EXPECT_THAT(tests::error_of([&] { lay_out({}, ModeKind::hybrid, {.ranks = 5, .nodes = 2, .of_node = 0}); }),
+  EXPECT_THAT(tests::error_of([&] { lay_out({}, StrategyKind::hybrid, {.ranks = 5, .nodes = 2, .of_node = 0}); }),
               HasSubstr("give the ranks per copy of the model with `shard-size`"));
 }
 
@@ -65,14 +65,14 @@ TrainConfig deterministic() {
 
 TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
   const RankCounts counts{.ranks = 4, .nodes = 2, .of_node = 2};
-  for (const auto& [mode, together] : {std::pair{ModeKind::replicated, 1u},
-                                       {ModeKind::sharded_optimizer, 1u},
-                                       {ModeKind::sharded_gradients, 4u},
-                                       {ModeKind::sharded, 4u},
-                                       {ModeKind::hybrid, 2u}}) {
-    const StepSplit split = lay_out(deterministic(), mode, counts).split;
+  for (const auto& [strategy, together] : {std::pair{StrategyKind::replicated, 1u},
+                                           {StrategyKind::sharded_optimizer, 1u},
+                                           {StrategyKind::sharded_gradients, 4u},
+                                           {StrategyKind::sharded, 4u},
+                                           {StrategyKind::hybrid, 2u}}) {
+    const StepSplit split = lay_out(deterministic(), strategy, counts).split;
     EXPECT_EQ(split.micro_batch_groups, 8u);
-    EXPECT_EQ(split.reduced_together, together) << to_string(mode);
+    EXPECT_EQ(split.reduced_together, together) << to_string(strategy);
   }
 }
 
@@ -80,32 +80,32 @@ TEST(LayOut, TheLongestSamplesComeFirstOnDevices) {
   for (const TrainConfig& config : {TrainConfig{}, deterministic()}) {
     RankCounts counts{.ranks = 2};
     counts.on_host = false;
-    EXPECT_TRUE(lay_out(config, ModeKind::replicated, counts).split.longest_first);
+    EXPECT_TRUE(lay_out(config, StrategyKind::replicated, counts).split.longest_first);
     counts.on_host = true;
-    EXPECT_FALSE(lay_out(config, ModeKind::replicated, counts).split.longest_first);
+    EXPECT_FALSE(lay_out(config, StrategyKind::replicated, counts).split.longest_first);
   }
 }
 
 TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
-  const auto error = [](const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
-    return tests::error_of([&] { lay_out(config, mode, counts); });
+  const auto error = [](const TrainConfig& config, StrategyKind strategy, const RankCounts& counts) {
+    return tests::error_of([&] { lay_out(config, strategy, counts); });
   };
-  EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 3}),
+  EXPECT_EQ(error(deterministic(), StrategyKind::replicated, {.ranks = 3}),
             "`deterministic`: 8 micro-batch groups cannot be divided among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
-  EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 16}),
+  EXPECT_EQ(error(deterministic(), StrategyKind::replicated, {.ranks = 16}),
             "`deterministic`: 8 micro-batch groups cannot be divided among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or "
             "`leaves 16`");
   TrainConfig micro_batch_groups = deterministic();
   micro_batch_groups.parallel.micro_batch_groups = 12;
-  EXPECT_EQ(error(micro_batch_groups, ModeKind::replicated, {.ranks = 4}),
+  EXPECT_EQ(error(micro_batch_groups, StrategyKind::replicated, {.ranks = 4}),
             "`leaves 12`: must be a power of two, because sums are binary trees");
   TrainConfig micro = deterministic();
   micro.micro_batch = 2;
-  EXPECT_EQ(error(micro, ModeKind::sharded, {.ranks = 2}),
+  EXPECT_EQ(error(micro, StrategyKind::sharded, {.ranks = 2}),
             "`deterministic`: its 8 micro-batch groups are the micro-batches of every step; leave out `micro-batch`");
   micro.micro_batch = 0;
   micro.micro_tokens = 512;
-  EXPECT_THAT(error(micro, ModeKind::sharded, {.ranks = 2}), HasSubstr("leave out `micro-tokens`"));
+  EXPECT_THAT(error(micro, StrategyKind::sharded, {.ranks = 2}), HasSubstr("leave out `micro-tokens`"));
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ namespace mylos::small_models {
 namespace {
 
 namespace fs = std::filesystem;
-using parallel::ModeKind;
-using tests::every_mode;
-using tests::in_mode;
+using parallel::StrategyKind;
+using tests::every_strategy;
 using tests::trained_weights;
+using tests::with_strategy;
 using train::Task;
 using train::TrainConfig;
 
@@ -99,17 +99,17 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
   for (const Job& job : uneven_jobs(common())) {
     const std::unique_ptr<Task> task = job.make();
     std::vector<std::vector<double>> whole;
-    for (const ModeKind mode : every_mode) {
-      const std::string name = fmt::format("{}-{}", job.name, to_string(mode));
-      whole.push_back(whole_run(in_mode(job.config, mode), *task, name, all));
+    for (const StrategyKind strategy : every_strategy) {
+      const std::string name = fmt::format("{}-{}", job.name, to_string(strategy));
+      whole.push_back(whole_run(with_strategy(job.config, strategy), *task, name, all));
       // The same launch gives the same bits.
-      const std::vector<double> again = resumed_run(in_mode(job.config, mode), *task, name, all);
+      const std::vector<double> again = resumed_run(with_strategy(job.config, strategy), *task, name, all);
       EXPECT_EQ(difference(again, whole.back()), 0.0) << name;
     }
-    for (std::size_t from = 0; from < std::size(every_mode); ++from) {
-      const ModeKind to = every_mode[(from + 2) % std::size(every_mode)];
-      const std::string name = fmt::format("{}-{}", job.name, to_string(every_mode[from]));
-      EXPECT_LE(difference(resumed_run(in_mode(job.config, to), *task, name, all), whole[from]), 1e-5)
+    for (std::size_t from = 0; from < std::size(every_strategy); ++from) {
+      const StrategyKind to = every_strategy[(from + 2) % std::size(every_strategy)];
+      const std::string name = fmt::format("{}-{}", job.name, to_string(every_strategy[from]));
+      EXPECT_LE(difference(resumed_run(with_strategy(job.config, to), *task, name, all), whole[from]), 1e-5)
           << name << " in " << to_string(to);
       if (const auto alone = resumed_alone(from, job.config, *task, name)) {
         EXPECT_LE(difference(*alone, whole[from]), 1e-5) << name << " on one rank";
@@ -158,9 +158,10 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
     const auto first = world().split(world().rank() == 0 ? 0 : 1, world().rank());
     if (world().rank() == 0) whole = whole_run(job.config, *task, job.name, {*first, {parallel::RankPlacement{}}});
     world().barrier("test");
-    for (const ModeKind mode : every_mode) {
-      const std::vector<double> losses = resumed_run(in_mode(job.config, mode), *task, job.name, all);
-      EXPECT_LE(world().rank() == 0 ? difference(losses, whole) : 0.0, 1e-5) << job.name << " in " << to_string(mode);
+    for (const StrategyKind strategy : every_strategy) {
+      const std::vector<double> losses = resumed_run(with_strategy(job.config, strategy), *task, job.name, all);
+      EXPECT_LE(world().rank() == 0 ? difference(losses, whole) : 0.0, 1e-5)
+          << job.name << " in " << to_string(strategy);
     }
   }
 }
@@ -186,16 +187,16 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
     const std::vector<double> whole = whole_run(config, before, name, all);
     const std::vector<float> master_weights = master_weights_of(resumed(config, name), before, all);
     config.precision = to;
-    std::vector<double> one_mode;
-    for (const ModeKind mode : every_mode) {
-      SCOPED_TRACE(fmt::format("from {} in {}", name, to_string(mode)));
-      EXPECT_EQ(master_weights_of(resumed(in_mode(config, mode), name), after, all), master_weights);
-      const std::vector<double> losses = resumed_run(in_mode(config, mode), after, name, all);
+    std::vector<double> one_strategy;
+    for (const StrategyKind strategy : every_strategy) {
+      SCOPED_TRACE(fmt::format("from {} in {}", name, to_string(strategy)));
+      EXPECT_EQ(master_weights_of(resumed(with_strategy(config, strategy), name), after, all), master_weights);
+      const std::vector<double> losses = resumed_run(with_strategy(config, strategy), after, name, all);
       EXPECT_LE(difference(losses, whole), 0x1p-8);
       EXPECT_NE(difference(losses, whole), 0.0) << "the precision did not change";
-      if (one_mode.empty()) one_mode = losses;
+      if (one_strategy.empty()) one_strategy = losses;
       for (std::size_t i = 0; to == Precision::float32 && i < losses.size(); ++i) {
-        EXPECT_NEAR(losses[i], one_mode[i], 1e-5 * one_mode[i]);
+        EXPECT_NEAR(losses[i], one_strategy[i], 1e-5 * one_strategy[i]);
       }
     }
   }
@@ -216,8 +217,8 @@ class LastRankReporter final : public train::Reporter {
 };
 
 /// Returns a short run that evaluates every `evaluated` steps, and saves when it ends.
-TrainConfig short_run(ModeKind mode, std::size_t evaluated, const fs::path& output) {
-  TrainConfig config = in_mode(common(), mode);
+TrainConfig short_run(StrategyKind strategy, std::size_t evaluated, const fs::path& output) {
+  TrainConfig config = with_strategy(common(), strategy);
   config.steps = 8;
   config.evaluate_every = evaluated;
   config.checkpoints.every_steps = 0;
@@ -232,12 +233,12 @@ std::size_t stop_after_step_3(std::size_t evaluated) { return world().size() == 
 TEST_F(ResumeOnRanks, ASignalInAStepStopsAllAfterTheSameStep) {
   SpanTask spans(uneven_spans());
   const train::Ranks all = train::ranks_of(tests::launch());
-  for (std::size_t i = 0; i < std::size(every_mode); ++i) {
-    const ModeKind mode = every_mode[i];
+  for (std::size_t i = 0; i < std::size(every_strategy); ++i) {
+    const StrategyKind strategy = every_strategy[i];
     const std::size_t evaluated = std::array{4, 5, 100}[i % 3];
-    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(mode), evaluated));
-    const std::vector<double> whole = losses_of(short_run(mode, 100, {}), spans, all);
-    TrainConfig config = short_run(mode, evaluated, path_ / std::string(to_string(mode)));
+    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(strategy), evaluated));
+    const std::vector<double> whole = losses_of(short_run(strategy, 100, {}), spans, all);
+    TrainConfig config = short_run(strategy, evaluated, path_ / std::string(to_string(strategy)));
     std::size_t evaluations = 0;
     const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluations; }};
     ObservedTask task(spans, observer);
@@ -259,11 +260,11 @@ TEST_F(ResumeOnRanks, ASignalInAStepStopsAllAfterTheSameStep) {
 TEST_F(ResumeOnRanks, AReporterThatFailsOnOneRankEndsAllAfterACheckpoint) {
   SpanTask task(uneven_spans());
   const std::string rank = world().size() == 1 ? "" : fmt::format("rank {}: ", world().size() - 1);
-  for (std::size_t i = 0; i < std::size(every_mode); ++i) {
+  for (std::size_t i = 0; i < std::size(every_strategy); ++i) {
     const std::size_t evaluated = i % 2 == 0 ? 4 : 100, step = stop_after_step_3(evaluated);
-    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(every_mode[i]), evaluated));
-    const fs::path output = path_ / std::string(to_string(every_mode[i]));
-    train::Trainer trainer(short_run(every_mode[i], evaluated, output), task, train::ranks_of(tests::launch()));
+    SCOPED_TRACE(fmt::format("{}, evaluated every {}", to_string(every_strategy[i]), evaluated));
+    const fs::path output = path_ / std::string(to_string(every_strategy[i]));
+    train::Trainer trainer(short_run(every_strategy[i], evaluated, output), task, train::ranks_of(tests::launch()));
     LastRankReporter failing(0);
     EXPECT_EQ(tests::error_of([&] { trainer.run({&failing}); }),
               fmt::format("{}the disk is full; the checkpoint after step {} is saved", rank, step));
@@ -274,7 +275,7 @@ TEST_F(ResumeOnRanks, AReporterThatFailsOnOneRankEndsAllAfterACheckpoint) {
 TEST_F(ResumeOnRanks, TheClockOfTheFirstRankDecidesWhenCheckpointsAreDue) {
   SpanTask task(uneven_spans());
   for (const bool is_due : {true, false}) {
-    TrainConfig config = short_run(ModeKind::replicated, 100, path_ / (is_due ? "due" : "not due"));
+    TrainConfig config = short_run(StrategyKind::replicated, 100, path_ / (is_due ? "due" : "not due"));
     config.steps = 6;
     config.checkpoints.every_seconds = (world().rank() == 0) == is_due ? 1e-9 : 1e6;
     train::Trainer(config, task, train::ranks_of(tests::launch())).run({});
@@ -286,12 +287,12 @@ TEST_F(ResumeOnRanks, TheClockOfTheFirstRankDecidesWhenCheckpointsAreDue) {
 TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
   SpanTaskConfig spans = uneven_spans();
   spans.evaluation_sequences = 30;  // five batches
-  for (const ModeKind mode : every_mode) {
-    TrainConfig config = in_mode(common(), mode);
+  for (const StrategyKind strategy : every_strategy) {
+    TrainConfig config = with_strategy(common(), strategy);
     config.steps = 4;
     config.evaluate_every = 2;
     config.checkpoints.every_steps = 0;
-    config.output = path_ / fmt::format("signal-{}", to_string(mode));
+    config.output = path_ / fmt::format("signal-{}", to_string(strategy));
     SpanTask task(spans);
     const train::Ranks all = train::ranks_of(tests::launch());
     const bool is_last = world().rank() + 1 == world().size();
@@ -311,7 +312,7 @@ TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
     config.output.clear();
     const std::vector<double> whole = losses_of(config, task, all);
     log.losses.insert(log.losses.end(), rest.begin(), rest.end());
-    EXPECT_EQ(log.losses, whole) << to_string(mode);
+    EXPECT_EQ(log.losses, whole) << to_string(strategy);
   }
 }
 
@@ -324,9 +325,10 @@ TEST_F(ResumeOnRanks, DeterministicIsBitForBitInEveryModeOnAnyNumber) {
     Job& job = every[i];
     job.config.parallel.deterministic = true;
     const std::unique_ptr<Task> task = job.make();
-    const std::vector<double> whole = whole_run(in_mode(job.config, ModeKind::sharded), *task, job.name, all);
-    for (const ModeKind mode : every_mode) {
-      EXPECT_EQ(difference(resumed_run(in_mode(job.config, mode), *task, job.name, all), whole), 0.0) << job.name;
+    const std::vector<double> whole = whole_run(with_strategy(job.config, StrategyKind::sharded), *task, job.name, all);
+    for (const StrategyKind strategy : every_strategy) {
+      EXPECT_EQ(difference(resumed_run(with_strategy(job.config, strategy), *task, job.name, all), whole), 0.0)
+          << job.name;
     }
     if (const auto alone = resumed_alone(i, job.config, *task, job.name)) {
       EXPECT_EQ(difference(*alone, whole), 0.0) << job.name;

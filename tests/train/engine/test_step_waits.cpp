@@ -19,7 +19,7 @@
 namespace mylos::small_models {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using tests::DeviceWork;
@@ -61,9 +61,9 @@ std::vector<Job> jobs() {
 }
 
 /// Returns every mode, or on more than two ranks the one that then has several groups.
-std::span<const ModeKind> modes() {
-  static constexpr ModeKind hybrid[] = {ModeKind::hybrid};
-  return tests::launch().world().size() > 2 ? std::span<const ModeKind>(hybrid) : tests::every_mode;
+std::span<const StrategyKind> strategies() {
+  static constexpr StrategyKind hybrid[] = {StrategyKind::hybrid};
+  return tests::launch().world().size() > 2 ? std::span<const StrategyKind>(hybrid) : tests::every_strategy;
 }
 
 WaitRecorder run_alone(const Job& job, train::Task& task) {
@@ -74,14 +74,15 @@ WaitRecorder run_alone(const Job& job, train::Task& task) {
 
 /// Calls `check` with the waits of a run over `world` in each of the modes. Expects the losses of one rank.
 template <class Check>
-void for_each_mode(parallel::Communicator& world, const Check& check) {
+void for_each_strategy(parallel::Communicator& world, const Check& check) {
   for (const Job& job : jobs()) {
     const std::unique_ptr<train::Task> task = job.make();
     const WaitRecorder alone = run_alone(job, *task);
-    for (const ModeKind mode : modes()) {
-      SCOPED_TRACE(job.name + " " + std::string(to_string(mode)));
+    for (const StrategyKind strategy : strategies()) {
+      SCOPED_TRACE(job.name + " " + std::string(to_string(strategy)));
       WaitRecorder recorder;
-      train::Trainer(tests::in_mode(job.config, mode), *task, train::Ranks{world, tests::launch().placements()})
+      train::Trainer(tests::with_strategy(job.config, strategy), *task,
+                     train::Ranks{world, tests::launch().placements()})
           .run({&recorder});
       check(recorder.waits);
       EXPECT_LE(tests::relative_difference(recorder.losses, alone.losses), 1e-5);
@@ -100,7 +101,7 @@ TEST(StepWaits, OnOneRankAreForTheResultsOfTheStepBefore) {
 TEST(StepWaits, OverNcclAreForTheResultsOfTheStepBefore) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   const std::unique_ptr<parallel::Communicator> world = tests::launch().make_nccl_ranks({});
-  for_each_mode(*world, [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results)); });
+  for_each_strategy(*world, [](const std::vector<std::string>& waits) { EXPECT_THAT(waits, ElementsAre(results)); });
 }
 
 /// Connections take memory of the device, so they are made before the trainer plans it, and not by the first step.
@@ -110,13 +111,13 @@ TEST(StepWaits, NcclConnectsTheGroupsOfTheModeBeforeTheFirstStep) {
   const Job job = jobs().front();
   const std::unique_ptr<train::Task> task = job.make();
   // Only groups of some of the ranks need another connection than all ranks have.
-  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded, ModeKind::hybrid}) {
+  for (const StrategyKind strategy : {StrategyKind::replicated, StrategyKind::sharded, StrategyKind::hybrid}) {
     const DeviceWork work;
-    const train::Trainer trainer(tests::in_mode(job.config, mode), *task,
+    const train::Trainer trainer(tests::with_strategy(job.config, strategy), *task,
                                  train::Ranks{*world, tests::launch().placements()});
     const bool has_proved = std::ranges::count(work.labels(DeviceWork::Kind::kernel), "mylos::communicator::proof") > 0;
-    const bool has_groups = mode == ModeKind::hybrid && world->size() > 2 && tests::hybrid_shard_size() > 1;
-    EXPECT_EQ(has_proved, mode == ModeKind::replicated || has_groups) << to_string(mode);
+    const bool has_groups = strategy == StrategyKind::hybrid && world->size() > 2 && tests::hybrid_shard_size() > 1;
+    EXPECT_EQ(has_proved, strategy == StrategyKind::replicated || has_groups) << to_string(strategy);
   }
 }
 
@@ -124,7 +125,7 @@ TEST(StepWaits, NcclConnectsTheGroupsOfTheModeBeforeTheFirstStep) {
 /// for the exchange.
 TEST(StepWaits, OverMpiAreAlsoForExchangesAndCopies) {
   if (tests::launch().world().size() == 1) GTEST_SKIP() << "a group of one exchanges nothing";
-  for_each_mode(tests::launch().world(), [](std::vector<std::string> waits) {
+  for_each_strategy(tests::launch().world(), [](std::vector<std::string> waits) {
     for (const char* const of_mpi :
          {"mylos::communicator::begin", "mylos::communicator::wait", "mylos::communicator::write_back"}) {
       EXPECT_THAT(waits, Contains(of_mpi));

@@ -9,7 +9,7 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 using testing::HasSubstr;
 
 constexpr std::size_t length = 10, parameters = 10 * 4096;
@@ -17,9 +17,10 @@ constexpr std::size_t length = 10, parameters = 10 * 4096;
 /// Ten units of 4096 elements, and 32 samples of ten rows in batches of 4.
 class RunPlan : public testing::Test {
  protected:
-  ModePlan plan(ModeKind mode, std::size_t ranks, const std::function<void(TrainConfig&, PlanTarget&)>& change = {}) {
+  StrategyPlan plan(StrategyKind strategy, std::size_t ranks,
+                    const std::function<void(TrainConfig&, PlanTarget&)>& change = {}) {
     TrainConfig config;
-    config.parallel.mode = mode;
+    config.parallel.strategy = strategy;
     PlanTarget target;
     target.machine = {.name = "test", .memory = std::size_t{1} << 30, .link = 1e9};
     target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
@@ -33,7 +34,7 @@ class RunPlan : public testing::Test {
 };
 
 TEST_F(RunPlan, CountsOperationsBytesAndSteps) {
-  const ModePlan one = plan(ModeKind::replicated, 1);
+  const StrategyPlan one = plan(StrategyKind::replicated, 1);
   EXPECT_TRUE(one.fits);
   EXPECT_DOUBLE_EQ(one.step.compute, 4 * length * flops_per_row / 1e9);
   EXPECT_DOUBLE_EQ(one.step.optimizer, static_cast<double>(parameters) * 36.0 / 1e9);
@@ -44,9 +45,9 @@ TEST_F(RunPlan, CountsOperationsBytesAndSteps) {
 
 TEST_F(RunPlan, AnOptimizerCostsWhatItsSlotsDo) {
   const auto with = [&](const char* name) {
-    return plan(ModeKind::replicated, 1, [&](TrainConfig& config, PlanTarget&) { config.optimizer.name = name; });
+    return plan(StrategyKind::replicated, 1, [&](TrainConfig& config, PlanTarget&) { config.optimizer.name = name; });
   };
-  const ModePlan adamw = with("adamw"), lion = with("lion");
+  const StrategyPlan adamw = with("adamw"), lion = with("lion");
   EXPECT_DOUBLE_EQ(lion.step.optimizer, adamw.step.optimizer * 28.0 / 36.0);
   EXPECT_EQ(lion.memory.optimizer, parameters * 4);
   // A checkpoint holds master weights and slots; best/ and last/ come once.
@@ -54,7 +55,7 @@ TEST_F(RunPlan, AnOptimizerCostsWhatItsSlotsDo) {
 }
 
 TEST_F(RunPlan, RanksShareTheStepAndTheOptimizer) {
-  const ModePlan one = plan(ModeKind::replicated, 1), two = plan(ModeKind::sharded, 2);
+  const StrategyPlan one = plan(StrategyKind::replicated, 1), two = plan(StrategyKind::sharded, 2);
   EXPECT_DOUBLE_EQ(two.step.compute, one.step.compute / 2);
   EXPECT_DOUBLE_EQ(two.step.optimizer, one.step.optimizer / 2);
   EXPECT_EQ(one.step.exchange, 0.0);
@@ -63,7 +64,7 @@ TEST_F(RunPlan, RanksShareTheStepAndTheOptimizer) {
 }
 
 TEST_F(RunPlan, TheLargestMicroBatchFitsAndOneMoreDoesNot) {
-  const ModePlan small = plan(ModeKind::replicated, 1, [](TrainConfig&, PlanTarget& target) {
+  const StrategyPlan small = plan(StrategyKind::replicated, 1, [](TrainConfig&, PlanTarget& target) {
     target.machine.memory = parameters * 16 + 7 * length * bytes_per_row;
   });
   EXPECT_EQ(small.largest, 7u);
@@ -72,15 +73,15 @@ TEST_F(RunPlan, TheLargestMicroBatchFitsAndOneMoreDoesNot) {
 }
 
 TEST_F(RunPlan, TheLargestMicroBatchIsToldOfEveryRecomputationThatTheModelCan) {
-  EXPECT_EQ(plan(ModeKind::replicated, 1).largest_of_each.size(), 1u);
+  EXPECT_EQ(plan(StrategyKind::replicated, 1).largest_of_each.size(), 1u);
   const SizedModel recomputing(10, 4096, true, 0);
   TrainConfig config;
-  config.parallel.mode = ModeKind::replicated;
+  config.parallel.strategy = StrategyKind::replicated;
   PlanTarget target;
   target.machine = {.name = "test", .memory = parameters * 16 + 7 * length * bytes_per_row, .link = 1e9};
   target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
   target.ranks = {.ranks = 1, .nodes = 1, .of_node = 1, .on_host = false};
-  const ModePlan plan = plan_run({recomputing, samples_}, config, target);
+  const StrategyPlan plan = plan_run({recomputing, samples_}, config, target);
   ASSERT_EQ(plan.largest_of_each.size(), 3u);
   EXPECT_EQ(plan.largest_of_each[0].recompute, nn::Recompute::none);
   EXPECT_EQ(plan.largest_of_each[0].samples, 7u);
@@ -90,25 +91,26 @@ TEST_F(RunPlan, TheLargestMicroBatchIsToldOfEveryRecomputationThatTheModelCan) {
 
 /// In hybrid, a rank has connections in two groups.
 TEST_F(RunPlan, ConnectionsTakeMemoryThatDependsOnTheMode) {
-  const auto planned = [this](ModeKind mode) {
-    return plan(mode, 4, [](TrainConfig&, PlanTarget& target) {
+  const auto planned = [this](StrategyKind strategy) {
+    return plan(strategy, 4, [](TrainConfig&, PlanTarget& target) {
       target.ranks.nodes = target.ranks.of_node = 2;
       target.machine.memory = parameters * 16 + 20 * length * bytes_per_row;
-      target.connections = [](const Machine&, ModeKind mode) {
-        return (mode == ModeKind::hybrid ? 5 : 2) * length * bytes_per_row;
+      target.connections = [](const Machine&, StrategyKind strategy) {
+        return (strategy == StrategyKind::hybrid ? 5 : 2) * length * bytes_per_row;
       };
-      EXPECT_EQ(connections_of(target, ModeKind::sharded), 2 * length * bytes_per_row);
-      EXPECT_EQ(room_of(target, ModeKind::replicated) - room_of(target, ModeKind::hybrid), 3 * length * bytes_per_row);
+      EXPECT_EQ(connections_of(target, StrategyKind::sharded), 2 * length * bytes_per_row);
+      EXPECT_EQ(room_of(target, StrategyKind::replicated) - room_of(target, StrategyKind::hybrid),
+                3 * length * bytes_per_row);
     });
   };
-  EXPECT_EQ(planned(ModeKind::replicated).largest, 18u);
-  const ModePlan hybrid = planned(ModeKind::hybrid);
+  EXPECT_EQ(planned(StrategyKind::replicated).largest, 18u);
+  const StrategyPlan hybrid = planned(StrategyKind::hybrid);
   const std::size_t room = parameters * 16 + 15 * length * bytes_per_row;
   EXPECT_EQ(hybrid.largest, (room - (hybrid.memory.total() - hybrid.memory.activations)) / (length * bytes_per_row));
 }
 
 TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
-  const ModePlan four = plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
+  const StrategyPlan four = plan(StrategyKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
     config.micro_batch = 4;
     target.machine.memory = parameters * 16 + 2 * length * bytes_per_row;
   });
@@ -118,8 +120,8 @@ TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
 }
 
 TEST_F(RunPlan, SaysWhatWouldFit) {
-  const ModePlan none =
-      plan(ModeKind::replicated, 2, [](TrainConfig&, PlanTarget& target) { target.machine.memory = parameters * 16; });
+  const StrategyPlan none = plan(StrategyKind::replicated, 2,
+                                 [](TrainConfig&, PlanTarget& target) { target.machine.memory = parameters * 16; });
   EXPECT_FALSE(none.fits);
   EXPECT_EQ(none.largest, 0u);
   EXPECT_THAT(none.obstacle, HasSubstr("`mode sharded`"));
@@ -132,7 +134,7 @@ TEST_F(RunPlan, RecomputationTakesTheOperationsThatTheModelSays) {
   const SizedModel recomputing(10, 4096, true, 0);
   const auto compute = [&](nn::Recompute recompute) {
     TrainConfig config;
-    config.parallel.mode = ModeKind::replicated;
+    config.parallel.strategy = StrategyKind::replicated;
     config.recompute = recompute;
     PlanTarget target;
     target.machine = {.name = "test", .memory = std::size_t{1} << 30, .link = 1e9};
@@ -145,9 +147,9 @@ TEST_F(RunPlan, RecomputationTakesTheOperationsThatTheModelSays) {
 
 TEST_F(RunPlan, RecomputationThatAModelCannotIsRefused) {
   // The trainer itself rejects it.
-  EXPECT_THROW(
-      plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget&) { config.recompute = nn::Recompute::layer; }),
-      std::runtime_error);
+  EXPECT_THROW(plan(StrategyKind::replicated, 1,
+                    [](TrainConfig& config, PlanTarget&) { config.recompute = nn::Recompute::layer; }),
+               std::runtime_error);
 }
 
 TEST_F(RunPlan, CheckpointsTakeTimeByTheirNumber) {
@@ -160,18 +162,18 @@ TEST_F(RunPlan, CheckpointsTakeTimeByTheirNumber) {
   };
   const double models = static_cast<double>(parameters) * 8 / 1e6,
                checkpoint = static_cast<double>(parameters) * 12 / 1e6;
-  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(0)).checkpoints, models);
-  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(4)).checkpoints, models + 4 * checkpoint);
+  EXPECT_DOUBLE_EQ(plan(StrategyKind::replicated, 1, every(0)).checkpoints, models);
+  EXPECT_DOUBLE_EQ(plan(StrategyKind::replicated, 1, every(4)).checkpoints, models + 4 * checkpoint);
   model_.freeze(std::vector<std::string>{"weight0", "weight1", "weight7"});
-  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(0)).checkpoints, models);
-  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(4)).checkpoints,
+  EXPECT_DOUBLE_EQ(plan(StrategyKind::replicated, 1, every(0)).checkpoints, models);
+  EXPECT_DOUBLE_EQ(plan(StrategyKind::replicated, 1, every(4)).checkpoints,
                    models + 0.7 * 4 * checkpoint + 0.3 * static_cast<double>(parameters) * 4 / 1e6)
       << "frozen values once";
 }
 
 TEST_F(RunPlan, EfficiencyBeginsAtOneAndFallsWithTheNetwork) {
   const auto of = [this](double bandwidth) {
-    return plan(ModeKind::replicated, 4,
+    return plan(StrategyKind::replicated, 4,
                 [bandwidth](TrainConfig&, PlanTarget& target) { target.network.bandwidth = bandwidth; })
         .efficiency;
   };
@@ -195,12 +197,13 @@ TEST_F(RunPlan, ANarrowerModelTakesLongerForAnOperation) {
   EXPECT_GT(seconds_per_flop({.flops = 1e9, .bandwidth = 1.0, .kept_per_flop = 9.0, .origin = ""}, 0.1), 0.0);
   const double kept = static_cast<double>(bytes_per_row) / flops_per_row;
   EXPECT_DOUBLE_EQ(kept_bytes_per_flop(model_, {.samples = 4, .rows = 40, .longest = 10}), kept);
-  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1).kept_per_flop, kept);
+  EXPECT_DOUBLE_EQ(plan(StrategyKind::replicated, 1).kept_per_flop, kept);
 }
 
 TEST_F(RunPlan, ContentionIsTheMachines) {
   const auto waited = [this](double contention) {
-    return plan(ModeKind::sharded, 2, [=](TrainConfig&, PlanTarget& target) { target.machine.contention = contention; })
+    return plan(StrategyKind::sharded, 2,
+                [=](TrainConfig&, PlanTarget& target) { target.machine.contention = contention; })
         .step.exposed;
   };
   EXPECT_GT(waited(0.5), waited(0.0));
@@ -209,7 +212,7 @@ TEST_F(RunPlan, ContentionIsTheMachines) {
 TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
   constexpr std::size_t bucket = parallel::default_bucket;
   const auto exchange = [this](bool bfloat16, std::size_t bytes) {
-    return plan(ModeKind::replicated, 4,
+    return plan(StrategyKind::replicated, 4,
                 [=](TrainConfig& config, PlanTarget&) {
                   config.parallel.bfloat16_gradients = bfloat16;
                   config.parallel.bucket = bytes;
@@ -222,13 +225,13 @@ TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
 }
 
 TEST_F(RunPlan, MpiNeedsHostMemoryOnGpusOnly) {
-  EXPECT_EQ(plan(ModeKind::replicated, 4).host_images, parameters * sizeof(float) + 4 * sizeof(double))
+  EXPECT_EQ(plan(StrategyKind::replicated, 4).host_staging, parameters * sizeof(float) + 4 * sizeof(double))
       << "gradients of all units, and the losses of a batch";
-  EXPECT_LT(plan(ModeKind::sharded, 4).host_images, parameters * sizeof(float));
-  EXPECT_GT(plan(ModeKind::sharded, 4).host_images, 0u);
-  EXPECT_EQ(plan(ModeKind::replicated, 1).host_images, 0u);
+  EXPECT_LT(plan(StrategyKind::sharded, 4).host_staging, parameters * sizeof(float));
+  EXPECT_GT(plan(StrategyKind::sharded, 4).host_staging, 0u);
+  EXPECT_EQ(plan(StrategyKind::replicated, 1).host_staging, 0u);
   const auto on_host = [](TrainConfig&, PlanTarget& target) { target.ranks.on_host = true; };
-  EXPECT_EQ(plan(ModeKind::replicated, 4, on_host).host_images, 0u);
+  EXPECT_EQ(plan(StrategyKind::replicated, 4, on_host).host_staging, 0u);
 }
 
 TEST(GpuKinds, SayWhichWereNeverCompared) {
@@ -255,9 +258,9 @@ TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {
 }
 
 TEST(PossibleModes, AreThoseThatSplitSomething) {
-  EXPECT_EQ(possible_modes({.ranks = 1}).size(), 1u);
-  EXPECT_EQ(possible_modes({.ranks = 4, .nodes = 1, .of_node = 4}).size(), 4u);
-  EXPECT_EQ(possible_modes({.ranks = 8, .nodes = 2, .of_node = 4}).size(), 5u);
+  EXPECT_EQ(possible_strategies({.ranks = 1}).size(), 1u);
+  EXPECT_EQ(possible_strategies({.ranks = 4, .nodes = 1, .of_node = 4}).size(), 4u);
+  EXPECT_EQ(possible_strategies({.ranks = 8, .nodes = 2, .of_node = 4}).size(), 5u);
 }
 
 }  // namespace

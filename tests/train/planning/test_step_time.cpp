@@ -11,7 +11,7 @@
 namespace mylos::train {
 namespace {
 
-using parallel::ModeKind;
+using parallel::StrategyKind;
 
 /// A rank moves 1 GB/s within a node of 4, and a node 0.25 GB/s.
 constexpr Links links{.local = 1e9, .of_node = 4, .network = {.bandwidth = 0.25e9, .latency = 0.0}};
@@ -106,8 +106,9 @@ TEST(ExchangeCost, ByNodeSendsWhatExchangesOverMpiSend) {
 }
 
 TEST(StepTime, OneRankWaitsForNobody) {
-  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded}) {
-    const StepTime time = step_time({.mode = mode, .micro_batches = 3}, links, units, 5.0);
+  for (const StrategyKind strategy :
+       {StrategyKind::replicated, StrategyKind::sharded_optimizer, StrategyKind::sharded}) {
+    const StepTime time = step_time({.strategy = strategy, .micro_batches = 3}, links, units, 5.0);
     EXPECT_DOUBLE_EQ(time.compute, 90.0);
     EXPECT_DOUBLE_EQ(time.exposed, 0.0);
     EXPECT_DOUBLE_EQ(time.total(), 95.0);
@@ -124,8 +125,9 @@ TEST(StepTime, ReplicatedHidesAllButTheLastUnitsSum) {
 TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
   Links copied = links;
   copied.copies = true;
-  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded}) {
-    const StepTime time = step_time({.mode = mode, .ranks = 2, .shards = 2, .micro_batches = 2}, copied, units, 0.0);
+  for (const StrategyKind strategy : {StrategyKind::replicated, StrategyKind::sharded}) {
+    const StepTime time =
+        step_time({.strategy = strategy, .ranks = 2, .shards = 2, .micro_batches = 2}, copied, units, 0.0);
     EXPECT_NEAR(time.exposed, time.exchange, 1e-6);
   }
   // Between nodes, the network moves them.
@@ -156,7 +158,7 @@ TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
 TEST(StepTime, ShardedExchangesInEveryMicroBatch) {
   // Values: 0.5 s forward and backward, without the two units that are still there from the pass before; gradients:
   // 1 s. Only the first pass of the step finds none.
-  const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 3};
+  const StepLayout layout{.strategy = StrategyKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 3};
   const StepTime time = step_time(layout, links, units, 0.0);
   EXPECT_NEAR(time.exchange, 5.0 + 5 * 4.0 + 3 * 10.0, 100 * rounding);
   // The exposed part is the first unit's values and the last sum.
@@ -165,14 +167,14 @@ TEST(StepTime, ShardedExchangesInEveryMicroBatch) {
 }
 
 TEST(StepTime, ShardedGradientsGatherOnceAndReduceAlways) {
-  const StepLayout layout{.mode = ModeKind::sharded_gradients, .ranks = 2, .shards = 2, .micro_batches = 2};
+  const StepLayout layout{.strategy = StrategyKind::sharded_gradients, .ranks = 2, .shards = 2, .micro_batches = 2};
   EXPECT_NEAR(step_time(layout, links, units, 0.0).exchange, 5.0 + 2 * 10.0, 40 * rounding);
-  const StepLayout optimizer{.mode = ModeKind::sharded_optimizer, .ranks = 2, .shards = 2, .micro_batches = 2};
+  const StepLayout optimizer{.strategy = StrategyKind::sharded_optimizer, .ranks = 2, .shards = 2, .micro_batches = 2};
   EXPECT_NEAR(step_time(optimizer, links, units, 0.0).exchange, 5.0 + 10.0, 40 * rounding);
 }
 
 TEST(StepTime, HybridGathersInsideANodeAndSumsAcross) {
-  const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4};
+  const StepLayout layout{.strategy = StrategyKind::hybrid, .ranks = 8, .shards = 4};
   const StepTime time = step_time(layout, links, units, 0.0);
   // Within 4 ranks: values 0.75 s x 18, gradients 1.5 s x 10; across 2 nodes: 2 x 0.5 x 2 GB at 0.25 GB/s x 10.
   EXPECT_NEAR(time.exchange, 0.75 * 18 + 15.0 + 80.0, 60 * rounding);
@@ -184,7 +186,7 @@ TEST(StepTime, HybridHidesSumsAcrossNodesBehindTheBackwardPass) {
   Links fast = links;
   fast.local = 4e9;
   fast.network.bandwidth = 2e9;
-  const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4};
+  const StepLayout layout{.strategy = StrategyKind::hybrid, .ranks = 8, .shards = 4};
   // Per unit, the gather takes 0.1875 s, the reduction 0.375 s and the network 1 s, less than the 2 s of its backward
   // pass. The exposed part is the first unit's values and, after the passes, its gradients and the last two slices.
   EXPECT_NEAR(step_time(layout, fast, units, 0.0).exposed, 0.1875 + 0.375 + 2 * 1.0, 10 * rounding);
@@ -195,47 +197,48 @@ TEST(StepTime, HybridHidesSumsAcrossNodesBehindTheBackwardPass) {
 
 TEST(StepTime, HybridSumsAcrossNodesOnlyOnceAStep) {
   const auto exchange = [](std::size_t micro_batches) {
-    const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4, .micro_batches = micro_batches};
+    const StepLayout layout{.strategy = StrategyKind::hybrid, .ranks = 8, .shards = 4, .micro_batches = micro_batches};
     return step_time(layout, links, units, 0.0).exchange;
   };
   EXPECT_NEAR(exchange(3), 0.75 * (10 + 5 * 8) + 3 * 15.0 + 80.0, 200 * rounding);
 }
 
 TEST(StepTime, CountsWhatARankSends) {
-  const auto time = [](ModeKind mode, std::size_t shards, std::vector<UnitWork> all = units) {
-    return step_time({.mode = mode, .ranks = 8, .shards = shards, .micro_batches = 2}, links, all, 0.0);
+  const auto time = [](StrategyKind strategy, std::size_t shards, std::vector<UnitWork> all = units) {
+    return step_time({.strategy = strategy, .ranks = 8, .shards = shards, .micro_batches = 2}, links, all, 0.0);
   };
-  const auto sent = [&](ModeKind mode, std::size_t shards) { return time(mode, shards).sent; };
+  const auto sent = [&](StrategyKind strategy, std::size_t shards) { return time(strategy, shards).sent; };
   const double part = 7.0 / 8.0, values = 10e9, gradients = 20e9;
-  EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1), 2 * part * gradients);
-  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8), part * (values + gradients));
-  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_gradients, 8), part * (values + 2 * gradients));
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::replicated, 1), 2 * part * gradients);
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::sharded_optimizer, 8), part * (values + gradients));
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::sharded_gradients, 8), part * (values + 2 * gradients));
   const double gathered = (1.0 + 3 * 0.8) * values;
-  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8), part * (gathered + 2 * gradients));
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::sharded, 8), part * (gathered + 2 * gradients));
   // Within groups of 4, and each rank's quarter of the gradients with the other group.
   const double inside = 0.75 * (gathered + 2 * gradients);
-  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4), inside + 2 * 0.5 * gradients / 4);
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::hybrid, 4), inside + 2 * 0.5 * gradients / 4);
   const std::vector<UnitWork> rounded(10, UnitWork{1.0, 2.0, 1e9, 1e9});
-  EXPECT_DOUBLE_EQ(time(ModeKind::hybrid, 4, rounded).sent, inside - 0.75 * gradients + 0.5 * gradients / 4);
+  EXPECT_DOUBLE_EQ(time(StrategyKind::hybrid, 4, rounded).sent, inside - 0.75 * gradients + 0.5 * gradients / 4);
 }
 
 TEST(StepTime, CountsWhatANodeSends) {
-  const auto sent = [](ModeKind mode, std::size_t shards, bool by_node, double partial = 1.0) {
+  const auto sent = [](StrategyKind strategy, std::size_t shards, bool by_node, double partial = 1.0) {
     Links between = links;
     between.by_node = by_node;
-    return step_time({.mode = mode, .ranks = 8, .shards = shards, .partial = partial}, between, units, 0.0).node_sent;
+    return step_time({.strategy = strategy, .ranks = 8, .shards = shards, .partial = partial}, between, units, 0.0)
+        .node_sent;
   };
   const double values = 10e9, gradients = 20e9;
   for (const auto& [by_node, part] : {std::pair(false, 7.0 / 8.0), {true, 0.5}}) {
-    EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1, by_node), part * 2 * gradients);
-    EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8, by_node), part * (values + gradients));
-    EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8, by_node), part * (1.8 * values + gradients));
+    EXPECT_DOUBLE_EQ(sent(StrategyKind::replicated, 1, by_node), part * 2 * gradients);
+    EXPECT_DOUBLE_EQ(sent(StrategyKind::sharded_optimizer, 8, by_node), part * (values + gradients));
+    EXPECT_DOUBLE_EQ(sent(StrategyKind::sharded, 8, by_node), part * (1.8 * values + gradients));
     // Only the sums between the two groups leave a node, each of its ranks its own slices.
-    EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, by_node), 2 * 0.5 * gradients);
+    EXPECT_DOUBLE_EQ(sent(StrategyKind::hybrid, 4, by_node), 2 * 0.5 * gradients);
   }
   // Sums of bfloat16 are sent as float between nodes, and then gathered as bfloat16.
-  EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1, true, 2.0), 0.5 * (2 * gradients + gradients));
-  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, true, 2.0), 2 * 0.5 * gradients);
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::replicated, 1, true, 2.0), 0.5 * (2 * gradients + gradients));
+  EXPECT_DOUBLE_EQ(sent(StrategyKind::hybrid, 4, true, 2.0), 2 * 0.5 * gradients);
 }
 
 /// The head reads the first unit too, so three units are in memory at a time.
@@ -246,7 +249,7 @@ TEST(StepTime, GathersUnitsThatOthersReadOnce) {
   const ParameterTable table = builder.build();
   const std::vector<UnitWork> work(5, UnitWork{1.0, 2.0, 1e9, 0.0});
   const auto gathered = [&](std::size_t micro_batches) {
-    const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = micro_batches};
+    const StepLayout layout{.strategy = StrategyKind::sharded, .ranks = 2, .shards = 2, .micro_batches = micro_batches};
     return step_time(layout, links, table, work, 0.0).sent / 0.5e9;
   };
   // Forward: all, and the embeddings again beside the head. Backward: c is still there.

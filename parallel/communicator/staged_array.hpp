@@ -1,7 +1,7 @@
 #pragma once
 
 #include "parallel/communicator/communicator.hpp"
-#include "parallel/communicator/image_memory.hpp"
+#include "parallel/communicator/staging_memory.hpp"
 
 #include <cstddef>
 
@@ -11,13 +11,13 @@ namespace mylos::parallel {
 inline constexpr bool launches_asynchronously = !std::is_same_v<ExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 
 /// Host memory for an operation on a buffer: the buffer's own memory, or a copy if the host cannot access it.
-class HostImage {
+class StagedArray {
  public:
   enum class Content { copied, undefined };
 
   /// For a buffer in device memory, returns when everything launched on `space` so far has ended. If `content` is
   /// `copied`, a copy holds the buffer's values.
-  HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content, ImageMemory& memory);
+  StagedArray(const ExecutionSpace& space, const Buffer& buffer, Content content, StagingMemory& memory);
 
   std::byte* data() const { return data_; }
   const Buffer& buffer() const { return buffer_; }
@@ -29,7 +29,7 @@ class HostImage {
 
  private:
   Buffer buffer_;
-  ImageMemory::Block copy_;
+  StagingMemory::Block copy_;
   std::byte* data_;
 };
 

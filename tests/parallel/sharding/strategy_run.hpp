@@ -47,42 +47,42 @@ inline float small_gradient(std::size_t rank, std::size_t pass, std::size_t unit
 inline float initial_value(std::size_t row, std::size_t i) { return static_cast<float>((7 * row + i) % 100); }
 
 /// A sharding strategy with its parameter store, and the operations that a model would perform.
-class ModeRun {
+class StrategyRun {
  public:
   using GradientOf = std::function<float(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i)>;
 
   /// `world` contains all ranks. `load` is called when the master weights are set, before values are made of them.
-  ModeRun(const ModeSettings& settings, Precision precision, std::size_t group = 2,
-          Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {},
-          const std::set<std::string>& frozen = {})
+  StrategyRun(const StrategySettings& settings, Precision precision, std::size_t group = 2,
+              Communicator& world = tests::launch().world(), const std::function<void(ShardingStrategy&)>& load = {},
+              const std::set<std::string>& frozen = {})
       : settings_(settings),
         table_(make_four_units(frozen)),
         mesh_(world, ranks_that_split(settings.kind, group, world.size())),
         store_(table_, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh_.shard().size())),
-        mode_(make_sharding_strategy(settings, mesh_, store_)) {
+        strategy_(make_sharding_strategy(settings, mesh_, store_)) {
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
       std::vector<float> values(table_.tensor(row).size);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = initial_value(row, i);
-      mode_->write_tensor(row, values);
+      strategy_->write_tensor(row, values);
     }
-    if (load) load(*mode_);
-    mode_->sync_parameters(space_, ChangedUnits::all);
+    if (load) load(*strategy_);
+    strategy_->sync_parameters(space_, ChangedUnits::all);
   }
 
   /// Runs a step. Each micro-batch adds its gradients; the last unit also adds gradients to the tensors of the first
   /// unit.
   void step(std::size_t index) {
-    mode_->begin_step(space_);
+    strategy_->begin_step(space_);
     for (std::size_t batch = 0; batch < settings_.micro_batches; ++batch) {
-      mode_->begin_micro_batch(batch + 1 == settings_.micro_batches);
+      strategy_->begin_micro_batch(batch + 1 == settings_.micro_batches);
       pass(index * settings_.micro_batches + batch);
     }
-    mode_->finish_gradients();
+    strategy_->finish_gradients();
   }
 
   /// Runs the model's pass over a micro-batch.
   void pass(std::size_t index) {
-    UnitHooks& hooks = mode_->hooks();
+    UnitHooks& hooks = strategy_->hooks();
     const std::size_t units = table_.network_units();
     for (std::size_t unit = 0; unit < units; ++unit) {
       hooks.acquire(unit);
@@ -119,7 +119,7 @@ class ModeRun {
 
   void expect_gradients(std::size_t index) {
     double squares = 0.0;
-    for (const ParameterSlice& part : mode_->slices()) {
+    for (const ParameterSlice& part : strategy_->slices()) {
       if (!table_.units()[part.unit].trained) {
         EXPECT_EQ(part.gradient.size(), 0u) << table_.units()[part.unit].name;
         continue;
@@ -133,9 +133,9 @@ class ModeRun {
                                all.begin() + static_cast<std::ptrdiff_t>(end)))
           << table_.units()[part.unit].name;
     }
-    const nn::GradientNorm norm(table_, mode_->slices());
+    const nn::GradientNorm norm(table_, strategy_->slices());
     const Vector<double> sum("test::sum", 1);
-    mode_->sum_of_blocks(space_, norm.block_sums(space_), sum);
+    strategy_->sum_of_blocks(space_, norm.block_sums(space_), sum);
     EXPECT_EQ(host_values(sum), Values{squares});
     expect_joined();
   }
@@ -149,32 +149,32 @@ class ModeRun {
       if (i % ranks == mesh_.world().rank()) mine[i] = all[i];
     }
     const auto values = tests::device_vector<double>(mine);
-    mode_->join_values(space_, values, "test");
+    strategy_->join_values(space_, values, "test");
     EXPECT_EQ(host_values(values), all);
   }
 
   /// Adds 1 to the master weights of trained units, as an optimizer would.
   void update() {
-    for (const ParameterSlice& part : mode_->slices()) {
+    for (const ParameterSlice& part : strategy_->slices()) {
       if (!table_.units()[part.unit].trained) continue;
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), part.master);
       for (std::size_t i = 0; i < host.size(); ++i) host(i) += 1.0f;
       Kokkos::deep_copy(part.master, host);
     }
-    mode_->sync_parameters(space_, ChangedUnits::trained);
+    strategy_->sync_parameters(space_, ChangedUnits::trained);
   }
 
   /// Checks the values that a forward pass sees, and the master weights that an export reads.
   void expect_values(float added) {
     for (std::size_t unit = 0; unit < table_.network_units(); ++unit) {
-      mode_->hooks().acquire(unit);
+      strategy_->hooks().acquire(unit);
       for (const std::size_t read : table_.read_by(unit)) expect_unit(read, added);
-      mode_->hooks().release(unit);
+      strategy_->hooks().release(unit);
     }
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
       const std::size_t first = table_.tensor(row).size / 3;
       std::vector<float> values(table_.tensor(row).size - first);
-      mode_->read_tensor(row, first, values);
+      strategy_->read_tensor(row, first, values);
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(values[i], initial_value(row, first + i) + (table_.tensor(row).group.trainable ? added : 0.0f))
             << row;
@@ -185,20 +185,20 @@ class ModeRun {
   void expect_values_of_master_weights() {
     std::vector<std::vector<float>> master_weights;
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
-      mode_->read_tensor(row, 0, master_weights.emplace_back(table_.tensor(row).size));
+      strategy_->read_tensor(row, 0, master_weights.emplace_back(table_.tensor(row).size));
     }
     for (std::size_t unit = 0; unit < table_.network_units(); ++unit) {
-      mode_->hooks().acquire(unit);
+      strategy_->hooks().acquire(unit);
       const std::vector<std::size_t> parts = table_.parts(unit);
       for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
         if (std::ranges::count(parts, table_.tensor(row).unit) > 0) expect_rounded(row, master_weights[row]);
       }
-      mode_->hooks().release(unit);
+      strategy_->hooks().release(unit);
     }
   }
 
   const ParameterTable& table() const { return table_; }
-  ShardingStrategy& mode() { return *mode_; }
+  ShardingStrategy& strategy() { return *strategy_; }
   Mesh& mesh() { return mesh_; }
 
  private:
@@ -237,14 +237,14 @@ class ModeRun {
     }
   }
 
-  ModeSettings settings_;
+  StrategySettings settings_;
   GradientOf gradient_of_ = small_gradient;
   std::function<void(std::size_t unit)> on_ready_;
   ExecutionSpace space_;
   ParameterTable table_;
   Mesh mesh_;
   ParameterStore store_;
-  std::unique_ptr<ShardingStrategy> mode_;
+  std::unique_ptr<ShardingStrategy> strategy_;
 };
 
 }  // namespace mylos::parallel

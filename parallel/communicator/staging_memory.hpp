@@ -8,9 +8,9 @@
 
 namespace mylos::parallel {
 
-/// The sizes of the free blocks of an ImageMemory, and of all its blocks. Plans use it instead of an ImageMemory,
+/// The sizes of the free blocks of an StagingMemory, and of all its blocks. Plans use it instead of an StagingMemory,
 /// because they allocate no memory.
-class ImageBlocks {
+class StagingBlocks {
  public:
   /// Takes the smallest free block that has at least `bytes` and is at most about twice as large, else a new block, and
   /// returns its size.
@@ -26,12 +26,12 @@ class ImageBlocks {
 
 /// A pool of host memory for copies of device arrays. It is pinned if there are devices, so that copies need no
 /// staging. Blocks are reused until Kokkos is finalised, because pinning memory is slow.
-class ImageMemory {
+class StagingMemory {
  public:
   /// Uninitialised memory.
   using Block = std::shared_ptr<std::byte>;
 
-  ImageMemory();
+  StagingMemory();
   /// Returns a block of at least `bytes`. It is not handed out again until the last copy of the pointer is destroyed.
   /// Called by the launching thread; blocks may be released in any thread. Errors: Kokkos's if memory runs out.
   Block take(std::size_t bytes);

@@ -1,4 +1,4 @@
-#include "parallel/communicator/image_memory.hpp"
+#include "parallel/communicator/staging_memory.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -9,7 +9,7 @@ namespace mylos::parallel {
 
 using Memory = PinnedVector<std::byte>;
 
-std::size_t ImageBlocks::take(std::size_t bytes) {
+std::size_t StagingBlocks::take(std::size_t bytes) {
   auto best = free_.end();
   for (auto each = free_.begin(); each != free_.end(); ++each) {
     const bool suits = *each >= bytes && *each / 2 <= bytes;
@@ -26,9 +26,9 @@ std::size_t ImageBlocks::take(std::size_t bytes) {
   return size;
 }
 
-struct ImageMemory::State {
+struct StagingMemory::State {
   std::mutex mutex;
-  ImageBlocks blocks;
+  StagingBlocks blocks;
   std::vector<Memory> free;
   bool ends_with_kokkos = false;
 
@@ -51,9 +51,9 @@ struct ImageMemory::State {
   }
 };
 
-ImageMemory::ImageMemory() : state_(std::make_shared<State>()) {}
+StagingMemory::StagingMemory() : state_(std::make_shared<State>()) {}
 
-ImageMemory::Block ImageMemory::take(std::size_t bytes) {
+StagingMemory::Block StagingMemory::take(std::size_t bytes) {
   auto [size, memory] = state_->take(bytes);
   if (memory.data() == nullptr) {
     // A communicator may outlive Kokkos, but Views must not.
@@ -69,7 +69,7 @@ ImageMemory::Block ImageMemory::take(std::size_t bytes) {
           [state = state_, block = std::move(memory)](std::byte*) mutable { state->give_back(std::move(block)); }};
 }
 
-std::size_t ImageMemory::size() const {
+std::size_t StagingMemory::size() const {
   const std::lock_guard lock(state_->mutex);
   return state_->blocks.size();
 }

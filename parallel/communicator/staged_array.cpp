@@ -1,4 +1,4 @@
-#include "parallel/communicator/host_image.hpp"
+#include "parallel/communicator/staged_array.hpp"
 
 #include "parallel/communicator/operation_checks.hpp"
 
@@ -16,7 +16,7 @@ Vector<std::byte> bytes_in(const Buffer& buffer) {
   return Vector<std::byte>(static_cast<std::byte*>(buffer.data), bytes_of(buffer));
 }
 
-PinnedVector<std::byte> bytes_of_image(const ImageMemory::Block& image, const Buffer& buffer) {
+PinnedVector<std::byte> bytes_of_image(const StagingMemory::Block& image, const Buffer& buffer) {
   return PinnedVector<std::byte>(image.get(), bytes_of(buffer));
 }
 
@@ -27,8 +27,8 @@ void spoil([[maybe_unused]] const ExecutionSpace& space, [[maybe_unused]] const 
 
 }  // namespace
 
-HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content,
-                     [[maybe_unused]] ImageMemory& memory)
+StagedArray::StagedArray(const ExecutionSpace& space, const Buffer& buffer, Content content,
+                         [[maybe_unused]] StagingMemory& memory)
     : buffer_(buffer), data_(static_cast<std::byte*>(buffer.data)) {
   if (buffer.memory == MemoryKind::host) return;
   if constexpr (is_apart) {
@@ -40,7 +40,7 @@ HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content 
   if constexpr (is_apart || launches_asynchronously) space.fence("mylos::communicator::begin");
 }
 
-void HostImage::write_back(const ExecutionSpace& space) const {
+void StagedArray::write_back(const ExecutionSpace& space) const {
   if constexpr (is_apart) {
     if (copy_ == nullptr) return;
     Kokkos::deep_copy(space, bytes_in(buffer_), bytes_of_image(copy_, buffer_));

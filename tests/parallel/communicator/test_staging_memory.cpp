@@ -1,4 +1,4 @@
-#include "parallel/communicator/image_memory.hpp"
+#include "parallel/communicator/staging_memory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 namespace mylos::parallel {
 namespace {
 
-TEST(ImageMemory, IsKeptFromOneUseToTheNext) {
-  ImageMemory memory;
+TEST(StagingMemory, IsKeptFromOneUseToTheNext) {
+  StagingMemory memory;
   EXPECT_EQ(memory.size(), 0u);
-  ImageMemory::Block first = memory.take(1000);
+  StagingMemory::Block first = memory.take(1000);
   std::byte* const position = first.get();
   std::memset(position, 1, 1000);
   first.reset();
@@ -20,10 +20,10 @@ TEST(ImageMemory, IsKeptFromOneUseToTheNext) {
   EXPECT_EQ(memory.size(), 1000u);
 }
 
-TEST(ImageMemory, WhatIsInUseIsNobodyElses) {
-  ImageMemory memory;
-  const ImageMemory::Block first = memory.take(100), copy = first;
-  ImageMemory::Block second = memory.take(100);
+TEST(StagingMemory, WhatIsInUseIsNobodyElses) {
+  StagingMemory memory;
+  const StagingMemory::Block first = memory.take(100), copy = first;
+  StagingMemory::Block second = memory.take(100);
   EXPECT_NE(first.get(), second.get());
   EXPECT_EQ(memory.size(), 200u);
   std::byte* const position = second.get();
@@ -31,8 +31,8 @@ TEST(ImageMemory, WhatIsInUseIsNobodyElses) {
   EXPECT_EQ(memory.take(100).get(), position);
 }
 
-TEST(ImageMemory, LittleDoesNotTakeWhatIsForMuch) {
-  ImageMemory memory;
+TEST(StagingMemory, LittleDoesNotTakeWhatIsForMuch) {
+  StagingMemory memory;
   std::byte* const large = memory.take(10'000).get();
   std::byte* const small = memory.take(100).get();
   EXPECT_NE(small, large);
@@ -42,12 +42,12 @@ TEST(ImageMemory, LittleDoesNotTakeWhatIsForMuch) {
 }
 
 /// A plan counts blocks by their sizes alone.
-TEST(ImageBlocks, AreThoseOfAnImageMemory) {
-  ImageMemory memory;
-  ImageBlocks blocks;
+TEST(StagingBlocks, AreThoseOfAnImageMemory) {
+  StagingMemory memory;
+  StagingBlocks blocks;
   for (const std::size_t first : {1000u, 100u, 0u, 600u}) {
     for (const std::size_t second : {90u, 400u, 2100u}) {
-      const ImageMemory::Block one = memory.take(first), two = memory.take(second);
+      const StagingMemory::Block one = memory.take(first), two = memory.take(second);
       const std::size_t sizes[] = {blocks.take(first), blocks.take(second)};
       EXPECT_EQ(blocks.size(), memory.size());
       for (const std::size_t size : sizes) blocks.give_back(size);
@@ -56,16 +56,16 @@ TEST(ImageBlocks, AreThoseOfAnImageMemory) {
   EXPECT_GT(blocks.size(), 1000u + 2100u);
 }
 
-TEST(ImageMemory, OfNothingIsABlock) {
-  ImageMemory memory;
+TEST(StagingMemory, OfNothingIsABlock) {
+  StagingMemory memory;
   EXPECT_NE(memory.take(0), nullptr);
 }
 
-TEST(ImageMemory, BlocksMayGoInAnotherThread) {
-  ImageMemory memory;
+TEST(StagingMemory, BlocksMayGoInAnotherThread) {
+  StagingMemory memory;
   std::byte* position = nullptr;
   {
-    ImageMemory::Block block = memory.take(64);
+    StagingMemory::Block block = memory.take(64);
     position = block.get();
     std::thread([moved = std::move(block)]() mutable { moved.reset(); }).join();
   }
