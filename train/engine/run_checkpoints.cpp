@@ -132,7 +132,8 @@ std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& reco
                                                     const CheckpointRecord::Value& like) {
   if (record.has(name)) return member_like(record, name, like);
   TrainConfig config;
-  if (const std::string saved = record.text("optimizer"); nn::find_optimizer_kind(saved)) config.optimizer.name = saved;
+  const std::string& saved = record.text("optimizer");
+  if (nn::find_optimizer_kind(saved) != nullptr) config.optimizer.name = saved;
   if (record.text("schedule") == nn::to_string(nn::ScheduleKind::step)) config.schedule = nn::ScheduleKind::step;
   CheckpointRecord defaults;
   add_newer_settings(defaults, config);
