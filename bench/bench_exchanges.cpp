@@ -1,6 +1,7 @@
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/stopwatch.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/mpi_check.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
@@ -33,15 +34,12 @@ namespace {
 using parallel::Buffer;
 using parallel::ElementType;
 using parallel::MemoryKind;
-using Clock = std::chrono::steady_clock;
 
 struct Unit {
   std::size_t elements, times;
 };
 /// The embeddings, the layers, and the head of two outputs.
 constexpr Unit units[] = {{23'837'184, 1}, {7'087'872, 12}, {1'538, 1}};
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Adds bfloat16 values as MPI asks for it: each partial sum is rounded.
 void add_bfloat16(void* from, void* to, int* count, MPI_Datatype*) {
@@ -101,7 +99,7 @@ struct Pending {
   }
 };
 
-/// What MPI calls an element: a type and the number of elements in one of it.
+/// An MPI type and the number of array elements that one of it holds.
 struct Kind {
   MPI_Datatype type;
   std::size_t elements = 1;
@@ -199,9 +197,9 @@ class Exchange {
 /// Returns the seconds of an exchange on the slowest rank.
 double seconds_of(Exchange& exchange, const std::string& way) {
   MYLOS_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   exchange.run(way);
-  double seconds = seconds_since(begin);
+  double seconds = watch.seconds();
   MYLOS_CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
   return seconds;
 }
@@ -252,7 +250,7 @@ nlohmann::ordered_json times(Ranks& ranks, const Case& chosen, std::size_t round
   return seconds;
 }
 
-/// What a property is found to be in one way: whether it holds, and what shows it.
+/// Whether a property holds in one way, and the observation that shows it.
 struct Finding {
   bool holds = false;
   std::string shown;
@@ -316,12 +314,12 @@ double hidden_share(Exchange& exchange, const std::string& way, bool has_thread)
     std::thread thread;
     if (has_thread) thread = std::thread([&] { exchange.run(way); });
     Pending pending = has_thread ? Pending() : exchange.begin(way);
-    Clock::time_point begin = Clock::now();
-    while (seconds_since(begin) < 3 * alone) continue;
-    begin = Clock::now();
+    const Stopwatch computing;
+    while (computing.seconds() < 3 * alone) continue;
+    const Stopwatch waiting;
     pending.wait();
     if (has_thread) thread.join();
-    waits.push_back(seconds_since(begin));
+    waits.push_back(waiting.seconds());
   }
   return 1 - std::min(1.0, median(waits) / alone);
 }
@@ -344,14 +342,14 @@ Finding lets_go(Ranks& ranks, const std::string& operation, const std::string& w
   Exchange exchange(ranks, operation, ElementType::float32, 1'000'000);
   MYLOS_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
   if (ranks.rank() != 0) std::this_thread::sleep_for(late);
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   Pending pending;
   if (way == "blocking") {
     exchange.run(way);
   } else {
     pending = exchange.begin(way);
   }
-  const double seconds = seconds_since(begin);
+  const double seconds = watch.seconds();
   pending.wait();
   return {seconds < 0.25,
           fmt::format("with the others {} ms late, the call returns after {:.0f} ms", late.count(), 1e3 * seconds)};
@@ -362,7 +360,7 @@ Finding cancels(Ranks& ranks, const std::string& operation, const std::string& w
   Exchange exchange(ranks, operation, ElementType::float32, 1'000'000);
   if (way == "blocking") return {false, "the call does not return"};
   const bool is_first = ranks.rank() == 0;
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   if (way == "ours") {
     if (is_first) {
       std::thread waiting([&] {
@@ -375,7 +373,7 @@ Finding cancels(Ranks& ranks, const std::string& operation, const std::string& w
       ranks.abandon();
       waiting.join();
     }
-    const double seconds = seconds_since(begin);
+    const double seconds = watch.seconds();
     MYLOS_CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
     return {seconds < 0.5, fmt::format("it ends after {:.0f} ms", 1e3 * seconds)};
   }
@@ -383,7 +381,7 @@ Finding cancels(Ranks& ranks, const std::string& operation, const std::string& w
   Pending pending = exchange.begin(way);
   int has_ended = 0;
   const bool cancelled = is_first && MPI_Cancel(&pending.request) == MPI_SUCCESS;
-  while (is_first && has_ended == 0 && seconds_since(begin) < 2e-3 * static_cast<double>(late.count())) {
+  while (is_first && has_ended == 0 && watch.seconds() < 2e-3 * static_cast<double>(late.count())) {
     MYLOS_CHECK_MPI(MPI_Test(&pending.request, &has_ended, MPI_STATUS_IGNORE));
   }
   pending.wait();

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-/// What the updates of all optimizers share: the elementwise launch that a control scales or skips. An optimizer's
-/// file gives the function of one element.
+/// The launch that all optimizers share. It is elementwise, and a control scales or skips it. An optimizer's file gives
+/// the function of one element.
 namespace mylos {
 
 /// Errors: std::invalid_argument if the numbers of gradients, weights and elements of a slot differ.

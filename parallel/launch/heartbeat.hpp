@@ -22,7 +22,7 @@ double turn_of(std::size_t place, double limit);
 
 /// One rank's part in finding out which ranks are missing, independent of the library that carries the messages.
 ///
-/// In a healthy run nobody sends anything. A rank that has waited for the limit sends a beat to the first rank every
+/// In a healthy run no rank sends anything. A rank that has waited for the limit sends a beat to the first rank every
 /// `patience` (1 to 10 s, and 1 ms for each rank). The first rank then sends one to all, at most one in that time, and
 /// each answers, also while it computes. If all answer and the time that ranks worked with files excuses the waits,
 /// they go on. Otherwise, if a rank has still waited too long after `patience`, the first rank ends the program. That

@@ -29,7 +29,7 @@ std::string size_text(std::size_t bytes) {
   return kibibytes < 1024.0 ? fmt::format("{:.1f} KiB", kibibytes) : fmt::format("{:.1f} MiB", kibibytes / 1024.0);
 }
 
-/// Explains why ranks are missing, of which `first` is the lowest.
+/// Explains why ranks are missing. `first` is the lowest of them.
 std::string reason(const RankState& first) {
   switch (first.activity) {
     case Activity::silent:

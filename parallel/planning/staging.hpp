@@ -7,7 +7,7 @@
 /// Staging: the host memory through which a rank's device arrays pass when they are exchanged over MPI.
 namespace mylos::parallel {
 
-/// What a run exchanges besides the units.
+/// The exchanges of a run that are not of units.
 struct StagedRun {
   std::size_t loaded_piece = 0;  ///< elements of a piece in which tensors are passed on to replicas at start; 0: none
   bool evaluates = false;        ///< the run evaluates between steps

@@ -10,9 +10,9 @@
 
 namespace mylos::parallel {
 
-/// What a strategy does in a run, in order: its policies decide as for a model that uses its units in order, and their
-/// decisions are recorded instead of carried out. Needs neither ranks nor arrays, and does not start Kokkos. Every rank
-/// makes the same calls.
+/// Records the decisions of a strategy's policies for a run, in order, instead of carrying them out. The model uses its
+/// units in order. Needs neither ranks nor arrays, and does not start Kokkos. Every rank makes the same calls. Short
+/// arrays are not joined, as over MPI.
 class StrategyRecord : private ValueWork, private GradientWork {
  public:
   struct Act {

@@ -10,7 +10,7 @@
 /// decisions on arrays (gradient_arrays.hpp), and a plan records them.
 namespace mylos::parallel {
 
-/// What policies of gradients have done.
+/// Carries out the decisions of a policy of gradients.
 class GradientWork {
  public:
   virtual ~GradientWork() = default;

@@ -50,7 +50,7 @@ CollectiveCall UnitExchanges::sum(std::size_t unit) const {
 }
 
 CollectiveCall UnitExchanges::sum_slice(std::size_t unit) const {
-  const ElementType type = rounds_slices() ? gradient_type() : ElementType::float32;
+  const ElementType type = rounds_slices() ? ElementType::bfloat16 : ElementType::float32;
   return {.count = slice_size(unit), .type = type, .group = CollectiveCall::replicate};
 }
 

@@ -16,7 +16,7 @@ struct PlacedUnit {
   std::size_t place = 0;
 };
 
-/// What policies of values have done. If values are sharded, a unit's rest goes with it.
+/// Carries out the decisions of a policy of values. If values are sharded, a unit's rest goes with it.
 class ValueWork {
  public:
   virtual ~ValueWork() = default;

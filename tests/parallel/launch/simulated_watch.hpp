@@ -59,9 +59,9 @@ class SimulatedWatch {
   void resume(std::size_t rank) { ranks_[rank].is_stopped = false; }
   /// All ranks stop for so long, in seconds.
   void suspend(double seconds) { now_ += seconds; }
-  /// What a rank sends takes so long, in seconds.
+  /// Sets how long the messages of a rank take, in seconds.
   void delay(std::size_t rank, double seconds) { ranks_[rank].delay = seconds; }
-  /// What a rank sends is lost.
+  /// Loses the messages of a rank.
   void mute(std::size_t rank) { ranks_[rank].is_mute = true; }
   /// A rank ends because of an error.
   void fail(std::size_t rank) { ranks_[rank].fails = true; }

@@ -188,7 +188,7 @@ TEST(Staging, IncludeTheLargestPieceThatIsLoaded) {
                                 .replicas = 2,
                                 .precision = Precision::bfloat16,
                                 .table = table};
-  // Of 4 bytes, which no other exchange can use.
+  // The copy has 4 bytes, and no other exchange can use it.
   EXPECT_EQ(staging_bytes(exchanges, {.loaded_piece = 1}), staging_bytes(exchanges, {}) + sizeof(float));
 }
 
