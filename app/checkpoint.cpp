@@ -3,9 +3,9 @@
 #include "app/options/options.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 

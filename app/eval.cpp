@@ -5,9 +5,9 @@
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "app/runs/evaluation_directory.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "tasks/interface/attention_choice.hpp"
-#include "train/engine/evaluator.hpp"
+#include "train/engine/loop/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #include "data/huggingface/fetch.hpp"
 
 #include "app/run_commands.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "families/model_families.hpp"
 
 #include <fmt/format.h>

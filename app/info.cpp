@@ -1,11 +1,11 @@
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/run_commands.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/device.hpp"
-#include "core/kernels/attention_bfloat16.hpp"
-#include "core/kernels/gemm.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/attention/attention_bfloat16.hpp"
+#include "core/kernels/products/gemm.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

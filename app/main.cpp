@@ -1,5 +1,5 @@
 #include "app/program.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 
 int main(int argc, char** argv) {
   mylos::restart_with_openblas_kernels(argv);

@@ -1,7 +1,7 @@
 #include "app/program/model_argument.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>

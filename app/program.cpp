@@ -13,14 +13,14 @@
 #include "app/program/option_spelling.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/process/signals.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/base/signals.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/engine/memory.hpp"
+#include "train/engine/memory/memory.hpp"
 
 #include <fmt/format.h>
 

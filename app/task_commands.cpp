@@ -4,7 +4,7 @@
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
-#include "core/kernels/gemm_providers.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
-#include "core/kernels/batch_norm.hpp"
+#include "core/kernels/norms/batch_norm.hpp"
 
 #include <algorithm>
 

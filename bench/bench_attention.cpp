@@ -2,12 +2,12 @@
 #include "app/bench/gemm_timing.hpp"
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/element_type.hpp"
-#include "core/kernels/attention.hpp"
-#include "core/kernels/gemm.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/attention/attention.hpp"
+#include "core/kernels/products/gemm.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

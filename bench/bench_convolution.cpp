@@ -1,9 +1,9 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/gemm_timing.hpp"
 #include "bench/bench_program.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 #include "nn/layers/convolution.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
-#include "core/base/standard_output.hpp"
 #include "core/base/stopwatch.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/communicator/mpi_check.hpp"
-#include "parallel/communicator/mpi_communicator.hpp"
+#include "parallel/communicator/mpi/mpi_check.hpp"
+#include "parallel/communicator/mpi/mpi_communicator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

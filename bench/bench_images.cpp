@@ -1,8 +1,8 @@
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/stopwatch.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/kernels/pixels.hpp"
 #include "data/images/image_loader.hpp"
 

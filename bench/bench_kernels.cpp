@@ -2,7 +2,7 @@
 #include "bench/bench_program.hpp"
 #include "bench/kernel_cases.hpp"
 #include "core/base/error.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/element_type.hpp"
 

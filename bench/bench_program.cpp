@@ -1,7 +1,7 @@
 #include "bench/bench_program.hpp"
 
-#include "core/base/option_values.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/options/option_values.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 #include "bench/bench_program.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "parallel/planning/collective_calls.hpp"
 #include "parallel/planning/counting_transport.hpp"
 

@@ -1,7 +1,7 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
 #include "bench/packed_rows.hpp"
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 
 #include <map>
 

@@ -1,6 +1,6 @@
 #include "bench/kernel_arrays.hpp"
 #include "bench/kernel_cases.hpp"
-#include "core/kernels/adamw.hpp"
+#include "core/kernels/updates/adamw.hpp"
 
 namespace mylos::bench {
 namespace {

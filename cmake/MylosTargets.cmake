@@ -37,7 +37,7 @@ function(mylos_precompile target options)
 endfunction()
 
 # Tests make many providers of products in a process, which then share oneDNN's own cache of generated code
-# (core/kernels/gemm_onednn.cpp).
+# (core/kernels/products/gemm_onednn.cpp).
 set(mylos_test_cache ONEDNN_PRIMITIVE_CACHE_CAPACITY=1024)
 
 # mylos_folder(<folder> [UNITS_OF <folder>] SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])

@@ -91,7 +91,7 @@ std::optional<DeviceInfo> device_in_use();
 void check_kernel_arguments();
 
 /// Bytes of memory that are free on the current device, and bytes in use by any process. 0 if there is no device; for
-/// host memory see train/engine/memory.hpp.
+/// host memory see train/engine/memory/memory.hpp.
 std::size_t free_device_memory();
 std::size_t used_device_memory();
 

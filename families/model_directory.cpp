@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "families/interface/body_output.hpp"
 

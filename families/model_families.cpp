@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/image_processor.hpp"

@@ -1,6 +1,6 @@
 #include "nn/frozen_tensors.hpp"
 
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 #include "core/base/setting_error.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "core/arena.hpp"
 #include "core/batch.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"

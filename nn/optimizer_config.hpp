@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 
 #include <map>
 #include <memory>

@@ -1,8 +1,8 @@
 #include "core/base/error.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/kernels/adamw.hpp"
-#include "core/kernels/lion.hpp"
-#include "core/kernels/sgd.hpp"
+#include "core/kernels/updates/adamw.hpp"
+#include "core/kernels/updates/lion.hpp"
+#include "core/kernels/updates/sgd.hpp"
 #include "nn/sliced_optimizer.hpp"
 
 #include <fmt/format.h>

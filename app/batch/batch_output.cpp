@@ -1,7 +1,7 @@
 #include "app/batch/batch_output.hpp"
 
-#include "core/base/quantities.hpp"
-#include "train/engine/work_kind.hpp"
+#include "core/base/text/quantities.hpp"
+#include "train/engine/samples/work_kind.hpp"
 
 #include <fmt/format.h>
 

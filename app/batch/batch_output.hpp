@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/batch/batch_rows.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -5,9 +5,9 @@
 #include "app/options/options.hpp"
 #include "app/options/tool_options.hpp"
 #include "app/program/on_ranks.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/signals.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/process/signals.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
 

@@ -2,9 +2,9 @@
 #include "app/options/tool_options.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/device.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 #include "app/bench/gemm_timing.hpp"
 #include "app/options/tool_options.hpp"
 #include "app/program/compute.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "tasks/interface/planned_run.hpp"
 

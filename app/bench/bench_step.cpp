@@ -8,12 +8,12 @@
 #include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "core/kernels/winograd_sizes.hpp"
+#include "core/kernels/products/winograd_sizes.hpp"
 #include "parallel/communicator/communicator.hpp"
 #include "tasks/interface/attention_choice.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>

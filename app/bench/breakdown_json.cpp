@@ -1,6 +1,6 @@
 #include "app/bench/breakdown_json.hpp"
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 namespace mylos::app {
 namespace {

@@ -1,9 +1,9 @@
 #include "app/bench/calibration.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/processors.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/process/processors.hpp"
 #include "core/base/stable_hash.hpp"
 #include "core/device.hpp"
 #include "data/huggingface/model_names.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/gemm_product.hpp"
+#include "core/kernels/products/gemm_product.hpp"
 
 #include <functional>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/bench/step_profile.hpp"
-#include "core/kernels/gemm_product.hpp"
+#include "core/kernels/products/gemm_product.hpp"
 
 #include <optional>
 #include <span>

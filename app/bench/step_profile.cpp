@@ -1,7 +1,7 @@
 #include "app/bench/step_profile.hpp"
 
 #include "core/base/error.hpp"
-#include "core/kernels/gemm_label.hpp"
+#include "core/kernels/products/gemm_label.hpp"
 
 #include <fmt/format.h>
 

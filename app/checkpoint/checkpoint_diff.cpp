@@ -1,7 +1,7 @@
 #include "app/checkpoint/checkpoint.hpp"
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/standard_output.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,13 +1,13 @@
 #include "app/checkpoint/checkpoint.hpp"
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/interface/trained_model.hpp"
 #include "tasks/task_kinds.hpp"
-#include "train/engine/model_export.hpp"
+#include "train/engine/models/model_export.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 #include "app/doctor/doctor_checks.hpp"
 
 #include "app/program/build_info.hpp"
-#include "core/base/threads.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/base/process/threads.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "parallel/launch/launch_remarks.hpp"
 
 #include <fmt/format.h>

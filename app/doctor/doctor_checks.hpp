@@ -1,10 +1,10 @@
 #pragma once
 
 #include "app/doctor/doctor_finding.hpp"
-#include "core/base/processors.hpp"
-#include "core/base/signals.hpp"
+#include "core/base/process/processors.hpp"
+#include "core/base/process/signals.hpp"
 #include "core/device.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 #include "parallel/launch/launcher.hpp"
 
 #include <sys/resource.h>

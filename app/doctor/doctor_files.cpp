@@ -1,9 +1,9 @@
 #include "app/doctor/doctor_checks.hpp"
 
-#include "core/base/process.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/signals.hpp"
-#include "core/base/subprocess.hpp"
+#include "core/base/process/process.hpp"
+#include "core/base/process/signals.hpp"
+#include "core/base/process/subprocess.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/uninterrupted.hpp"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "app/doctor/doctor_finding.hpp"
 
 #include "app/program/exit_codes.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
 #include "app/doctor/doctor_checks.hpp"
 
-#include "core/base/option_values.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "core/base/options/option_values.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "app/doctor/doctor_checks.hpp"
 
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "app/doctor/doctor_checks.hpp"
 
 #include "app/program/compute.hpp"
-#include "core/base/control_group.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/process/control_group.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/device.hpp"
 
 #include <fmt/format.h>

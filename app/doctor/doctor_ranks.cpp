@@ -1,7 +1,7 @@
 #include "app/doctor/doctor_ranks.hpp"
 
-#include "core/base/json.hpp"
-#include "core/base/process.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/process/process.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 #include "app/doctor/doctor_checks.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/task_kinds.hpp"
-#include "train/engine/memory.hpp"
+#include "train/engine/memory/memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/option.hpp"
+#include "core/base/options/option.hpp"
 
 #include <cstddef>
 #include <span>

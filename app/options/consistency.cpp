@@ -5,12 +5,12 @@
 #include "app/options/plan_options.hpp"
 #include "app/options/tool_options.hpp"
 #include "app/options/train_options.hpp"
-#include "core/base/json.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/options/option_values.hpp"
 #include "core/base/usage_error.hpp"
-#include "core/kernels/attention.hpp"
-#include "core/kernels/gemm_providers.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "core/kernels/attention/attention.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 #include "app/options/options.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 #include "train/engine/metrics.hpp"
 
 #include <fmt/format.h>

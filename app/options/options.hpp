@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
-#include "core/base/option.hpp"
-#include "core/base/option_kinds.hpp"
+#include "core/base/options/option.hpp"
+#include "core/base/options/option_kinds.hpp"
 
 #include <string>
 #include <string_view>

@@ -3,7 +3,7 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 #include "app/options/options.hpp"
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 
 #include <span>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/options/commands.hpp"
-#include "core/base/peer_option.hpp"
+#include "core/base/options/peer_option.hpp"
 #include "tasks/task_kinds.hpp"
 
 #include <string>

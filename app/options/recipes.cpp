@@ -5,8 +5,8 @@
 #include "app/options/peer_options.hpp"
 #include "app/options/task_choice.hpp"
 #include "app/options/train_options.hpp"
-#include "core/base/option_values.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/options/option_values.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>

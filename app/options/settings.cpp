@@ -1,8 +1,8 @@
 #include "app/options/settings.hpp"
 
 #include "app/options/parse.hpp"
-#include "core/base/json.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/options/option_values.hpp"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/options.hpp"
-#include "core/base/peer_option.hpp"
+#include "core/base/options/peer_option.hpp"
 
 #include <functional>
 #include <string>

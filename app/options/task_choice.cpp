@@ -4,7 +4,7 @@
 #include "app/options/recipes.hpp"
 #include "app/options/words.hpp"
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/options/commands.hpp"
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "tasks/task_kinds.hpp"
 
 #include <span>

@@ -2,7 +2,7 @@
 
 #include "app/options/options.hpp"
 
-#include "core/kernels/gemm_providers.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 #include "app/options/options.hpp"
 #include "app/options/train_options.hpp"
 
-#include "core/kernels/gemm_providers.hpp"
-#include "train/engine/loss_scale.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
+#include "train/engine/loop/loss_scale.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #include "app/options/words.hpp"
 
 #include "app/options/options.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 
 #include <cxxopts.hpp>
 

@@ -1,6 +1,6 @@
 #include "app/plan/job_script.hpp"
 
-#include "core/base/printable.hpp"
+#include "core/base/text/printable.hpp"
 
 #include <fmt/format.h>
 #include <job_script_texts.hpp>  // written by CMake from jobscripts/

@@ -5,11 +5,11 @@
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
-#include "core/base/option_values.hpp"
-#include "core/base/processors.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/options/option_values.hpp"
+#include "core/base/process/processors.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "train/engine/memory.hpp"
+#include "train/engine/memory/memory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "app/program/compute.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/processors.hpp"
-#include "core/base/threads.hpp"
+#include "core/base/process/processors.hpp"
+#include "core/base/process/threads.hpp"
 #include "core/kernels/cuda/device_obstacle.hpp"
 #include "core/tool_fences.hpp"
 

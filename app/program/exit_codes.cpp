@@ -1,9 +1,9 @@
 #include "app/program/exit_codes.hpp"
 
-#include "core/base/standard_output.hpp"
-#include "core/base/threads.hpp"
+#include "core/base/process/threads.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "train/engine/memory.hpp"
+#include "train/engine/memory/memory.hpp"
 
 #include <fmt/format.h>
 

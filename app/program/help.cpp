@@ -1,7 +1,7 @@
 #include "app/program/help.hpp"
 
 #include "app/options/parse.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "app/options/parse.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/help.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,13 +3,13 @@
 #include "app/options/config_file.hpp"
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
-#include "core/base/json.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/engine/kept_models.hpp"
+#include "train/engine/models/kept_models.hpp"
 #include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>

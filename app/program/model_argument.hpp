@@ -2,9 +2,9 @@
 
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "core/base/notice.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 
 namespace mylos::app {
 

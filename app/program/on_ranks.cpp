@@ -1,7 +1,7 @@
 #include "app/program/on_ranks.hpp"
 
 #include "app/program/exit_codes.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/value_broadcast.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "parallel/communicator/communicator.hpp"
 #include "tasks/interface/task_kind.hpp"
-#include "train/engine/attention_selection.hpp"
+#include "train/engine/selection/attention_selection.hpp"
 
 #include <memory>
 

@@ -1,9 +1,9 @@
 #include "app/report/compared_runs.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/subprocess.hpp"
-#include "core/base/text_file.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/process/subprocess.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "app/report/curve.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "app/report/html.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/unicode.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "app/batch/batch_output.hpp"
 #include "app/report/html.hpp"
 #include "app/report/svg_chart.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include "app/report/html.hpp"
 #include "app/report/report.hpp"
 #include "app/report/svg_chart.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

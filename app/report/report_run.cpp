@@ -2,9 +2,9 @@
 
 #include "app/options/config_file.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "train/engine/evaluation_files.hpp"
 

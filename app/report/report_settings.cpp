@@ -2,7 +2,7 @@
 
 #include "app/options/config_file.hpp"
 #include "app/report/html.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>

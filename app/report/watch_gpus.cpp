@@ -1,6 +1,6 @@
 #include "app/report/watch_gpus.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "train/monitor/node_table.hpp"
 
 #include <fmt/format.h>

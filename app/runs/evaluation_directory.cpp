@@ -2,8 +2,8 @@
 
 #include "app/options/config_file.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
 
 #include <fmt/format.h>
 

@@ -9,15 +9,15 @@
 #include "app/program/task_on_ranks.hpp"
 #include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/device.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/communicator/consistency.hpp"
-#include "train/engine/memory.hpp"
-#include "train/engine/run_bounds.hpp"
+#include "train/engine/memory/memory.hpp"
+#include "train/engine/memory/run_bounds.hpp"
 
 #include <fmt/format.h>
 

@@ -2,10 +2,10 @@
 
 #include "app/options/arguments.hpp"
 #include "core/base/notice.hpp"
-#include "core/kernels/attention_proof.hpp"
+#include "core/kernels/attention/attention_proof.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tasks/interface/task.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

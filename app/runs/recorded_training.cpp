@@ -2,7 +2,7 @@
 
 #include "app/bench/calibration.hpp"
 #include "app/options/train_options.hpp"
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/trace.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/evaluation_files.hpp"

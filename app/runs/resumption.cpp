@@ -6,7 +6,7 @@
 #include "app/options/train_options.hpp"
 #include "app/runs/run_description.hpp"
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

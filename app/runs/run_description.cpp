@@ -4,12 +4,12 @@
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
 #include "app/program/build_info.hpp"
-#include "core/base/processors.hpp"
+#include "core/base/process/processors.hpp"
 #include "core/device.hpp"
-#include "train/engine/attention_selection.hpp"
-#include "train/engine/gemm_selection.hpp"
-#include "train/engine/run_bounds.hpp"
-#include "train/engine/training_scores.hpp"
+#include "train/engine/loop/training_scores.hpp"
+#include "train/engine/memory/run_bounds.hpp"
+#include "train/engine/selection/attention_selection.hpp"
+#include "train/engine/selection/gemm_selection.hpp"
 #include "train/monitor/run_record.hpp"
 
 #include <fmt/format.h>

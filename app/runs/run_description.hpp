@@ -1,10 +1,10 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
-#include "core/kernels/attention_proof.hpp"
+#include "core/kernels/attention/attention_proof.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tasks/interface/task.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 #include "train/monitor/run_banner.hpp"
 
 #include <nlohmann/json_fwd.hpp>

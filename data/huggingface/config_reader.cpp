@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/text/printable.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "data/huggingface/model_type.hpp"
 #include "data/huggingface/pretrained.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
 
 /// Checked access to the values of a config.json, used for all model families. Errors are std::runtime_error with the
 /// file, the key, its value and the supported values.

@@ -11,11 +11,11 @@
 #include <system_error>
 #include <vector>
 
-#include "core/base/download.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/download.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/base/subprocess.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"

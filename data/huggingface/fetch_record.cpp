@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/base/download.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/download.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/python_json.hpp"
 
 namespace mylos::data {
 namespace {

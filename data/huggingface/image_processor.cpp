@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
 #include "data/huggingface/config_reader.hpp"
 
 namespace mylos::data {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/text/python_json.hpp"
 
 /// The preparation of a model's images, as described by Hugging Face's preprocessor_config.json.
 namespace mylos::data {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

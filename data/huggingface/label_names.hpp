@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/python_json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 
 /// The names of a classifier's labels in config.json: id2label, label2id and num_labels.

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 /// The files of a family of models in Hugging Face's directories.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

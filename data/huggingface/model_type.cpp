@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

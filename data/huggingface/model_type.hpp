@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
 
 /// The family of a model directory, from its config.json.
 namespace mylos::data {

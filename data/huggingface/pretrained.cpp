@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
-#include "core/base/text_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/model_type.hpp"
 
 namespace mylos::data {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/huggingface/weight_files.hpp"
 #include "data/huggingface/weight_files_writer.hpp"

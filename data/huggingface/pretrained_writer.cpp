@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/uninterrupted.hpp"
 #include "core/numeric.hpp"
 

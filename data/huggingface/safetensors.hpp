@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "core/base/precision.hpp"
 
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "core/numeric.hpp"
 #include "data/huggingface/safetensors.hpp"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

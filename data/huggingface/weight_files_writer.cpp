@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {

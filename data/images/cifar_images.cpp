@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "data/images/memory_images.hpp"
 #include "data/images/pickle.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 
 namespace mylos::data {
 namespace {

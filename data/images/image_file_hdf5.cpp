@@ -8,9 +8,9 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/hdf5_file.hpp"
-#include "core/base/positioned_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/hdf5_file.hpp"
+#include "core/base/files/positioned_file.hpp"
 #include "data/images/image_file.hpp"
 
 namespace mylos::data {

@@ -12,8 +12,8 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/hdf5.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/hdf5.hpp"
 #include "core/base/uninterrupted.hpp"
 #include "data/images/image_file.hpp"
 

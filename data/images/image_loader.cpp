@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/process/threads.hpp"
 #include "core/base/stopwatch.hpp"
-#include "core/base/threads.hpp"
 
 namespace mylos::data {
 

@@ -10,8 +10,8 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/positioned_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/positioned_file.hpp"
 
 namespace mylos::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "core/base/setting_error.hpp"
 #include "data/images/cifar_images.hpp"
 #include "data/images/class_directories.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "core/base/value_bytes.hpp"
 #include "data/images/image.hpp"
 #include "data/images/image_marks.hpp"

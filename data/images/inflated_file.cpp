@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 
 namespace mylos::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 
 namespace mylos::data {
 namespace {

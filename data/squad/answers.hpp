@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 #include "data/squad/squad.hpp"
 
 /// Finds the answer to a question from the logits of its windows, as run_qa's postprocess_qa_predictions does.

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/hdf5_file.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

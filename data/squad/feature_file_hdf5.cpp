@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "data/squad/feature_file.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/python_text.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/python_text.hpp"
 
 namespace mylos::data {
 namespace {

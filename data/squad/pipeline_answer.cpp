@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/python_text.hpp"
+#include "core/base/text/python_text.hpp"
 
 namespace mylos::data {
 namespace {

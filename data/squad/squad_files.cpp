@@ -1,8 +1,8 @@
 #include "data/squad/squad_files.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
 #include "core/base/setting_error.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"

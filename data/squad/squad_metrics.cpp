@@ -7,10 +7,10 @@
 #include <unordered_set>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/text_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/text/printable.hpp"
 #include "data/squad/squad_text.hpp"
 
 namespace mylos::data {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/json.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/squad/squad.hpp"
 
 /// The scores of the official SQuAD scripts, identical to the last digit.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <unordered_map>
 
-#include "core/base/python_text.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/python_text.hpp"
+#include "core/base/text/unicode.hpp"
 
 namespace mylos::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/text/documents.hpp"
 
 namespace mylos::data {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/unicode.hpp"
 #include "core/base/uninterrupted.hpp"
 
 namespace mylos::data {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/positioned_file.hpp"
+#include "core/base/files/positioned_file.hpp"
 
 namespace mylos::data {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {

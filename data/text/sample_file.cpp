@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/setting_error.hpp"
 
 namespace mylos::data {

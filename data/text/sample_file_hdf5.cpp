@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "data/text/sample_file.hpp"
 
 namespace mylos::data {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/text/tokenize_documents.hpp"
 
 namespace mylos::data {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/processors.hpp"
+#include "core/base/process/processors.hpp"
 
 namespace mylos::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 
 namespace mylos::data {
 

@@ -7,9 +7,9 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/unicode.hpp"
 
 /// The library exports this function, but no header declares it. Weak, so that releases without it can be linked.
 namespace sentencepiece::logging {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 namespace mylos::data {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 
 /// The interface of all tokenizers. A model's family knows which one its directories have.
 namespace mylos::data {

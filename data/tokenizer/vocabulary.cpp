@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/text_file.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/unicode.hpp"
 
 namespace mylos::data {
 namespace {

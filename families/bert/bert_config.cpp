@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 namespace mylos::families {
 namespace {

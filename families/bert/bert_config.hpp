@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "core/base/python_json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/bert/bert_shape.hpp"

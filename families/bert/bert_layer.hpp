@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
+#include "core/kernels/attention/attention.hpp"
 #include "core/kernels/embedding.hpp"
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 #include "families/bert/bert_shape.hpp"
 #include "nn/body.hpp"
 #include "nn/layers/linear.hpp"

@@ -1,6 +1,6 @@
 #include "families/bert/bert_model.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/element_type.hpp"
 #include "families/bert/bert_body.hpp"
 #include "families/bert/bert_config.hpp"

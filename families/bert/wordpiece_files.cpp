@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/python_json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/python_json.hpp"
 
 namespace mylos::families {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/python_json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/weight_files.hpp"
 #include "families/interface/image_format.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
+#include "core/kernels/attention/attention.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/weight_files.hpp"
 #include "families/interface/body_output.hpp"

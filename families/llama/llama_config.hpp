@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/python_json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/llama/llama_shape.hpp"

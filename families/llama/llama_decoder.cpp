@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/element_type.hpp"
-#include "core/kernels/few_rows_product.hpp"
+#include "core/kernels/products/few_rows_product.hpp"
 #include "families/llama/llama_body.hpp"
 #include "nn/network.hpp"
 

@@ -1,7 +1,7 @@
 #include "families/llama/llama_layer.hpp"
 
-#include "core/kernels/few_rows_product.hpp"
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
+#include "core/kernels/products/few_rows_product.hpp"
 #include "core/kernels/swiglu.hpp"
 
 #include <fmt/format.h>

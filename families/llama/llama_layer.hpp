@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/cached_attention.hpp"
-#include "core/kernels/rms_norm.hpp"
+#include "core/kernels/attention/cached_attention.hpp"
+#include "core/kernels/norms/rms_norm.hpp"
 #include "families/llama/llama_shape.hpp"
 #include "nn/body.hpp"
 #include "nn/layers/linear.hpp"

@@ -1,6 +1,6 @@
 #include "families/llama/llama_model.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/element_type.hpp"
 #include "families/llama/llama_body.hpp"
 #include "families/llama/llama_config.hpp"

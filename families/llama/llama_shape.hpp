@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/attention.hpp"
+#include "core/kernels/attention/attention.hpp"
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/rotary.hpp"
 

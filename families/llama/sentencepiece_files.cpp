@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
 #include "families/llama/llama_config.hpp"
 

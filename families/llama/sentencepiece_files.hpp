@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 /// The files of a SentencePiece tokenizer in a model directory.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/batch_norm.hpp"
+#include "core/kernels/norms/batch_norm.hpp"
 #include "nn/layers/convolution.hpp"
 
 #include <string>

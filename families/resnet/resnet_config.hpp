@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/python_json.hpp"
+#include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_family.hpp"
 #include "families/resnet/resnet_shape.hpp"

@@ -1,7 +1,7 @@
 #include "families/resnet/resnet_model.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/element_type.hpp"
 #include "families/resnet/resnet_body.hpp"
 #include "families/resnet/resnet_config.hpp"

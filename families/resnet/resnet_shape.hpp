@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/convolution_shape.hpp"
 #include "core/kernels/pixels.hpp"
+#include "core/kernels/products/convolution_shape.hpp"
 #include "families/interface/image_format.hpp"
 
 #include <cstddef>

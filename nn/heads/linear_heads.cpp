@@ -2,7 +2,7 @@
 
 #include "core/kernels/activation.hpp"
 #include "core/kernels/cross_entropy.hpp"
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 #include "nn/layers/linear.hpp"
 
 namespace mylos::nn {

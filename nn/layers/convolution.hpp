@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/convolution.hpp"
+#include "core/kernels/products/convolution.hpp"
 #include "nn/model.hpp"
 
 /// Convolution y = W * x of images, without a bias: the normalisation that follows has its own. Images are NHWC, stored

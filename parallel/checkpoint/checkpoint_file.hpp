@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/positioned_file.hpp"
+#include "core/base/files/positioned_file.hpp"
 #include "parallel/checkpoint/checkpoint_record.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // are then copied to the file on disk. Disk errors are therefore reported by our own code: HDF5 1.10 crashes at exit
 // after a disk error.
 #include "core/base/error.hpp"
-#include "core/base/hdf5.hpp"
+#include "core/base/files/hdf5.hpp"
 #include "core/base/uninterrupted.hpp"
 #include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"

@@ -1,7 +1,7 @@
 // Reads the index of a checkpoint's file and checks that it is intact. Sizes in the file are compared with the file's
 // size before they are used.
 #include "core/base/error.hpp"
-#include "core/base/hdf5_source.hpp"
+#include "core/base/files/hdf5_source.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
 #include "parallel/checkpoint/frozen_file.hpp"

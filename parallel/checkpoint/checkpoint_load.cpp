@@ -1,6 +1,6 @@
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/text/quantities.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"

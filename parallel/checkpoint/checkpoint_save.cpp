@@ -1,5 +1,5 @@
 #include "core/base/error.hpp"
-#include "core/base/process.hpp"
+#include "core/base/process/process.hpp"
 #include "core/base/setting_error.hpp"
 #include "core/base/stopwatch.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"

@@ -1,6 +1,6 @@
 #include "parallel/communicator/communication_thread.hpp"
 
-#include "core/base/threads.hpp"
+#include "core/base/process/threads.hpp"
 #include "core/trace.hpp"
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>

@@ -1,6 +1,6 @@
 #include "parallel/communicator/node_arrays.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/communicator/node_map.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/base/process/shared_memory.hpp"
 #include "core/base/shared_array.hpp"
-#include "core/base/shared_memory.hpp"
 #include "parallel/communicator/communicator.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include "core/base/setting_error.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/communicator/exchange_proof.hpp"
+#include "parallel/communicator/exchanges/exchange_proof.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/device.hpp"
 #include "parallel/communicator/communicator.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "parallel/launch/launch_remarks.hpp"
 
-#include "core/base/shared_library.hpp"
+#include "core/base/process/shared_library.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,9 +1,9 @@
 #include "parallel/launch/mpi_watch.hpp"
 
-#include "core/base/standard_output.hpp"
-#include "core/base/watchdog.hpp"
+#include "core/base/process/watchdog.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "parallel/communicator/file_work.hpp"
-#include "parallel/communicator/mpi_check.hpp"
+#include "parallel/communicator/mpi/mpi_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "parallel/communicator/communication_thread.hpp"
-#include "parallel/communicator/mpi_messages.hpp"
+#include "parallel/communicator/mpi/mpi_messages.hpp"
 #include "parallel/launch/heartbeat.hpp"
 #include "parallel/launch/launch.hpp"
 #include "parallel/launch/node_peers.hpp"

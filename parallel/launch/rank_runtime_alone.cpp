@@ -1,7 +1,7 @@
 #include "parallel/launch/rank_runtime.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 
 namespace mylos::parallel {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/communicator/exchanges.hpp"
+#include "parallel/communicator/exchanges/exchanges.hpp"
 #include "parallel/sharding/unit_exchanges.hpp"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "parallel/planning/counting_transport.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/communicator/rank_sum.hpp"
+#include "parallel/communicator/exchanges/rank_sum.hpp"
 
 #include <fmt/format.h>
 

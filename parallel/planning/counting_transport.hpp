@@ -1,8 +1,8 @@
 #pragma once
 
-#include "parallel/communicator/exchanges.hpp"
+#include "parallel/communicator/exchanges/exchanges.hpp"
+#include "parallel/communicator/exchanges/transport.hpp"
 #include "parallel/communicator/node_map.hpp"
-#include "parallel/communicator/transport.hpp"
 
 #include <cstddef>
 #include <deque>

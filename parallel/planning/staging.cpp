@@ -1,6 +1,6 @@
 #include "parallel/planning/staging.hpp"
 
-#include "parallel/communicator/parts.hpp"
+#include "parallel/communicator/exchanges/parts.hpp"
 #include "parallel/communicator/staging_memory.hpp"
 #include "parallel/planning/strategy_record.hpp"
 

@@ -1,5 +1,5 @@
 #include "core/base/error.hpp"
-#include "core/kernels/optimizer.hpp"
+#include "core/kernels/updates/optimizer.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/exact_sum.hpp"
 #include "parallel/sharding/gradient_arrays.hpp"

@@ -1,10 +1,10 @@
-#include "core/base/printable.hpp"
-#include "core/base/standard_output.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/standard_output.hpp"
+#include "core/base/text/unicode.hpp"
 #include "data/images/listed_images.hpp"
 #include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_task.hpp"
-#include "train/engine/evaluator.hpp"
+#include "train/engine/loop/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

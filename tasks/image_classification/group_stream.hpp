@@ -1,7 +1,7 @@
 #pragma once
 
-#include "train/engine/sample_stream.hpp"
-#include "train/engine/sampler.hpp"
+#include "train/engine/samples/sample_stream.hpp"
+#include "train/engine/samples/sampler.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "tasks/image_classification/image_data.hpp"
 
 #include "core/base/crc32c.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/images/first_images.hpp"
 #include "nn/head.hpp"
 

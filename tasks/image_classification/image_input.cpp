@@ -1,7 +1,7 @@
 #include "tasks/image_classification/image_input.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

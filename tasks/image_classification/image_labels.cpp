@@ -1,8 +1,8 @@
 #include "tasks/image_classification/image_labels.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/label_names.hpp"
 
 #include <fmt/format.h>

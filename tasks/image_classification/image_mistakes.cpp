@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_mistakes.hpp"
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_classification_kind.hpp"
 
-#include "core/base/option_kinds.hpp"
+#include "core/base/options/option_kinds.hpp"
 #include "data/huggingface/image_processor.hpp"
 #include "data/huggingface/label_names.hpp"
 #include "families/interface/image_format.hpp"

@@ -1,7 +1,7 @@
 #include "tasks/image_classification/picture_notes.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

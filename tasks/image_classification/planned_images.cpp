@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_classification_kind.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/label_names.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"

@@ -1,6 +1,6 @@
 #include "tasks/image_classification/image_classification_kind.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/images/cifar_images.hpp"
 #include "data/images/first_images.hpp"

@@ -1,9 +1,9 @@
 #include "tasks/image_classification/image_classification_kind.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/images/encode_png.hpp"
 #include "data/images/resize.hpp"
 #include "data/images/synthetic_images.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/huggingface/label_names.hpp"
 #include "tasks/image_classification/classifier_model.hpp"
 #include "tasks/image_classification/image_export.hpp"

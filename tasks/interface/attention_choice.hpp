@@ -1,10 +1,10 @@
 #pragma once
 
 #include "core/base/notice.hpp"
-#include "core/kernels/attention_candidates.hpp"
+#include "core/kernels/attention/attention_candidates.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/task.hpp"
-#include "train/engine/attention_selection.hpp"
+#include "train/engine/selection/attention_selection.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/text_file.hpp"
+#include "core/base/files/text_file.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <cstdint>
 #include <filesystem>

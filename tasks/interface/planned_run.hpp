@@ -2,7 +2,7 @@
 
 #include "nn/model.hpp"
 #include "tasks/interface/run_config.hpp"
-#include "train/engine/sample_stream.hpp"
+#include "train/engine/samples/sample_stream.hpp"
 
 #include <memory>
 #include <string>

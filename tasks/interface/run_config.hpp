@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/base/option.hpp"
-#include "core/kernels/attention_kernel.hpp"
+#include "core/base/options/option.hpp"
+#include "core/kernels/attention/attention_kernel.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <any>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/value_bytes.hpp"
-#include "core/kernels/attention_candidates.hpp"
+#include "core/kernels/attention/attention_candidates.hpp"
 #include "train/engine/task.hpp"
 
 #include <fmt/format.h>

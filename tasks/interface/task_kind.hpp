@@ -1,10 +1,10 @@
 #pragma once
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "core/base/notice.hpp"
-#include "core/base/option.hpp"
-#include "core/base/option_values.hpp"
-#include "core/base/peer_option.hpp"
+#include "core/base/options/option.hpp"
+#include "core/base/options/option_values.hpp"
+#include "core/base/options/peer_option.hpp"
 #include "families/interface/body_output.hpp"
 #include "tasks/interface/run_config.hpp"
 #include "tasks/interface/run_report.hpp"

@@ -1,7 +1,7 @@
 #include "tasks/interface/text_kind.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/model_directory.hpp"

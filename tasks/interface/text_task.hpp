@@ -4,7 +4,7 @@
 #include "core/base/notice.hpp"
 #include "tasks/interface/loaded_model.hpp"
 #include "tasks/interface/task.hpp"
-#include "train/engine/sampler.hpp"
+#include "train/engine/samples/sampler.hpp"
 
 #include <fmt/format.h>
 

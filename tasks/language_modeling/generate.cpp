@@ -1,6 +1,6 @@
 #include "core/base/error.hpp"
-#include "core/base/standard_output.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/standard_output.hpp"
+#include "core/base/text/unicode.hpp"
 #include "tasks/language_modeling/generator.hpp"
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 

@@ -1,6 +1,6 @@
 #include "tasks/language_modeling/generated_text.hpp"
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 
 #include <algorithm>
 #include <optional>

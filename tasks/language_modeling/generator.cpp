@@ -1,14 +1,14 @@
 #include "tasks/language_modeling/generator.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/device.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/numeric.hpp"
 #include "families/model_families.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
-#include "train/engine/gemm_selection.hpp"
-#include "train/engine/memory.hpp"
+#include "train/engine/memory/memory.hpp"
+#include "train/engine/selection/gemm_selection.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "families/interface/text_decoder.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/sampling.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "train/engine/models/initial_parameters.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "tasks/interface/text_kind.hpp"
 #include "tasks/language_modeling/language_task.hpp"

@@ -1,6 +1,6 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
-#include "core/base/option_kinds.hpp"
+#include "core/base/options/option_kinds.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
 #include <nlohmann/json.hpp>

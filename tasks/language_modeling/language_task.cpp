@@ -1,8 +1,8 @@
 #include "tasks/language_modeling/language_task.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "tasks/interface/order_file.hpp"
 

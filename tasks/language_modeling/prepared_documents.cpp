@@ -1,7 +1,7 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
-#include "core/base/files.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/text/sample_file.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 

@@ -1,7 +1,7 @@
 #include "tasks/question_answering/question_answering_kind.hpp"
 
-#include "core/base/quantities.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/quantities.hpp"
+#include "core/base/text/unicode.hpp"
 #include "core/base/usage_error.hpp"
 #include "tasks/question_answering/excerpt.hpp"
 #include "tasks/question_answering/run_answers.hpp"

@@ -1,14 +1,14 @@
-#include "core/base/python_text.hpp"
-#include "core/base/standard_output.hpp"
-#include "core/base/text_file.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/text/python_text.hpp"
+#include "core/base/text/standard_output.hpp"
+#include "core/base/text/unicode.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/squad/pipeline_answer.hpp"
 #include "tasks/interface/attention_choice.hpp"
 #include "tasks/question_answering/excerpt.hpp"
 #include "tasks/question_answering/question_answering_kind.hpp"
 #include "tasks/question_answering/squad_task.hpp"
-#include "train/engine/evaluator.hpp"
+#include "train/engine/loop/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

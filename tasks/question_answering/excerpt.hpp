@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #include "tasks/question_answering/question_answering_kind.hpp"
 
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "data/squad/feature_file.hpp"
 #include "families/model_families.hpp"
 #include "tasks/question_answering/squad_windows.hpp"

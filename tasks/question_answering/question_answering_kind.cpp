@@ -1,9 +1,9 @@
 #include "tasks/question_answering/question_answering_kind.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
-#include "core/base/python_text.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/python_text.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad.hpp"
 #include "data/squad/squad_files.hpp"

@@ -1,6 +1,6 @@
 #include "tasks/question_answering/question_answering_kind.hpp"
 
-#include "core/base/option_kinds.hpp"
+#include "core/base/options/option_kinds.hpp"
 #include "data/squad/features.hpp"
 #include "data/squad/squad_files.hpp"
 #include "tasks/question_answering/squad_config.hpp"

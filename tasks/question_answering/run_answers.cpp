@@ -1,8 +1,8 @@
 #include "tasks/question_answering/run_answers.hpp"
 
-#include "core/base/hdf5_file.hpp"
-#include "core/base/json.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/hdf5_file.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "data/squad/squad_metrics.hpp"
 #include "train/engine/evaluation_files.hpp"

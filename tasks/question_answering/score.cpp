@@ -1,4 +1,4 @@
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/squad/squad_metrics.hpp"
 #include "tasks/question_answering/question_answering_kind.hpp"

@@ -1,8 +1,8 @@
 #include "tasks/question_answering/squad_evaluation.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/text/printable.hpp"
 #include "data/squad/answer_files.hpp"
 #include "data/squad/squad_metrics.hpp"
 

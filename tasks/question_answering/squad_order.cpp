@@ -1,8 +1,8 @@
 #include "tasks/question_answering/squad_order.hpp"
 
-#include "core/base/file_reader.hpp"
-#include "core/base/json.hpp"
-#include "core/base/printable.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
 #include "tasks/interface/order_file.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "tasks/question_answering/squad_task.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"

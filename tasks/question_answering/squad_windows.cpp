@@ -2,8 +2,8 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "core/base/hdf5_file.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/hdf5_file.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "nn/head.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/gemm_providers.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 

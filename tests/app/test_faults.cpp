@@ -1,5 +1,5 @@
-#include "core/base/files.hpp"
-#include "core/kernels/gemm_providers.hpp"
+#include "core/base/files/files.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "families/model_directory.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/family.hpp"

@@ -1,5 +1,5 @@
 #include "app/report/html.hpp"
-#include "core/base/subprocess.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "data/images/encode_png.hpp"
 #include "tests/app/image_runs.hpp"
 

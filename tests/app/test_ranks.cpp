@@ -1,5 +1,5 @@
 #include "core/device.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/data/images/small_images.hpp"

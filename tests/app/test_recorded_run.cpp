@@ -1,4 +1,4 @@
-#include "core/base/hdf5.hpp"
+#include "core/base/files/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/data/images/recorded_images.hpp"

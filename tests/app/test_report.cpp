@@ -1,6 +1,6 @@
 #include "app/report/report.hpp"
 
-#include "core/base/subprocess.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"

@@ -1,4 +1,4 @@
-#include "core/base/process.hpp"
+#include "core/base/process/process.hpp"
 #include "core/device.hpp"
 #include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"

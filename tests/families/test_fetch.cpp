@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/download.hpp"
-#include "core/base/json.hpp"
-#include "core/base/subprocess.hpp"
+#include "core/base/files/download.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/model_directory.hpp"

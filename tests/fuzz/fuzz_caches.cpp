@@ -4,11 +4,11 @@
 #include <stdexcept>
 
 #include "app/bench/calibration.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "tests/fuzz/inputs.hpp"
-#include "train/engine/attention_selection.hpp"
-#include "train/engine/gemm_selection.hpp"
+#include "train/engine/selection/attention_selection.hpp"
+#include "train/engine/selection/gemm_selection.hpp"
 
 namespace {
 

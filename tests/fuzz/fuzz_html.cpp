@@ -1,7 +1,7 @@
 // Data in an HTML page is only text: well-formed UTF-8 without markup.
 
 #include "app/report/html.hpp"
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

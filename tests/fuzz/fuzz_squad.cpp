@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/squad/answer_files.hpp"
 #include "data/squad/answers.hpp"
 #include "data/squad/features.hpp"

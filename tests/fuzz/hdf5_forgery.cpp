@@ -1,7 +1,7 @@
 #include "tests/fuzz/hdf5_forgery.hpp"
 
 #include "core/base/crc32c.hpp"
-#include "core/base/hdf5.hpp"
+#include "core/base/files/hdf5.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 #include <hdf5.h>

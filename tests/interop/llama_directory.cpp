@@ -4,7 +4,7 @@
 // DOCUMENT is JSON lines with one object: {"input_ids": [...]}.
 
 #include "core/arena.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "families/llama/llama_config.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/language_config.hpp"
@@ -12,8 +12,8 @@
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/written_models.hpp"
-#include "train/engine/initial_parameters.hpp"
-#include "train/engine/model_export.hpp"
+#include "train/engine/models/initial_parameters.hpp"
+#include "train/engine/models/model_export.hpp"
 
 #include <Kokkos_Core.hpp>
 

@@ -1,6 +1,6 @@
 #include "tests/small_models/generated_task.hpp"
 
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "data/huggingface/safetensors.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/sampler.hpp"
+#include "train/engine/samples/sampler.hpp"
 #include "train/engine/task.hpp"
 
 #include <filesystem>

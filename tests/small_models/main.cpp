@@ -1,5 +1,5 @@
 #include "app/program.hpp"
-#include "core/kernels/openblas_kernels.hpp"
+#include "core/kernels/products/openblas_kernels.hpp"
 #include "tasks/task_kinds.hpp"
 #include "tests/small_models/word_kind.hpp"
 

@@ -15,37 +15,53 @@ import sys
 # docs/architecture.md shows the same table. tests and bench may include everything.
 ARROWS = {
     "core/base": "",
-    "core": "core/base",
-    "core/kernels": "core core/base",
-    "core/kernels/cuda": "core/kernels core core/base",
-    "nn": "core core/base core/kernels",
-    "nn/layers": "nn core core/base core/kernels",
-    "nn/heads": "nn/layers nn core core/base core/kernels",
-    "parallel/communicator": "core core/base core/kernels",
-    "parallel/launch": "parallel/communicator core core/base core/kernels",
-    "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
-    "parallel/planning": "parallel/sharding parallel/communicator core core/base",
-    "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator core core/base",
-    "data/tokenizer": "core/base",
-    "data/huggingface": "data/tokenizer core/base core/numeric.hpp",
-    "data/images": "core/base core/random.hpp",
-    "data/squad": "data/huggingface data/tokenizer core/base",
-    "data/text": "data/tokenizer core/base",
-    "families/interface": "data/huggingface nn/* core/base core/kernels",
-    "families/bert": "families/interface data/huggingface data/tokenizer nn/* core core/base core/kernels",
-    "families/llama": "families/interface data/huggingface data/tokenizer nn/* core core/base core/kernels",
-    "families/resnet": "families/interface data/huggingface nn/* core core/base core/kernels",
-    "families": "families/* data/huggingface data/tokenizer core/base",
-    "train/engine": "nn parallel/* core core/base core/kernels",
-    "train/planning": "train/engine parallel/* core core/base",
-    "train/monitor": "train/engine parallel/* core core/base",
-    "tasks/interface": "families families/interface data/huggingface data/tokenizer train/* nn core core/base core/kernels",
-    "tasks/question_answering": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
-    "tasks/language_modeling": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
-    "tasks/image_classification": "tasks/interface families/* train/* data/* nn/* core core/base core/kernels",
-    "tasks": "tasks/* families data/huggingface core/base",
+    "core/base/text": "core/base",
+    "core/base/process": "core/base/text core/base",
+    "core/base/files": "core/base/process core/base/text core/base",
+    "core/base/options": "core/base/*",
+    "core": "core/base/*",
+    "core/kernels": "core core/base/*",
+    "core/kernels/attention": "core/kernels core core/base/*",
+    "core/kernels/norms": "core/kernels core core/base/*",
+    "core/kernels/products": "core/kernels core core/base/*",
+    "core/kernels/updates": "core/kernels core core/base/*",
+    "core/kernels/cuda": "core/kernels/* core core/base/*",
+    "nn": "core core/base/* core/kernels/*",
+    "nn/layers": "nn core core/base/* core/kernels/*",
+    "nn/heads": "nn/layers nn core core/base/* core/kernels/*",
+    "parallel/communicator": "core core/base/* core/kernels",
+    "parallel/communicator/exchanges": "parallel/communicator core core/base/* core/kernels",
+    "parallel/communicator/mpi": "parallel/communicator/exchanges parallel/communicator core core/base/* core/kernels",
+    "parallel/communicator/nccl": "parallel/communicator/* core core/base/* core/kernels",
+    "parallel/launch": "parallel/communicator/* core core/base/* core/kernels/*",
+    "parallel/sharding": "parallel/launch parallel/communicator/* core core/base/* core/kernels/*",
+    "parallel/planning": "parallel/sharding parallel/communicator/* core core/base/*",
+    "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator/* core core/base/*",
+    "data/tokenizer": "core/base/*",
+    "data/huggingface": "data/tokenizer core/base/* core/numeric.hpp",
+    "data/images": "core/base/* core/random.hpp",
+    "data/squad": "data/huggingface data/tokenizer core/base/*",
+    "data/text": "data/tokenizer core/base/*",
+    "families/interface": "data/huggingface nn/* core/base/* core/kernels/*",
+    "families/bert": "families/interface data/huggingface data/tokenizer nn/* core core/base/* core/kernels/*",
+    "families/llama": "families/interface data/huggingface data/tokenizer nn/* core core/base/* core/kernels/*",
+    "families/resnet": "families/interface data/huggingface nn/* core core/base/* core/kernels/*",
+    "families": "families/* data/huggingface data/tokenizer core/base/*",
+    "train/engine/samples": "nn parallel/* core core/base/* core/kernels/*",
+    "train/engine": "train/engine/samples nn parallel/* core core/base/* core/kernels/*",
+    "train/engine/selection": "train/engine/samples train/engine nn parallel/* core core/base/* core/kernels/*",
+    "train/engine/memory": "train/engine/selection train/engine/samples train/engine nn parallel/* core core/base/* core/kernels/*",
+    "train/engine/models": "train/engine/samples train/engine nn parallel/* core core/base/* core/kernels/*",
+    "train/engine/loop": "train/engine/* nn parallel/* core core/base/* core/kernels/*",
+    "train/planning": "train/engine/* parallel/* core core/base/*",
+    "train/monitor": "train/engine/* parallel/* core core/base/*",
+    "tasks/interface": "families families/interface data/huggingface data/tokenizer train/* nn core core/base/* core/kernels/*",
+    "tasks/question_answering": "tasks/interface families/* train/* data/* nn/* core core/base/* core/kernels/*",
+    "tasks/language_modeling": "tasks/interface families/* train/* data/* nn/* core core/base/* core/kernels/*",
+    "tasks/image_classification": "tasks/interface families/* train/* data/* nn/* core core/base/* core/kernels/*",
+    "tasks": "tasks/* families data/huggingface core/base/*",
     "app/options": "tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
-    "app/program": "app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
+    "app/program": "core/kernels/cuda app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/bench": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/doctor": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app/checkpoint": "app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
@@ -56,6 +72,8 @@ ARROWS = {
     "app/runs": "app/plan app/bench app/program app/options tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
     "app": "app/* tasks tasks/interface families/* train/* data/* nn/* parallel/* core/*",
 }
+# Folders that "x/*" leaves out.
+NAMED_ONLY = {"core/kernels/cuda"}
 # Folders with C++ files.
 TOPS = ["core", "data", "nn", "parallel", "train", "families", "tasks", "app", "bench", "tests"]
 UNCHECKED = {"bench", "tests"}
@@ -65,23 +83,23 @@ VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its keywords for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|device_functions|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|cudnn_attention_graph|gemm_cudnn)\.cpp)",
     r"\bcudnn_(frontend|dlhandle)\b": r"core/kernels/cuda/cudnn_attention_graph\.cpp",
     # NCCL, except environment variables in texts, and names of files that contain "nccl"
-    r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
+    r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
-    r"\bdnnl\b": r"core/kernels/(convolution|gemm)_onednn\.[ch]pp",
+    r"\bdnnl\b": r"core/kernels/products/(convolution|gemm)_onednn\.[ch]pp",
     r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",
     r"\bj(?:peglib|error)\.h\b|\bjpeg_\w+\(": r"data/images/decode_jpeg\.cpp",
     r"\bpng\.h\b|\bpng_\w+\(": r"data/images/(de|en)code_png\.cpp",
     r"\bzlib\.h\b|\bgz[a-z]+\(": r"data/images/inflated_file\.cpp",
     # nlohmann's parser accepts any depth of nesting, which can overflow the stack; ours has a limit
-    r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
+    r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/files/json\.cpp",
     r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",
-    r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
+    r"\bKokkosBlas\b": r"core/kernels/products/gemm_kokkos_kernels\.cpp",
 }
 
 # words that name a model family or a data set, and the files that may contain them: engine, tasks and commands know no family
@@ -97,10 +115,10 @@ FAMILIES = {
 # and in words that are no options.
 ENGINE = {"core", "data", "nn", "parallel", "train", "families"}
 OTHER_PROGRAMS = {
-    "core/base/download.cpp": r"proto(-default|-redir)?|max-filesize|fail|silent|show-error|location|connect-timeout|speed-(limit|time)"
+    "core/base/files/download.cpp": r"proto(-default|-redir)?|max-filesize|fail|silent|show-error|location|connect-timeout|speed-(limit|time)"
     r"|retry|write-out|dump-header|output|header",  # curl
-    "core/base/option.cpp": r"",  # "--{}" in the table of options itself
-    "core/base/processors.cpp": r"cpus-per-task|bind-to|map-by",  # srun, mpirun
+    "core/base/options/option.cpp": r"",  # "--{}" in the table of options itself
+    "core/base/process/processors.cpp": r"cpus-per-task|bind-to|map-by",  # srun, mpirun
     "core/kernels/cuda/device_obstacle.cpp": r"gpus-per-task",  # srun
     "data/huggingface/fetch.cpp": r"hash|only-binary|require-hashes|no-deps|quiet|disable-pip-version-check|retries|timeout|dest|requirement"  # pip
     r"|extract|gzip|file|directory|strip-components|no-same-(owner|permissions)|",  # tar, whose file arguments follow "--"
@@ -140,8 +158,9 @@ def without_comments(text):
 def may_include(folder, target):
     """Returns whether files of a folder may include the file `target`."""
     own = target.rsplit("/", 1)[0]
-    return own == folder or any(
-        (own + "/").startswith(allowed[:-1]) if allowed.endswith("/*") else allowed in {own, target} for allowed in ARROWS[folder].split())
+    allowed = ARROWS[folder].split()
+    within = own not in NAMED_ONLY and any(way.endswith("/*") and (own + "/").startswith(way[:-1]) for way in allowed)
+    return own == folder or own in allowed or target in allowed or within
 
 
 def check_includes(root):

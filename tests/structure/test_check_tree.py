@@ -33,7 +33,7 @@ class CheckTree(unittest.TestCase):
         return breaches[0] if breaches else ""
 
     def test_only_the_folder_of_a_family_names_it(self):
-        for path in ["core/device.hpp", "nn/layers/linear.cpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp", "app/train.cpp"]:
+        for path in ["core/device.hpp", "nn/layers/linear.cpp", "parallel/launch/launch.cpp", "train/engine/loop/trainer.cpp", "app/train.cpp"]:
             for line in ["// as in BERT", "struct SquadConfig;", 'fail("bert_config");', "// as in CodeLlama", "LlamaShape shape;"]:
                 with self.subTest(path=path, line=line):
                     self.write(path, line + "\n")
@@ -63,7 +63,7 @@ class CheckTree(unittest.TestCase):
         return breaches
 
     def test_options_spelled_by_the_engine(self):
-        for path in ["core/base/files.cpp", "nn/optimizer.cpp", "data/text/documents.hpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp"]:
+        for path in ["core/base/files/files.cpp", "nn/optimizer.cpp", "data/text/documents.hpp", "parallel/launch/launch.cpp", "train/engine/loop/trainer.cpp"]:
             for line in [
                 'fail("use a smaller --micro-batch");',
                 'fail(fmt::format("{} (--micro-batch {})", why, size));',
@@ -81,30 +81,30 @@ class CheckTree(unittest.TestCase):
     def test_settings_that_are_not_options(self):
         for line in ['fail(setting("micro-bath"));', 'throw SettingError("micro-bath", "4", why);', 'throw SettingError(\n    "micro-bath", why);']:
             with self.subTest(line=line):
-                breaches = self.breaches_of_settings("train/engine/trainer.cpp", "\n" + line)
-                self.assertEqual(breaches, ["train/engine/trainer.cpp:2: names the setting micro-bath, and no table of options has it"])
+                breaches = self.breaches_of_settings("train/engine/loop/trainer.cpp", "\n" + line)
+                self.assertEqual(breaches, ["train/engine/loop/trainer.cpp:2: names the setting micro-bath, and no table of options has it"])
 
     def test_settings_and_options_of_other_programs(self):
         for path, line in [
-            ("train/engine/trainer.cpp", '// as with --micro-batch\n/* --mode */ int i = 3; --i; fail(setting("micro-batch"));'),
+            ("train/engine/loop/trainer.cpp", '// as with --micro-batch\n/* --mode */ int i = 3; --i; fail(setting("micro-batch"));'),
             ("data/text/documents.cpp", 'fail("by " + setting("text-field", field) + "; a - b, a--b, a -- b, ---");'),
-            ("core/base/download.cpp", 'const Words words = {"curl", "--output", file};'),
+            ("core/base/files/download.cpp", 'const Words words = {"curl", "--output", file};'),
             ("parallel/launch/launcher.cpp", 'fail("srun --mpi=list shows them");'),
             ("tasks/language_modeling/text_task.cpp", 'fail("use a smaller --micro-batch");'),
             ("app/train.cpp", 'fail("use a smaller --micro-batch");'),
         ]:
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of_settings(path, line), [])
-        self.assertEqual(len(self.breaches_of_settings("core/base/files.cpp", 'const Words words = {"curl", "--output", file};')), 1)
+        self.assertEqual(len(self.breaches_of_settings("core/base/files/files.cpp", 'const Words words = {"curl", "--output", file};')), 1)
         self.assertEqual(len(self.breaches_of_settings("parallel/launch/launcher.cpp", 'fail("use --output");')), 1)
 
     def test_arrow_against_the_direction(self):
         for path, target in [
-            ("core/base/files.cpp", "core/numeric.hpp"),
+            ("core/base/files/files.cpp", "core/numeric.hpp"),
             ("data/huggingface/fetch.cpp", "core/device.hpp"),
             ("nn/optimizer.cpp", "families/bert/bert_layer.hpp"),
             ("parallel/sharding/strategy_kind.cpp", "parallel/checkpoint/checkpoint.hpp"),
-            ("train/engine/trainer.cpp", "data/squad/squad.hpp"),
+            ("train/engine/loop/trainer.cpp", "data/squad/squad.hpp"),
             ("train/planning/machine.cpp", "tasks/question_answering/squad_task.hpp"),
             ("tasks/interface/task_kind.cpp", "data/squad/squad.hpp"),
             ("tasks/question_answering/squad_task.cpp", "app/options/options.hpp"),
@@ -121,12 +121,12 @@ class CheckTree(unittest.TestCase):
         for path, target in [
             ("data/squad/squad.cpp", "data/squad/answers.hpp"),
             ("data/huggingface/safetensors.cpp", "core/numeric.hpp"),
-            ("train/engine/trainer.cpp", "parallel/checkpoint/checkpoint.hpp"),
+            ("train/engine/loop/trainer.cpp", "parallel/checkpoint/checkpoint.hpp"),
             ("tasks/question_answering/squad_task.cpp", "families/bert/bert_layer.hpp"),
             ("app/train.cpp", "app/runs/resumption.hpp"),
             ("app/report/report_samples.cpp", "tasks/interface/run_report.hpp"),
             ("app/options/options.cpp", "tasks/task_kinds.hpp"),
-            ("tests/core/test_arena.cpp", "train/engine/trainer.hpp"),
+            ("tests/core/test_arena.cpp", "train/engine/loop/trainer.hpp"),
         ]:
             with self.subTest(path=path, target=target):
                 self.assertEqual(self.breach_of_include(path, target), "")
@@ -143,9 +143,9 @@ class CheckTree(unittest.TestCase):
                          "nn/mamba/mamba.cpp: nn/mamba has no line in the table of folders (ARROWS in check_tree.py)")
 
     def write_tests_without_kokkos(self):
-        files = {"tests/core/CMakeLists.txt": "mylos_tests(\n  core_base\n  WITHOUT_KOKKOS\n  SOURCES\n  base/test_files.cpp\n"
+        files = {"tests/core/CMakeLists.txt": "mylos_tests(\n  core_base\n  WITHOUT_KOKKOS\n  SOURCES\n  base/files/test_files.cpp\n"
                                               "  LINK\n  mylos::data_text)\n",
-                 "tests/core/base/test_files.cpp": '#include "core/base/files.hpp"\n', "core/base/files.hpp": "", "core/base/files.cpp": "",
+                 "tests/core/base/files/test_files.cpp": '#include "core/base/files/files.hpp"\n', "core/base/files/files.hpp": "", "core/base/files/files.cpp": "",
                  "core/CMakeLists.txt": "mylos_folder(\n  core\n  SOURCES\n  device.cpp\n  PUBLIC\n  Kokkos::kokkos)\n",
                  "data/text/CMakeLists.txt": "mylos_folder(\n  data/text\n  SOURCES\n  text.cpp\n  PUBLIC\n  mylos::core_base)\n",
                  **dict.fromkeys(check_tree.INCLUDE_NO_KOKKOS, ""),
@@ -161,10 +161,10 @@ class CheckTree(unittest.TestCase):
         return list(check_tree.check_kokkos(self.root))
 
     def test_test_that_reaches_kokkos(self):
-        self.assertEqual(self.kokkos_with("core/base/files.hpp", ""), [])
-        for path in ["core/base/files.hpp", "core/base/files.cpp"]:
+        self.assertEqual(self.kokkos_with("core/base/files/files.hpp", ""), [])
+        for path in ["core/base/files/files.hpp", "core/base/files/files.cpp"]:
             self.assertEqual(self.kokkos_with(path, "#include <Kokkos_Core.hpp>\n"),
-                             [f"tests/core/base/test_files.cpp: reaches Kokkos: {path} > Kokkos_Core.hpp"])
+                             [f"tests/core/base/files/test_files.cpp: reaches Kokkos: {path} > Kokkos_Core.hpp"])
         self.assertEqual(self.kokkos_with("app/report/html.hpp", "  # include <Kokkos_Macros.hpp>\n"),
                          ["tests/app/report/test_html.cpp: reaches Kokkos: app/report/html.hpp > Kokkos_Macros.hpp"])
 
@@ -172,11 +172,11 @@ class CheckTree(unittest.TestCase):
         place = "tests/core/CMakeLists.txt: test_core_base links Kokkos, through"
         self.assertEqual(self.kokkos_with("data/text/CMakeLists.txt", "mylos_folder(data/text PUBLIC mylos::core)\n"),
                          [f"{place} mylos::data_text, mylos_test_main, mylos::core, Kokkos::kokkos"])
-        for words in ["OPTIMIZED WITHOUT_KOKKOS SOURCES base/test_files.cpp LINK mylos::core",
-                      "SOURCES base/test_files.cpp # WITHOUT_KOKKOS (as in files)\n LINK mylos::core WITHOUT_KOKKOS"]:
+        for words in ["OPTIMIZED WITHOUT_KOKKOS SOURCES base/files/test_files.cpp LINK mylos::core",
+                      "SOURCES base/files/test_files.cpp # WITHOUT_KOKKOS (as in files)\n LINK mylos::core WITHOUT_KOKKOS"]:
             self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", f"mylos_tests(core_base {words})\n"),
                              [f"{place} mylos::core, mylos_test_main, Kokkos::kokkos"])
-        helper = "mylos_tests(core_base WITHOUT_KOKKOS SOURCES base/test_files.cpp LINK mylos_test_hdf5)\n"
+        helper = "mylos_tests(core_base WITHOUT_KOKKOS SOURCES base/files/test_files.cpp LINK mylos_test_hdf5)\n"
         support = "tests/support/CMakeLists.txt"
         self.write(support, "target_link_libraries(mylos_test_hdf5 PUBLIC Kokkos::kokkos)\n")
         self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", helper),
@@ -185,7 +185,7 @@ class CheckTree(unittest.TestCase):
                          [f"{place} mylos::data_text, mylos_test_main, mylos::core_base, mylos::core, Kokkos::kokkos"])
 
     def test_rule_of_kokkos_that_finds_nothing_to_check(self):
-        program = "mylos_tests(core_base OPTIMIZED SOURCES base/test_files.cpp LINK mylos::core)\n# mylos_tests(other WITHOUT_KOKKOS)\n"
+        program = "mylos_tests(core_base OPTIMIZED SOURCES base/files/test_files.cpp LINK mylos::core)\n# mylos_tests(other WITHOUT_KOKKOS)\n"
         self.assertEqual(self.kokkos_with("tests/core/CMakeLists.txt", program), ["tests: no program is WITHOUT_KOKKOS"])
         self.write_tests_without_kokkos()
         (self.root / "tests/app/report/test_html.cpp").unlink()
@@ -251,12 +251,12 @@ class CheckTree(unittest.TestCase):
             "#include <cudnn.h>", "cudnnHandle_t handle;", "auto status = CUDNN_STATUS_SUCCESS;", "#include <cudnn_frontend.h>",
             "#include <nccl.h>", "ncclComm_t communicator = nullptr;", "auto type = ncclFloat32;", "int major = NCCL_MAJOR;",
         ]:
-            for path in ["nn/bert.cpp", "parallel/launch/launch.cpp", "core/kernels/gemm.cpp", "parallel/communicator/nccl_communicator.hpp"]:
+            for path in ["nn/bert.cpp", "parallel/launch/launch.cpp", "core/kernels/products/gemm.cpp", "parallel/communicator/nccl/nccl_communicator.hpp"]:
                 with self.subTest(line=line, path=path):
                     self.assertEqual(len(self.breaches_of(path, line)), 1)
 
     def test_cublas_beside_nccl_and_nccl_in_a_kernel(self):
-        self.assertEqual(len(self.breaches_of("parallel/communicator/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
+        self.assertEqual(len(self.breaches_of("parallel/communicator/nccl/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
         self.assertEqual(len(self.breaches_of("core/kernels/cuda/gemm_cublaslt.cpp", "ncclComm_t communicator;")), 1)
 
     def test_cuda_cublas_and_nccl_in_their_files(self):
@@ -267,16 +267,16 @@ class CheckTree(unittest.TestCase):
             ("core/kernels/cuda/cudnn_library.hpp", "X(create, cudnnCreate, Status, (Handle**))"),
             ("core/kernels/cuda/gemm_cudnn.cpp", "cudnnHandle_t handle;"),
             ("core/kernels/cuda/cudnn_attention_graph.cpp", "#include <cudnn_frontend.h>\ncudnnHandle_t handle;"),
-            ("core/kernels/gemm.cpp", "X(cudnn) extern const GemmProviderEntry cudnn_gemm;"),
-            ("parallel/communicator/nccl_communicator.cpp", "ncclUniqueId id;"),
-            ("parallel/communicator/nccl_library.hpp", "#include <nccl.h>"),
-            ("parallel/communicator/nccl_operations.cpp", "cudaEventQuery(event);"),
+            ("core/kernels/products/gemm.cpp", "X(cudnn) extern const GemmProviderEntry cudnn_gemm;"),
+            ("parallel/communicator/nccl/nccl_communicator.cpp", "ncclUniqueId id;"),
+            ("parallel/communicator/nccl/nccl_library.hpp", "#include <nccl.h>"),
+            ("parallel/communicator/nccl/nccl_operations.cpp", "cudaEventQuery(event);"),
             # Names of this project.
-            ("parallel/launch/launch.cpp", '#include "parallel/communicator/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
-            ("core/kernels/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
-            ("parallel/communicator/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
+            ("parallel/launch/launch.cpp", '#include "parallel/communicator/nccl/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
+            ("core/kernels/products/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
+            ("parallel/communicator/nccl/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
             ("parallel/launch/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
-            ("core/base/files.cpp", "auto cut = cubic(curve);"),
+            ("core/base/files/files.cpp", "auto cut = cubic(curve);"),
         ]:
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of(path, line), [])
@@ -296,7 +296,7 @@ class CheckTree(unittest.TestCase):
         ]:
             with self.subTest(line):
                 self.assertEqual(len(self.breaches_of("train/engine/metrics.cpp", line)), 1)
-                self.assertEqual(self.breaches_of("core/base/json.cpp", line), [])
+                self.assertEqual(self.breaches_of("core/base/files/json.cpp", line), [])
         self.assertEqual(self.breaches_of("train/engine/metrics.cpp", "const json row = data::try_parse_json(line);"), [])
 
     def test_file_too_long(self):

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/gemm_label.hpp"
+#include "core/kernels/products/gemm_label.hpp"
 
 #include <Kokkos_Core.hpp>
 

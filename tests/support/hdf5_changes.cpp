@@ -1,6 +1,6 @@
 #include "tests/support/hdf5_changes.hpp"
 
-#include "core/base/hdf5.hpp"
+#include "core/base/files/hdf5.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>

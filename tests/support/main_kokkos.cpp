@@ -1,4 +1,4 @@
-#include "core/base/signals.hpp"
+#include "core/base/process/signals.hpp"
 #include "core/tool_fences.hpp"
 
 #include <gtest/gtest.h>

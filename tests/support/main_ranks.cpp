@@ -1,4 +1,4 @@
-#include "core/base/signals.hpp"
+#include "core/base/process/signals.hpp"
 #include "core/device.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"

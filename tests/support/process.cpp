@@ -1,6 +1,6 @@
 #include "tests/support/process.hpp"
 
-#include "core/base/subprocess.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/waiting.hpp"

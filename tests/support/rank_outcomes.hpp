@@ -1,11 +1,11 @@
 #pragma once
 
-#include "core/base/signals.hpp"
+#include "core/base/process/signals.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/trained_weights.hpp"
 #include "tests/support/worst.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gtest/gtest.h>
 

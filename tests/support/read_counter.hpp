@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/text_file.hpp"
+#include "core/base/files/text_file.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/training_step.hpp"
+#include "train/engine/loop/training_step.hpp"
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <vector>
 

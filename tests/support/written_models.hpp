@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/error.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "data/huggingface/pretrained.hpp"
 
 #include <fmt/format.h>

@@ -1,16 +1,16 @@
 #pragma once
 
 #include "core/arena.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "nn/model.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/single_step.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "train/engine/loop/training_step.hpp"
+#include "train/engine/models/initial_parameters.hpp"
 #include "train/engine/task.hpp"
-#include "train/engine/training_step.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

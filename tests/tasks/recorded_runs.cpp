@@ -1,8 +1,8 @@
 #include "tests/tasks/recorded_runs.hpp"
 
-#include "core/base/json.hpp"
-#include "core/base/text_file.hpp"
-#include "core/kernels/gemm_providers.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/image_classification/image_config.hpp"
 #include "tasks/interface/task.hpp"

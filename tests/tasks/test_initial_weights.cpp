@@ -1,5 +1,5 @@
-#include "core/base/file_reader.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_model.hpp"
 #include "parallel/communicator/agreement.hpp"
@@ -14,7 +14,7 @@
 #include "tests/support/read_counter.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "train/engine/models/initial_parameters.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

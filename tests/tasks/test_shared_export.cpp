@@ -2,8 +2,8 @@
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
-#include "train/engine/model_export.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
+#include "train/engine/models/model_export.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #include "train/engine/data_notes.hpp"
 
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/communicator/agreement.hpp"
 

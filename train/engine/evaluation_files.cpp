@@ -1,6 +1,6 @@
 #include "train/engine/evaluation_files.hpp"
 
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/optimizer.hpp"
+#include "core/kernels/updates/optimizer.hpp"
 #include "core/parameter_store.hpp"
 #include "parallel/communicator/communicator.hpp"
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "core/batch.hpp"
 #include "nn/model.hpp"
 #include "train/engine/metrics.hpp"
 #include "train/engine/model_exporter.hpp"
-#include "train/engine/sample_stream.hpp"
+#include "train/engine/samples/sample_stream.hpp"
 
 #include <filesystem>
 #include <functional>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/base/directory_lock.hpp"
+#include "core/base/files/directory_lock.hpp"
 #include "core/base/precision.hpp"
-#include "core/kernels/gemm_choice.hpp"
+#include "core/kernels/products/gemm_choice.hpp"
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer_config.hpp"
 #include "nn/recompute.hpp"

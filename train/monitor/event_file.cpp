@@ -1,7 +1,7 @@
 #include "train/monitor/event_file.hpp"
 
 #include "core/base/crc32c.hpp"
-#include "core/base/process.hpp"
+#include "core/base/process/process.hpp"
 #include "train/monitor/protocol_buffers.hpp"
 
 #include <fmt/format.h>

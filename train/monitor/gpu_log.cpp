@@ -1,7 +1,7 @@
 #include "train/monitor/gpu_log.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 
 #include <fmt/format.h>
 

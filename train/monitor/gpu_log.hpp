@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/append_file.hpp"
+#include "core/base/files/append_file.hpp"
 #include "train/monitor/gpu_record.hpp"
 
 #include <memory>

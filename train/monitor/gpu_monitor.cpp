@@ -1,10 +1,10 @@
 #include "train/monitor/gpu_monitor.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/process.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/process/process.hpp"
+#include "core/base/process/threads.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/base/threads.hpp"
+#include "core/base/text/quantities.hpp"
 #include "train/monitor/gpu_log.hpp"
 #include "train/monitor/gpu_record.hpp"
 #include "train/monitor/node_meter.hpp"

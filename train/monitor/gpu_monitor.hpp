@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/walltime.hpp"
+#include "core/base/options/walltime.hpp"
 #include "parallel/launch/launch.hpp"
 #include "train/engine/report.hpp"
 #include "train/monitor/nvml.hpp"

@@ -1,6 +1,6 @@
 #include "train/monitor/gpu_record.hpp"
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "train/monitor/log_file.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 

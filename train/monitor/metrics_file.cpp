@@ -1,7 +1,7 @@
 #include "train/monitor/metrics_file.hpp"
 
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
 #include "train/monitor/metrics_reader.hpp"
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/process.hpp"
+#include "core/base/process/process.hpp"
 #include "train/engine/report.hpp"
 #include "train/monitor/log_file.hpp"
 

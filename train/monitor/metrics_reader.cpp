@@ -1,7 +1,7 @@
 #include "train/monitor/metrics_reader.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/walltime.hpp"
+#include "core/base/options/walltime.hpp"
 #include "train/monitor/gpu_record.hpp"
 
 #include <chrono>

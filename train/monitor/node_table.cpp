@@ -1,6 +1,6 @@
 #include "train/monitor/node_table.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

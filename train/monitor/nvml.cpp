@@ -1,7 +1,7 @@
 #include "train/monitor/nvml.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/shared_library.hpp"
+#include "core/base/process/shared_library.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "train/monitor/output_directory.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
-#include "core/base/positioned_file.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/positioned_file.hpp"
+#include "core/base/text/quantities.hpp"
 #include "train/engine/evaluation_files.hpp"
 #include "train/monitor/run_files.hpp"
 

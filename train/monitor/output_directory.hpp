@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/directory_lock.hpp"
+#include "core/base/files/directory_lock.hpp"
 #include "train/monitor/output_start.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #include "train/monitor/progress.hpp"
 
-#include "core/base/printable.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/text/printable.hpp"
+#include "core/base/text/quantities.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

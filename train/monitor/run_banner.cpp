@@ -1,6 +1,6 @@
 #include "train/monitor/run_banner.hpp"
 
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "train/monitor/rank_placements.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "parallel/launch/launch.hpp"
-#include "train/engine/memory_plan.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
+#include "train/engine/memory/memory_plan.hpp"
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 #include "train/monitor/run_files.hpp"
 
-#include "core/base/directory_lock.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/directory_lock.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/engine/evaluation_files.hpp"
-#include "train/engine/kept_models.hpp"
+#include "train/engine/models/kept_models.hpp"
 #include "train/monitor/gpu_record.hpp"
 
 #include <fmt/format.h>

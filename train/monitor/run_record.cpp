@@ -1,7 +1,7 @@
 #include "train/monitor/run_record.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "core/base/setting_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "train/engine/metrics.hpp"
-#include "train/engine/work_kind.hpp"
+#include "train/engine/samples/work_kind.hpp"
 #include "train/monitor/metrics_reader.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "train/monitor/tensorboard.hpp"
 
-#include "core/base/process.hpp"
+#include "core/base/process/process.hpp"
 #include "core/device.hpp"
 #include "train/monitor/metrics_reader.hpp"
 

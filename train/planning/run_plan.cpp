@@ -2,8 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "parallel/planning/staging.hpp"
+#include "train/engine/memory/run_bounds.hpp"
 #include "train/engine/pieces.hpp"
-#include "train/engine/run_bounds.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/memory_plan.hpp"
+#include "train/engine/memory/memory_plan.hpp"
 #include "train/planning/machine.hpp"
 #include "train/planning/step_time.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/error.hpp"
-#include "core/kernels/attention_dropout.hpp"
+#include "core/kernels/attention/attention_dropout.hpp"
 #include "core/kernels/cuda/matrix_tiles.hpp"
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace mylos::attention {
 
 using matrix::Octet;
 
-/// The arguments common to all passes; arrays as in core/kernels/attention.hpp.
+/// The arguments common to all passes; arrays as in core/kernels/attention/attention.hpp.
 template <class T>
 struct PackedHeads {
   int heads, key_value_heads;

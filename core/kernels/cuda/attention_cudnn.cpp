@@ -1,12 +1,12 @@
 #include "core/base/error.hpp"
+#include "core/base/process/shared_library.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/base/shared_library.hpp"
-#include "core/kernels/attention_work.hpp"
+#include "core/kernels/attention/attention_work.hpp"
+#include "core/kernels/attention/cudnn_attention.hpp"
+#include "core/kernels/attention/cudnn_attention_sizes.hpp"
 #include "core/kernels/cuda/cudnn_attention_graph.hpp"
 #include "core/kernels/cuda/device_stream.hpp"
-#include "core/kernels/cudnn_attention.hpp"
-#include "core/kernels/cudnn_attention_sizes.hpp"
-#include "core/kernels/recently_used.hpp"
+#include "core/kernels/products/recently_used.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/error.hpp"
-#include "core/kernels/attention.hpp"
-#include "core/kernels/attention_work.hpp"
+#include "core/kernels/attention/attention.hpp"
+#include "core/kernels/attention/attention_work.hpp"
 #include "core/kernels/cuda/attention_tile_passes.hpp"
 #include "core/kernels/cuda/cuda_block.hpp"
 #include "core/kernels/cuda/device_stream.hpp"

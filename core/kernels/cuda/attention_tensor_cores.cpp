@@ -1,5 +1,5 @@
+#include "core/kernels/attention/tensor_core_attention.hpp"
 #include "core/kernels/cuda/attention_launch.hpp"
-#include "core/kernels/tensor_core_attention.hpp"
 
 /// Attention on the tensor cores of devices of compute capability 8.0 or later.
 namespace mylos::attention {

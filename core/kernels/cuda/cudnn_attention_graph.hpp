@@ -14,7 +14,7 @@ namespace mylos::cudnn {
 
 enum class AttentionPass { forward, backward };
 
-/// Identifies a graph. Dims as in core/kernels/attention.hpp.
+/// Identifies a graph. Dims as in core/kernels/attention/attention.hpp.
 struct AttentionKey {
   AttentionPass pass = AttentionPass::forward;
   DataType type = DataType::bfloat16;

@@ -1,8 +1,8 @@
 #include "core/kernels/cuda/cudnn_library.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/process/shared_library.hpp"
 #include "core/base/setting_error.hpp"
-#include "core/base/shared_library.hpp"
 
 #include <fmt/format.h>
 

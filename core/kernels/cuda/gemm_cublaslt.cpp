@@ -1,8 +1,8 @@
 #include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/cuda/device_stream.hpp"
-#include "core/kernels/gathered_convolution.hpp"
-#include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/products/gathered_convolution.hpp"
+#include "core/kernels/products/gemm_provider.hpp"
 
 #include <cublasLt.h>
 #include <fmt/format.h>

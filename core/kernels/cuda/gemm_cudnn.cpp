@@ -1,8 +1,8 @@
 #include "core/base/error.hpp"
 #include "core/kernels/cuda/cudnn_library.hpp"
 #include "core/kernels/cuda/device_stream.hpp"
-#include "core/kernels/gemm_provider.hpp"
-#include "core/kernels/recently_used.hpp"
+#include "core/kernels/products/gemm_provider.hpp"
+#include "core/kernels/products/recently_used.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "app/bench/calibration.hpp"
 
-#include "core/base/processors.hpp"
+#include "core/base/process/processors.hpp"
 #include "families/bert/bert_model.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"

@@ -1,7 +1,7 @@
 #include "app/bench/step_breakdown.hpp"
 
 #include "app/bench/breakdown_json.hpp"
-#include "core/kernels/gemm_label.hpp"
+#include "core/kernels/products/gemm_label.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "app/bench/step_profile.hpp"
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "core/kernels/team.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -6,7 +6,7 @@
 #include "app/options/plan_options.hpp"
 #include "app/options/train_options.hpp"
 #include "core/base/crc32c.hpp"
-#include "core/base/files.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/usage_error.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

@@ -2,7 +2,7 @@
 
 #include "app/options/options.hpp"
 #include "app/options/peer_options.hpp"
-#include "core/base/option_values.hpp"
+#include "core/base/options/option_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 #include "app/options/train_options.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/device.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 

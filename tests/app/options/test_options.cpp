@@ -5,8 +5,8 @@
 #include "app/options/peer_options.hpp"
 #include "app/options/tool_options.hpp"
 #include "core/base/usage_error.hpp"
-#include "core/kernels/attention.hpp"
-#include "core/kernels/gemm_providers.hpp"
+#include "core/kernels/attention/attention.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "parallel/launch/launch.hpp"
 #include "tests/support/temporary.hpp"
 

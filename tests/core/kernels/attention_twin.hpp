@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/kernels/attention_proof.hpp"
-#include "core/kernels/packed_attention.hpp"
+#include "core/kernels/attention/attention_proof.hpp"
+#include "core/kernels/attention/packed_attention.hpp"
 
 #include <gtest/gtest.h>
 

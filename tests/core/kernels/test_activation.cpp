@@ -1,6 +1,6 @@
 #include "core/kernels/activation.hpp"
 
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 #include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"

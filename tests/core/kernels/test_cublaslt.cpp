@@ -1,5 +1,5 @@
-#include "core/kernels/gemm.hpp"
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "tests/core/kernels/cublaslt_stand_in/cublaslt_stand_in.hpp"
 #include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/support/arrays.hpp"

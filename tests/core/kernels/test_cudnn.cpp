@@ -1,13 +1,13 @@
-#include "core/kernels/convolution.hpp"
 #include "core/kernels/cuda/cudnn_library.hpp"
 #include "core/kernels/cuda/device_stream.hpp"
-#include "core/kernels/gemm_measure.hpp"
-#include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/products/convolution.hpp"
+#include "core/kernels/products/gemm_measure.hpp"
+#include "core/kernels/products/gemm_provider.hpp"
 #include "tests/core/kernels/cudnn_stand_in/cudnn_stand_in.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
-#include "train/engine/gemm_selection.hpp"
+#include "train/engine/selection/gemm_selection.hpp"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

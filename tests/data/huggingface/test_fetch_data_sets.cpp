@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/download.hpp"
-#include "core/base/json.hpp"
-#include "core/base/subprocess.hpp"
+#include "core/base/files/download.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/process/subprocess.hpp"
 #include "data/huggingface/fetch.hpp"
 #include "data/images/image_set.hpp"
 #include "data/text/documents.hpp"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/files.hpp"
-#include "core/base/json.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/json.hpp"
 #include "families/bert/bert_config.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"

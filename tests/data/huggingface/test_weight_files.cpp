@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <random>
 
-#include "core/base/file_reader.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "data/images/first_images.hpp"
 #include "data/images/image_file.hpp"
 #include "data/images/prepare_images.hpp"

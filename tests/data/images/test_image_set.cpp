@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/file_reader.hpp"
+#include "core/base/files/file_reader.hpp"
 #include "tests/data/images/recorded_images.hpp"
 #include "tests/support/temporary.hpp"
 

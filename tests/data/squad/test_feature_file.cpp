@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/crc32c.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "tests/data/squad/prepared.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "data/squad/feature_file.hpp"
 #include "tests/data/squad/prepared.hpp"
 #include "tests/support/hdf5_leaks.hpp"

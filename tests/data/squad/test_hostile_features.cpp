@@ -8,8 +8,8 @@
 #include <functional>
 #include <numeric>
 
-#include "core/base/hdf5.hpp"
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "core/base/value_bytes.hpp"
 #include "data/squad/feature_file.hpp"
 #include "tests/data/squad/prepared.hpp"

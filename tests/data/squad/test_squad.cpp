@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/base/unicode.hpp"
+#include "core/base/text/unicode.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <random>
 
-#include "core/base/hdf5_file.hpp"
+#include "core/base/files/hdf5_file.hpp"
 #include "data/text/sample_file.hpp"
 #include "tests/data/text/small_samples.hpp"
 #include "tests/support/hdf5_leaks.hpp"

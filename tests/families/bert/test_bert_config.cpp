@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

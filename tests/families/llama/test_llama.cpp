@@ -3,7 +3,7 @@
 
 #include "families/llama/llama_model.hpp"
 
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/families/llama/llama_twin.hpp"
 #include "tests/nn/model_setting.hpp"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"

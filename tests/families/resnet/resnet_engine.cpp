@@ -5,7 +5,7 @@
 #include "families/resnet/resnet_config.hpp"
 #include "nn/head.hpp"
 #include "tests/support/paths.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "train/engine/models/initial_parameters.hpp"
 
 #include <algorithm>
 #include <numeric>

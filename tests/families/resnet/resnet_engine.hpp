@@ -1,11 +1,11 @@
 #pragma once
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "families/resnet/resnet_model.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/sharding_strategy.hpp"
+#include "train/engine/loop/training_step.hpp"
 #include "train/engine/task.hpp"
-#include "train/engine/training_step.hpp"
 
 #include <filesystem>
 #include <string>

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "data/huggingface/model_type.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "tests/support/paths.hpp"

@@ -1,6 +1,6 @@
-#include "core/base/quantities.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/device.hpp"
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/products/gemm.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 #include "nn/learning_rate.hpp"
 #include "parallel/launch/launcher.hpp"

@@ -1,6 +1,6 @@
 #include "nn/layers/linear.hpp"
 
-#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/norms/layer_norm.hpp"
 #include "tests/support/engine.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // HDF5 files that are not checkpoints, or that this version cannot read. For damaged files see test_checkpoint.cpp.
 
-#include "core/base/hdf5.hpp"
+#include "core/base/files/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"

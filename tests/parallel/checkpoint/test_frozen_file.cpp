@@ -2,7 +2,7 @@
 
 #include "parallel/checkpoint/frozen_file.hpp"
 
-#include "core/base/hdf5_source.hpp"
+#include "core/base/files/hdf5_source.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_format.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"

@@ -1,7 +1,7 @@
 // Valid HDF5 files that Mylos did not write, with invalid contents.
 
-#include "core/base/hdf5.hpp"
-#include "core/base/quantities.hpp"
+#include "core/base/files/hdf5.hpp"
+#include "core/base/text/quantities.hpp"
 #include "core/base/value_bytes.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/communicator/mpi_communicator.hpp"
+#include "parallel/communicator/mpi/mpi_communicator.hpp"
 #include "tests/support/launch.hpp"
 
 #include <cstddef>

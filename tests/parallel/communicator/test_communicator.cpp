@@ -2,7 +2,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "tests/parallel/communicator/communicator_contract.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/temporary.hpp"

@@ -1,5 +1,5 @@
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/communicator/nccl/nccl_communicator.hpp"
 #include "parallel/planning/counting_transport.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
 #include "tests/support/rank_values.hpp"

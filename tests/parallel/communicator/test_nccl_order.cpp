@@ -1,8 +1,8 @@
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/communication_thread.hpp"
-#include "parallel/communicator/exchange_size.hpp"
-#include "parallel/communicator/nccl_device.hpp"
-#include "parallel/communicator/nccl_streams.hpp"
+#include "parallel/communicator/exchanges/exchange_size.hpp"
+#include "parallel/communicator/nccl/nccl_device.hpp"
+#include "parallel/communicator/nccl/nccl_streams.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/waiting.hpp"
 

@@ -1,4 +1,4 @@
-#include "parallel/communicator/rank_sum.hpp"
+#include "parallel/communicator/exchanges/rank_sum.hpp"
 #include "parallel/planning/counting_transport.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
 #include "tests/support/rank_values.hpp"

@@ -1,4 +1,4 @@
-#include "core/base/standard_output.hpp"
+#include "core/base/text/standard_output.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launch.hpp"

@@ -1,6 +1,6 @@
 #include "parallel/planning/step_gathers.hpp"
 
-#include "parallel/communicator/parts.hpp"
+#include "parallel/communicator/exchanges/parts.hpp"
 #include "tests/parallel/sharding/five_units.hpp"
 #include "tests/support/launch.hpp"
 

@@ -1,5 +1,5 @@
 #include "core/trace.hpp"
-#include "parallel/communicator/rank_sum.hpp"
+#include "parallel/communicator/exchanges/rank_sum.hpp"
 #include "tests/parallel/communicator/ranks_on_nodes.hpp"
 #include "tests/parallel/sharding/strategy_run.hpp"
 

@@ -6,8 +6,8 @@
 #include "tests/data/images/small_images.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"
-#include "train/engine/evaluator.hpp"
-#include "train/engine/step_assignment.hpp"
+#include "train/engine/loop/evaluator.hpp"
+#include "train/engine/samples/step_assignment.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -2,10 +2,10 @@
 // ReLU and even PyTorch's reruns differ, so later losses are compared with its reruns as means over windows of 50
 // steps.
 
-#include "core/base/json.hpp"
+#include "core/base/files/json.hpp"
 #include "tests/tasks/recorded_runs.hpp"
 #include "tests/tasks/step_recorder.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "tasks/language_modeling/generator.hpp"
 
-#include "core/kernels/gemm_providers.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "core/random.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
 #include "tasks/language_modeling/generated_text.hpp"

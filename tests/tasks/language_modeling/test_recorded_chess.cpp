@@ -1,12 +1,12 @@
 // A Llama trained from random values on chess games, recorded from PyTorch: losses, gradient norms and the score.
 
-#include "core/base/json.hpp"
-#include "core/base/text_file.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tests/tasks/recorded_runs.hpp"
 #include "tests/tasks/step_recorder.hpp"
-#include "train/engine/evaluator.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/evaluator.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gtest/gtest.h>
 

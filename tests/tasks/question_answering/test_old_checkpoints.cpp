@@ -3,7 +3,7 @@
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 #include "train/monitor/metrics_file.hpp"
 #include "train/monitor/metrics_reader.hpp"
 

@@ -1,16 +1,16 @@
 // Replays fine-tuning runs recorded from PyTorch, from the same weights and in the same order: all of a small run on
 // examples/squad, and the first steps of MiniLM on SQuAD.
 
-#include "core/base/json.hpp"
-#include "core/base/text_file.hpp"
-#include "core/kernels/gemm_providers.hpp"
+#include "core/base/files/json.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/kernels/products/gemm_providers.hpp"
 #include "families/model_directory.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/tasks/recorded_runs.hpp"
 #include "tests/tasks/step_recorder.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gtest/gtest.h>
 

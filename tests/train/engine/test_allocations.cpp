@@ -7,10 +7,10 @@
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/allocation_watch.hpp"
 #include "tests/support/tool_callbacks.hpp"
-#include "train/engine/initial_parameters.hpp"
-#include "train/engine/model_predictor.hpp"
-#include "train/engine/run_bounds.hpp"
-#include "train/engine/training_step.hpp"
+#include "train/engine/loop/training_step.hpp"
+#include "train/engine/memory/run_bounds.hpp"
+#include "train/engine/models/initial_parameters.hpp"
+#include "train/engine/models/model_predictor.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

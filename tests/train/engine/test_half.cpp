@@ -5,7 +5,7 @@
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/trained_weights.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

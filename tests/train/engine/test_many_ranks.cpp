@@ -10,7 +10,7 @@
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/support/temporary.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

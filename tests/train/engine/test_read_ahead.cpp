@@ -2,8 +2,8 @@
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/temporary.hpp"
-#include "train/engine/run_bounds.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
+#include "train/engine/memory/run_bounds.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

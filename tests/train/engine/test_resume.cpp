@@ -1,7 +1,7 @@
 // An interrupted and resumed run gives the same numbers as an uninterrupted one, bit for bit.
 
-#include "core/base/files.hpp"
-#include "core/base/signals.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/process/signals.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
@@ -11,8 +11,8 @@
 #include "tests/support/temporary.hpp"
 #include "tests/support/trained_weights.hpp"
 #include "train/engine/evaluation_files.hpp"
-#include "train/engine/kept_models.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
+#include "train/engine/models/kept_models.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // A run that is interrupted in one mode and resumed in another, on other numbers of ranks, gives the expected losses.
 
-#include "core/base/signals.hpp"
+#include "core/base/process/signals.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/communicator/agreement.hpp"
@@ -10,7 +10,7 @@
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/support/trained_weights.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

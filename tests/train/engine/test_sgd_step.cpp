@@ -1,7 +1,7 @@
-#include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/products/gemm_provider.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/trained_weights.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include "tests/small_models/image_task.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/written_models.hpp"
-#include "train/engine/evaluator.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/evaluator.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include "tests/support/device_work.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/rank_outcomes.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

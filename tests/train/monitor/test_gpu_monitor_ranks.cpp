@@ -5,7 +5,7 @@
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
-#include "train/engine/trainer.hpp"
+#include "train/engine/loop/trainer.hpp"
 #include "train/monitor/gpu_monitor.hpp"
 #include "train/monitor/gpu_record.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* A stand-in for the part of CUDA's runtime that parallel/communicator/nccl_*.cpp call, for machines without a GPU.
+/* A stand-in for the part of CUDA's runtime that parallel/communicator/nccl/nccl_*.cpp call, for machines without a GPU.
  * Device memory is host memory. A stream is a thread, so its work runs after the call, in order. The process has two
  * devices, and new threads use the first one, which exposes threads that do not select their device. */
 

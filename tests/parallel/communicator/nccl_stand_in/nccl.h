@@ -2,7 +2,7 @@
 
 #include <cuda_runtime.h>
 
-/* A stand-in for the part of NCCL that parallel/communicator/nccl_*.cpp call, based on the streams of cuda_runtime.h in
+/* A stand-in for the part of NCCL that parallel/communicator/nccl/nccl_*.cpp call, based on the streams of cuda_runtime.h in
  * this directory. Only nonblocking communicators are supported. */
 
 #define NCCL_MAJOR 2

@@ -1,6 +1,6 @@
-#include "parallel/communicator/nccl_streams.hpp"
+#include "parallel/communicator/nccl/nccl_streams.hpp"
 
-#include "core/kernels/gemm_label.hpp"
+#include "core/kernels/products/gemm_label.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <thread>
 
-/// Replaces parallel/communicator/nccl_streams.cpp. Here Kokkos computes on the host, on the launching thread, and all
-/// execution spaces use one stream. Each Kokkos launch, copy, fence and matrix product (which a library may compute
+/// Replaces parallel/communicator/nccl/nccl_streams.cpp. Here Kokkos computes on the host, on the launching thread, and
+/// all execution spaces use one stream. Each Kokkos launch, copy, fence and matrix product (which a library may compute
 /// without a launch) first waits for that stream, to which it would be ordered on a device.
 namespace mylos::parallel {
 namespace {

@@ -1,0 +1,105 @@
+#include "core/kernels/attention/attention.hpp"
+
+#include "core/base/error.hpp"
+#include "core/kernels/attention/attention_blocks.hpp"
+#include "core/kernels/attention/cudnn_attention.hpp"
+#include "core/kernels/attention/tensor_core_attention.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos {
+namespace {
+
+std::string cudnn_precision_obstacle(Precision precision) {
+  return precision == Precision::float32 ? "attention by cuDNN takes bfloat16 and half, not float" : "";
+}
+
+std::string build_obstacle(AttentionKernel kernel, Precision precision) {
+  if (kernel == AttentionKernel::tensor_cores) {
+    return attention::tensor_core_obstacle(attention::tensor_core_capability, precision);
+  }
+  if (!attention::has_cudnn_attention) {
+    return "this build has no attention by cuDNN; it needs a build for GPUs with MYLOS_ENABLE_CUDNN";
+  }
+  return cudnn_precision_obstacle(precision);
+}
+
+std::string head_size_obstacle(AttentionKernel kernel, std::size_t head_size) {
+  if (kernel == AttentionKernel::cudnn) {
+    if (head_size % 8 == 0 && head_size >= 8 && head_size <= 128) return {};
+    return fmt::format("cuDNN takes heads of 8, 16, ... 128 elements, not of {}", head_size);
+  }
+  if (head_size == 32 || head_size == 64 || head_size == 128) return {};
+  return fmt::format("tensor cores take heads of 32, 64 or 128 elements, not of {}", head_size);
+}
+
+}  // namespace
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
+  return kernel == AttentionKernel::portable ? std::string() : build_obstacle(kernel, precision);
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
+  std::string obstacle = attention_obstacle(kernel, precision);
+  if (kernel == AttentionKernel::portable || !obstacle.empty()) return obstacle;
+  obstacle = head_size_obstacle(kernel, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_attention_obstacle();
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size, int capability) {
+  std::string obstacle = attention_obstacle(kernel, precision, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_attention_obstacle(capability);
+}
+
+std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
+                                       int capability) {
+  if (kernel == AttentionKernel::portable) return {};
+  if (capability == 0) return "it needs a GPU";
+  std::string obstacle = kernel == AttentionKernel::cudnn ? cudnn_precision_obstacle(precision)
+                                                          : attention::tensor_core_obstacle(capability, precision);
+  if (obstacle.empty()) obstacle = head_size_obstacle(kernel, head_size);
+  if (kernel != AttentionKernel::cudnn || !obstacle.empty()) return obstacle;
+  return attention::cudnn_device_obstacle(capability);
+}
+
+}  // namespace mylos
+
+namespace mylos::attention {
+
+std::string cudnn_device_obstacle(int capability) {
+  if (capability >= 80) return {};
+  return fmt::format("attention by cuDNN needs a GPU of compute capability 8.0 or later, and this one has {}.{}",
+                     capability / 10, capability % 10);
+}
+
+std::string tensor_core_obstacle(int capability, Precision precision) {
+  if (capability == 0) {
+    return "this build has no kernels for tensor cores; they need a build for GPUs of compute capability 7.0 or later";
+  }
+  if (precision == Precision::float16 || (precision == Precision::bfloat16 && capability >= 80)) return {};
+  return fmt::format("tensor cores {}, not {}",
+                     capability >= 80 ? "take bfloat16 and half" : "of compute capability 7.0 take half",
+                     to_string(precision));
+}
+
+void check_shapes(const AttentionShape& shape, const PackedSequences& sequences, std::size_t rows,
+                  std::size_t qkv_columns, std::size_t out_columns) {
+  const std::size_t samples = sequences.sample_ids.size();
+  require(
+      shape.key_value_heads > 0 && shape.heads % shape.key_value_heads == 0,
+      fmt::format("attention: {} heads are not a multiple of {} key-value heads", shape.heads, shape.key_value_heads));
+  require(qkv_columns == shape.columns(),
+          fmt::format("attention: qkv has {} columns, ({} + 2 * {}) heads of {} need {}", qkv_columns, shape.heads,
+                      shape.key_value_heads, shape.head_size, shape.columns()));
+  require(out_columns == shape.heads * shape.head_size,
+          fmt::format("attention: out has {} columns, {} heads of {} need {}", out_columns, shape.heads,
+                      shape.head_size, shape.heads * shape.head_size));
+  require(sequences.starts.size() == samples + 1, fmt::format("attention: {} sequence starts for {} samples, not {}",
+                                                              sequences.starts.size(), samples, samples + 1));
+  require(sequences.longest <= rows,
+          fmt::format("attention: the longest sequence has {} rows, the batch {}", sequences.longest, rows));
+}
+
+}  // namespace mylos::attention

@@ -1,0 +1,41 @@
+#include "core/kernels/attention/tensor_core_attention.hpp"
+
+#include "core/base/error.hpp"
+
+/// Stubs for builds without tensor cores.
+namespace mylos::attention {
+
+const int tensor_core_capability = 0;
+
+namespace {
+
+[[noreturn]] void fail_without() { fail("attention: this build has no kernels for tensor cores"); }
+
+}  // namespace
+
+template <class T>
+void tensor_core_forward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
+                         const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
+  fail_without();
+}
+
+template <class T>
+void tensor_core_backward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
+                          const ConstMatrix<T>&, const ConstMatrix<T>&, const ConstMatrix<float>&,
+                          const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
+  fail_without();
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                  \
+  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
+                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
+                                       const Matrix<float>&);                                                 \
+  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
+                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
+                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
+                                        const Matrix<float>&);
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::attention

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/kernels/attention/attention.hpp"
+
+#include <string>
+
+/// Attention's passes on tensor cores: the same as in core/kernels/attention/attention.hpp, for 16-bit types, heads of
+/// 32, 64 and 128 elements, and 16-byte aligned arrays.
+namespace mylos::attention {
+
+/// The compute capability whose instructions the passes of this build use: 80 (8.0) for bfloat16 and half, 70 for half.
+/// 0 if the build has no such passes. The functions below fail for other types.
+extern const int tensor_core_capability;
+
+/// Returns the reason why passes with the instructions of compute capability `capability` (0: no passes) cannot run
+/// with this element type; empty if they can.
+std::string tensor_core_obstacle(int capability, Precision precision);
+
+template <class T>
+void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                         const Matrix<float>& log_sum_exp);
+
+template <class T>
+void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
+                          const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
+                          const Matrix<float>& row_sums);
+
+}  // namespace mylos::attention

@@ -1,0 +1,135 @@
+#include "train/engine/models/initial_parameters.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/value_broadcast.hpp"
+#include "train/engine/pieces.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+/// Fills this rank's part of one tensor at a time. Ranks that own the same part take turns. The first rank fills the
+/// state, which is small and the same on all ranks.
+class TensorInitializer {
+ public:
+  TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& strategy)
+      : table_(store.table()),
+        store_(store),
+        strategy_(strategy),
+        copies_(strategy.copies().size()),
+        copy_(strategy.copies().rank()),
+        fills_state_(strategy.world().rank() == 0) {}
+
+  /// Fills the parameter or state tensor called `name`. Errors: std::invalid_argument if there is none.
+  void fill(const std::string& name, const ValueReader& read) {
+    const auto states = table_.state_tensors();
+    if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
+    const std::size_t tensor = table_.find(name);
+    const TensorRange owned = strategy_.owned_range(tensor);
+    for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
+      const FilledPiece piece{tensor, owned.begin + first, count, filled_.size() % copies_};
+      filled_.push_back(piece);
+      if (piece.by == copy_) strategy_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
+    });
+  }
+  /// Returns the pieces filled by all ranks that own the same part.
+  std::vector<FilledPiece> filled() && { return std::move(filled_); }
+
+ private:
+  void fill_state(const std::string& name, const ValueReader& read) {
+    if (!fills_state_) return;
+    const std::size_t tensor = table_.find_state(name);
+    const auto state = store_.state(tensor);
+    for_each_piece(state.size(), [&](std::size_t first, std::size_t count) {
+      const std::span<const float> values = read_piece(read, first, count);
+      const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
+      Kokkos::deep_copy(slice(state, first, first + count), source);
+    });
+  }
+
+  /// Returns values that are valid until the next call.
+  std::span<const float> read_piece(const ValueReader& read, std::size_t first, std::size_t count) {
+    piece_.resize(count);
+    read(first, piece_);
+    return piece_;
+  }
+
+  const ParameterTable& table_;
+  ParameterStore& store_;
+  parallel::ShardingStrategy& strategy_;
+  std::size_t copies_, copy_;
+  bool fills_state_;
+  std::vector<FilledPiece> filled_;
+  std::vector<float> piece_;
+};
+
+/// Fills every tensor for which the task has no values.
+void initialize_others(std::span<const ParameterTensor> tensors, const std::set<std::string>& given,
+                       std::optional<std::uint64_t> seed, TensorInitializer& initializer) {
+  for (const ParameterTensor& tensor : tensors) {
+    if (given.contains(tensor.name)) continue;
+    if (!seed) {
+      fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", tensor.name));
+    }
+    initializer.fill(tensor.name,
+                     [&](std::size_t first, std::span<float> values) { initialize(tensor, *seed, first, values); });
+  }
+}
+
+}  // namespace
+
+FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) {
+  constexpr std::size_t largest_index = std::size_t{64} << 20;
+  FileCopies copies;
+  if (ranks.size() == 1) return copies;
+  parallel::on_first_rank(ranks, [&] { task.read_weight_headers(FileReader(copies, largest_index)); });
+  parallel::broadcast_values(
+      ranks, [&](ByteWriter& bytes) { bytes.add(copies); }, [&](ByteReader& bytes) { bytes.read(copies); });
+  return copies;
+}
+
+std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task, std::optional<std::uint64_t> seed,
+                                         ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  TensorInitializer initializer(store, strategy);
+  std::set<std::string> given;
+  const TensorWriter write([&](const std::string& name, const ValueReader& read) {
+    given.insert(name);
+    initializer.fill(name, read);
+  });
+  task.initial_values(files, write);
+  initialize_others(store.table().tensors(), given, seed, initializer);
+  initialize_others(store.table().state_tensors(), given, seed, initializer);
+  return std::move(initializer).filled();
+}
+
+void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  for (const FilledPiece& piece : pieces) strategy.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
+  const ExecutionSpace space;
+  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
+    const Vector<float> state = store.unit_state(unit);
+    if (!state.empty())
+      strategy.world().broadcast(space, parallel::buffer_of(state), 0, "state of the model").wait(space);
+  }
+}
+
+void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
+                             ParameterStore& store, parallel::ShardingStrategy& strategy) {
+  const FileCopies headers = copy_weight_headers(strategy.world(), task);
+  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy), store, strategy);
+  strategy.sync_parameters(space, ChangedUnits::all);
+}
+
+LoadedParameters::LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision)
+    : store_(task.model().table(), precision, ParameterStore::Purpose::inference),
+      strategy_(parallel::make_single_process_strategy(store_)) {
+  load_initial_parameters(space, task, std::nullopt, store_, *strategy_);
+}
+
+}  // namespace mylos::train
