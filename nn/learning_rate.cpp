@@ -11,27 +11,43 @@
 
 namespace mylos::nn {
 
-ScheduleKind parse_schedule(std::string_view name) {
+namespace {
+
+constexpr double default_polynomial_end = 1e-7;
+
+double cosine_fall(double progress) { return 0.5 * (1.0 + std::cos(std::numbers::pi * progress)); }
+
+}  // namespace
+
+const std::vector<ScheduleName>& schedule_names() {
   using enum ScheduleKind;
-  for (const ScheduleKind kind : {linear, constant, cosine, step}) {
-    if (to_string(kind) == name) return kind;
+  static const std::vector<ScheduleName> names{
+      {linear, "linear", {}},
+      {constant, "constant", {"constant_with_warmup"}},
+      {cosine, "cosine", {}},
+      {step, "step", {}},
+      {warmup_stable_decay, "warmup-stable-decay", {"warmup_stable_decay", "wsd"}},
+      {polynomial, "polynomial", {}},
+  };
+  return names;
+}
+
+std::string schedule_list() {
+  std::string list;
+  for (std::size_t i = 0; i < schedule_names().size(); ++i) {
+    list += (i == 0 ? "" : i + 1 == schedule_names().size() ? " or " : ", ") + schedule_names()[i].name;
   }
-  require(false, fmt::format("{}: expected linear, constant, cosine or step", setting("schedule", name)));
-  return ScheduleKind::linear;
+  return list;
+}
+
+ScheduleKind parse_schedule(std::string_view name) {
+  const auto found = std::ranges::find(schedule_names(), name, &ScheduleName::name);
+  require(found != schedule_names().end(), fmt::format("{}: expected {}", setting("schedule", name), schedule_list()));
+  return found->kind;
 }
 
 std::string_view to_string(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::constant:
-      return "constant";
-    case ScheduleKind::cosine:
-      return "cosine";
-    case ScheduleKind::step:
-      return "step";
-    case ScheduleKind::linear:
-      break;
-  }
-  return "linear";
+  return std::ranges::find(schedule_names(), kind, &ScheduleName::kind)->name;
 }
 
 double LearningRateSchedule::at(std::size_t step) const {
@@ -39,10 +55,25 @@ double LearningRateSchedule::at(std::size_t step) const {
   if (step < warmup_steps) return peak * (i / warmup);
   if (kind == ScheduleKind::constant) return peak;
   if (kind == ScheduleKind::step) return decayed_at(step);
-  if (step >= steps) return minimum;
-  const double left = (static_cast<double>(steps) - i) / (static_cast<double>(steps) - warmup);
-  if (kind == ScheduleKind::linear) return minimum + (peak - minimum) * left;
-  return minimum + (peak - minimum) * 0.5 * (1.0 + std::cos(std::numbers::pi * (1.0 - left)));
+  const bool ends_above_zero = kind == ScheduleKind::polynomial && minimum == 0.0;
+  const double end = ends_above_zero ? std::min(default_polynomial_end, peak) : minimum;
+  if (step >= steps) return end;
+  return end + (peak - end) * fall(static_cast<double>(steps) - i, static_cast<double>(steps) - warmup);
+}
+
+double LearningRateSchedule::fall(double left, double falling) const {
+  switch (kind) {
+    case ScheduleKind::polynomial:
+      return std::pow(left / falling, decay_power);
+    case ScheduleKind::cosine:
+      return cosine_fall(1.0 - left / falling);
+    case ScheduleKind::warmup_stable_decay: {
+      const double decay = std::min(std::ceil(decay_fraction * static_cast<double>(steps)), falling);
+      return left >= decay ? 1.0 : cosine_fall(1.0 - left / decay);
+    }
+    default:
+      return left / falling;
+  }
 }
 
 double LearningRateSchedule::decayed_at(std::size_t step) const {

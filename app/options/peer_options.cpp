@@ -200,7 +200,7 @@ constexpr std::array peer_table = {
     PeerOption{"neftune-noise-alpha", false, "None", "no noise is added",
                "leave it out: no noise is added to embeddings"},
     PeerOption{"lr-scheduler-kwargs", false, "None,{}", "schedules have separate options",
-               "use --learning-rate-min, --decay-steps and --decay-factor"},
+               "use --learning-rate-min, --decay-steps, --decay-factor, --decay-fraction and --decay-power"},
     PeerOption{"deepspeed", false, "None", by_mode, by_mode},
     PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
     PeerOption{"fsdp", false, "None", by_mode, by_mode},

@@ -257,24 +257,37 @@ Option freeze_option() {
   return option;
 }
 
+std::vector<Choice> schedule_choices() {
+  std::vector<Choice> choices;
+  for (const nn::ScheduleName& schedule : nn::schedule_names()) choices.push_back({schedule.name, schedule.aliases});
+  return choices;
+}
+
 std::vector<Option> schedule_options() {
   return {
       real_option(named("learning-rate", "X", optimizer, "train", "peak learning rate"), {0, unbounded},
                   MYLOS_FIELD(run.engine.learning_rate)),
-      real_option(named("learning-rate-min", "X", optimizer, "train",
-                        "lower bound of the learning rate after warm-up; linear and cosine end there"),
-                  {0, unbounded}, MYLOS_FIELD(run.engine.learning_rate_min)),
-      enumeration_option(named("schedule", "NAME", optimizer, "train",
-                               "learning rate schedule after warm-up: linear, constant, cosine or step"),
-                         {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}, {"step", {}}},
-                         MYLOS_FIELD(run.engine.schedule), nn::parse_schedule,
-                         [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
+      real_option(
+          named("learning-rate-min", "X", optimizer, "train",
+                "lower bound of the learning rate after warm-up; every schedule but constant and step ends there"),
+          {0, unbounded}, MYLOS_FIELD(run.engine.learning_rate_min)),
+      enumeration_option(
+          named("schedule", "NAME", optimizer, "train", "learning rate schedule after warm-up: " + nn::schedule_list()),
+          schedule_choices(), MYLOS_FIELD(run.engine.schedule), nn::parse_schedule,
+          [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
       freeze_option(),
       decay_steps_option(),
       real_option(
           named("decay-factor", "X", optimizer, "train", "factor applied to the learning rate at each of --decay-steps",
                 {.needs = {"schedule", "step"}}),
           {0, unbounded, true}, MYLOS_FIELD(run.engine.decay_factor)),
+      real_option(
+          named("decay-fraction", "X", optimizer, "train", "last part of the steps, in which the learning rate falls",
+                {.needs = {"schedule", "warmup-stable-decay"}}),
+          {0, 1, true}, MYLOS_FIELD(run.engine.decay_fraction)),
+      real_option(named("decay-power", "X", optimizer, "train", "power of the part of the steps that remains",
+                        {.needs = {"schedule", "polynomial"}}),
+                  {0, unbounded, true}, MYLOS_FIELD(run.engine.decay_power)),
       real_option(
           named("warmup", "R", optimizer, "train", "fraction of the steps in which the learning rate rises from 0"),
           {0, 1}, MYLOS_FIELD(run.engine.warmup_ratio)),

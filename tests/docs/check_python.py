@@ -1,8 +1,9 @@
-"""Runs the Python lines of docs/watching.md on a run of the program, and checks what they print and pass on.
+"""Runs the Python lines of docs/watching.md on a run of the program, and checks what they print and pass on. Then runs the line of
+docs/language-models.md that converts Parquet.
 
     check_python.py ROOT PROGRAM
 
-pandas and TensorBoard are those that are installed, else stand-ins that read the same files. W&B and MLflow are stand-ins always.
+pandas, TensorBoard and pyarrow are those that are installed, else stand-ins. W&B and MLflow are stand-ins always.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -59,6 +61,24 @@ def expect(condition, what):
         sys.exit(f"{PAGE}: {what}")
 
 
+def check_parquet(root):
+    """Converts a file with nested rows in the working directory. The stand-in for pyarrow reads JSON instead of Parquet."""
+    (line,) = re.findall(r"^    (python3 -c .*pyarrow.*)$", (root / "docs/language-models.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = [{"messages": [{"role": "user", "content": "Was heißt\n\"♞\"?"}, {"role": "assistant", "content": "Springer"}]},
+            {"messages": [{"role": "user", "content": ""}]}, {"messages": []}]
+    if importlib.util.find_spec("pyarrow"):
+        import pyarrow
+        import pyarrow.parquet
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), "train.parquet", row_group_size=2)
+    else:
+        pathlib.Path("train.parquet").write_text(json.dumps(rows))
+        pathlib.Path("pyarrow").mkdir()
+        pathlib.Path("pyarrow/parquet.py").write_text(python_stand_ins.PARQUET)
+    subprocess.run(line, shell=True, check=True, env=os.environ | {"PYTHONPATH": "."})
+    written = [json.loads(text) for text in pathlib.Path("train.jsonl").read_text().splitlines()]
+    expect(written == rows, f"{line}: wrote {written}")
+
+
 def main(root, program):
     root, program = pathlib.Path(root).resolve(), str(pathlib.Path(program).resolve())
     pandas, *loggers = blocks((root / PAGE).read_text(encoding="utf-8"))
@@ -78,6 +98,7 @@ def main(root, program):
             _, logged = run(block)
             expect(logged.get("train/loss") == [(row["step"], loss) for row, loss in zip(steps, rounded, strict=True)], f"{block}\n{logged}")
             expect([step for step, _ in logged.get("eval/f1", [])] == [row["step"] for row in evaluations] == [4, 8], f"{block}\n{logged}")
+        check_parquet(root)
         os.chdir(root)
 
 

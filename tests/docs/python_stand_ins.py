@@ -1,5 +1,5 @@
-"""Stand-ins for the Python packages that docs/watching.md names, which read the same files and check the calls. They are used for
-packages that are not installed.
+"""Stand-ins for the Python packages that the documentation names, which check the calls; those for docs/watching.md read the same files.
+They are used for packages that are not installed.
 """
 
 import json
@@ -92,6 +92,26 @@ class EventAccumulator:
         return self.points[tag]
 
 
+# Stands for pyarrow.parquet, with batches of two rows.
+PARQUET = """
+import json
+
+
+class ParquetFile:
+    def __init__(self, file):
+        self.rows = json.load(open(file))
+
+    def iter_batches(self):
+        return [Batch(self.rows[:2]), Batch(self.rows[2:])]
+
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def to_pylist(self):
+        return self.rows
+"""
 LOGGED = {}  # {tag: [(step, value), ...]}: what wandb and mlflow were given
 
 

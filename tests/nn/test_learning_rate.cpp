@@ -1,12 +1,18 @@
 #include "nn/learning_rate.hpp"
 
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
+#include <fstream>
 #include <numbers>
+#include <string>
+#include <vector>
 
 namespace mylos::nn {
 namespace {
@@ -101,13 +107,58 @@ TEST(LearningRate, StepDecaysByATenthByDefault) {
   EXPECT_EQ(schedule.at(1), 0.1 * 0.1);
 }
 
+TEST(LearningRate, IsThatOfTransformers) {
+  std::ifstream lines(tests::golden_data() / "learning_rates.jsonl");
+  std::size_t read = 0;
+  for (std::string line; std::getline(lines, line); ++read) {
+    const nlohmann::json recorded = nlohmann::json::parse(line);
+    const LearningRateSchedule schedule{.kind = parse_schedule(recorded["schedule"].get<std::string>()),
+                                        .peak = recorded["peak"],
+                                        .steps = recorded["steps"],
+                                        .warmup_steps = recorded["warmup"],
+                                        .decay_fraction = recorded["setting"],
+                                        .decay_power = recorded["setting"]};
+    const std::vector<double> rates = recorded["rates"];
+    for (std::size_t step = 0; step < rates.size(); ++step) {
+      EXPECT_NEAR(schedule.at(step), rates[step], 1e-15) << line << "\nstep " << step;
+    }
+  }
+  EXPECT_EQ(read, 8u);
+}
+
+TEST(LearningRate, PolynomialEndsAtTheMinimum) {
+  LearningRateSchedule schedule{
+      .kind = ScheduleKind::polynomial, .peak = 1.0, .steps = 10, .minimum = 0.5, .decay_power = 2.0};
+  EXPECT_EQ(schedule.at(0), 1.0);
+  EXPECT_EQ(schedule.at(5), 0.625);
+  for (const std::size_t step : {10u, 11u}) EXPECT_EQ(schedule.at(step), 0.5);
+  schedule.minimum = 0.0;
+  EXPECT_EQ(schedule.at(10), 1e-7) << "as in transformers";
+  schedule.peak = 1e-8;
+  for (const std::size_t step : {0u, 5u, 10u}) EXPECT_EQ(schedule.at(step), 1e-8) << "it never rises above the peak";
+}
+
+TEST(LearningRate, TheDecayOfAStableScheduleLeavesWarmUpAlone) {
+  const LearningRateSchedule schedule{.kind = ScheduleKind::warmup_stable_decay,
+                                      .peak = 1.0,
+                                      .steps = 10,
+                                      .warmup_steps = 4,
+                                      .minimum = 0.5,
+                                      .decay_fraction = 1.0};
+  EXPECT_EQ(schedule.at(3), 0.75);
+  EXPECT_EQ(schedule.at(4), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.at(7), 0.75);
+  for (const std::size_t step : {10u, 11u}) EXPECT_EQ(schedule.at(step), 0.5);
+}
+
 TEST(LearningRate, NamesAreReadBack) {
   using enum ScheduleKind;
-  for (const ScheduleKind kind : {linear, constant, cosine, step}) {
+  for (const ScheduleKind kind : {linear, constant, cosine, step, warmup_stable_decay, polynomial}) {
     EXPECT_EQ(parse_schedule(to_string(kind)), kind);
   }
-  EXPECT_THAT(tests::error_of([] { parse_schedule("cubic"); }),
-              HasSubstr("`schedule cubic`: expected linear, constant, cosine or step"));
+  EXPECT_THAT(
+      tests::error_of([] { parse_schedule("cubic"); }),
+      HasSubstr("`schedule cubic`: expected linear, constant, cosine, step, warmup-stable-decay or polynomial"));
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ nn::LearningRateSchedule learning_rate_schedule(const TrainConfig& config, std::
           .warmup_steps = config.warmup_steps.value_or(0) > 0 ? *config.warmup_steps : ratio_steps,
           .minimum = config.learning_rate_min,
           .decay_steps = config.decay_steps,
-          .decay_factor = config.decay_factor};
+          .decay_factor = config.decay_factor,
+          .decay_fraction = config.decay_fraction,
+          .decay_power = config.decay_power};
 }
 
 std::string TrainConfig::output_loss() const {

@@ -90,6 +90,8 @@ struct TrainConfig {
   double learning_rate_min = 0.0;           ///< lower bound of the schedule after warm-up
   std::vector<std::size_t> decay_steps;     ///< for the step schedule: ascending, e.g. {100, 200}
   double decay_factor = 0.1;                ///< for the step schedule
+  double decay_fraction = 0.1;              ///< for the warmup-stable-decay schedule: part of the steps
+  double decay_power = 1.0;                 ///< for the polynomial schedule
   double warmup_ratio = 0.0;                ///< fraction of the steps, e.g. 0.1
   std::optional<std::size_t> warmup_steps;  ///< takes precedence over the ratio unless 0
   nn::OptimizerConfig optimizer;

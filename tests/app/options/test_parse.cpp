@@ -265,6 +265,20 @@ TEST(Consistency, DecayStepsAndTheStepScheduleNeedEachOther) {
   EXPECT_EQ(engine.decay_factor, 0.1);
 }
 
+TEST(Consistency, SettingsOfASchedulesDecayNeedIt) {
+  EXPECT_EQ(
+      error_of_train({"--schedule=polynomial", "--decay-fraction=0.2"}),
+      "--decay-fraction needs --schedule warmup-stable-decay, but the schedule is polynomial; leave it out, or give "
+      "--schedule warmup-stable-decay");
+  EXPECT_EQ(error_of_train({"--decay-power=2"}),
+            "--decay-power needs --schedule polynomial, but the schedule is linear; leave it out, or give --schedule "
+            "polynomial");
+  const train::TrainConfig engine =
+      parse_train({"--lr-scheduler-type=warmup_stable_decay", "--decay-fraction=0.2"}).run.engine;
+  EXPECT_EQ(engine.schedule, nn::ScheduleKind::warmup_stable_decay);
+  EXPECT_EQ(engine.decay_fraction, 0.2);
+}
+
 TEST(Consistency, TheSmallestLearningRateIsAtMostThePeak) {
   EXPECT_EQ(error_of_train({"--learning-rate=1e-5", "--learning-rate-min=1e-4"}),
             "--learning-rate-min 0.0001: expected at most --learning-rate, 1e-05");

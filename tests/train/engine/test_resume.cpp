@@ -254,6 +254,9 @@ TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   other.decay_steps = {5};
   other.decay_factor = 0.5;
   refused(other, "decay_steps 5,10, now 5; decay_factor 0.1, now 0.5; use those of the run");
+  other = config;
+  other.schedule = nn::ScheduleKind::warmup_stable_decay;
+  refused(other, "schedule step, now warmup-stable-decay");
   TextTask text;
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, text); }), HasSubstr("step-000014.h5"));
 }

@@ -39,6 +39,14 @@ TEST(LearningRateSchedule, HasTheSettingsOfTheConfiguration) {
   EXPECT_EQ(schedule.at(1), 8e-5);
   EXPECT_EQ(schedule.at(2), 2e-5);
   EXPECT_EQ(schedule.at(4), 1e-5);
+  config.schedule = nn::ScheduleKind::warmup_stable_decay;
+  config.decay_fraction = 0.5;
+  EXPECT_EQ(learning_rate_schedule(config, 8).at(3), config.learning_rate);
+  EXPECT_LT(learning_rate_schedule(config, 8).at(5), config.learning_rate);
+  config.schedule = nn::ScheduleKind::polynomial;
+  config.learning_rate_min = 0.0;
+  config.decay_power = 2.0;
+  EXPECT_NEAR(learning_rate_schedule(config, 8).at(4), 1e-7 + 0.25 * (config.learning_rate - 1e-7), 1e-12);
 }
 
 }  // namespace

@@ -103,6 +103,8 @@ void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
     record.set("decay_steps", fmt::format("{}", fmt::join(config.decay_steps, ",")));
     record.set("decay_factor", config.decay_factor);
   }
+  if (config.schedule == nn::ScheduleKind::warmup_stable_decay) record.set("decay_fraction", config.decay_fraction);
+  if (config.schedule == nn::ScheduleKind::polynomial) record.set("decay_power", config.decay_power);
   record.set("decay_all", std::uint64_t{config.optimizer.decay_all ? 1u : 0u});
   for (const nn::OptimizerSetting& setting : config.optimizer.kind().settings) {
     if (!setting.is_saved) continue;
@@ -115,14 +117,21 @@ void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
 
 /// Returns whether a run has the member only with some optimizer or schedule.
 bool is_of_choice(const std::string& name) {
-  TrainConfig config;
-  config.schedule = nn::ScheduleKind::step;
-  return std::ranges::any_of(nn::optimizer_kinds(), [&](const nn::OptimizerKind& kind) {
-    config.optimizer.name = kind.name;
+  const auto has_member = [&](const TrainConfig& config) {
     CheckpointRecord record;
     add_newer_settings(record, config);
     return record.has(name);
+  };
+  const bool is_of_schedule = std::ranges::any_of(nn::schedule_names(), [&](const nn::ScheduleName& schedule) {
+    TrainConfig config;
+    config.schedule = schedule.kind;
+    return has_member(config);
   });
+  return is_of_schedule || std::ranges::any_of(nn::optimizer_kinds(), [&](const nn::OptimizerKind& kind) {
+           TrainConfig config;
+           config.optimizer.name = kind.name;
+           return has_member(config);
+         });
 }
 
 /// Returns the checkpoint's member corresponding to `like` of this run. A checkpoint of an earlier version that lacks
