@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
@@ -20,6 +21,9 @@ ENGINES = {
     "ONNX Runtime": ("onnx", False, False, 1.2),
     "ONNX Runtime, sorted by length": ("onnx", False, True, 1.35),
 }
+
+# folder of $MYLOS_REFERENCE/tokenizers -> kind of its model
+TOKENIZERS = {"llama3-style": "BPE of bytes", "llama2-fast": "BPE of characters", "wordpiece-fast": "WordPiece", "unigram-xlmr": "Unigram"}
 
 
 def start_engines(session, subject, questions, stack):
@@ -103,20 +107,42 @@ def tokenising(session):
     source = session.data / "squad/v1.1/dev.json"
     texts = texts_of(source)
     command = [session.program, "bench", "tokenize", "--vocab", vocabulary, "--data", source, "--json"]
-    ours, theirs = [], []
     with Peer(session.python, "tokenizing.py", 1, session.scratch("tokenizing.log")) as peer:
         check_ids(session, peer, vocabulary, [" ".join(text.splitlines()) for text in texts])
         peer.ask("load", vocabulary=str(vocabulary), texts=write_texts(session.scratch("texts.jsonl"), texts))
-        for turn in range(session.rounds):
-            measured, reply = run_json(command, 1), peer.ask("encode")
-            if (measured["texts"], measured["tokens"]) != (reply["texts"], reply["tokens"]):
-                raise ValueError(f"tokenising: {measured['texts']} texts of {measured['tokens']} tokens against {reply}")
-            ours.append(measured["texts_per_second"])
-            theirs.append(reply["texts"] / reply["seconds"])
-            say(f"{what}: round {turn + 1} of {session.rounds}: {ours[-1]:.0f}, {theirs[-1]:.0f} texts/s")
+        take_turns(session, what, command, peer, 1.5)
+
+
+def take_turns(session, what, command, peer, asked):
+    """Times `command` and the peer, which has read the same texts, in turns. Errors: ValueError if they give different numbers of tokens."""
+    ours, theirs = [], []
+    for turn in range(session.rounds):
+        measured, reply = run_json(command, 1), peer.ask("encode")
+        if (measured["texts"], measured["tokens"]) != (reply["texts"], reply["tokens"]):
+            raise ValueError(f"{what}: {measured['texts']} texts of {measured['tokens']} tokens against {reply}")
+        ours.append(measured["texts_per_second"])
+        theirs.append(reply["texts"] / reply["seconds"])
+        say(f"{what}: round {turn + 1} of {session.rounds}: {ours[-1]:.0f}, {theirs[-1]:.0f} texts/s")
     session.results.cell(what, "Mylos", "texts/s", ours)
     session.results.cell(what, "tokenizers (Rust)", "texts/s", theirs)
-    session.results.ratio(what, "tokenizers (Rust)", ours, theirs, 1.5)
+    session.results.ratio(what, "tokenizers (Rust)", ours, theirs, asked)
+
+
+def tokenizer_files(session):
+    """Compares the reading of texts by tokenizer.json, each kind of model on chess games and on SQuAD's contexts, in one thread."""
+    games = [json.loads(line)["text"] for line in (session.data / "chess/games-dev.jsonl").read_text(encoding="utf-8").splitlines()]
+    contexts = [text for text in texts_of(session.data / "squad/v1.1/dev.json") if len(text) > 200]
+    for name, kind in TOKENIZERS.items():
+        model = session.scratch(name)
+        shutil.copytree(session.reference / "tokenizers" / name, model, ignore=shutil.ignore_patterns("*.jsonl"))
+        shutil.copyfile(session.reference / "llama/tiny/config.json", model / "config.json")
+        for texts, what in ((games, "games"), (contexts, "SQuAD's contexts")):
+            rows = session.scratch(f"{name}.jsonl")
+            rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="ascii")
+            command = [session.program, "bench", "tokenize", "--model", model, "--data", rows, "--json"]
+            with Peer(session.python, "tokenizing.py", 1, session.scratch("tokenizing.log")) as peer:
+                peer.ask("load", file=str(model / "tokenizer.json"), texts=write_texts(session.scratch("texts.jsonl"), texts))
+                take_turns(session, f"tokenizer.json, {kind}, {what}", command, peer, 3)
 
 
 def check_ids(session, peer, vocabulary, lines):

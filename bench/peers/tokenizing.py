@@ -9,12 +9,15 @@ import time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 from serving import serve
-from tokenizers import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 
 class Tokenizing:
-    def load(self, vocabulary, texts):
-        self.tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
+    def load(self, texts, vocabulary=None, file=None):
+        """Reads the tokenizer of an uncased BERT's vocabulary, or a tokenizer.json, which then keeps no words from one text to the next."""
+        self.tokenizer = Tokenizer.from_file(file) if file else BertWordPieceTokenizer(vocabulary, lowercase=True)
+        if file and hasattr(self.tokenizer.model, "_resize_cache"):
+            self.tokenizer.model._resize_cache(0)
         self.texts = [json.loads(line) for line in pathlib.Path(texts).read_text(encoding="utf-8").splitlines()]
 
     def encode(self):
