@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that transformers loads the Llama of a run of Mylos and computes the same logits, and that Mylos reads models of transformers.
+"""Checks that transformers loads the members of the Llama family of a run of Mylos and computes the same logits, and that Mylos reads models
+of transformers.
 
     check_llama.py MYLOS LLAMA_DIRECTORY
 
@@ -15,7 +16,7 @@ import tempfile
 
 import safetensors.torch
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 BOUND = 1e-5
 TYPES = {"float": torch.float32, "bfloat16": torch.bfloat16, "half": torch.float16}
@@ -44,10 +45,16 @@ class Tools:
         return target
 
 
-def make_config(tied):
-    return LlamaConfig(vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-                       num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, rope_theta=20000.0,
-                       tie_word_embeddings=tied, initializer_range=0.2, bos_token_id=1, eos_token_id=2)
+SIZES = dict(vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+             max_position_embeddings=64, rms_norm_eps=1e-5, rope_theta=20000.0, initializer_range=0.2, bos_token_id=1, eos_token_id=2)
+MEMBERS = {
+    "untied": LlamaConfig(**SIZES, tie_word_embeddings=False),
+    "tied": LlamaConfig(**SIZES, tie_word_embeddings=True),
+    "biases": LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True),
+    "mistral": MistralConfig(**SIZES, sliding_window=4),
+    "qwen2": Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=3, max_window_layers=1),
+    "qwen3": Qwen3Config(**SIZES, head_dim=12, tie_word_embeddings=True),
+}
 
 
 def train(tools, source, output, precision):
@@ -83,10 +90,20 @@ def check_shards(directory):
     assert index["metadata"]["total_size"] == sum(value.nbytes for held in tensors.values() for value in held.values())
 
 
-def check_runs(tools, tied):
-    kind = "tied" if tied else "untied"
+def initial(config):
+    """Returns a model with random values, also of biases and of the weights of normalizations."""
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def check_runs(tools, kind, config):
     source = tools.root / kind
-    make_config(tied).save_pretrained(source)
+    initial(config).save_pretrained(source)
     weights = {}
     for precision, dtype in TYPES.items():
         best = train(tools, source, tools.root / f"{kind}-{precision}", precision)
@@ -100,14 +117,13 @@ def check_runs(tools, tied):
             assert torch.equal(weights[precision][key], value.to(dtype)), f"{kind} {precision}: {key} is not the float one, rounded"
 
 
-def check_theirs(tools, tied):
+def check_theirs(tools, kind, config):
     """Checks that Mylos reads the shards of transformers."""
-    torch.manual_seed(3)
-    model = LlamaForCausalLM(make_config(tied)).eval()
+    model = initial(config)
     with torch.no_grad():
         theirs = model(input_ids=torch.tensor([IDS])).logits[0]
     for size in ("5GB", "10KB"):
-        directory = tools.root / f"theirs-{tied}-{size}"
+        directory = tools.root / f"theirs-{kind}-{size}"
         model.save_pretrained(directory, max_shard_size=size)
         assert (directory / "model.safetensors.index.json").exists() == (size == "10KB")
         error = ((tools.logits(directory) - theirs).abs().max() / theirs.abs().max()).item()
@@ -118,9 +134,9 @@ def check_theirs(tools, tied):
 def main():
     with tempfile.TemporaryDirectory() as directory:
         tools = Tools(sys.argv[1], sys.argv[2], pathlib.Path(directory))
-        for tied in (False, True):
-            check_runs(tools, tied)
-            check_theirs(tools, tied)
+        for kind, config in MEMBERS.items():
+            check_runs(tools, kind, config)
+            check_theirs(tools, kind, config)
 
 
 if __name__ == "__main__":
