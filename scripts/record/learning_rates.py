@@ -42,7 +42,7 @@ def record(schedule, function, steps, warmup, setting, value):
     more = [] if setting is None else [value]
     rates = function(optimizer, warmup, steps) if setting is None else function(optimizer, steps, warmup, *more)
     values = []
-    for _ in range(steps + 2):
+    for _ in range(steps):
         values.append(rates.get_last_lr()[0])
         optimizer.step()
         rates.step()
