@@ -58,8 +58,8 @@ struct Problem {
   double pairs = 0.0;  ///< pairs of a query and a key that it attends to
 
   Problem(const Shape& of, AttentionKernel kernel, float probability)
-      : shape{of.heads, of.key_value_heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), of.causal,
-              kernel},
+      : shape{of.heads,  of.key_value_heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)),
+              of.causal, no_window,          kernel},
         dropout{.seed = 1, .step = 2, .site = 3, .probability = probability} {
     std::vector<std::size_t> starts{0};
     for (const std::size_t length : of.lengths) {

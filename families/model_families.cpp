@@ -23,6 +23,7 @@
 #include "families/bert/bert_model.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
+#include "families/llama/known_llamas.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_model.hpp"
 #include "families/llama/llama_tensors.hpp"
@@ -68,6 +69,31 @@ void check_resnet(const path& directory) {
   check_weights(directory, resnet_tensor_naming(true));
 }
 
+/// Returns the row of a member of the Llama family; the first has the known sizes of all.
+constexpr Family llama_family(const LlamaMember& member, std::span<const data::KnownModel> known = {}) {
+  return {
+      data::ModelFamily{
+          .model_type = member.model_type,
+          .model = member.model,
+          .known = known,
+          .needed = {},
+          .optional = sentencepiece_files,
+          .check_config =
+              [](const path& file) {
+                read_llama_config({FileReader(), file});
+              },
+          .check = check_llama,
+          .tokenizer = load_sentencepiece,
+          .tokenizer_file = sentencepiece_file,
+          .architecture = member.architecture,
+          .config_json = [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
+          .tokenizer_files =
+              [](const FileReader& files, const data::PretrainedModel& model) {
+                return model.read_files(files, sentencepiece_files);
+              }},
+      BodyOutput::next_tokens, llama_model};
+}
+
 constexpr std::array families{
     Family{
         data::ModelFamily{
@@ -87,27 +113,10 @@ constexpr std::array families{
             .config_json = [](const data::PretrainedModel& model) { return bert_config_json(read_bert_config(model)); },
             .tokenizer_files = wordpiece_model_files},
         BodyOutput::tokens, bert_model},
-    Family{data::ModelFamily{
-               .model_type = "llama",
-               .model = "a Llama",
-               .known = known_llamas,
-               .needed = {},
-               .optional = sentencepiece_files,
-               .check_config =
-                   [](const path& file) {
-                     read_llama_config({FileReader(), file});
-                   },
-               .check = check_llama,
-               .tokenizer = load_sentencepiece,
-               .tokenizer_file = sentencepiece_file,
-               .architecture = "Llama",
-               .config_json =
-                   [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
-               .tokenizer_files =
-                   [](const FileReader& files, const data::PretrainedModel& model) {
-                     return model.read_files(files, sentencepiece_files);
-                   }},
-           BodyOutput::next_tokens, llama_model},
+    llama_family(llama_members[0], known_llamas),
+    llama_family(llama_members[1]),
+    llama_family(llama_members[2]),
+    llama_family(llama_members[3]),
     Family{data::ModelFamily{.model_type = "resnet",
                              .model = "a ResNet",
                              .known = known_resnets,

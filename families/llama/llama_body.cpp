@@ -120,7 +120,7 @@ class LlamaBody final : public nn::Body<T> {
   }
   nn::UnitFlops training_flops(std::size_t unit, const BatchShape& batch, nn::Recompute recompute) const override {
     if (unit == 0) return {};  // lookups need no products
-    return LlamaLayer<T>::training_flops(shape(), batch, recompute);
+    return LlamaLayer<T>::training_flops(shape(), unit - 1, batch, recompute);
   }
   std::size_t scratch_bytes(const BatchShape& batch, Purpose purpose, const TeamProcessor& processor) const override {
     const AttentionShape attention = attention_shape(shape());
@@ -129,7 +129,9 @@ class LlamaBody final : public nn::Body<T> {
     return std::max(forward, attention_backward_scratch<T>(attention, batch.samples, batch.longest, processor));
   }
   void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
-    prepare_attention<T>(space, attention_shape(shape()), batches, purpose == Purpose::training);
+    for (const std::size_t layer : {std::size_t{0}, shape().layers - 1}) {  // one without a window, if there is any
+      prepare_attention<T>(space, attention_shape(shape(), layer), batches, purpose == Purpose::training);
+    }
   }
 
  private:

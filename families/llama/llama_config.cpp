@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
+#include "data/huggingface/model_type.hpp"
 
 namespace mylos::families {
 namespace {
@@ -15,8 +18,6 @@ constexpr std::size_t longest_llama = std::size_t{1} << 24;
 /// The limit of the kernel for rotary embeddings (largest_rotary_head).
 constexpr std::size_t largest_llama_head = 256;
 constexpr double largest_theta = 1e12, largest_factor = 1e6;
-
-constexpr const char* model_title = "a Llama";
 
 RotaryScaling::Kind read_rope_type(const data::ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
@@ -61,10 +62,10 @@ RotaryScaling read_scaling(const data::ConfigReader& rope) {
 void read_rope(const data::ConfigReader& reader, LlamaShape& config) {
   reader.read_number("rope_theta", true, largest_theta, config.rope_theta);
   const auto* old = reader.find("rope_scaling");
-  if (old != nullptr) config.rope_scaling = read_scaling({*old, reader.file() + ": rope_scaling", model_title});
+  if (old != nullptr) config.rope_scaling = read_scaling({*old, reader.file() + ": rope_scaling", "a model"});
   const auto* parameters = reader.find("rope_parameters");
   if (parameters == nullptr) return;
-  const data::ConfigReader rope(*parameters, reader.file() + ": rope_parameters", model_title);
+  const data::ConfigReader rope(*parameters, reader.file() + ": rope_parameters", "a model");
   double theta = config.rope_theta;
   rope.read_number("rope_theta", true, largest_theta, theta);
   ensure(reader.find("rope_theta") == nullptr || theta == config.rope_theta,
@@ -76,7 +77,11 @@ void read_rope(const data::ConfigReader& reader, LlamaShape& config) {
   config.rope_scaling = scaling;
 }
 
-void read_tokens(const data::ConfigReader& reader, LlamaShape& config) {
+void read_tokens(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
+  if (!member.has_tokens) {
+    config.begin_token.reset();
+    config.end_tokens.clear();
+  }
   const std::size_t last = config.vocabulary - 1;
   const auto read = [&](const char* key, std::optional<std::int32_t> absent) -> std::optional<std::int32_t> {
     if (reader.is_null(key)) return std::nullopt;
@@ -89,7 +94,8 @@ void read_tokens(const data::ConfigReader& reader, LlamaShape& config) {
   config.padding_token = read("pad_token_id", std::nullopt).value_or(no_padding);
   const auto* ends = reader.find("eos_token_id");
   if (ends == nullptr || !ends->is_array()) {
-    const std::optional<std::int32_t> end = read("eos_token_id", 2);
+    const std::optional<std::int32_t> end =
+        read("eos_token_id", member.has_tokens ? std::optional<std::int32_t>(2) : std::nullopt);
     config.end_tokens.clear();
     if (end) config.end_tokens = {*end};
     return;
@@ -104,13 +110,20 @@ void read_tokens(const data::ConfigReader& reader, LlamaShape& config) {
   }
 }
 
-void read_heads(const data::ConfigReader& reader, LlamaShape& config) {
-  config.key_value_heads = config.heads;
-  reader.read_size("num_key_value_heads", 1, widest_llama, config.key_value_heads, false);
+/// Reads a size for which null means 0, and absence the member's own.
+std::size_t size_or(const data::ConfigReader& reader, const char* key, std::size_t most, std::size_t absent) {
+  if (reader.is_null(key)) return 0;
+  reader.read_size(key, 1, most, absent, false);
+  return absent;
+}
+
+void read_heads(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
+  config.key_value_heads = size_or(reader, "num_key_value_heads", widest_llama, member.key_value_heads);
+  if (config.key_value_heads == 0) config.key_value_heads = config.heads;
   ensure(config.heads % config.key_value_heads == 0,
          fmt::format("{}: num_attention_heads = {} is not a multiple of num_key_value_heads = {}", reader.file(),
                      config.heads, config.key_value_heads));
-  reader.read_size("head_dim", 1, largest_llama_head, config.head_size, false);
+  config.head_size = size_or(reader, "head_dim", largest_llama_head, member.head_size);
   if (config.head_size == 0) {
     ensure(
         config.hidden % config.heads == 0,
@@ -123,11 +136,50 @@ void read_heads(const data::ConfigReader& reader, LlamaShape& config) {
                      config.head_size, largest_llama_head));
 }
 
+void read_biases(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
+  config.qkv_bias = member.biases == LlamaMember::Biases::of_qkv;
+  if (member.biases == LlamaMember::Biases::chosen) reader.read_flag("attention_bias", config.qkv_bias);
+  config.output_bias = config.qkv_bias && member.biases == LlamaMember::Biases::chosen;
+  if (member.has_mlp_bias) reader.read_flag("mlp_bias", config.mlp_bias);
+}
+
+/// Throws if layer_types says something else of a layer than the other keys.
+void check_layer_types(const data::ConfigReader& reader, const LlamaShape& config) {
+  const auto* types = reader.find("layer_types");
+  if (types == nullptr) return;
+  Json expected = Json::array();
+  for (std::size_t layer = 0; layer < config.layers; ++layer) {
+    const bool has_window = attention_shape(config, layer).window != no_window;
+    expected.push_back(has_window ? "sliding_attention" : "full_attention");
+  }
+  ensure(*types == expected,
+         fmt::format("{}: layer_types = {} is not supported; only {}, which follows from the other keys, is",
+                     reader.file(), data::json_value_text(*types), data::json_value_text(expected)));
+}
+
+void read_window(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
+  if (member.window == LlamaMember::Window::none) return;
+  bool is_used = member.window == LlamaMember::Window::always;
+  if (!is_used) reader.read_flag("use_sliding_window", is_used);
+  std::size_t first = 28;
+  if (member.window == LlamaMember::Window::chosen) {
+    reader.read_size("max_window_layers", 0, longest_llama, first, false);
+  } else {
+    first = 0;
+  }
+  if (is_used && first < config.layers) {
+    const std::size_t window = size_or(reader, "sliding_window", longest_llama, 4096);
+    if (window > 0) {
+      config.window = static_cast<int>(window);
+      config.first_windowed = first;
+    }
+  }
+  check_layer_types(reader, config);
+}
+
 /// Rejects options that would change the results and are not implemented.
 void refuse_others(const data::ConfigReader& reader) {
   reader.read_choice("hidden_act", "silu", "swish");
-  reader.refuse_true("attention_bias", " (no biases)");
-  reader.refuse_true("mlp_bias", " (no biases)");
   double dropout = 0.0, turned = 1.0;
   reader.read_number("attention_dropout", false, 1.0, dropout);
   ensure(dropout == 0.0, fmt::format("{}: attention_dropout = {} is not supported; only 0 is", reader.file(), dropout));
@@ -148,16 +200,43 @@ OrderedJson rope_scaling_json(const RotaryScaling& scaling) {
   return json;
 }
 
+void write_window(const LlamaMember& member, const LlamaShape& config, OrderedJson& json) {
+  if (member.window == LlamaMember::Window::none) return;
+  const bool has_window = config.window != no_window;
+  json["sliding_window"] = has_window ? OrderedJson(config.window) : OrderedJson();
+  if (member.window == LlamaMember::Window::always) return;
+  json["use_sliding_window"] = has_window;
+  json["max_window_layers"] = has_window ? config.first_windowed : config.layers;
+}
+
 OrderedJson token_json(std::optional<std::int32_t> id) {
   return id ? OrderedJson(static_cast<std::uint32_t>(*id)) : OrderedJson();
 }
 
+const LlamaMember* find_member(std::string_view model_type) {
+  const auto* found = std::ranges::find(llama_members, model_type, &LlamaMember::model_type);
+  return found == llama_members.end() ? nullptr : found;
+}
+
+/// Returns the member that a configuration is of; its errors are those of a Llama's.
+const LlamaMember& member_of(const data::ModelConfig& from) {
+  const LlamaMember* found = find_member(data::model_type_of(from.json, from.file));
+  if (found == nullptr) data::ConfigReader(from, "a Llama").check_model_type("llama");
+  return found == nullptr ? llama_members.front() : *found;
+}
+
 }  // namespace
 
+const LlamaMember& llama_member(std::string_view model_type) {
+  const LlamaMember* found = find_member(model_type);
+  require(found != nullptr, fmt::format("Llama: no member of the family is called {}", model_type));
+  return *found;
+}
+
 LlamaShape read_llama_config(const data::ModelConfig& from) {
-  const data::ConfigReader reader(from, model_title);
-  reader.check_model_type("llama");
-  LlamaShape config;
+  const LlamaMember& member = member_of(from);
+  const data::ConfigReader reader(from, std::string(member.model));
+  LlamaShape config{.model_type = member.model_type, .head_norms = member.has_head_norms};
   reader.read_size("vocab_size", 1, most_llama_tokens, config.vocabulary, true);
   reader.read_size("hidden_size", 1, widest_llama, config.hidden, true);
   reader.read_size("intermediate_size", 1, 4 * widest_llama, config.feed_forward, true);
@@ -168,16 +247,19 @@ LlamaShape read_llama_config(const data::ModelConfig& from) {
   reader.read_number("initializer_range", false, 10.0, config.initializer_range);
   reader.read_flag("tie_word_embeddings", config.tied);
   refuse_others(reader);
-  read_heads(reader, config);
+  read_heads(reader, member, config);
+  read_biases(reader, member, config);
+  read_window(reader, member, config);
   read_rope(reader, config);
-  read_tokens(reader, config);
+  read_tokens(reader, member, config);
   return config;
 }
 
 OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype) {
+  const LlamaMember& member = llama_member(config.model_type);
   OrderedJson json;
-  json["architectures"] = {"LlamaForCausalLM"};
-  json["model_type"] = "llama";
+  json["architectures"] = {fmt::format("{}ForCausalLM", member.architecture)};
+  json["model_type"] = member.model_type;
   json["vocab_size"] = config.vocabulary;
   json["hidden_size"] = config.hidden;
   json["intermediate_size"] = config.feed_forward;
@@ -192,9 +274,10 @@ OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype) 
   json["rope_theta"] = config.rope_theta;
   json["rope_scaling"] = rope_scaling_json(config.rope_scaling);
   json["tie_word_embeddings"] = config.tied;
-  json["attention_bias"] = false;
+  if (member.biases == LlamaMember::Biases::chosen) json["attention_bias"] = config.qkv_bias;
   json["attention_dropout"] = 0.0;
-  json["mlp_bias"] = false;
+  if (member.has_mlp_bias) json["mlp_bias"] = config.mlp_bias;
+  write_window(member, config, json);
   json["initializer_range"] = data::shortest_decimal(config.initializer_range);
   const std::vector<std::uint32_t> ends(config.end_tokens.begin(), config.end_tokens.end());
   const auto padding = config.padding_token == no_padding ? std::nullopt : std::optional(config.padding_token);

@@ -6,48 +6,64 @@
 
 #include "core/base/text/python_json.hpp"
 #include "data/huggingface/config_reader.hpp"
-#include "data/huggingface/model_family.hpp"
 #include "families/llama/llama_shape.hpp"
 
 /// The configuration of a Llama in Hugging Face's config.json.
 namespace mylos::families {
 
-/// The sizes of Rozière et al. 2023 (codellama), Touvron et al. 2023 (llama-2), Grattafiori et al. 2024 (llama-3) and
-/// Zhang et al. 2024 (tinyllama).
-inline constexpr std::array known_llamas{
-    data::KnownModel{"codellama-7b", "codellama/CodeLlama-7b-hf",
-                     R"({"model_type": "llama", "vocab_size": 32016, "hidden_size": 4096, "intermediate_size": 11008,
-                         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
-                         "max_position_embeddings": 16384, "rope_theta": 1e6, "rms_norm_eps": 1e-5})"},
-    data::KnownModel{"codellama-13b", "codellama/CodeLlama-13b-hf",
-                     R"({"model_type": "llama", "vocab_size": 32016, "hidden_size": 5120, "intermediate_size": 13824,
-                         "num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 40,
-                         "max_position_embeddings": 16384, "rope_theta": 1e6, "rms_norm_eps": 1e-5})"},
-    data::KnownModel{"codellama-34b", "codellama/CodeLlama-34b-hf",
-                     R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 8192, "intermediate_size": 22016,
-                         "num_hidden_layers": 48, "num_attention_heads": 64, "num_key_value_heads": 8,
-                         "max_position_embeddings": 16384, "rope_theta": 1e6, "rms_norm_eps": 1e-5})"},
-    data::KnownModel{"llama-2-7b", "meta-llama/Llama-2-7b-hf",
-                     R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
-                         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
-                         "max_position_embeddings": 4096, "rope_theta": 1e4, "rms_norm_eps": 1e-5})"},
-    data::KnownModel{"llama-3-8b", "meta-llama/Meta-Llama-3-8B",
-                     R"({"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
-                         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-                         "max_position_embeddings": 8192, "rope_theta": 5e5, "rms_norm_eps": 1e-5})"},
-    data::KnownModel{"tinyllama-1.1b", "TinyLlama/TinyLlama_v1.1",
-                     R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "intermediate_size": 5632,
-                         "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4,
-                         "max_position_embeddings": 2048, "rope_theta": 1e4, "rms_norm_eps": 1e-5})"}};
+/// What sets a member of the family apart: its name, and the defaults of its configuration in transformers.
+struct LlamaMember {
+  std::string_view model_type;
+  std::string_view model;         ///< in messages, with its article
+  std::string_view architecture;  ///< beginning of its classes' names in transformers
+  enum class Biases { chosen, of_qkv, none } biases = Biases::none;  ///< chosen: attention_bias gives q, k, v and o one
+  bool has_mlp_bias = false;                                         ///< mlp_bias gives the feed-forward layers one
+  bool has_head_norms = false;
+  enum class Window { none, always, chosen } window = Window::none;  ///< chosen: use_sliding_window, above some layers
+  std::size_t key_value_heads = 0;                                   ///< unless given; 0: as many as query heads
+  std::size_t head_size = 0;                                         ///< unless given; 0: hidden / heads
+  bool has_tokens = false;  ///< BOS 1 and EOS 2 unless given, and texts begin with BOS
+};
 
-/// Reads a config.json with the defaults of Hugging Face's LlamaConfig.
+/// Touvron et al. 2023, Jiang et al. 2023, Yang et al. 2024 and 2025.
+inline constexpr std::array llama_members{LlamaMember{.model_type = "llama",
+                                                      .model = "a Llama",
+                                                      .architecture = "Llama",
+                                                      .biases = LlamaMember::Biases::chosen,
+                                                      .has_mlp_bias = true,
+                                                      .has_tokens = true},
+                                          LlamaMember{.model_type = "mistral",
+                                                      .model = "a Mistral",
+                                                      .architecture = "Mistral",
+                                                      .window = LlamaMember::Window::always,
+                                                      .key_value_heads = 8,
+                                                      .has_tokens = true},
+                                          LlamaMember{.model_type = "qwen2",
+                                                      .model = "a Qwen2",
+                                                      .architecture = "Qwen2",
+                                                      .biases = LlamaMember::Biases::of_qkv,
+                                                      .window = LlamaMember::Window::chosen,
+                                                      .key_value_heads = 32},
+                                          LlamaMember{.model_type = "qwen3",
+                                                      .model = "a Qwen3",
+                                                      .architecture = "Qwen3",
+                                                      .biases = LlamaMember::Biases::chosen,
+                                                      .has_head_norms = true,
+                                                      .window = LlamaMember::Window::chosen,
+                                                      .key_value_heads = 32,
+                                                      .head_size = 128}};
+
+/// Returns the member of this model type. Errors: std::invalid_argument if there is none.
+const LlamaMember& llama_member(std::string_view model_type);
+
+/// Reads a config.json with the defaults of the member's configuration in Hugging Face's transformers.
 /// rope_theta and the scaling are read at the top level (rope_scaling) and under rope_parameters, which must not
 /// contradict each other. Throws std::runtime_error with the file, the key, its value and the supported values for
-/// another model type or activation, biases, dropout, other types of scaling, or impossible sizes.
+/// another model type or activation, dropout, other types of scaling or order of windows, or impossible sizes.
 LlamaShape read_llama_config(const data::ModelConfig& from);
 
-/// Returns the config.json of a LlamaForCausalLM that transformers can load. `dtype` is the type of its weights, such
-/// as "float32".
+/// Returns the config.json of the member's ForCausalLM that transformers can load. `dtype` is the type of its weights,
+/// such as "float32".
 OrderedJson llama_config_json(const LlamaShape& config, std::string_view dtype = "float32");
 
 }  // namespace mylos::families

@@ -38,7 +38,7 @@ class Decoder final : public TextDecoder {
 
   Caches take_caches(Arena& arena, const DecoderShape& shape) const;
   Vector<float> take_workspace(Arena& arena, std::size_t rows, std::size_t longest) const {
-    return arena.vector<float>(cached_attention_workspace(attention_shape(units_.shape), rows, longest));
+    return arena.vector<float>(cached_attention_workspace(attention_shape(units_.shape, 0), rows, longest));
   }
   /// Takes the logits of `rows` rows.
   Matrix<float> take_logits(Arena& arena, std::size_t rows) const {

@@ -1,5 +1,6 @@
 #include "families/llama/llama_layer.hpp"
 
+#include "core/kernels/attention/attention_work.hpp"
 #include "core/kernels/norms/layer_norm.hpp"
 #include "core/kernels/products/few_rows_product.hpp"
 #include "core/kernels/swiglu.hpp"
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace mylos::families {
 namespace {
@@ -17,17 +19,18 @@ PackedSequences packed_sequences(const Batch& batch) {
 
 std::string layer_name(std::size_t index) { return fmt::format("model.layers.{}.", index); }
 
-/// Looks up a linear layer without a bias. `stacked` layers that read the same input are treated as one.
-nn::Linear find_projection(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
-  return {.weight = table.find(name + ".weight"), .stacked = stacked};
-}
-
 /// Rows of the array in which attention accumulates the tiles of long sequences; 0 if `batch` has none.
 template <class T>
 std::size_t partial_rows(const LlamaShape& shape, const BatchShape& batch) {
   const bool needed = precision_of<T> != Precision::float32 && shape.attention == AttentionKernel::portable &&
                       batch.longest > static_cast<std::size_t>(longest_attention_tile);
   return needed ? batch.rows : 0;
+}
+
+/// Returns the largest number of columns that a backward pass sums: those of norms, and of biases.
+std::size_t summed_columns(const LlamaShape& shape) {
+  return std::max({shape.hidden, shape.head_norms ? shape.head_size : 0, shape.qkv_bias ? shape.qkv_columns() : 0,
+                   shape.mlp_bias ? 2 * shape.feed_forward : 0});
 }
 
 template <class T>
@@ -50,26 +53,43 @@ template <class T>
 void LlamaLayer<T>::add_rows(ParameterTable::Builder& builder, const LlamaShape& shape, std::size_t index) {
   const std::string name = layer_name(index);
   const std::size_t hidden = shape.hidden, key_columns = shape.key_value_heads * shape.head_size;
-  const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
-  builder.stack(true).tensor(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
-  builder.tensor(name + "self_attn.k_proj.weight", {key_columns, hidden}, normal);
-  builder.tensor(name + "self_attn.v_proj.weight", {key_columns, hidden}, normal);
-  builder.stack(false).tensor(name + "self_attn.o_proj.weight", {hidden, shape.query_columns()}, normal);
-  builder.stack(true).tensor(name + "mlp.gate_proj.weight", {shape.feed_forward, hidden}, normal);
-  builder.tensor(name + "mlp.up_proj.weight", {shape.feed_forward, hidden}, normal);
-  builder.stack(false).tensor(name + "mlp.down_proj.weight", {hidden, shape.feed_forward}, normal);
+  const auto add = [&](const char* projection, std::size_t in, std::size_t out, bool has_bias) {
+    nn::add_linear_tensors(builder, name + projection, in, out, {Initializer::Kind::normal, shape.initializer_range},
+                           has_bias ? std::optional(Initializer{}) : std::nullopt);
+  };
+  builder.stack(true);
+  add("self_attn.q_proj", hidden, shape.query_columns(), shape.qkv_bias);
+  add("self_attn.k_proj", hidden, key_columns, shape.qkv_bias);
+  add("self_attn.v_proj", hidden, key_columns, shape.qkv_bias);
+  builder.stack(false);
+  add("self_attn.o_proj", shape.query_columns(), hidden, shape.output_bias);
+  builder.stack(true);
+  add("mlp.gate_proj", hidden, shape.feed_forward, shape.mlp_bias);
+  add("mlp.up_proj", hidden, shape.feed_forward, shape.mlp_bias);
+  builder.stack(false);
+  add("mlp.down_proj", shape.feed_forward, hidden, shape.mlp_bias);
+  if (shape.head_norms) {
+    for (const char* norm : {"self_attn.q_norm", "self_attn.k_norm"}) {
+      add_rms_norm_row(builder, name + norm, shape.head_size);
+    }
+  }
   add_rms_norm_row(builder, name + "input_layernorm", hidden);
   add_rms_norm_row(builder, name + "post_attention_layernorm", hidden);
 }
 
 template <class T>
-LlamaLayer<T>::LlamaLayer(const ParameterTable& table, const LlamaShape& shape, std::size_t index) : shape_(shape) {
+LlamaLayer<T>::LlamaLayer(const ParameterTable& table, const LlamaShape& shape, std::size_t index)
+    : shape_(shape), attention_(attention_shape(shape, index)) {
   const std::string name = layer_name(index);
-  query_key_value_ = find_projection(table, name + "self_attn.q_proj", 3);
-  attention_output_ = find_projection(table, name + "self_attn.o_proj");
-  gate_up_ = find_projection(table, name + "mlp.gate_proj", 2);
-  down_ = find_projection(table, name + "mlp.down_proj");
+  query_key_value_ = nn::find_linear(table, name + "self_attn.q_proj", 3, shape.qkv_bias);
+  attention_output_ = nn::find_linear(table, name + "self_attn.o_proj", 1, shape.output_bias);
+  gate_up_ = nn::find_linear(table, name + "mlp.gate_proj", 2, shape.mlp_bias);
+  down_ = nn::find_linear(table, name + "mlp.down_proj", 1, shape.mlp_bias);
+  if (shape.head_norms) {
+    query_norm_ = table.find(name + "self_attn.q_norm.weight");
+    key_norm_ = table.find(name + "self_attn.k_norm.weight");
+  }
   attention_norm_ = table.find(name + "input_layernorm.weight");
   mlp_norm_ = table.find(name + "post_attention_layernorm.weight");
 }
@@ -80,7 +100,10 @@ LlamaLayerActivations<T> LlamaLayer<T>::take_activations(Arena& arena, const Lla
                                                          const LlamaLayerActivations<T>* before) {
   LlamaLayerActivations<T> taken = before == nullptr ? LlamaLayerActivations<T>{} : *before;
   taken.attention_norm.input = arena.matrix<T>(rows, shape.hidden);
-  if (before == nullptr || recompute == nn::Recompute::none) taken.qkv = arena.matrix<T>(rows, shape.qkv_columns());
+  if (before == nullptr || recompute == nn::Recompute::none) {
+    taken.qkv = arena.matrix<T>(rows, shape.qkv_columns());
+    if (shape.head_norms) taken.heads = arena.matrix<T>(rows, shape.normed_columns());
+  }
   if (before == nullptr || recompute != nn::Recompute::layer) {
     taken.attention_norm.inverse = arena.vector<float>(rows);
     taken.context = arena.matrix<T>(rows, shape.query_columns());
@@ -108,19 +131,25 @@ LlamaLayerWorkspace<T> LlamaLayer<T>::take_workspace(Arena& arena, const LlamaSh
           .dqkv = Matrix<T>(wide, rows, shape.qkv_columns()),
           .row_sums = arena.matrix<float>(shape.heads, rows),
           .partial_dqkv = arena.matrix<float>(partial_rows<T>(shape, batch), shape.qkv_columns()),
-          .column_sums = arena.vector<float>(column_sum_workspace(rows, shape.hidden))};
+          .column_sums = arena.vector<float>(column_sum_workspace(rows, summed_columns(shape)))};
 }
 
 template <class T>
 std::vector<GemmProduct> LlamaLayer<T>::products(const LlamaShape& shape, std::size_t rows,
                                                  ParameterStore::Purpose purpose) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
+  const auto epilogue = [](bool has_bias) { return has_bias ? EpilogueKind::bias : EpilogueKind::none; };
+  const EpilogueKind of_mlp = epilogue(shape.mlp_bias);
   std::vector<GemmProduct> all;
   for (nn::LinearProducts linear :
-       {nn::LinearProducts{.name = "qkv", .in = hidden, .out = shape.qkv_columns()},
-        nn::LinearProducts{.name = "attention-output", .in = shape.query_columns(), .out = hidden},
-        nn::LinearProducts{.name = "gate-up", .in = hidden, .out = 2 * feed_forward},
-        nn::LinearProducts{.name = "down", .in = feed_forward, .out = hidden}}) {
+       {nn::LinearProducts{
+            .name = "qkv", .in = hidden, .out = shape.qkv_columns(), .forward = epilogue(shape.qkv_bias)},
+        nn::LinearProducts{.name = "attention-output",
+        .in = shape.query_columns(),
+        .out = hidden,
+        .forward = epilogue(shape.output_bias)},
+        nn::LinearProducts{.name = "gate-up", .in = hidden, .out = 2 * feed_forward, .forward = of_mlp},
+        nn::LinearProducts{.name = "down", .in = feed_forward, .out = hidden, .forward = of_mlp}}) {
     linear.precision = precision_of<T>;
     linear.count = shape.layers;
     for (const GemmProduct& product : nn::linear_products(linear, rows, purpose)) all.push_back(product);
@@ -129,13 +158,14 @@ std::vector<GemmProduct> LlamaLayer<T>::products(const LlamaShape& shape, std::s
 }
 
 template <class T>
-nn::UnitFlops LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute) {
+nn::UnitFlops LlamaLayer<T>::training_flops(const LlamaShape& shape, std::size_t index, const BatchShape& batch,
+                                            nn::Recompute recompute) {
   const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
   const auto queries = static_cast<double>(shape.query_columns());
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
   const double qkv = hidden * static_cast<double>(shape.qkv_columns()), down = hidden * feed_forward;
-  // Two products per head for each pair of a token and one it attends to: half of the tokens, and itself.
-  const double scores = queries * (length + 1.0);
+  // Two products per head for each pair of a token and one it attends to.
+  const double scores = 2.0 * queries * attention::mean_visible_keys(attention_shape(shape, index), length);
   const double forward = qkv + hidden * queries + 3.0 * down + scores;
   // The product with `down` is skipped: it gives only the next layer's input, which is kept.
   const double again = recompute == nn::Recompute::layer       ? forward - down
@@ -148,27 +178,30 @@ nn::UnitFlops LlamaLayer<T>::training_flops(const LlamaShape& shape, const Batch
 template <class T>
 void LlamaLayer<T>::multiply(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<T>& x,
                              const Matrix<T>& y, const LlamaCache<T>* cache) const {
-  if (!attends_to(cache)) return nn::linear_without_bias<T>(pass, linear, x, y);
-  few_rows_product<T, T>(pass.space, x, pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), y);
+  if (!attends_to(cache)) return nn::linear_forward<T>(pass, linear, x, y);
+  const ParameterStore& parameters = pass.parameters;
+  few_rows_product<T, T>(
+      pass.space, x, parameters.stacked_matrix<T>(linear.weight, linear.stacked), y,
+      linear.has_bias ? parameters.stacked_values<T>(linear.bias, linear.stacked) : ConstVector<T>());
 }
 
 template <class T>
 void LlamaLayer<T>::project(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                             const Matrix<T>& normal, const LlamaCache<T>* cache) const {
   multiply(pass, query_key_value_, normal, saved.qkv, cache);
+  if (shape_.head_norms) head_norms<T>(pass.space, head_norms_of(pass), saved.qkv, saved.heads);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::forward, saved.qkv);
 }
 
 template <class T>
 void LlamaLayer<T>::attend(const nn::Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,
                            const LlamaCache<T>* cache) const {
-  const AttentionShape shape = attention_shape(shape_);
-  if (cache != nullptr) store_keys_values<T>(pass.space, shape, saved.qkv, cache->rows, cache->layer);
+  if (cache != nullptr) store_keys_values<T>(pass.space, attention_, saved.qkv, cache->rows, cache->layer);
   if (attends_to(cache)) {
-    return cached_attention<T>(pass.space, shape, saved.qkv, cache->rows, cache->layer, cache->workspace,
+    return cached_attention<T>(pass.space, attention_, saved.qkv, cache->rows, cache->layer, cache->workspace,
                                saved.context);
   }
-  attention_forward<T>(pass.space, shape, packed_sequences(tokens.batch), {}, saved.qkv, saved.context,
+  attention_forward<T>(pass.space, attention_, packed_sequences(tokens.batch), {}, saved.qkv, saved.context,
                        saved.log_sum_exp);
 }
 
@@ -215,9 +248,9 @@ void LlamaLayer<T>::mlp_backward(const nn::Pass& pass, const LlamaLayerActivatio
                                  const LlamaLayerWorkspace<T>& work, const Matrix<T>& dx) const {
   nn::linear_input_gradient<T>(pass, down_, dx, 0.0f, work.dactivation);
   swiglu_backward<T>(pass.space, saved.gate_up, work.dactivation);  // overwrites dactivation with the activation
-  nn::linear_weight_gradient<T>(pass, down_, work.dactivation, dx);
+  nn::linear_gradients<T>(pass, down_, work.dactivation, dx, work.column_sums);
   rms_norm_again<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal);
-  nn::linear_weight_gradient<T>(pass, gate_up_, work.normal, saved.gate_up);
+  nn::linear_gradients<T>(pass, gate_up_, work.normal, saved.gate_up, work.column_sums);
   nn::linear_input_gradient<T>(pass, gate_up_, saved.gate_up, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal, dx,
                        pass.parameters.gradient(mlp_norm_), work.column_sums);
@@ -227,13 +260,18 @@ template <class T>
 void LlamaLayer<T>::attention_part_backward(const nn::Pass& pass, const LlamaTokens& tokens,
                                             const LlamaLayerActivations<T>& saved, const LlamaLayerWorkspace<T>& work,
                                             const Matrix<T>& dx) const {
-  nn::linear_weight_gradient<T>(pass, attention_output_, saved.context, dx);
+  nn::linear_gradients<T>(pass, attention_output_, saved.context, dx, work.column_sums);
   nn::linear_input_gradient<T>(pass, attention_output_, dx, 0.0f, work.dcontext);
-  attention_backward<T>(pass.space, attention_shape(shape_), packed_sequences(tokens.batch), {}, saved.qkv,
-                        saved.context, saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums, work.partial_dqkv);
+  attention_backward<T>(pass.space, attention_, packed_sequences(tokens.batch), {}, saved.qkv, saved.context,
+                        saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums, work.partial_dqkv);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::backward, work.dqkv);
+  if (shape_.head_norms) {
+    head_norms_backward<T>(pass.space, head_norms_of(pass), saved.heads, work.dqkv,
+                           pass.parameters.gradient(query_norm_), pass.parameters.gradient(key_norm_),
+                           work.column_sums);
+  }
   rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
-  nn::linear_weight_gradient<T>(pass, query_key_value_, work.normal, work.dqkv);
+  nn::linear_gradients<T>(pass, query_key_value_, work.normal, work.dqkv, work.column_sums);
   nn::linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 0.0f, work.normal);
   rms_norm_backward<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal, dx,
                        pass.parameters.gradient(attention_norm_), work.column_sums);

@@ -1,13 +1,14 @@
 #pragma once
 
 #include "core/kernels/attention/cached_attention.hpp"
+#include "core/kernels/norms/head_norm.hpp"
 #include "core/kernels/norms/rms_norm.hpp"
 #include "families/llama/llama_shape.hpp"
 #include "nn/body.hpp"
 #include "nn/layers/linear.hpp"
 
-/// One layer of a Llama: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)), without biases or dropout. Attention is
-/// causal, with grouped queries (Ainslie et al. 2023).
+/// One layer of a Llama: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)), without dropout. Attention is causal,
+/// with grouped queries (Ainslie et al. 2023). Members of the family have biases, norms of heads, or a sliding window.
 ///
 /// The residual sum x += y is fused with the next RMSNorm, which reads x. A layer therefore takes its input as two
 /// arrays to be summed, and returns its result in the same form.
@@ -20,12 +21,14 @@ struct LlamaTokens {
 };
 
 /// Activations that a layer keeps for its backward pass: 2 H + (2 A + 2 KV) D + 2 F elements and A + 2 floats per
-/// token. The outputs of both norms and of SwiGLU are not kept, because one elementwise kernel recomputes them.
+/// token, and (A + KV) D elements more with norms of heads. The outputs of both norms and of SwiGLU are not kept,
+/// because one elementwise kernel recomputes them.
 template <class T>
 struct LlamaLayerActivations {
   RmsNormSaved<T> attention_norm;  ///< its input (T, H) is the layer's input, the only array that Recompute::layer
                                    ///< keeps
   Matrix<T> qkv;                   ///< (T, (A + 2 KV) D) after rotation; recomputed under Recompute::attention
+  Matrix<T> heads;                 ///< (T, (A + KV) D) queries and keys before their norms, or empty; as qkv
   Matrix<T> context;               ///< (T, A D)
   Matrix<float> log_sum_exp;       ///< (A, T)
   RmsNormSaved<T> mlp_norm;        ///< its input (T, H) is the residual sum after attention
@@ -48,7 +51,7 @@ struct LlamaLayerWorkspace {
   Matrix<T> dqkv;              ///< (T, (A + 2 KV) D), aliases `dactivation`
   Matrix<float> row_sums;      ///< (A, T)
   Matrix<float> partial_dqkv;  ///< (T, (A + 2 KV) D), empty if attention does not need it
-  Vector<float> column_sums;   ///< for H columns; size: see column_sum_workspace
+  Vector<float> column_sums;   ///< for the columns of norms and biases; size: see column_sum_workspace
 
   LlamaLayerScratch<T> forward() const { return {normal, dactivation}; }
 };
@@ -85,10 +88,11 @@ class LlamaLayer {
   /// Returns the matrix products of all layers in a pass over T rows.
   static std::vector<GemmProduct> products(const LlamaShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
 
-  /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
+  /// Returns the floating-point operations of layer `index`'s training pass over the batch: forward, recomputation if
   /// `recompute` asks for it, and backward, which has two products for each forward product. All samples are assumed to
   /// be equally long.
-  static nn::UnitFlops training_flops(const LlamaShape& shape, const BatchShape& batch, nn::Recompute recompute);
+  static nn::UnitFlops training_flops(const LlamaShape& shape, std::size_t index, const BatchShape& batch,
+                                      nn::Recompute recompute);
 
   /// Applies the layer to x = saved.attention_norm.input + residual (T, H), and stores x in saved.attention_norm.input.
   /// With an empty residual that array already holds x. The result is saved.mlp_norm.input + output (T, H). `output`
@@ -122,8 +126,15 @@ class LlamaLayer {
     return {pass.parameters.values<T>(row), shape_.rms_norm_epsilon};
   }
 
+  HeadNorms<T> head_norms_of(const nn::Pass& pass) const {
+    return {shape_.heads, shape_.key_value_heads, pass.parameters.values<T>(query_norm_),
+            pass.parameters.values<T>(key_norm_), shape_.rms_norm_epsilon};
+  }
+
   LlamaShape shape_;
-  std::size_t attention_norm_, mlp_norm_;
+  AttentionShape attention_;
+  std::size_t attention_norm_, mlp_norm_, query_norm_ = 0,
+                                          key_norm_ = 0;  ///< the last two: if there are norms of heads
   nn::Linear query_key_value_, attention_output_, gate_up_, down_;
 };
 

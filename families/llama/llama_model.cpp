@@ -37,7 +37,7 @@ TextModel llama_model(const data::ModelConfig& config, std::optional<double>) {
           .attention = attention_shape(shape),
           .initializer_range = shape.initializer_range,
           .naming = llama_tensor_naming(shape.tied),
-          .begin_token = shape.begin_token,
+          .begin_token = llama_member(shape.model_type).has_tokens ? shape.begin_token : std::nullopt,
           .end_tokens = shape.end_tokens,
           .next_token = next_token_head(shape),
           .make_network =

@@ -46,12 +46,13 @@ void check_shape(const LlamaShape& shape) {
           fmt::format("Llama: head size {} is not an even number from 2 to {}", shape.head_size, largest_rotary_head));
 }
 
-AttentionShape attention_shape(const LlamaShape& shape) {
+AttentionShape attention_shape(const LlamaShape& shape, std::size_t layer) {
   return {.heads = shape.heads,
           .key_value_heads = shape.key_value_heads,
           .head_size = shape.head_size,
           .scale = 1.0f / std::sqrt(static_cast<float>(shape.head_size)),
           .causal = true,
+          .window = layer < shape.first_windowed ? no_window : shape.window,
           .kernel = shape.attention};
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 /// The sizes and constants of a Llama (Touvron et al. 2023).
@@ -42,7 +43,12 @@ struct LlamaShape {
   RotaryScaling rope_scaling = {};
   float rms_norm_epsilon = 1e-6f;
   float initializer_range = 0.02f;
-  bool tied = false;  ///< true if the head uses the token embeddings as its weight
+  bool tied = false;                      ///< true if the head uses the token embeddings as its weight
+  std::string_view model_type = "llama";  ///< the member of the family (llama_config.hpp)
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;  ///< of q, k, v; of o; of the feed-forward layers
+  bool head_norms = false;         ///< RMSNorm over each head of queries and keys, before the rotary embedding
+  int window = no_window;          ///< rows that a token attends to, with its own
+  std::size_t first_windowed = 0;  ///< the first layer that has the window; those below see all rows
   AttentionKernel attention = AttentionKernel::portable;
   std::int32_t padding_token = no_padding;      ///< its embedding gets no gradient, even if a text contains it
   std::optional<std::int32_t> begin_token = 1;  ///< begins each document (BOS), unless nullopt
@@ -52,13 +58,17 @@ struct LlamaShape {
   std::size_t query_columns() const { return heads * head_size; }
   /// Columns of queries, keys and values together.
   std::size_t qkv_columns() const { return (heads + 2 * key_value_heads) * head_size; }
+  /// Columns of the heads with norms.
+  std::size_t normed_columns() const { return head_norms ? (heads + key_value_heads) * head_size : 0; }
 };
 
 /// Checks the sizes. Errors: std::invalid_argument if they do not fit together.
 void check_shape(const LlamaShape& shape);
 
-/// Returns the shape of causal attention with grouped queries.
-AttentionShape attention_shape(const LlamaShape& shape);
+/// Returns the shape of causal attention with grouped queries in a layer.
+AttentionShape attention_shape(const LlamaShape& shape, std::size_t layer);
+/// The same in the last layer, which has the window if any has.
+inline AttentionShape attention_shape(const LlamaShape& shape) { return attention_shape(shape, shape.layers - 1); }
 
 /// Returns the scaled frequencies theta^(-2 i / D), computed in float in the same order as PyTorch's code. At position
 /// 100,000 an error of one unit in the last place of a frequency changes the angle by 0.01.

@@ -5,13 +5,13 @@
 namespace mylos::nn {
 
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
-                        Initializer weight, Initializer bias) {
+                        Initializer weight, std::optional<Initializer> bias) {
   builder.tensor(name + ".weight", {out, in}, weight);
-  builder.tensor(name + ".bias", {out}, bias, {.decay = false});
+  if (bias) builder.tensor(name + ".bias", {out}, *bias, {.decay = false});
 }
 
-Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked) {
-  return {table.find(name + ".weight"), table.find(name + ".bias"), stacked};
+Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked, bool has_bias) {
+  return {table.find(name + ".weight"), has_bias ? table.find(name + ".bias") : 0, stacked, has_bias};
 }
 
 std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
@@ -53,6 +53,7 @@ void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatr
 
 template <class T>
 void linear_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
+  if (!linear.has_bias) return linear_without_bias<T>(pass, linear, x, y);
   const Epilogue<T> add_bias{EpilogueKind::bias, pass.parameters.stacked_values<T>(linear.bias, linear.stacked), {}};
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
                              pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y, add_bias);
@@ -77,6 +78,7 @@ void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstM
 template <class T>
 void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
                       const Vector<float>& workspace) {
+  if (!linear.has_bias) return linear_weight_gradient<T>(pass, linear, x, dy);
   const bool trains_weight = pass.parameters.trains(linear.weight, linear.stacked);
   const bool trains_bias = pass.parameters.trains(linear.bias, linear.stacked);
   if (!trains_weight && !trains_bias) return;

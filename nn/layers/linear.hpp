@@ -2,6 +2,8 @@
 
 #include "nn/model.hpp"
 
+#include <optional>
+
 /// Linear layers y = x W^T + b, with W (out, in) as in model files.
 namespace mylos::nn {
 
@@ -11,13 +13,15 @@ struct Linear {
   std::size_t weight = 0;
   std::size_t bias = 0;
   std::size_t stacked = 1;
+  bool has_bias = true;
 };
 
-/// Adds `name`.weight (out, in), with weight decay, and `name`.bias (out), without, to the current unit.
+/// Adds `name`.weight (out, in), with weight decay, and `name`.bias (out), without, to the current unit; no bias if it
+/// is nullopt.
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
-                        Initializer weight, Initializer bias = {});
+                        Initializer weight, std::optional<Initializer> bias = Initializer{});
 /// Looks up `stacked` layers, the first of which is called `name`.
-Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1);
+Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1, bool has_bias = true);
 
 /// Describes the matrix products of a linear layer over T rows. The epilogue depends on which of the functions below
 /// the layer calls.
@@ -35,10 +39,10 @@ struct LinearProducts {
 std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
                                          ParameterStore::Purpose purpose);
 
-/// y (T, out) = x (T, in) W^T. The kernel that follows adds the bias.
+/// y (T, out) = x (T, in) W^T. The kernel that follows adds the bias, if there is one.
 template <class T>
 void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y);
-/// y = x W^T + b.
+/// y = x W^T + b, or without b if there is none.
 template <class T>
 void linear_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y);
 /// pre (T, out) = x W^T + b, y = gelu(pre). For the backward pass see gelu_backward.
@@ -49,8 +53,8 @@ void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatr
 /// dW += dy^T x for dy (T, out), x (T, in). Computes nothing if W is frozen.
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
-/// dW += dy^T x, and db += column sums of dy, unless they are frozen, with the product if its provider can. The size of
-/// `workspace` is given by column_sum_workspace.
+/// dW += dy^T x, and db += column sums of dy if there is a bias, unless they are frozen, with the product if its
+/// provider can. The size of `workspace` is given by column_sum_workspace.
 template <class T>
 void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
                       const Vector<float>& workspace);

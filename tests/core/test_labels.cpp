@@ -1,6 +1,7 @@
 #include "core/kernels/attention/attention.hpp"
 #include "core/kernels/attention/cached_attention.hpp"
 #include "core/kernels/norms/batch_norm.hpp"
+#include "core/kernels/norms/head_norm.hpp"
 #include "core/kernels/products/few_rows_product.hpp"
 #include "core/kernels/products/gemm.hpp"
 #include "core/kernels/updates/optimizer.hpp"
@@ -57,6 +58,17 @@ void run_attention(const LabelArrays& a) {
   attention_backward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp, a.y, dqkv, row_sums);
 }
 
+void run_head_norms(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
+  const Vector<T> weight("test::weight", 2);
+  const HeadNorms<T> norms{2, 1, weight, weight, 1e-5f};
+  const Matrix<T> saved("test::saved", LabelArrays::rows, 6);
+  const Vector<float> gradient("test::gradient", 2);
+  head_norms<T>(a.space, norms, a.x, saved);
+  head_norms_backward<T>(a.space, norms, saved, a.y, gradient, gradient,
+                         Vector<float>("test::workspace", column_sum_workspace(LabelArrays::rows, 2)));
+}
+
 void run_generation(const LabelArrays& a) {
   using T = LabelArrays::Bf;
   const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 2, .scale = 0.5f, .causal = true};
@@ -85,7 +97,7 @@ TEST(Labels, EveryKernelOfOursBeginsWithOurNameAndReportsItsWork) {
   const KokkosRecorder launched;
   const WorkRecorder reported;
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
-  for (auto* run : {run_attention, run_generation, run_updates}) run(arrays);
+  for (auto* run : {run_attention, run_head_norms, run_generation, run_updates}) run(arrays);
   expect_reported_launches(launched, reported);
 }
 

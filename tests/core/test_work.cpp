@@ -321,6 +321,15 @@ TEST(Work, AttentionCountsItsProductsAndScores) {
                 (Work{scores * (4 * 2 * 2 + 21.0), (4 + 2) * rows + 2 * statistics}));
     }
   }
+  // A query sees two keys, but the first of each sequence one.
+  const AttentionShape windowed{.heads = 4, .key_value_heads = 4, .head_size = 2, .causal = true, .window = 2};
+  EXPECT_EQ(forward_work(windowed, two_sequences, 4)->flops, 4.0 * (2 * 8 - 2) * (2 * 2 * 2 + 20.0));
+  for (const std::size_t length : {1, 2, 3, 9}) {
+    double pairs_of_length = 0.0;
+    for (std::size_t query = 0; query < length; ++query) pairs_of_length += std::min<std::size_t>(query + 1, 2);
+    EXPECT_DOUBLE_EQ(mean_visible_keys(windowed, static_cast<double>(length)),
+                     pairs_of_length / static_cast<double>(length));
+  }
   EXPECT_EQ(pairs(false), 34.0);
   EXPECT_EQ(pairs(true), 21.0);
 }

@@ -106,7 +106,7 @@ VENDORS = {
 FAMILIES = {
     r"(?i)squad": r"(families/bert/|families/\w+\.|data/|tasks/|bench/|tests/).*",
     r"(?i)bert": r"(families/bert/|families/\w+\.|data/|bench/|tests/).*",
-    r"(?i)llama": r"(families/llama/|families/\w+\.|data/|bench/|tests/).*",
+    r"(?i)llama|mistral|qwen": r"(families/llama/|families/\w+\.|data/|bench/|tests/).*",
     r"(?i)wordpiece|sentencepiece": r"(families/|data/|bench/|tests/).*",
     r"(?i)resnet": r"(families/resnet/|families/\w+\.|data/|bench/|tests/).*",
 }

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -159,10 +160,11 @@ inline nlohmann::json read_recorded_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(file);
 }
 
-/// Calls check(folder, provider) for each recorded model of a family with each exact GEMM provider.
+/// Calls check(folder, provider) for each recorded model of these families with each exact GEMM provider.
 template <class Check>
-void for_each_recorded(const std::string& family, const Check& check) {
-  const auto folders = recorded_models(family);
+void for_each_recorded(const std::vector<std::string>& families, const Check& check) {
+  std::vector<std::filesystem::path> folders;
+  for (const std::string& family : families) std::ranges::copy(recorded_models(family), std::back_inserter(folders));
   ASSERT_FALSE(folders.empty());
   for (const std::filesystem::path& folder : folders) {
     for (const std::string& provider : exact_gemm_providers()) {

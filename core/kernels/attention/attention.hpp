@@ -29,15 +29,44 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
                                        int capability);
 
+/// More than any sequence has rows, and little enough to be added to a row's number.
+inline constexpr int no_window = 1 << 30;
+
+/// The keys that queries see. Both are rows of their sequence.
+struct AttentionMask {
+  bool causal = false;
+  int window = no_window;
+
+  /// Returns the first key that a query sees.
+  KOKKOS_INLINE_FUNCTION int first_key(int query) const { return query < window ? 0 : query - window + 1; }
+  /// Returns the end of the queries that see a key.
+  KOKKOS_INLINE_FUNCTION int end_of_queries(int key, int length) const {
+    return key + window < length ? key + window : length;
+  }
+  KOKKOS_INLINE_FUNCTION bool hides(int key, int query) const {
+    return causal && (key > query || key + window <= query);
+  }
+  /// Returns whether any of `keys` keys from `key` on is hidden from any of `queries` queries from `query` on.
+  KOKKOS_INLINE_FUNCTION bool hides_any(int key, int keys, int query, int queries) const {
+    return causal && (key + keys > query + 1 || key + window < query + queries);
+  }
+};
+
+/// The score of a masked key, and the maximum before the first key. Finite, because a block may hide all its keys from
+/// a row that sees later ones: their probabilities of 1 become 0 with the first key that it sees.
+inline constexpr float hidden_score = -1.0e30f;
+
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads
   std::size_t key_value_heads = 0;  ///< KV, divides A: the query heads of a group use the same keys and values
   std::size_t head_size = 0;        ///< D
   float scale = 1.0f;               ///< factor of the scores, 1/sqrt(D)
   bool causal = false;              ///< a row attends only to itself and earlier rows
+  int window = no_window;           ///< of a causal mask: a row attends to so many rows at most, with its own
   AttentionKernel kernel = AttentionKernel::portable;
 
   std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
+  KOKKOS_INLINE_FUNCTION AttentionMask mask() const { return {causal, window}; }
 };
 
 /// The sequences of a packed batch.

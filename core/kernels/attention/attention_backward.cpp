@@ -186,7 +186,7 @@ struct Backward {
     const std::size_t first = sequences.starts(sequence);
     const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
     const int group = static_cast<int>(shape.heads / shape.key_value_heads);
-    const Tile tile = wave.tile(key_tile, group, length, shape.causal);
+    const Tile tile = wave.tile(key_tile, group, length, shape);
     if (tile.heads == 0) return;
     const int first_key = key_tile * wave.side, keys = at_most(length - first_key, wave.side);
     const BackwardPosition position{
@@ -194,7 +194,7 @@ struct Backward {
     const Scratch scratch = sizes.take_from(team);
     [[maybe_unused]] const std::conditional_t<(inner > 1), PairTileScope, int> tiles{};
     begin(team, scratch, position, tile);
-    const int end = at_most(length, tile.first_query + wave.side);
+    const int end = at_most(shape.mask().end_of_queries(first_key + keys - 1, length), tile.first_query + wave.side);
     for (int head = tile.head; head < tile.head + tile.heads; ++head) {
       const std::size_t query_head = position.key_head * group + head;
       for (int query = tile.first_query; query < end; query += query_block) {
@@ -249,7 +249,8 @@ struct Backward {
     const std::size_t size = shape.head_size, first = position.first + query;
     const int rows = at_most(position.length - query, query_block), padded = round_up(rows, query_padding<Operand>);
     const int depth = sizes.depth, end = position.first_key + position.keys;
-    const int visible = shape.causal ? at_most(query + rows, end) : end;
+    const int begin = first_key_of_blocks(shape, query, lanes),
+              visible = shape.causal ? at_most(query + rows, end) : end;
     const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
     team.team_barrier();  // the previous block has been stored
     load_columns(team, queries, rows, padded, depth / inner, scratch.query_columns);
@@ -258,14 +259,14 @@ struct Backward {
       load_rows(team, queries, rows, padded, depth, scratch.query);
       load_rows(team, douts, rows, padded, depth, scratch.dout);
     }
-    if (!tile.begins_queries) {
+    if (position.first_key > begin) {
       const ConstMatrix<float> sums = partial_sums;
       load_columns(team, head_rows(sums, first, head, size), rows, padded, depth, scratch.dquery);
     }
-    for (int key = position.first_key; key < visible; key += key_block) {
+    for (int key = at_least(position.first_key, begin); key < visible; key += key_block) {
       const DropoutPosition draws{sequences.sample_ids(position.sequence), static_cast<std::uint32_t>(head), query,
                                   key};
-      add_key_block(team, scratch, position, draws, rows, at_most(visible - key, key_block));
+      add_key_block(team, scratch, position, draws, rows, at_most(visible - key, key_block), key > begin);
     }
     team.team_barrier();
     if (!tile.ends_queries) {
@@ -276,8 +277,10 @@ struct Backward {
         team, scratch.dquery, rows, depth, [&](int) { return shape.scale; }, head_rows(dqkv, first, head, size));
   }
 
+  /// Adds the gradients of a block of scores to those of its keys, and to those of its queries or begins them.
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const BackwardPosition& position,
-                                            const DropoutPosition& block, int rows, int keys) const {
+                                            const DropoutPosition& block, int rows, int keys,
+                                            bool adds_to_queries) const {
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
     const int key = block.first_key - position.first_key;
     const Block<float> scores{scratch.scores, padded}, dscores{scratch.dscores, padded};
@@ -300,7 +303,7 @@ struct Backward {
     product<Operand>(team, keys, depth, rows, {scratch.gradients, 1, padded}, rows_of(scratch.query, depth), true,
                      {scratch.dkeys + key * depth, depth});
     product<Operand>(team, rows, depth, keys, {scratch.gradients_columns, padded / inner, 1},
-                     rows_of(scratch.keys + key / inner * depth, depth), block.first_key > 0, {scratch.dquery, depth});
+                     rows_of(scratch.keys + key / inner * depth, depth), adds_to_queries, {scratch.dquery, depth});
   }
 
   /// Clears the pairs of rows beyond `rows`, which a product over rows may read.
@@ -334,9 +337,10 @@ struct Backward {
   KOKKOS_INLINE_FUNCTION ScoreRow score_row(const Scratch& scratch, const BackwardPosition& position,
                                             const DropoutPosition& block, const DropoutBlock& draws, int row, int rows,
                                             int keys) const {
-    const int padded = round_up(keys, lanes), before = block.first_query + row + 1 - block.first_key;
+    const int padded = round_up(keys, lanes), query = block.first_query + row, before = query + 1 - block.first_key;
     float* const x = scratch.scores + row * padded;
-    hide_keys(shape.causal && before < keys ? before : keys, padded, x);
+    hide_keys(shape.mask().first_key(query) - block.first_key, shape.causal && before < keys ? before : keys, padded,
+              x);
     ScoreRow found{x, scratch.dscores + row * padded, draws.row(row), Kokkos::Experimental::infinity_v<float>, 0.0f};
     if (row >= rows) return found;
     const std::size_t of_batch = position.first + block.first_query + row;

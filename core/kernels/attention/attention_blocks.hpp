@@ -170,9 +170,16 @@ KOKKOS_INLINE_FUNCTION float fold(float (&lane)[lanes], const Combine& combine) 
 /// Exponentials are computed as powers of two.
 inline constexpr float log2_e = 1.44269504f;
 
-/// Masks the keys of a row beyond [0, n): their scores become -infinity, their probabilities 0.
-KOKKOS_INLINE_FUNCTION void hide_keys(int n, int padded, float* scores) {
-  for (int k = n; k < padded; ++k) scores[k] = -Kokkos::Experimental::infinity_v<float>;
+/// Masks the keys of a row outside of [begin, end).
+KOKKOS_INLINE_FUNCTION void hide_keys(int begin, int end, int padded, float* scores) {
+  for (int k = 0; k < begin && k < padded; ++k) scores[k] = hidden_score;
+  for (int k = end; k < padded; ++k) scores[k] = hidden_score;
+}
+
+/// The first key of the blocks that a block of queries from `query` on is multiplied by: that of its first query,
+/// rounded down to a multiple of `step`.
+KOKKOS_INLINE_FUNCTION int first_key_of_blocks(const AttentionShape& shape, int query, int step) {
+  return shape.mask().first_key(query) / step * step;
 }
 
 /// Checks the arguments of both passes. Errors: std::invalid_argument showing both shapes.

@@ -140,7 +140,7 @@ struct Forward {
     const int end = at_most(length, begin + parts.side), visible = shape.causal ? end : length;
     const ForwardScratch<Operand> scratch = sizes.take_from(team);
     [[maybe_unused]] const std::conditional_t<(inner_of<Operand> > 1), PairTileScope, int> tiles{};
-    for (int key = 0; key < visible; key += parts.side) {
+    for (int key = first_key_of_blocks(shape, begin, parts.side); key < visible; key += parts.side) {
       const int keys = at_most(visible - key, parts.side);
       const ForwardPosition position{sequence, index % shape.heads,  first, length, begin, end, key,
                                      keys,     round_up(keys, lanes)};
@@ -166,14 +166,17 @@ struct Forward {
     const std::size_t size = shape.head_size, first = position.first + query;
     const int rows = at_most(position.end - query, query_block), depth = sizes.depth;
     const int visible = shape.causal ? query + rows : position.length, end = position.first_key + position.keys;
+    const int begin = first_key_of_blocks(shape, query, lanes);
+    if (begin >= end) return;
     team.team_barrier();  // the previous block has been stored
     load_columns(team, head_rows(qkv, first, position.head, size), rows, round_up(rows, query_padding<Operand>),
                  depth / inner_of<Operand>, scratch.query);
-    if (position.first_key > 0) restore(team, scratch, query - position.begin, rows);
-    for (int key = position.first_key; key < at_most(visible, end); key += key_block) {
+    if (position.first_key > begin) restore(team, scratch, query - position.begin, rows);
+    for (int key = at_least(position.first_key, begin); key < at_most(visible, end); key += key_block) {
       const DropoutPosition draws{sequences.sample_ids(position.sequence), static_cast<std::uint32_t>(position.head),
                                   query, key};
-      add_key_block(team, scratch, position, draws, rows, at_most(at_most(visible, end) - key, key_block));
+      add_key_block(team, scratch, position, draws, rows, at_most(at_most(visible, end) - key, key_block),
+                    key == begin);
     }
     team.team_barrier();
     if (end < visible) return keep(team, scratch, query - position.begin, rows);
@@ -205,10 +208,10 @@ struct Forward {
     });
   }
 
-  /// Adds the keys [block.first_key, + keys) to the sums of a block of queries.
+  /// Adds the keys [block.first_key, + keys) to the sums of a block of queries, or begins them with these keys.
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch<Operand>& scratch,
                                             const ForwardPosition& position, const DropoutPosition& block, int rows,
-                                            int keys) const {
+                                            int keys, bool begins) const {
     constexpr int inner = inner_of<Operand>;
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
     const int key = block.first_key - position.first_key;
@@ -219,14 +222,13 @@ struct Forward {
     product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, panels_of(scratch.keys, size, key),
                      false, scores);
     team.team_barrier();
-    const bool first = block.first_key == 0;
     const float scale = shape.scale * log2_e;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       float* x = scores.data + row * padded;
-      const int before = block.first_query + row + 1 - block.first_key;
-      hide_keys(shape.causal && before < keys ? before : keys, padded, x);
-      const RunningRow before_block =
-          first ? RunningRow{-Kokkos::Experimental::infinity_v<float>, 0.0f} : scratch.rows[row];
+      const int query = block.first_query + row, before = query + 1 - block.first_key;
+      hide_keys(shape.mask().first_key(query) - block.first_key, shape.causal && before < keys ? before : keys, padded,
+                x);
+      const RunningRow before_block = begins ? RunningRow{hidden_score, 0.0f} : scratch.rows[row];
       const float maximum = largest(before_block.maximum, padded, x);
       Operand* const to = scratch.probabilities + row * (padded / inner);
       const float sum = dropout.active()
@@ -234,12 +236,12 @@ struct Forward {
                             : exponentials<false>(scale, maximum * scale, padded, nullptr, 0, x, to);
       const float correction = exp2_approximate((before_block.maximum - maximum) * scale);
       scratch.rows[row] = {maximum, before_block.sum * correction + sum};
-      if (first) return;
+      if (begins) return;
       for (int d = 0; d < depth; ++d) sums.data[row * depth + d] *= correction;
     });
     team.team_barrier();
     product<Operand>(team, rows, depth, keys, {scratch.probabilities, padded / inner, 1},
-                     rows_of(scratch.values + key / inner * depth, depth), !first, sums);
+                     rows_of(scratch.values + key / inner * depth, depth), !begins, sums);
   }
 };
 

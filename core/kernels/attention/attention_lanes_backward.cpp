@@ -36,6 +36,17 @@ struct BackwardInLanes {
     HeadRows<const float> keys, values;
     HeadRows<float> dkeys, dvalues;
     int first, count;
+
+    /// Returns those of [begin, end).
+    KeyRows within(int begin, int end) const {
+      const int from = at_least(begin, first), skipped = from - first;
+      return {rows_after(keys, skipped),
+              rows_after(values, skipped),
+              rows_after(dkeys, skipped),
+              rows_after(dvalues, skipped),
+              from,
+              at_most(end, first + count) - from};
+    }
   };
 
   void operator()(const Team& team) const {
@@ -44,7 +55,7 @@ struct BackwardInLanes {
     const std::size_t first = sequences.starts(sequence), key_head = head_index % shape.key_value_heads;
     const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
     const int group = static_cast<int>(shape.heads / shape.key_value_heads);
-    const Tile tile = wave.tile(key_tile, group, length, shape.causal);
+    const Tile tile = wave.tile(key_tile, group, length, shape);
     if (tile.heads == 0) return;
     Scratch scratch{};
     for (float** array : {&scratch.queries, &scratch.douts, &scratch.queries_lanes, &scratch.dout_lanes}) {
@@ -63,25 +74,25 @@ struct BackwardInLanes {
                     head_rows(dqkv, row, value_column, size),
                     key,
                     at_most(last_key - key, key_block)};
-      const int begin = shape.causal && key > tile.first_query ? key : tile.first_query;
-      if (begin >= end) continue;
+      const int begin = shape.causal ? at_least(tile.first_query, key) : tile.first_query,
+                last = at_most(end, shape.mask().end_of_queries(key + block.count - 1, length));
+      if (begin >= last) continue;
       // The first queries of a causal sequence do not add to all keys.
       bool adds = !tile.begins_keys || shape.causal;
       for (const HeadRows<float>& rows : {block.dkeys, block.dvalues}) {
         if (tile.begins_keys && shape.causal) clear(rows, block.count);
       }
-      if (tile.heads > 1 || end - begin > query_block) {  // otherwise they are read once
+      if (tile.heads > 1 || last - begin > query_block) {  // otherwise they are read once
         block.keys = copied_rows(block.keys, block.count, scratch.keys);
         block.values = copied_rows(block.values, block.count, scratch.values);
       }
       for (int head = tile.head; head < tile.head + tile.heads; ++head) {
         const SequenceHead of{sequence, key_head * group + head, first, length};
-        for (int query = begin; query < end; query += query_block) {
-          const bool adds_to_queries = !tile.begins_queries || key > first_key;
+        for (int query = begin; query < last; query += query_block) {
           if (const int rows = at_most(end - query, query_block); rows > square) {
-            add_queries<2 * square>(scratch, of, block, query, rows, adds, adds_to_queries);
+            add_queries<2 * square>(scratch, of, block, query, rows, adds);
           } else {
-            add_queries<square>(scratch, of, block, query, rows, adds, adds_to_queries);
+            add_queries<square>(scratch, of, block, query, rows, adds);
           }
           adds = true;
         }
@@ -97,10 +108,10 @@ struct BackwardInLanes {
   }
 
   /// Adds a block of queries to the gradients of a block's keys and values, or sets them unless `adds_to_keys`; and the
-  /// block's keys to the gradient of these queries, or sets it unless `adds_to_queries`.
+  /// block's keys to the gradient of these queries, or sets it if they are the first.
   template <int width>
   void add_queries(const Scratch& scratch, const SequenceHead& of, const KeyRows& keys, int query, int rows,
-                   bool adds_to_keys, bool adds_to_queries) const {
+                   bool adds_to_keys) const {
     const std::size_t size = shape.head_size, row = of.first + query;
     const auto queries = head_rows(qkv, row, of.head, size), douts = head_rows(dout, row, of.head, size);
     const HeadRows<float> dqueries = head_rows(dqkv, row, of.head, size);
@@ -113,13 +124,13 @@ struct BackwardInLanes {
       lanes.normalizer[j] = j < rows ? log_sum_exp(of.head, row + j) * log2_e : 0.0f;
       lanes.row_sum[j] = j < rows ? row_sums(of.head, row + j) : 0.0f;
     }
+    const int first_seen = first_key_of_blocks(shape, query, drawn_keys);
+    const KeyRows visible = keys.within(first_seen, shape.causal ? query + rows : of.length);
     const DropoutPosition block{sequences.sample_ids(of.sequence), static_cast<std::uint32_t>(of.head), query,
-                                keys.first};
-    KeyRows visible = keys;
-    if (shape.causal) visible.count = at_most(query + rows - keys.first, keys.count);
+                                visible.first};
     add_keys(scratch, block, lanes, visible, rows, adds_to_keys);
-    multiply(rows, queries.head_size, visible.count, by_query(scratch.dscores), block_of(keys.keys), adds_to_queries,
-             block_of(dqueries));
+    multiply(rows, queries.head_size, visible.count, by_query(scratch.dscores), block_of(visible.keys),
+             visible.first > first_seen, block_of(dqueries));
   }
 
   /// Computes the gradients of a block of scores, and adds to those of its keys and values or sets them.
@@ -131,7 +142,7 @@ struct BackwardInLanes {
              {scratch.scores, score_stride});
     multiply(count, width, size, left_of(keys.values), {scratch.dout_lanes, score_stride}, false,
              {scratch.dscores, score_stride});
-    if (shape.causal) hide_later_keys<width>(block, count, scratch.scores);
+    hide_keys<width>(shape, block, count, scratch.scores);
     if (dropout.active()) {
       differentiate<true, width>(scratch, block, lanes, count);
     } else {

@@ -183,13 +183,17 @@ KOKKOS_FORCEINLINE_FUNCTION void for_keys(int keys, const DropoutKey& dropout, c
   }
 }
 
-/// Masks the keys that come after a query.
+/// Masks the keys that a query does not see: those after it, and those before its window.
 template <int width>
-void hide_later_keys(const DropoutPosition& block, int keys, float* scores) {
-  const int first = block.first_query + 1 - block.first_key;
-  for (int k = first > 0 ? first : 0; k < keys; ++k) {
-    const int hidden = at_most(block.first_key + k - block.first_query, width);
-    for (int j = 0; j < hidden; ++j) scores[k * score_stride + j] = -Kokkos::Experimental::infinity_v<float>;
+void hide_keys(const AttentionShape& shape, const DropoutPosition& block, int keys, float* scores) {
+  if (!shape.causal) return;
+  const int first = block.first_query + 1 - block.first_key, seen_first = shape.window - first + 1;
+  for (int k = at_least(first, 0); k < keys; ++k) {
+    const int hidden = at_most(k - first + 1, width);
+    for (int j = 0; j < hidden; ++j) scores[k * score_stride + j] = hidden_score;
+  }
+  for (int k = 0; k < keys && k + seen_first < width; ++k) {
+    for (int j = at_least(k + seen_first, 0); j < width; ++j) scores[k * score_stride + j] = hidden_score;
   }
 }
 

@@ -19,10 +19,17 @@ struct ForwardInLanes {
     float *keys, *values;     ///< (keys of a block, copied stride)
     RunningLanes* running;    ///< one for each block of queries
   };
-  /// A block of keys, and the part of the sequence's queries that sees it.
+  /// A block of keys of a sequence.
   struct KeyRows {
     HeadRows<const float> keys, values;
     int first, count;
+
+    /// Returns those of [begin, end).
+    KeyRows within(int begin, int end) const {
+      const int from = at_least(begin, first);
+      return {rows_after(keys, from - first), rows_after(values, from - first), from,
+              at_most(end, first + count) - from};
+    }
   };
   int block_keys() const { return at_most(key_block, parts.side); }
 
@@ -40,15 +47,17 @@ struct ForwardInLanes {
                           take(team, 0, block_keys() * score_stride), take(team, 0, copied), take(team, 0, copied),
                           take<RunningLanes>(team, 0, query_blocks(parts.side))};
     const std::size_t key_head = shape.heads + head.head / (shape.heads / shape.key_value_heads);
-    for (int key = 0; key < visible; key += key_block) {
+    int next = 0;
+    for (int key = first_key_of_blocks(shape, begin, drawn_keys); key < visible; key = next) {
+      next = at_most(key / key_block * key_block + key_block, visible);
       KeyRows block{head_rows(qkv, first + key, key_head, size),
-                    head_rows(qkv, first + key, key_head + shape.key_value_heads, size), key,
-                    at_most(visible - key, key_block)};
+                    head_rows(qkv, first + key, key_head + shape.key_value_heads, size), key, next - key};
+      const int last = at_most(end, shape.mask().end_of_queries(next - 1, length));
       if (end - begin > query_block) {  // otherwise they are read once
         block.keys = copied_rows(block.keys, block.count, scratch.keys);
         block.values = copied_rows(block.values, block.count, scratch.values);
       }
-      for (int query = shape.causal && key > begin ? key : begin; query < end; query += query_block) {
+      for (int query = shape.causal ? at_least(begin, key) : begin; query < last; query += query_block) {
         RunningLanes& running = scratch.running[(query - begin) / query_block];
         if (const int rows = at_most(end - query, query_block); rows > square) {
           attend<2 * square>(scratch, head, block, query, rows, running);
@@ -66,17 +75,18 @@ struct ForwardInLanes {
     const std::size_t row = of.first + query;
     const HeadRows<float> result = head_rows(out, row, of.head, shape.head_size);
     transpose<width>(head_rows(qkv, row, of.head, shape.head_size), rows, scratch.queries);
-    const int visible = (shape.causal ? query + rows : of.length) - keys.first;
-    if (keys.first == 0) {
+    const int visible = shape.causal ? query + rows : of.length, begin = first_key_of_blocks(shape, query, drawn_keys);
+    const KeyRows seen = keys.within(begin, visible);
+    if (seen.first == begin) {
       for_lanes<width>([&](int j) {
-        running.maximum[j] = -Kokkos::Experimental::infinity_v<float>;
+        running.maximum[j] = hidden_score;
         running.sum[j] = 0.0f;
       });
     }
     const DropoutPosition block{sequences.sample_ids(of.sequence), static_cast<std::uint32_t>(of.head), query,
-                                keys.first};
-    add_keys<width>(scratch, block, rows, at_most(visible, keys.count), keys.keys, keys.values, result, running);
-    if (visible > key_block) return;
+                                seen.first};
+    add_keys<width>(scratch, block, rows, seen, seen.first > begin, result, running);
+    if (visible > keys.first + keys.count) return;
     const float kept = dropout.active() ? dropout.scale() : 1.0f;
     scale_rows(result, rows, [&](int j) { return kept / running.sum[j]; });
     for (int j = 0; j < rows; ++j) {
@@ -93,19 +103,19 @@ struct ForwardInLanes {
     }
   }
 
-  /// Adds a block of keys to the sums of a block of queries.
+  /// Adds keys to the sums of a block of queries, or begins them unless `adds`.
   template <int width>
-  void add_keys(const Scratch& scratch, const DropoutPosition& block, int rows, int count,
-                const HeadRows<const float>& keys, const HeadRows<const float>& values, const HeadRows<float>& result,
-                RunningLanes& running) const {
+  void add_keys(const Scratch& scratch, const DropoutPosition& block, int rows, const KeyRows& seen, bool adds,
+                const HeadRows<float>& result, RunningLanes& running) const {
     float* const scores = scratch.scores;
-    multiply(count, width, keys.head_size, left_of(keys), {scratch.queries, score_stride}, false,
+    const int count = seen.count;
+    multiply(count, width, seen.keys.head_size, left_of(seen.keys), {scratch.queries, score_stride}, false,
              {scores, score_stride});
-    if (shape.causal) hide_later_keys<width>(block, count, scores);
+    hide_keys<width>(shape, block, count, scores);
     const float scale = shape.scale * log2_e;
     const RunningLanes before = running;
     raise_maxima<width>(count, scores, running.maximum);
-    if (block.first_key > 0) {
+    if (adds) {
       float correction[width];
       for_lanes<width>([&](int j) {
         correction[j] = exp2_approximate((before.maximum[j] - running.maximum[j]) * scale);
@@ -118,7 +128,7 @@ struct ForwardInLanes {
     } else {
       exponentials<false, width>(block, count, scale, scores, running);
     }
-    multiply(rows, values.head_size, count, by_query(scores), block_of(values), block.first_key > 0, block_of(result));
+    multiply(rows, seen.values.head_size, count, by_query(scores), block_of(seen.values), adds, block_of(result));
   }
 
   /// scores = 2^(scale scores - scale maximum), or 0 where dropout drops them, and adds the exponentials to the sums.

@@ -26,6 +26,7 @@ void fill_uniform(const ExecutionSpace& space, const Matrix<T>& matrix, std::uin
 template <class T>
 PackedAttention<T> poisoned_arrays(const ExecutionSpace& space, const AttentionUse& use) {
   PackedAttention<T> arrays(proof_label, use.shape, proof_lengths);
+  if (use.shape.window != no_window) arrays.shape.window = std::min(use.shape.window, proof_window);
   arrays.dropout = {.seed = 1, .step = 2, .site = 3, .probability = static_cast<float>(use.dropout)};
   fill_uniform(space, arrays.qkv, 1, 2.5f);
   fill_uniform(space, arrays.dout, 2, 1.5f);

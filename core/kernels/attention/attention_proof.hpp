@@ -22,6 +22,9 @@ inline constexpr double attention_tolerance = std::is_same_v<T, float>      ? 3e
 /// Rows of the packed sequences: uneven, and one of them longer than three tiles of the largest kernel, which has 128.
 inline constexpr std::array<std::size_t, 3> proof_lengths = {67, 401, 130};
 
+/// The largest window of the proof, so that a longer one is met too.
+inline constexpr int proof_window = 75;
+
 /// How the results of a kernel compare with those of the portable kernel.
 struct AttentionProof {
   AttentionKernel kernel = AttentionKernel::portable;

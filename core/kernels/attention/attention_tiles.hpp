@@ -21,15 +21,15 @@ inline constexpr int tile_side = 256;
 static_assert(tile_side % key_block == 0 && tile_side % query_block == 0 && tile_side <= longest_attention_tile);
 
 KOKKOS_INLINE_FUNCTION constexpr int at_most(int value, int most) { return value < most ? value : most; }
+KOKKOS_INLINE_FUNCTION constexpr int at_least(int value, int least) { return value < least ? least : value; }
 
 /// The part of a tile's queries that a team computes.
 struct Tile {
-  int head = 0, heads = 0;      ///< among those that use the same keys; heads 0: nothing to do
-  int first_query = 0;          ///< row in the sequence
-  bool begins_keys = false;     ///< first tile that adds to these keys
-  bool ends_keys = false;       ///< last tile that adds to these keys
-  bool begins_queries = false;  ///< first tile that adds to these queries
-  bool ends_queries = false;    ///< last tile that adds to these queries
+  int head = 0, heads = 0;    ///< among those that use the same keys; heads 0: nothing to do
+  int first_query = 0;        ///< row in the sequence
+  bool begins_keys = false;   ///< first tile that adds to these keys
+  bool ends_keys = false;     ///< last tile that adds to these keys
+  bool ends_queries = false;  ///< last tile that adds to these queries
 };
 
 /// A launch of the backward pass.
@@ -42,19 +42,19 @@ struct Wave {
   int count(int group) const { return tiles == 1 ? 1 : (group + 1) * tiles - 1; }
 
   /// Returns the part of the j-th keys of a sequence that this launch computes.
-  KOKKOS_INLINE_FUNCTION Tile tile(int j, int group, int length, bool causal) const {
-    if (tiles == 1) return {0, group, 0, true, true, true, true};
+  KOKKOS_INLINE_FUNCTION Tile tile(int j, int group, int length, const AttentionShape& shape) const {
+    if (tiles == 1) return {0, group, 0, true, true, true};
     const int own_tiles = (length + side - 1) / side, i = number - j;
-    if (i < 0 || i >= group * tiles) return {};
-    const int head = i / tiles, of_queries = i % tiles, first = causal ? j : 0;
-    if (j >= own_tiles || of_queries >= own_tiles || of_queries < first) return {};
+    if (i < 0 || i >= group * tiles || j >= own_tiles) return {};
+    const int head = i / tiles, of_queries = i % tiles, first = shape.causal ? j : 0;
+    const int last = (shape.mask().end_of_queries((j + 1) * side - 1, length) - 1) / side;
+    if (of_queries < first || of_queries > last) return {};
     return {.head = head,
             .heads = 1,
             .first_query = of_queries * side,
             .begins_keys = head == 0 && of_queries == first,
-            .ends_keys = head == group - 1 && of_queries == own_tiles - 1,
-            .begins_queries = j == 0,
-            .ends_queries = j == (causal ? of_queries : own_tiles - 1)};
+            .ends_keys = head == group - 1 && of_queries == last,
+            .ends_queries = j == (shape.causal ? of_queries : own_tiles - 1)};
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include "core/kernels/math.hpp"
 
+#include <algorithm>
+
 namespace mylos::attention {
 namespace {
 
@@ -18,7 +20,8 @@ std::size_t visible_pairs(const AttentionShape& shape, std::span<const std::size
   std::size_t pairs = 0;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const std::size_t length = starts[i + 1] - starts[i];
-    pairs += shape.causal ? length * (length + 1) / 2 : length * length;
+    const std::size_t most = std::min(length, static_cast<std::size_t>(shape.window));
+    pairs += shape.causal ? most * (most + 1) / 2 + (length - most) * most : length * length;
   }
   return pairs;
 }
@@ -38,6 +41,12 @@ std::optional<Work> pass_work(const AttentionShape& shape, const PackedSequences
 std::size_t all_heads(const AttentionShape& shape) { return shape.heads + 2 * shape.key_value_heads; }
 
 }  // namespace
+
+double mean_visible_keys(const AttentionShape& shape, double length) {
+  if (!shape.causal) return length;
+  const double window = shape.window;
+  return length <= window ? (length + 1.0) / 2.0 : window - window * (window - 1.0) / (2.0 * length);
+}
 
 std::optional<Work> forward_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element) {
   const std::size_t heads = all_heads(shape) + shape.heads;  // qkv; out

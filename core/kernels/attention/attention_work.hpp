@@ -6,6 +6,9 @@
 /// Work of attention's passes, for elements of `element` bytes. nullopt if the host does not know the sequence lengths.
 namespace mylos::attention {
 
+/// Returns the mean number of keys that a row of a sequence of `length` rows sees, of whole sequences or on average.
+double mean_visible_keys(const AttentionShape& shape, double length);
+
 /// The forward pass: two products of scores, and the softmax.
 std::optional<Work> forward_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
 /// The backward pass: five products.

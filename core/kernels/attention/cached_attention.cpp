@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mylos {
 namespace {
 
@@ -16,7 +18,12 @@ constexpr std::size_t cached_block = 256;
 /// Besides the sum of values, a block stores its largest score and the sum of its exponentials.
 constexpr std::size_t statistics = 2;
 
-std::size_t blocks_of(std::size_t positions) { return (positions + cached_block - 1) / cached_block; }
+/// Returns the largest number of blocks that a row with up to `longest` positions sees. A window may begin and end
+/// within a block.
+std::size_t most_seen_blocks(const AttentionShape& shape, std::size_t longest) {
+  const auto blocks_of = [](std::size_t positions) { return (positions + cached_block - 1) / cached_block; };
+  return std::min(blocks_of(longest), blocks_of(static_cast<std::size_t>(shape.window)) + 1);
+}
 
 /// The first key and value of a sequence's head.
 template <class T>
@@ -65,6 +72,18 @@ struct BlockResults {
   }
 };
 
+/// The blocks of positions that a row sees; the launch and the results count them from `first`.
+struct SeenBlocks {
+  std::size_t begin, end;  ///< positions
+  std::size_t first;       ///< block of `begin`
+
+  KOKKOS_FORCEINLINE_FUNCTION SeenBlocks(const AttentionShape& shape, std::int32_t position)
+      : begin(static_cast<std::size_t>(shape.mask().first_key(position))),
+        end(static_cast<std::size_t>(position) + 1),
+        first(begin / cached_block) {}
+  KOKKOS_FORCEINLINE_FUNCTION std::size_t count() const { return (end - 1) / cached_block + 1 - first; }
+};
+
 /// Computes a block's exponentials, relative to its largest score, and the sums of values weighted by them.
 template <class T>
 struct CachedBlock {
@@ -87,10 +106,13 @@ struct CachedBlock {
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void run(const Team& team, std::size_t item, float* weights) const {
     const std::size_t block = item % results.blocks, head = item / results.blocks % shape.heads;
-    const std::size_t row = item / results.blocks / shape.heads, begin = block * cached_block;
-    const std::size_t seen = static_cast<std::size_t>(rows.positions(row)) + 1;
-    if (begin >= seen) return;
-    const std::size_t count = seen - begin < cached_block ? seen - begin : cached_block;
+    const std::size_t row = item / results.blocks / shape.heads;
+    const SeenBlocks seen(shape, rows.positions(row));
+    if (block >= seen.count()) return;
+    const std::size_t begin_of_block = (seen.first + block) * cached_block,
+                      end_of_block = begin_of_block + cached_block;
+    const std::size_t begin = begin_of_block < seen.begin ? seen.begin : begin_of_block;
+    const std::size_t count = (end_of_block < seen.end ? end_of_block : seen.end) - begin;
     const CachedHead<T> cached(shape, cache, rows.slot(row), head / (shape.heads / shape.key_value_heads));
     const T* const query = qkv.data() + row * qkv.extent(1) + head * shape.head_size;
     make_scores(team, query, cached, begin, count, weights);
@@ -154,6 +176,7 @@ struct CachedBlock {
 /// Combines the blocks of one head of one row, with each sum rescaled to the largest score of all blocks.
 template <class T>
 struct CombineBlocks {
+  AttentionShape shape;
   CachedRows rows;
   BlockResults results;
   Matrix<T> out;
@@ -161,7 +184,7 @@ struct CombineBlocks {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t item) const {
     const std::size_t row = item / results.heads, head = item % results.heads, size = results.size;
-    const std::size_t blocks = static_cast<std::size_t>(rows.positions(row)) / cached_block + 1;
+    const std::size_t blocks = SeenBlocks(shape, rows.positions(row)).count();
     const BlockResults all = results;
     float largest = -Kokkos::Experimental::infinity_v<float>;
     for (std::size_t block = 0; block < blocks; ++block) {
@@ -215,7 +238,7 @@ void store_keys_values(const ExecutionSpace& space, const AttentionShape& shape,
 }
 
 std::size_t cached_attention_workspace(const AttentionShape& shape, std::size_t rows, std::size_t longest) {
-  return rows * shape.heads * blocks_of(longest) * (shape.head_size + statistics);
+  return rows * shape.heads * most_seen_blocks(shape, longest) * (shape.head_size + statistics);
 }
 
 template <class T>
@@ -229,9 +252,10 @@ void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, 
           fmt::format("cached attention of {} x {}: out is {} x {}, and the workspace has {} floats of {}", count,
                       columns, out.extent(0), out.extent(1), workspace.size(),
                       cached_attention_workspace(shape, count, rows.longest)));
-  const BlockResults results{workspace.data(), shape.heads, blocks_of(rows.longest), shape.head_size};
+  const BlockResults results{workspace.data(), shape.heads, most_seen_blocks(shape, rows.longest), shape.head_size};
   // One score and one weighted value per head element, and the softmax; keys and values are read once per group.
-  const auto seen = static_cast<double>(rows.visible), heads = static_cast<double>(shape.heads);
+  const auto seen = static_cast<double>(std::min(rows.visible, count * static_cast<std::size_t>(shape.window))),
+             heads = static_cast<double>(shape.heads);
   const auto size = static_cast<double>(shape.head_size), groups = static_cast<double>(shape.key_value_heads);
   const Work work{seen * heads * (4.0 * size + exp_flops + 2.0), seen * groups * 2.0 * size * sizeof(T)};
   for_each_row(with_work("mylos::cached_attention::blocks", work), space, count * shape.heads * results.blocks,
@@ -239,7 +263,7 @@ void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, 
   const Work combined =
       work_of(count * shape.heads * results.blocks * (shape.head_size + statistics), 2.0, sizeof(float));
   for_each_row(with_work("mylos::cached_attention::combine", combined + work_of(out.size(), 1.0, sizeof(T))), space,
-               count * shape.heads, CombineBlocks<T>{rows, results, out},
+               count * shape.heads, CombineBlocks<T>{shape, rows, results, out},
                {.threads = team_size_for(space, shape.head_size)});
 }
 

@@ -37,7 +37,7 @@ void store_keys_values(const ExecutionSpace& space, const AttentionShape& shape,
 std::size_t cached_attention_workspace(const AttentionShape& shape, std::size_t rows, std::size_t longest);
 
 /// out (B, A D) = attention of the queries of qkv (B, (A + 2 KV) D) over the cached positions up to and including each
-/// row's own. Errors: std::invalid_argument if sizes do not match.
+/// row's own, those within its window if there is one. Errors: std::invalid_argument if sizes do not match.
 template <class T>
 void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, const ConstMatrix<T>& qkv,
                       const CachedRows& rows, const KeyValueCache<T>& cache, const Vector<float>& workspace,

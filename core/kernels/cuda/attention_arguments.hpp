@@ -17,7 +17,7 @@ using matrix::Octet;
 template <class T>
 struct PackedHeads {
   int heads, key_value_heads;
-  bool causal;
+  AttentionMask mask;
   float scale;
   DropoutKey dropout;
   const std::size_t* starts;
@@ -61,7 +61,7 @@ PackedHeads<T> packed_heads(const AttentionShape& shape, const PackedSequences& 
                             const KeptPairs& kept, const ConstMatrix<T>& qkv) {
   return {.heads = static_cast<int>(shape.heads),
           .key_value_heads = static_cast<int>(shape.key_value_heads),
-          .causal = shape.causal,
+          .mask = shape.mask(),
           .scale = shape.scale,
           .dropout = dropout,
           .starts = sequences.starts.data(),

@@ -88,6 +88,7 @@ cudnn::AttentionKey key_of(const ExecutionSpace& space, const AttentionShape& sh
           .head_size = shape.head_size,
           .scale = shape.scale,
           .causal = shape.causal,
+          .window = static_cast<std::size_t>(shape.window) < bounds.longest ? shape.window : 0,
           .has_packed_statistics = has_packed_statistics(capability),
           .capability = capability};
 }

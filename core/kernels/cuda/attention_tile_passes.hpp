@@ -30,7 +30,7 @@ struct ForwardPass {
     const PassingKeys<T, C, Buffer> keys(block, all, position);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + position.head * size, stride,
                                          position.length - position.own, 0);
-    keys.copy(block, 0);
+    keys.copy(block, keys.first_turn);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
     const std::uint32_t queries = Block::Mma::template left_address<size>(block, 0, row);
@@ -45,13 +45,14 @@ struct ForwardPass {
         running.sum[f][half] = 0.0f;
       }
     }
-    for (int turn = 0; keys.pass_in(turn); ++turn) {
+    for (int turn = keys.first_turn; keys.pass_in(turn); ++turn) {
       block.wait_for_copies();
       block.sync();
       if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
       if (query >= position.length) continue;
       MYLOS_LOOP
-      for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
+      for (int column = 0; column < C::buffered; column += C::columns) {
+        if (!keys.are_seen(turn * C::buffered + column)) continue;
         add_keys(block, all, position, queries, row, turn, column, running, sums);
       }
     }
@@ -70,11 +71,11 @@ struct ForwardPass {
     Scores scores;
     Mma::template multiply_transposed<T, size>(
         block, queries, Mma::template transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
-    if (key + C::columns > position.length || (all.causal && key + C::columns > query)) {
+    if (key + C::columns > position.length || all.mask.hides_any(key, C::columns, query, C::warp_rows)) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
-        if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
+        if (of >= position.length || all.mask.hides(of, by)) scores.c[f][j][i] = hidden_score;
       });
     }
     exponentiate(block, all.scale * log2_of_e, scores, running, sums);
@@ -207,7 +208,7 @@ struct QueryPass {
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + position.head * size, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.dout + first * width + position.head * size, width, left,
                                          C::own_tile);
-    keys.copy(block, 0);
+    keys.copy(block, keys.first_turn);
     add_up_rows(block, all, position, row_sums);
 
     const int row = block.warp() * C::warp_rows, query = position.own + row;
@@ -216,14 +217,15 @@ struct QueryPass {
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
     Rows rows{};
-    for (int turn = 0; keys.pass_in(turn); ++turn) {
+    for (int turn = keys.first_turn; keys.pass_in(turn); ++turn) {
       block.wait_for_copies();
       block.sync();
       if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
       if (query >= position.length) continue;
-      if (turn == 0) rows = rows_of(block, all, position, row, row_sums);
+      if (turn == keys.first_turn) rows = rows_of(block, all, position, row, row_sums);
       MYLOS_LOOP
-      for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
+      for (int column = 0; column < C::buffered; column += C::columns) {
+        if (!keys.are_seen(turn * C::buffered + column)) continue;
         add_keys(block, all, position, queries, douts, row, turn, column, rows, sums);
       }
     }
@@ -305,13 +307,13 @@ struct QueryPass {
                                                Mma::template transposed_address<size>(block, keys, column), scores);
     Mma::template multiply_transposed<T, size>(block, douts,
                                                Mma::template transposed_address<size>(block, values, column), dscores);
-    const bool hides = key + C::columns > position.length || (all.causal && key + C::columns > query);
+    const bool hides = key + C::columns > position.length || all.mask.hides_any(key, C::columns, query, C::warp_rows);
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
-        if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
+        if (of >= position.length || all.mask.hides(of, by)) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
@@ -347,8 +349,10 @@ struct KeyPass {
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column + all.key_value_heads * size, stride,
                                          left, C::own_tile);
-    // Loop over the queries of each head that uses these keys; with a causal mask, earlier queries see none of them.
-    const int from = all.causal ? position.own / C::buffered * C::buffered : 0;
+    // Loop over the queries of each head that uses these keys; with a causal mask, earlier queries see none of them,
+    // and those after the last key's window do not either.
+    const int from = all.mask.causal ? position.own / C::buffered * C::buffered : 0;
+    const int end_of_queries = all.mask.end_of_queries(position.own + C::own_rows - 1, position.length);
     const int end = (position.head + 1) * group;
     int head = position.head * group, query = from;
     copy_queries(block, all, position, head, query, 0);
@@ -360,14 +364,16 @@ struct KeyPass {
     dkeys.clear();
     dvalues.clear();
     for (int turn = 0; head < end; ++turn) {
-      const bool is_last = query + C::buffered >= position.length;  // last queries of this head
+      const bool is_last = query + C::buffered >= end_of_queries;  // last queries of this head
       const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
       block.wait_for_copies();
       block.sync();
       if (next_head < end) copy_queries(block, all, position, next_head, next_query, turn + 1);
       MYLOS_LOOP
       for (int begin = 0; begin < C::buffered && query + begin < position.length && row < left; begin += C::columns) {
-        if (all.causal && query + begin + C::columns <= position.own + row) continue;
+        const int key = position.own + row;
+        if (all.mask.causal && query + begin + C::columns <= key) continue;
+        if (query + begin >= all.mask.end_of_queries(key + C::warp_rows - 1, position.length)) continue;
         add_queries(block, all, position, head, keys, values, row, query, begin, turn, dkeys, dvalues);
       }
       head = next_head;
@@ -419,12 +425,12 @@ struct KeyPass {
     Mma::template multiply_transposed<T, size>(block, values,
                                                Mma::template transposed_address<size>(block, douts, begin), dscores);
     if (all.dropout.active()) kept.spread(block);
-    const bool hides = all.causal && query < key + C::warp_rows;
+    const bool hides = all.mask.hides_any(key, C::warp_rows, query, C::columns);
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + f * matrix::fragment_rows + Mma::row(g) + i / 2 * Mma::half_rows;
-        if (of > query + j * matrix::fragment_columns + 2 * t + i % 2) scores.c[f][j][i] = hidden_score;
+        if (all.mask.hides(of, query + j * matrix::fragment_columns + 2 * t + i % 2)) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {

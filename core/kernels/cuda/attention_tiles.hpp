@@ -57,9 +57,6 @@ struct BlockPosition {
 
 inline constexpr float log2_of_e = 1.44269504f;
 
-/// The score of a masked key, and the initial maximum: finite, and less than any other score.
-inline constexpr float hidden_score = -3.0e38f;
-
 /// The scores of a thread that dropout keeps, if their rows are queries. A word has the keys of a row; its lowest bit
 /// is that of the thread's first column.
 template <int fragments, int columns>
@@ -145,21 +142,27 @@ template <class T, class C, class Buffer>
 struct PassingKeys {
   const T *keys, *values;  ///< at the sequence's first row
   std::size_t stride;
-  int length, visible, seen;  ///< rows of the sequence, visible to the block, visible to this warp
+  int length, visible;   ///< rows of the sequence, and end of those visible to the block
+  int first_seen, seen;  ///< begin and end of those visible to this warp
+  int first_turn;        ///< the first with keys visible to the block
 
   template <class Block>
   MYLOS_BLOCK_FUNCTION PassingKeys(const Block& block, const PackedHeads<T>& all, const BlockPosition& position) {
     const int head = all.heads + position.head / (all.heads / all.key_value_heads);
     const int end = position.own + C::own_rows, end_of_warp = position.own + (block.warp() + 1) * C::warp_rows;
+    first_turn = all.mask.first_key(position.own) / C::buffered;
+    first_seen = all.mask.first_key(end_of_warp - C::warp_rows);
     stride = all.columns(C::size);
     keys = all.qkv + position.first * stride + head * C::size;
     values = keys + all.key_value_heads * C::size;
     length = position.length;
-    visible = all.causal && end < length ? end : length;
-    seen = all.causal && end_of_warp < visible ? end_of_warp : visible;
+    visible = all.mask.causal && end < length ? end : length;
+    seen = all.mask.causal && end_of_warp < visible ? end_of_warp : visible;
   }
 
   MYLOS_BLOCK_FUNCTION bool pass_in(int turn) const { return turn * C::buffered < visible; }
+  /// Whether this warp sees any of a fragment's keys from `key` on.
+  MYLOS_BLOCK_FUNCTION bool are_seen(int key) const { return key < seen && key + C::columns > first_seen; }
 
   /// Starts copying the keys and values of `turn`.
   template <class Block>

@@ -165,7 +165,7 @@ Attributes FrontendGraph::statistics(const Tensor& offsets) const {
   return attributes;
 }
 
-/// Sets what both passes have in common: the scale, the lengths, and the causal mask.
+/// Sets what both passes have in common: the scale, the lengths, the causal mask and its window.
 template <class Options>
 Options FrontendGraph::with_masks(Options options, const Tensor& query_lengths, const Tensor& key_lengths) const {
   options.set_name("attention")
@@ -174,6 +174,7 @@ Options FrontendGraph::with_masks(Options options, const Tensor& query_lengths, 
       .set_seq_len_q(query_lengths)
       .set_seq_len_kv(key_lengths);
   if (key_.causal) options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+  if (key_.window > 0) options.set_diagonal_band_left_bound(key_.window);
   return options;
 }
 

@@ -22,6 +22,7 @@ struct AttentionKey {
   std::size_t heads = 0, key_value_heads = 0, head_size = 0;
   float scale = 1.0f;
   bool causal = false;
+  int window = 0;                     ///< of a causal mask: keys that a row sees, with its own; 0: all before it
   bool has_packed_statistics = true;  ///< (T, A), otherwise (sequences, A, longest)
   int capability = 0;                 ///< of the device; 90 is 9.0
 

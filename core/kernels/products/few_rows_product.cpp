@@ -90,6 +90,7 @@ template <class T, class Out>
 struct FewRowsBlock {
   ConstMatrix<T> x, weight;
   Matrix<Out> y;
+  ConstVector<T> bias;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
@@ -122,6 +123,9 @@ struct FewRowsBlock {
     } else {
       sum_tile_in_team<rows, outputs>(team, inner, from, by, sums);
     }
+    if (bias.size() > 0) {
+      for (int i = 0; i < rows * outputs; ++i) sums[i] += float(bias(output + i % outputs));
+    }
     Out* const out = y.data() + row * columns + output;
     for (int i = 0; i < rows * outputs; ++i) out[i / outputs * columns + i % outputs] = Out(sums[i]);
   }
@@ -131,19 +135,22 @@ struct FewRowsBlock {
 
 template <class T, class Out>
 void few_rows_product(const ExecutionSpace& space, const ConstMatrix<T>& x, const ConstMatrix<T>& weight,
-                      const Matrix<Out>& y) {
+                      const Matrix<Out>& y, const ConstVector<T>& bias) {
   require(x.extent(0) == y.extent(0) && weight.extent(0) == y.extent(1) && x.extent(1) == weight.extent(1),
           fmt::format("few_rows_product: {} x {} by the transpose of {} x {} is not {} x {}", x.extent(0), x.extent(1),
                       weight.extent(0), weight.extent(1), y.extent(0), y.extent(1)));
+  require(bias.size() == 0 || bias.size() == y.extent(1),
+          fmt::format("few_rows_product: a bias of {} for {} columns", bias.size(), y.extent(1)));
   const Work work = work_of(weight.size(), 2.0 * static_cast<double>(x.extent(0)), sizeof(T)) +
                     work_of(x.size(), 0.0, sizeof(T)) + work_of(y.size(), 0.0, sizeof(Out));
   for_each_row(with_work("mylos::few_rows_product", work), space, (y.extent(1) + tile_outputs - 1) / tile_outputs,
-               FewRowsBlock<T, Out>{x, weight, y}, {.threads = team_size_for(space, std::size_t{threads_of_product})});
+               FewRowsBlock<T, Out>{x, weight, y, bias},
+               {.threads = team_size_for(space, std::size_t{threads_of_product})});
 }
 
 #define MYLOS_INSTANTIATE(T, Out)                                                                             \
   template void few_rows_product<T, Out>(const ExecutionSpace&, const ConstMatrix<T>&, const ConstMatrix<T>&, \
-                                         const Matrix<Out>&);
+                                         const Matrix<Out>&, const ConstVector<T>&);
 MYLOS_INSTANTIATE(float, float)
 MYLOS_INSTANTIATE(bfloat16, bfloat16)
 MYLOS_INSTANTIATE(bfloat16, float)

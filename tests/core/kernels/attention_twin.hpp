@@ -21,6 +21,7 @@ struct AttentionCase {
   bool causal;
   float dropout;
   std::vector<std::size_t> lengths;
+  int window = no_window;
 };
 
 inline void PrintTo(const AttentionCase& c, std::ostream* out) { *out << c.name; }
@@ -33,10 +34,10 @@ struct AttentionProblem : PackedAttention<T> {
   std::vector<std::uint32_t> ids;
 
   explicit AttentionProblem(const AttentionCase& c)
-      : PackedAttention<T>(
-            "test::attention",
-            {c.heads, c.key_value_heads, c.head_size, 1.0f / std::sqrt(static_cast<float>(c.head_size)), c.causal},
-            c.lengths) {
+      : PackedAttention<T>("test::attention",
+                           {c.heads, c.key_value_heads, c.head_size, 1.0f / std::sqrt(static_cast<float>(c.head_size)),
+                            c.causal, c.window},
+                           c.lengths) {
     this->dropout = {.seed = 11, .step = 5, .site = 3, .probability = c.dropout};
     for (const std::size_t length : c.lengths) {
       ids.push_back(static_cast<std::uint32_t>(10 + ids.size()));
@@ -99,9 +100,10 @@ struct NaiveHead {
     out.assign(length * size, 0.0);
     log_sum_exp.assign(length, 0.0);
     for (std::size_t i = 0; i < length; ++i) {
-      const std::size_t seen = shape.causal ? i + 1 : length;
+      const std::size_t seen = shape.causal ? i + 1 : length, window = static_cast<std::size_t>(shape.window);
+      const std::size_t first = i + 1 > window ? i + 1 - window : 0;
       double sum = 0.0;
-      for (std::size_t j = 0; j < seen; ++j) {
+      for (std::size_t j = first; j < seen; ++j) {
         double score = 0.0;
         for (std::size_t d = 0; d < size; ++d) score += q[i * size + d] * k[j * size + d];
         sum += probability[i * length + j] = std::exp(shape.scale * score);
@@ -110,7 +112,7 @@ struct NaiveHead {
         factor[i * length + j] = draw >= key.threshold() ? key.scale() : 0.0;
       }
       log_sum_exp[i] = std::log(sum);
-      for (std::size_t j = 0; j < seen; ++j) {
+      for (std::size_t j = first; j < seen; ++j) {
         probability[i * length + j] /= sum;
         const double weight = probability[i * length + j] * factor[i * length + j];
         for (std::size_t d = 0; d < size; ++d) out[i * size + d] += weight * v[j * size + d];

@@ -43,7 +43,7 @@ LlamaTwin::LlamaTwin(const families::LlamaShape& shape, const Engine& engine, co
   for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
 }
 
-Values LlamaTwin::linear(const std::string& name, const Values& x, std::size_t in) const {
+Values LlamaTwin::linear(const std::string& name, const Values& x, std::size_t in, bool has_bias) const {
   const Values& weight = named(name + ".weight");
   const std::size_t out = weight.size() / in;
   Values y(x.size() / in * out);
@@ -51,12 +51,14 @@ Values LlamaTwin::linear(const std::string& name, const Values& x, std::size_t i
     const double* row = x.data() + i / out * in;
     y[i] = std::inner_product(row, row + in, weight.data() + i % out * in, 0.0);
   }
+  if (!has_bias) return y;
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] += named(name + ".bias")[i % out];
   return y;
 }
 
 Values LlamaTwin::norm(const std::string& name, const Values& x) const {
   const Values& weight = named(name + ".weight");
-  const std::size_t columns = shape_.hidden;
+  const std::size_t columns = weight.size();
   Values y(x.size());
   for (std::size_t first = 0; first < x.size(); first += columns) {
     const double squares = std::inner_product(&x[first], &x[first] + columns, &x[first], 0.0);
@@ -90,11 +92,16 @@ Values LlamaTwin::rotated(const Values& x, std::size_t heads) const {
   return y;
 }
 
-Values LlamaTwin::attention(const std::string& name, const Values& x) const {
+Values LlamaTwin::heads_of(const std::string& name, const Values& x, std::size_t heads) const {
+  const Values y = linear(name + "_proj", x, shape_.hidden, shape_.qkv_bias);
+  return rotated(shape_.head_norms ? norm(name + "_norm", y) : y, heads);
+}
+
+Values LlamaTwin::attention(std::size_t layer, const std::string& name, const Values& x) const {
   const std::size_t size = shape_.head_size, heads = shape_.heads, shared = shape_.key_value_heads;
-  const Values q = rotated(linear(name + "q_proj", x, shape_.hidden), heads),
-               k = rotated(linear(name + "k_proj", x, shape_.hidden), shared),
-               v = linear(name + "v_proj", x, shape_.hidden);
+  const Values q = heads_of(name + "q", x, heads), k = heads_of(name + "k", x, shared),
+               v = linear(name + "v_proj", x, shape_.hidden, shape_.qkv_bias);
+  const std::size_t window = layer < shape_.first_windowed ? no_window : static_cast<std::size_t>(shape_.window);
   Values context(q.size(), 0.0);
   std::size_t first = 0;
   for (std::size_t s = 0; s < batch_.lengths.size(); first += batch_.lengths[s++]) {
@@ -103,25 +110,27 @@ Values LlamaTwin::attention(const std::string& name, const Values& x) const {
         const std::size_t at = (query * heads + head) * size, of_keys = head / (heads / shared);
         const auto key_at = [&](std::size_t key) { return (key * shared + of_keys) * size; };
         Values weights;
-        for (std::size_t key = first; key <= query; ++key) {
+        const std::size_t first_seen = query - first < window ? first : query + 1 - window;
+        for (std::size_t key = first_seen; key <= query; ++key) {
           const double score = std::inner_product(&q[at], &q[at] + size, &k[key_at(key)], 0.0);
           weights.push_back(std::exp(score / std::sqrt(static_cast<double>(size))));
         }
         const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-        for (std::size_t key = first; key <= query; ++key) {
-          for (std::size_t d = 0; d < size; ++d) context[at + d] += weights[key - first] / sum * v[key_at(key) + d];
+        for (std::size_t key = first_seen; key <= query; ++key) {
+          const double weight = weights[key - first_seen] / sum;
+          for (std::size_t d = 0; d < size; ++d) context[at + d] += weight * v[key_at(key) + d];
         }
       }
     }
   }
-  return linear(name + "o_proj", context, heads * size);
+  return linear(name + "o_proj", context, heads * size, shape_.output_bias);
 }
 
 Values LlamaTwin::feed_forward(const std::string& name, const Values& x) const {
-  Values gate = linear(name + "gate_proj", x, shape_.hidden);
-  const Values up = linear(name + "up_proj", x, shape_.hidden);
+  Values gate = linear(name + "gate_proj", x, shape_.hidden, shape_.mlp_bias);
+  const Values up = linear(name + "up_proj", x, shape_.hidden, shape_.mlp_bias);
   for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= up[i] / (1.0 + std::exp(-gate[i]));
-  return linear(name + "down_proj", gate, shape_.feed_forward);
+  return linear(name + "down_proj", gate, shape_.feed_forward, shape_.mlp_bias);
 }
 
 Values LlamaTwin::logits() const {
@@ -134,7 +143,7 @@ Values LlamaTwin::logits() const {
   const auto add = [&](const Values& y) { std::ranges::transform(x, y, x.begin(), std::plus()); };
   for (std::size_t layer = 0; layer < shape_.layers; ++layer) {
     const std::string name = fmt::format("model.layers.{}.", layer);
-    add(attention(name + "self_attn.", norm(name + "input_layernorm", x)));
+    add(attention(layer, name + "self_attn.", norm(name + "input_layernorm", x)));
     add(feed_forward(name + "mlp.", norm(name + "post_attention_layernorm", x)));
   }
   return linear(shape_.tied ? "model.embed_tokens" : "lm_head", norm("model.norm", x), shape_.hidden);

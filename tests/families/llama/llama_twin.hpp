@@ -37,11 +37,13 @@ class LlamaTwin {
 
  private:
   const Values& named(const std::string& name) const { return parameters_[table_.find(name)]; }
-  Values linear(const std::string& name, const Values& x, std::size_t in) const;
+  Values linear(const std::string& name, const Values& x, std::size_t in, bool has_bias = false) const;
   Values norm(const std::string& name, const Values& x) const;
   /// Applies the rotary embedding to each head of (T, heads D) at the position of its row.
   Values rotated(const Values& x, std::size_t heads) const;
-  Values attention(const std::string& name, const Values& x) const;
+  /// Returns the queries or keys: projected, normalised and rotated.
+  Values heads_of(const std::string& name, const Values& x, std::size_t heads) const;
+  Values attention(std::size_t layer, const std::string& name, const Values& x) const;
   Values feed_forward(const std::string& name, const Values& x) const;
   double frequency(std::size_t pair) const;
 

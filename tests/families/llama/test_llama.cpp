@@ -56,12 +56,22 @@ LlamaShape linear_llama() {
   return shape;
 }
 
+/// Norms of heads, biases everywhere, and a window in the second layer.
+LlamaShape windowed_llama() {
+  LlamaShape shape = grouped_llama();
+  shape.qkv_bias = shape.output_bias = shape.mlp_bias = shape.head_norms = true;
+  shape.window = 5;
+  shape.first_windowed = 1;
+  return shape;
+}
+
 struct LlamaCase {
   std::string name;
   LlamaShape shape;
 };
 std::vector<LlamaCase> llamas() {
-  return {{"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}};
+  return {
+      {"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}, {"windowed", windowed_llama()}};
 }
 
 const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
@@ -105,6 +115,7 @@ TEST(LlamaModel, FrozenTensorsHaveNoGradients) {
                                                        {"embeddings", "layers.0", "*o_proj*"}}) {
         expect_frozen(make(), make(), patterns);
       }
+      if (shape.qkv_bias) expect_frozen(make(), make(), {"*bias*"});
       if (shape.tied) continue;  // its head has no tensors of its own
       expect_frozen(make(), make(), {"body"});
       expect_frozen(make(), make(), {"embeddings", "layers"});

@@ -164,15 +164,118 @@ TEST(LlamaConfig, OtherRotaryEmbeddingsAreNamed) {
   EXPECT_EQ(llama_message("partial_rotary_factor", 0.5), "F: partial_rotary_factor = 0.5 is not supported; only 1 is");
 }
 
+/// A small model of this type with these keys.
+LlamaShape member_with(const char* type, const Json& keys = Json::object()) {
+  Json json = small_llama();
+  json["model_type"] = type;
+  json.update(keys);
+  return parse_llama(json);
+}
+
+std::string member_message(const char* type, const Json& keys) {
+  return error_of([&] { member_with(type, keys); });
+}
+
+std::vector<bool> biases_of(const LlamaShape& shape) { return {shape.qkv_bias, shape.output_bias, shape.mlp_bias}; }
+
+TEST(LlamaMembers, BiasesAreThoseOfTheMember) {
+  const Json both = {{"attention_bias", true}, {"mlp_bias", true}};
+  EXPECT_EQ(biases_of(member_with("llama")), (std::vector{false, false, false}));
+  EXPECT_EQ(biases_of(member_with("llama", both)), (std::vector{true, true, true}));
+  EXPECT_EQ(biases_of(member_with("mistral", both)), (std::vector{false, false, false})) << "it has no such keys";
+  const Json heads = {{"num_key_value_heads", 2}};
+  EXPECT_EQ(biases_of(member_with("qwen2", heads)), (std::vector{true, false, false}));
+  Json more = both;
+  more.update(heads);
+  EXPECT_EQ(biases_of(member_with("qwen3", more)), (std::vector{true, true, false}));
+  EXPECT_TRUE(member_with("qwen3", heads).head_norms);
+  EXPECT_FALSE(member_with("qwen2", heads).head_norms);
+  EXPECT_EQ(llama_message("attention_bias", 1), "F: attention_bias = 1 is neither true nor false");
+}
+
+TEST(LlamaMembers, DefaultsAreThoseOfTheMembersConfiguration) {
+  EXPECT_EQ(error_of([] { member_with("mistral"); }),
+            "F: num_attention_heads = 4 is not a multiple of num_key_value_heads = 8");
+  EXPECT_EQ(error_of([] { member_with("qwen2"); }),
+            "F: num_attention_heads = 4 is not a multiple of num_key_value_heads = 32");
+  EXPECT_EQ(member_with("qwen2", {{"num_key_value_heads", nullptr}}).key_value_heads, 4u);
+  const LlamaShape qwen = member_with("qwen3", {{"num_key_value_heads", 4}});
+  EXPECT_EQ(qwen.head_size, 128u);
+  EXPECT_EQ(member_with("qwen3", {{"num_key_value_heads", 4}, {"head_dim", nullptr}}).head_size, 8u);
+  EXPECT_EQ(member_with("qwen3", {{"num_key_value_heads", 4}, {"head_dim", 20}}).head_size, 20u);
+  EXPECT_EQ(qwen.begin_token, std::nullopt);
+  EXPECT_EQ(qwen.end_tokens, std::vector<std::int32_t>());
+}
+
+/// The windows of both layers.
+std::vector<int> windows_of(const LlamaShape& shape) {
+  return {attention_shape(shape, 0).window, attention_shape(shape, 1).window};
+}
+
+TEST(LlamaMembers, WindowsAreThoseOfTheLayers) {
+  constexpr int all = no_window;
+  const auto windows = [](const char* type, Json keys) {
+    keys["num_key_value_heads"] = 2;
+    return windows_of(member_with(type, keys));
+  };
+  EXPECT_EQ(windows("llama", {{"sliding_window", 8}}), (std::vector{all, all})) << "it has no such key";
+  EXPECT_EQ(windows("mistral", {{"sliding_window", 8}}), (std::vector{8, 8}));
+  EXPECT_EQ(windows("mistral", {{"sliding_window", nullptr}}), (std::vector{all, all}));
+  EXPECT_EQ(windows("mistral", Json::object()), (std::vector{4096, 4096}));
+  EXPECT_EQ(windows("qwen2", {{"sliding_window", 8}, {"max_window_layers", 1}}), (std::vector{all, all}));
+  Json used = {{"sliding_window", 8}, {"max_window_layers", 1}, {"use_sliding_window", true}};
+  EXPECT_EQ(windows("qwen2", used), (std::vector{all, 8}));
+  EXPECT_EQ(windows("qwen3", used), (std::vector{all, 8}));
+  used["layer_types"] = {"full_attention", "sliding_attention"};
+  EXPECT_EQ(windows("qwen3", used), (std::vector{all, 8}));
+  used["max_window_layers"] = 0;
+  EXPECT_EQ(error_of([&] { windows("qwen3", used); }),
+            "F: layer_types = [\"full_attention\",\"sliding_attention\"] is not supported; only "
+            "[\"sliding_attention\",\"sliding_attention\"], which follows from the other keys, is");
+  used.erase("layer_types");
+  EXPECT_EQ(windows("qwen3", used), (std::vector{8, 8}));
+  used["max_window_layers"] = 2;
+  EXPECT_EQ(windows("qwen3", used), (std::vector{all, all}));
+  EXPECT_THAT(error_of([&] {
+                windows("mistral", {{"sliding_window", 0}});
+              }),
+              HasSubstr("F: sliding_window = 0 is not a whole number from 1 to "));
+}
+
+TEST(LlamaMembers, EachSurvivesWritingAndReading) {
+  LlamaShape config = parse_llama(small_llama());
+  config.key_value_heads = 2;
+  const auto again = [&] { return read_llama_config({Json(llama_config_json(config)), "F"}); };
+  config.qkv_bias = config.output_bias = config.mlp_bias = true;
+  EXPECT_EQ(again(), config);
+  config.model_type = "qwen3";
+  config.mlp_bias = false;
+  config.head_norms = true;
+  config.window = 9;
+  config.first_windowed = 1;
+  EXPECT_EQ(again(), config);
+  config.model_type = "qwen2";
+  config.output_bias = config.head_norms = false;
+  EXPECT_EQ(again(), config);
+  config.window = no_window;
+  config.first_windowed = 0;
+  EXPECT_EQ(again(), config);
+  EXPECT_EQ(llama_config_json(config)["architectures"], OrderedJson({"Qwen2ForCausalLM"}));
+  config.model_type = "mistral";
+  config.qkv_bias = false;
+  EXPECT_EQ(again(), config);
+  config.window = 3;
+  EXPECT_EQ(again(), config);
+  config.model_type = "gemma";
+  EXPECT_EQ(error_of([&] { llama_config_json(config); }), "Llama: no member of the family is called gemma");
+}
+
 TEST(LlamaConfig, OtherModelsAreNamed) {
-  EXPECT_THAT(llama_message("model_type", "mistral"), ::testing::StartsWith("F: model_type is \"mistral\""));
+  EXPECT_THAT(llama_message("model_type", "gemma"), ::testing::StartsWith("F: model_type is \"gemma\""));
   EXPECT_EQ(llama_message("model_type", nullptr),
             "F: no \"model_type\"; add \"model_type\": \"llama\" if it is a Llama");
   EXPECT_EQ(llama_message("hidden_act", "gelu"), "F: hidden_act = \"gelu\" is not supported; only \"silu\" is");
   EXPECT_EQ(llama_message("hidden_act", "swish"), "(nothing was thrown)");
-  EXPECT_EQ(llama_message("attention_bias", true),
-            "F: attention_bias = true is not supported; only false is (no biases)");
-  EXPECT_EQ(llama_message("mlp_bias", true), "F: mlp_bias = true is not supported; only false is (no biases)");
   EXPECT_EQ(llama_message("attention_dropout", 0.1), "F: attention_dropout = 0.1 is not supported; only 0 is");
   EXPECT_EQ(llama_message("tie_word_embeddings", 1), "F: tie_word_embeddings = 1 is neither true nor false");
 }

@@ -34,7 +34,8 @@ LlamaShape decoded_llama() {
           .initializer_range = 0.2f};
 }
 
-/// Returns models with untied and tied heads, one and all key/value heads, and every scaling of rotary embeddings.
+/// Returns models with untied and tied heads, one and all key/value heads, every scaling of rotary embeddings, and one
+/// with biases, norms of heads, and a window that steps leave behind.
 std::vector<LlamaShape> decoded_llamas() {
   LlamaShape tied = decoded_llama(), linear = decoded_llama();
   tied.key_value_heads = 1;
@@ -43,7 +44,11 @@ std::vector<LlamaShape> decoded_llamas() {
   tied.rope_scaling = {RotaryScaling::Kind::llama3, 8.0, 1.0, 4.0, 40};
   linear.key_value_heads = 4;
   linear.rope_scaling = {.kind = RotaryScaling::Kind::linear, .factor = 2.5};
-  return {decoded_llama(), tied, linear};
+  LlamaShape windowed = decoded_llama();
+  windowed.qkv_bias = windowed.output_bias = windowed.mlp_bias = windowed.head_norms = true;
+  windowed.window = 13;
+  windowed.first_windowed = 1;
+  return {decoded_llama(), tied, linear, windowed};
 }
 
 struct DecoderSetting {

@@ -41,6 +41,19 @@ TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
   }
 }
 
+TEST(LlamaWork, AWindowLeavesOutWhatItHides) {
+  LlamaShape sizes = llama_sizes();
+  sizes.window = 10;
+  sizes.first_windowed = 2;
+  const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};
+  const auto all = make_llama(llama_sizes(), Precision::float32)->unit_flops(shape, nn::Recompute::none),
+             windowed = make_llama(sizes, Precision::float32)->unit_flops(shape, nn::Recompute::none);
+  for (const std::size_t unit : {0, 1, 2, 4}) EXPECT_EQ(windowed[unit], all[unit]) << unit;
+  const double hidden_pairs =
+      3.0 * (34 * 35 / 2);  // of each sequence: the first query without its first key is the 11th
+  EXPECT_DOUBLE_EQ(all[3] - windowed[3], 3.0 * 4 * 12 * hidden_pairs);
+}
+
 TEST(LlamaWork, OperationsAreGivenByUnit) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
   const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};

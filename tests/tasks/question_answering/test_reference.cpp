@@ -52,7 +52,7 @@ tests::RecordedSamples read_batch(const fs::path& path) {
 /// Runs `check` for each folder with each provider, with these tensors frozen.
 template <class Check>
 void for_each_reference(const Check& check, const std::vector<std::string>& frozen = {}) {
-  tests::for_each_recorded("", [&](const fs::path& folder, const std::string& provider) {
+  tests::for_each_recorded({""}, [&](const fs::path& folder, const std::string& provider) {
     const families::BertShape shape = families::read_bert_config({FileReader(), folder / "config.json"});
     auto model = families::make_bert_question_answering(shape, Precision::float32);
     model->freeze(frozen);

@@ -47,6 +47,16 @@ const std::vector<AttentionCase> attention_cases = {
     {"GroupedTilesDropout", 3, 1, 8, false, 0.2f, {256, 600}},
     {"CausalGroupedTilesInLanes", 2, 1, 32, true, 0.1f, {279, 600}},
     {"GroupedTilesInLanes", 4, 2, 48, false, 0.1f, {23, 530}},
+    {"WindowOfOne", 2, 2, 32, true, 0.0f, {1, 70, 300}, 1},
+    {"WindowOfOneOfManyTiles", 2, 1, 20, true, 0.0f, {600, 3}, 1},
+    {"OddWindowDropout", 3, 3, 20, true, 0.2f, {33, 280, 2}, 7},
+    {"OddWindowInLanes", 4, 2, 16, true, 0.2f, {33, 280, 2, 600}, 7},
+    {"WindowOfBlocks", 2, 1, 32, true, 0.0f, {31, 32, 33, 64, 513, 256}, 32},
+    {"WindowOverBlockEdges", 2, 2, 24, true, 0.1f, {257, 511, 65}, 33},
+    {"WindowOfATile", 4, 2, 20, true, 0.1f, {520, 300, 1030}, 256},
+    {"WindowOfATileInLanes", 2, 1, 32, true, 0.1f, {279, 1030}, 257},
+    {"WindowOfTwoTilesInLanes", 2, 2, 16, true, 0.0f, {1300}, 600},
+    {"WindowOfTheLength", 2, 1, 16, true, 0.0f, {300, 299, 301}, 300},
 };
 
 class Attention : public testing::TestWithParam<AttentionCase> {};
@@ -159,6 +169,52 @@ void expect_the_bits_of_a_shorter_sequence(std::size_t head_size) {
 
 TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
   for (const std::size_t head_size : {24, 48}) expect_the_bits_of_a_shorter_sequence(head_size);
+}
+
+template <class T>
+void expect_that_a_long_window_costs_nothing(std::size_t head_size) {
+  const AttentionCase c{"", 2, 1, head_size, true, 0.1f, {77, 600}};
+  AttentionCase windowed = c;
+  windowed.window = 600;
+  const AttentionProblem<T> without(c), with(windowed);
+  for (const AttentionProblem<T>* problem : {&without, &with}) {
+    problem->forward();
+    problem->backward();
+  }
+  tests::expect_equal_bits(without, with);
+}
+
+TEST(AttentionWindow, OfTheLengthOrMoreChangesNoBit) {
+  expect_that_a_long_window_costs_nothing<float>(20);
+  expect_that_a_long_window_costs_nothing<float>(32);
+  expect_that_a_long_window_costs_nothing<bfloat16>(32);
+  expect_that_a_long_window_costs_nothing<half>(20);
+}
+
+/// Keys beyond a block's edge before the window are not read: what is not a number there reaches no later row.
+template <class T>
+void expect_that_other_blocks_are_not_read(std::size_t head_size) {
+  constexpr std::size_t length = 700, poisoned = 256, window = 40, first_clean = poisoned + window + 32;
+  const AttentionProblem<T> problem({"", 2, 1, head_size, true, 0.0f, {length}, window});
+  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), problem.qkv);
+  for (std::size_t row = 0; row < poisoned; ++row) {
+    for (std::size_t column = 0; column < host.extent(1); ++column) host(row, column) = T(std::nanf(""));
+  }
+  Kokkos::deep_copy(problem.qkv, host);
+  problem.forward();
+  problem.backward();
+  for (const auto& [name, results] : {std::pair("out", rows_of(problem.out, first_clean, length)),
+                                      std::pair("dqkv", rows_of(problem.dqkv, first_clean, length))}) {
+    const auto found = std::ranges::find_if_not(results, [](double x) { return std::isfinite(x); });
+    EXPECT_EQ(found - results.begin(), std::ssize(results)) << name << " of heads of " << head_size;
+  }
+  EXPECT_FALSE(std::isfinite(rows_of(problem.out, poisoned, poisoned + 1).front()));
+}
+
+TEST(AttentionWindow, BlocksOutsideAreSkipped) {
+  expect_that_other_blocks_are_not_read<float>(20);
+  expect_that_other_blocks_are_not_read<float>(32);
+  expect_that_other_blocks_are_not_read<bfloat16>(20);
 }
 
 TEST(AttentionTiles, PartialSumsOfAnotherShapeAreRefused) {
@@ -288,6 +344,10 @@ TEST(AttentionErrors, ShapesThatDoNotFitAreRefused) {
                 HasSubstr("out has 31 columns, 4 heads of 8 need 32"));
     EXPECT_THAT(message([](auto& p) { p.sequences.sample_ids = Vector<std::uint32_t>("", 3); }, backward),
                 HasSubstr("3 sequence starts for 3 samples, not 4"));
+    EXPECT_THAT(message([](auto& p) { p.shape.window = 3; }, backward),
+                HasSubstr("a window of 3 rows without a causal mask"));
+    EXPECT_THAT(message([](auto& p) { p.shape.causal = true, p.shape.window = 0; }, backward),
+                HasSubstr("a window of 0 rows with a causal mask; it needs a row or more"));
     EXPECT_THAT(message([](auto& p) { p.sequences.longest = 9; }, backward),
                 HasSubstr("the longest sequence has 9 rows, the batch 8"));
   }

@@ -17,12 +17,13 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-AttentionShape cached_shape(std::size_t heads, std::size_t groups, std::size_t size) {
+AttentionShape cached_shape(std::size_t heads, std::size_t groups, std::size_t size, int window = no_window) {
   return {.heads = heads,
           .key_value_heads = groups,
           .head_size = size,
           .scale = 1.0f / std::sqrt(static_cast<float>(size)),
-          .causal = true};
+          .causal = true,
+          .window = window};
 }
 
 /// Sequences of these lengths, each in its own slot, with the last sequence in the first slot.
@@ -91,14 +92,16 @@ struct CachedSequences {
       const std::size_t group = head / (shape.heads / shape.key_value_heads);
       const std::size_t key = (shape.heads + group) * size, value = key + shape.key_value_heads * size;
       Values weights;
-      for (std::size_t row = 0; row < lengths[sequence]; ++row) {
+      const auto window = static_cast<std::size_t>(shape.window);
+      const std::size_t first = lengths[sequence] > window ? lengths[sequence] - window : 0;
+      for (std::size_t row = first; row < lengths[sequence]; ++row) {
         double score = 0.0;
         for (std::size_t d = 0; d < size; ++d) score += all[last + head * size + d] * all[row * columns + key + d];
         weights.push_back(std::exp(score * static_cast<double>(shape.scale)));
       }
       const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
       for (std::size_t i = 0; i < weights.size() * size; ++i) {
-        out[head * size + i % size] += weights[i / size] / sum * all[i / size * columns + value + i % size];
+        out[head * size + i % size] += weights[i / size] / sum * all[(first + i / size) * columns + value + i % size];
       }
     }
     return out;
@@ -107,7 +110,9 @@ struct CachedSequences {
 
 MYLOS_TEST_OF_ELEMENTS(CachedAttention, IsThatOfTheTwin) {
   for (const AttentionShape& shape :
-       {cached_shape(4, 2, 6), cached_shape(6, 1, 64), cached_shape(3, 3, 2), cached_shape(2, 1, 256)}) {
+       {cached_shape(4, 2, 6), cached_shape(6, 1, 64), cached_shape(3, 3, 2), cached_shape(2, 1, 256),
+        cached_shape(4, 2, 6, 1), cached_shape(2, 1, 10, 7), cached_shape(2, 1, 10, 256), cached_shape(2, 2, 8, 257),
+        cached_shape(2, 1, 10, 600)}) {
     const CachedSequences<T> sequences(shape, {1, 256, 7, 257, 600}, 611);
     const Values together = host_values(sequences.attend({0, 1, 2, 3, 4}));
     const std::size_t width = together.size() / 5;
@@ -132,6 +137,17 @@ MYLOS_TEST_OF_ELEMENTS(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
           << i << " after " << other;
     }
   }
+}
+
+/// What lies before the window is not read, and takes no workspace.
+MYLOS_TEST_OF_ELEMENTS(CachedAttention, ReadsOnlyTheWindow) {
+  CachedSequences<T> sequences(cached_shape(2, 1, 8, 20), {900}, 900);
+  const Values expected = host_values(sequences.attend({0}));
+  std::fill_n(sequences.qkv[0].begin(), 880 * sequences.shape.columns(), std::nan(""));
+  sequences.store(0);
+  EXPECT_EQ(host_values(sequences.attend({0})), expected);
+  EXPECT_EQ(cached_attention_workspace(sequences.shape, 1, 900), 2u * 2 * (8 + 2));
+  EXPECT_EQ(cached_attention_workspace(cached_shape(2, 1, 8), 1, 900), 2u * 4 * (8 + 2));
 }
 
 /// Scores of 200 and more, whose exponentials overflow float.

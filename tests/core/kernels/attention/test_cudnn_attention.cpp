@@ -50,7 +50,8 @@ void run(AttentionProblem<T>& problem) {
 
 const std::vector<AttentionCase> cases = {{"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1}},
                                           {"Causal", 1, 1, 16, true, 0.0f, {1, 70, 32}},
-                                          {"GroupedCausal", 4, 2, 8, true, 0.0f, {50, 17, 3, 9, 20}}};
+                                          {"GroupedCausal", 4, 2, 8, true, 0.0f, {50, 17, 3, 9, 20}},
+                                          {"Window", 4, 2, 8, true, 0.0f, {50, 17, 3, 9, 20}, 7}};
 
 /// The first test, because nothing is prepared once half of the graphs that are kept have been made.
 TEST_F(CudnnAttention, PreparedGraphsAreThoseOfThePasses) {
@@ -119,9 +120,16 @@ TEST_F(CudnnAttention, GraphsAreMadeForBounds) {
   EXPECT_EQ(attention_state().made.size(), 2u);
   pass({129, 1, 1, 1, 1, 1, 1, 1, 1, 1});
   EXPECT_EQ(attention_state().made.size(), 4u);
+  AttentionProblem<bfloat16> windowed({"", 1, 1, 24, true, 0.0f, {65}, 100});
+  run(windowed);
+  EXPECT_EQ(attention_state().made.back().window, 100);
+  windowed.shape.window = 128;  // more than a sequence of the graph has
+  run(windowed);
+  EXPECT_EQ(attention_state().made.back().window, 0);
+  EXPECT_EQ(attention_state().made.size(), 8u);
   attention_state().capability = 86;
   pass({65, 3, 2, 2, 2, 2, 2, 2, 2});
-  EXPECT_EQ(attention_state().made.size(), 6u);
+  EXPECT_EQ(attention_state().made.size(), 10u);
   EXPECT_FALSE(attention_state().made.back().has_packed_statistics);
 }
 

@@ -141,6 +141,9 @@ const std::vector<AttentionCase> cases = {
     {"LargeHeadsCausal", 2, 1, 128, true, 0.0f, {67}},      {"WholeTiles", 1, 1, 64, false, 0.0f, {128, 64}},
     {"AlmostNoDropout", 1, 1, 64, false, 1e-6f, {40}},      {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}},
     {"LargeHeadsGrouped", 4, 2, 128, true, 0.2f, {66, 33}}, {"Long", 1, 1, 32, false, 0.1f, {385}},
+    {"WindowOfOne", 2, 1, 32, true, 0.0f, {1, 70}, 1},      {"OddWindowDropout", 2, 1, 64, true, 0.2f, {130, 7}, 7},
+    {"WindowOfATile", 1, 1, 32, true, 0.1f, {200, 32}, 32}, {"LongWindow", 2, 1, 32, true, 0.0f, {250}, 101},
+    {"WindowOfTheLength", 1, 1, 64, true, 0.0f, {65}, 65},
 };
 
 class TensorCoreAttention : public testing::TestWithParam<AttentionCase> {};
@@ -190,7 +193,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases), 
 const std::vector<AttentionCase> volta_cases = {
     {"HeadsOf32", 2, 1, 32, true, 0.1f, {9, 130}},     {"HeadsOf64", 1, 1, 64, false, 0.1f, {140}},
     {"HeadsOf128", 2, 1, 128, false, 0.2f, {66}},      {"Plain", 1, 1, 32, false, 0.0f, {7, 40, 1, 129}},
-    {"LargeHeadsCausal", 1, 1, 128, true, 0.0f, {67}}, {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}}};
+    {"LargeHeadsCausal", 1, 1, 128, true, 0.0f, {67}}, {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}},
+    {"OddWindow", 2, 1, 32, true, 0.1f, {9, 130}, 7}};
 
 /// With the instructions of compute capability 7.0: copies take place at once, and the loads of a thread do not wait
 /// for other threads.
@@ -210,6 +214,30 @@ void expect_work_of_what_is_there() {
   const auto shorter = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, false, 0.0f, {20}}));
   EXPECT_EQ(shorter[0].multiply_adds, std::size_t{2 * 32 * 32 * 64});
   EXPECT_EQ(shorter[2].multiply_adds, std::size_t{4 * 32 * 32 * 64});
+}
+
+/// With a window of 16, a warp of 16 queries sees 31 keys: one slice of 32, or two if the warp does not begin a slice's
+/// second half. A warp of 16 keys is seen by as many queries.
+template <class Block>
+void expect_work_of_a_window() {
+  const auto counts = run<Block>(AttentionProblem<half>(AttentionCase{"", 1, 1, 64, true, 0.0f, {256}, 16}));
+  constexpr std::size_t slices = 1 + 1 + 2 * 7 + 7;  // of the first two warps; of the even and odd ones after them
+  EXPECT_EQ(counts[0].multiply_adds, 2 * slices * 16 * 32 * 64);
+  EXPECT_EQ(counts[1].multiply_adds, 3 * slices * 16 * 32 * 64);
+  EXPECT_EQ(counts[2].multiply_adds, 4 * slices * 16 * 32 * 64);
+}
+
+TEST(TensorCoreAttentionWork, IsThatOfTheWindow) { expect_work_of_a_window<EmulatedAmpereBlock>(); }
+TEST(VoltaAttentionWork, IsThatOfTheWindow) { expect_work_of_a_window<EmulatedVoltaBlock>(); }
+
+TEST(TensorCoreAttentionWindow, OfTheLengthChangesNoBit) {
+  const AttentionCase c{"", 2, 1, 32, true, 0.1f, {150}};
+  AttentionCase windowed = c;
+  windowed.window = 150;
+  const AttentionProblem<half> without(c), with(windowed);
+  run(without);
+  run(with);
+  expect_equal_bits(without, with);
 }
 
 TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) { expect_work_of_what_is_there<EmulatedAmpereBlock>(); }
@@ -292,7 +320,7 @@ class BlockWithSwappedOperands : public EmulatedAmpereBlock {
 
 AttentionUse use_of(const AttentionCase& c, Precision precision) {
   return {.shape = {c.heads, c.key_value_heads, c.head_size, 1.0f / std::sqrt(static_cast<float>(c.head_size)),
-                    c.causal, AttentionKernel::tensor_cores},
+                    c.causal, c.window, AttentionKernel::tensor_cores},
           .precision = precision,
           .dropout = c.dropout};
 }
@@ -342,6 +370,7 @@ TEST(AttentionProof, FindsAMissingMaskAndOtherDropout) {
   EXPECT_EQ(fault_after(unchanged, unchanged), "");
   EXPECT_THAT(fault_after([](auto& arrays) { arrays.shape.causal = false; }, unchanged), HasSubstr("out differs"));
   EXPECT_THAT(fault_after([](auto& arrays) { arrays.dropout.site += 1; }, unchanged), HasSubstr("out differs"));
+  EXPECT_THAT(fault_after([](auto& arrays) { arrays.shape.window = 100; }, unchanged), HasSubstr("out differs"));
 }
 
 /// The last row of the longest sequence, and a gradient that is 5 % too large.

@@ -64,6 +64,10 @@ class Head {
     return arrays_.statistics[at];
   }
   std::size_t seen(std::size_t row) const { return key_.causal ? row + 1 : length_; }
+  std::size_t first(std::size_t row) const {
+    const auto window = static_cast<std::size_t>(key_.window);
+    return window > 0 && row + 1 > window ? row + 1 - window : 0;
+  }
   double score(std::size_t row, std::size_t column) const {
     double sum = 0.0;
     for (std::size_t d = 0; d < key_.head_size; ++d) {
@@ -81,11 +85,11 @@ template <class T>
 void Head<T>::forward() const {
   for (std::size_t i = 0; i < length_; ++i) {
     double sum = 0.0;
-    for (std::size_t j = 0; j < seen(i); ++j) sum += std::exp(score(i, j));
+    for (std::size_t j = first(i); j < seen(i); ++j) sum += std::exp(score(i, j));
     statistic(i) = static_cast<float>(std::log(sum));
     for (std::size_t d = 0; d < key_.head_size; ++d) {
       double value = 0.0;
-      for (std::size_t j = 0; j < seen(i); ++j)
+      for (std::size_t j = first(i); j < seen(i); ++j)
         value += std::exp(score(i, j)) / sum * read(arrays_.value, at_key(j) + d);
       write(arrays_.out, at_out(i) + d, value);
     }
@@ -100,7 +104,7 @@ void Head<T>::backward(std::vector<double>& dkeys, std::vector<double>& dvalues)
     double row_sum = 0.0;
     for (std::size_t d = 0; d < size; ++d)
       row_sum += read(arrays_.dout, at_out(i) + d) * read(arrays_.out, at_out(i) + d);
-    for (std::size_t j = 0; j < seen(i); ++j) {
+    for (std::size_t j = first(i); j < seen(i); ++j) {
       const double p = std::exp(score(i, j) - static_cast<double>(statistic(i)));
       double dp = 0.0;
       for (std::size_t d = 0; d < size; ++d) {

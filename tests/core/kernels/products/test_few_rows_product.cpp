@@ -56,6 +56,12 @@ MYLOS_TEST_OF_ELEMENTS(FewRowsProduct, IsThatOfTheTwin) {
     const double sums = kernels_in_teams ? 3e-8 * inner : 1e-7 * std::sqrt(inner);
     expect_near(host_values(product_of_few_rows<T, float>(dx, dweight)), expected, 2e-7 + sums, name);
     expect_near(host_values(product_of_few_rows<T, T>(dx, dweight)), expected, rounding<T> + 2e-7 + sums, name);
+    const Values bias = random_values<T>(of.outputs, 3);
+    Values with_bias = expected;
+    for (std::size_t i = 0; i < with_bias.size(); ++i) with_bias[i] += bias[i % of.outputs];
+    const Matrix<T> y("test::y", of.rows, of.outputs);
+    few_rows_product<T, T>({}, dx, dweight, y, device_vector<T>(bias));
+    expect_near(host_values(y), with_bias, rounding<T> + 2e-7 + sums, name + " with a bias");
   }
 }
 
@@ -80,6 +86,11 @@ MYLOS_TEST_OF_ELEMENTS(FewRowsProduct, RefusesSizesThatDoNotFit) {
   const Matrix<T> x("test::x", 2, 5), weight("test::weight", 3, 4);
   const std::string error = error_of([&] { few_rows_product<T, T>({}, x, weight, Matrix<T>("test::y", 2, 3)); });
   EXPECT_THAT(error, HasSubstr("2 x 5 by the transpose of 3 x 4 is not 2 x 3"));
+  const Matrix<T> of_x("test::x", 2, 4);
+  EXPECT_THAT(error_of([&] {
+                few_rows_product<T, T>({}, of_x, weight, Matrix<T>("test::y", 2, 3), Vector<T>("test::bias", 2));
+              }),
+              HasSubstr("a bias of 2 for 3 columns"));
 }
 
 }  // namespace
