@@ -203,7 +203,7 @@ OrderedJson rope_scaling_json(const RotaryScaling& scaling) {
 void write_window(const LlamaMember& member, const LlamaShape& config, OrderedJson& json) {
   if (member.window == LlamaMember::Window::none) return;
   const bool has_window = config.window != no_window;
-  json["sliding_window"] = has_window ? OrderedJson(config.window) : OrderedJson();
+  json["sliding_window"] = has_window ? OrderedJson(static_cast<std::uint32_t>(config.window)) : OrderedJson();
   if (member.window == LlamaMember::Window::always) return;
   json["use_sliding_window"] = has_window;
   json["max_window_layers"] = has_window ? config.first_windowed : config.layers;
