@@ -141,7 +141,7 @@ const std::vector<AttentionCase> cases = {
     {"LargeHeadsCausal", 2, 1, 128, true, 0.0f, {67}},      {"WholeTiles", 1, 1, 64, false, 0.0f, {128, 64}},
     {"AlmostNoDropout", 1, 1, 64, false, 1e-6f, {40}},      {"AlmostOnlyDropout", 1, 1, 64, false, 0.99999f, {40}},
     {"LargeHeadsGrouped", 4, 2, 128, true, 0.2f, {66, 33}}, {"Long", 1, 1, 32, false, 0.1f, {385}},
-    {"WindowOfOne", 2, 1, 32, true, 0.0f, {1, 70}, 1},      {"OddWindowDropout", 2, 1, 64, true, 0.2f, {130, 7}, 7},
+    {"WindowOfTwo", 2, 1, 32, true, 0.0f, {1, 70}, 2},      {"OddWindowDropout", 2, 1, 64, true, 0.2f, {130, 7}, 7},
     {"WindowOfATile", 1, 1, 32, true, 0.1f, {200, 32}, 32}, {"LongWindow", 2, 1, 32, true, 0.0f, {250}, 101},
     {"WindowOfTheLength", 1, 1, 64, true, 0.0f, {65}, 65},
 };
