@@ -21,12 +21,13 @@ struct RotaryTableRow {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
     const auto position = static_cast<float>(positions(row));
     const std::size_t pairs = frequencies.pairs;
+    const float scale = frequencies.scale;
     const float* const radians = frequencies.radians;
     float* const out = table.data() + row * 2 * pairs;
     team_for(team, pairs, [=](std::size_t i) {
       const float angle = position * radians[i];
-      out[i] = Kokkos::cos(angle);
-      out[pairs + i] = Kokkos::sin(angle);
+      out[i] = scale * Kokkos::cos(angle);
+      out[pairs + i] = scale * Kokkos::sin(angle);
     });
   }
 };

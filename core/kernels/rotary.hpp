@@ -13,6 +13,7 @@ inline constexpr std::size_t largest_rotary_head = 256;
 
 struct RotaryFrequencies {
   std::size_t pairs = 0;                        ///< D/2
+  float scale = 1.0f;                           ///< of cosines and sines
   float radians[largest_rotary_head / 2] = {};  ///< angle of each pair per position
 };
 

@@ -26,8 +26,26 @@ RotaryScaling::Kind read_rope_type(const data::ConfigReader& rope) {
   if (type == nullptr || *type == "default") return RotaryScaling::Kind::none;
   if (*type == "linear") return RotaryScaling::Kind::linear;
   if (*type == "llama3") return RotaryScaling::Kind::llama3;
-  fail(fmt::format("{}: {} = {} is not supported; only \"default\", \"linear\" and \"llama3\" are", rope.file(), key,
-                   data::json_value_text(*type)));
+  if (*type == "yarn") return RotaryScaling::Kind::yarn;
+  fail(fmt::format("{}: {} = {} is not supported; only \"default\", \"linear\", \"llama3\" and \"yarn\" are",
+                   rope.file(), key, data::json_value_text(*type)));
+}
+
+const char* rope_type_name(RotaryScaling::Kind kind) {
+  return kind == RotaryScaling::Kind::linear ? "linear" : kind == RotaryScaling::Kind::llama3 ? "llama3" : "yarn";
+}
+
+void read_yarn(const data::ConfigReader& rope, RotaryScaling& scaling) {
+  for (const char* key : {"mscale", "mscale_all_dim"}) {
+    ensure(rope.find(key) == nullptr,
+           fmt::format("{}: {} is not supported; give attention_factor instead", rope.file(), key));
+  }
+  scaling.original_positions = 0;
+  rope.read_size("original_max_position_embeddings", 1, longest_llama, scaling.original_positions, false);
+  rope.read_number("beta_fast", true, largest_factor, scaling.fast);
+  rope.read_number("beta_slow", true, largest_factor, scaling.slow);
+  rope.read_flag("truncate", scaling.truncates);
+  rope.read_number("attention_factor", true, largest_factor, scaling.attention_factor);
 }
 
 void require_key(const data::ConfigReader& rope, const char* key, const char* type) {
@@ -42,10 +60,10 @@ RotaryScaling read_scaling(const data::ConfigReader& rope) {
   rope.read_number("partial_rotary_factor", true, 2.0, turned);
   ensure(turned == 1.0, fmt::format("{}: partial_rotary_factor = {} is not supported; only 1 is", rope.file(), turned));
   if (scaling.kind == RotaryScaling::Kind::none) return scaling;
-  const bool is_llama3 = scaling.kind == RotaryScaling::Kind::llama3;
-  require_key(rope, "factor", is_llama3 ? "llama3" : "linear");
+  require_key(rope, "factor", rope_type_name(scaling.kind));
   rope.read_number("factor", true, largest_factor, scaling.factor);
-  if (!is_llama3) return scaling;
+  if (scaling.kind == RotaryScaling::Kind::yarn) read_yarn(rope, scaling);
+  if (scaling.kind != RotaryScaling::Kind::llama3) return scaling;
   for (const char* key : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
     require_key(rope, key, "llama3");
   }
@@ -191,9 +209,17 @@ void refuse_others(const data::ConfigReader& reader) {
 OrderedJson rope_scaling_json(const RotaryScaling& scaling) {
   if (scaling.kind == RotaryScaling::Kind::none) return nullptr;
   OrderedJson json;
-  json["rope_type"] = scaling.kind == RotaryScaling::Kind::linear ? "linear" : "llama3";
+  json["rope_type"] = rope_type_name(scaling.kind);
   json["factor"] = scaling.factor;
   if (scaling.kind == RotaryScaling::Kind::linear) return json;
+  if (scaling.kind == RotaryScaling::Kind::yarn) {
+    if (scaling.original_positions > 0) json["original_max_position_embeddings"] = scaling.original_positions;
+    json["beta_fast"] = scaling.fast;
+    json["beta_slow"] = scaling.slow;
+    json["truncate"] = scaling.truncates;
+    if (scaling.attention_factor > 0.0) json["attention_factor"] = scaling.attention_factor;
+    return json;
+  }
   json["low_freq_factor"] = scaling.low_frequency_factor;
   json["high_freq_factor"] = scaling.high_frequency_factor;
   json["original_max_position_embeddings"] = scaling.original_positions;
@@ -251,6 +277,9 @@ LlamaShape read_llama_config(const data::ModelConfig& from) {
   read_biases(reader, member, config);
   read_window(reader, member, config);
   read_rope(reader, config);
+  ensure(config.rope_scaling.kind != RotaryScaling::Kind::yarn || config.rope_theta > 1.0,
+         fmt::format("{}: rope_theta = {} is not above 1, which rotary embeddings of type \"yarn\" need", reader.file(),
+                     config.rope_theta));
   read_tokens(reader, member, config);
   return config;
 }

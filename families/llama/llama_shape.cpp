@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -22,16 +23,47 @@ float llama3_frequency(const RotaryScaling& scaling, float frequency) {
   return (1.0f - smooth) * frequency / factor + smooth * frequency;
 }
 
-float scaled_frequency(const RotaryScaling& scaling, float frequency) {
+/// Scales the frequency of pair `pair` like _compute_yarn_parameters of transformers.
+float yarn_frequency(const LlamaShape& shape, std::size_t pair, float frequency) {
+  const RotaryScaling& scaling = shape.rope_scaling;
+  const auto size = static_cast<double>(shape.head_size);
+  const std::size_t positions = scaling.original_positions > 0 ? scaling.original_positions : shape.positions;
+  const auto pair_of = [&](double turns) {
+    return size * std::log(static_cast<double>(positions) / (2.0 * std::numbers::pi * turns)) /
+           (2.0 * std::log(shape.rope_theta));
+  };
+  double low = pair_of(scaling.fast), high = pair_of(scaling.slow);
+  if (scaling.truncates) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, size - 1.0);
+  const double width = high == low ? 1e-3 : high - low;
+  const auto ramp = static_cast<float>(std::clamp((static_cast<double>(pair) - low) / width, 0.0, 1.0));
+  return frequency / static_cast<float>(scaling.factor) * ramp + frequency * (1.0f - ramp);
+}
+
+float scaled_frequency(const LlamaShape& shape, std::size_t pair, float frequency) {
+  const RotaryScaling& scaling = shape.rope_scaling;
   switch (scaling.kind) {
     case RotaryScaling::Kind::linear:
       return frequency / static_cast<float>(scaling.factor);
     case RotaryScaling::Kind::llama3:
       return llama3_frequency(scaling, frequency);
+    case RotaryScaling::Kind::yarn:
+      return yarn_frequency(shape, pair, frequency);
     case RotaryScaling::Kind::none:
       break;
   }
   return frequency;
+}
+
+/// Returns the factor of cosines and sines.
+float rotary_scale(const RotaryScaling& scaling) {
+  if (scaling.kind != RotaryScaling::Kind::yarn) return 1.0f;
+  if (scaling.attention_factor > 0.0) return static_cast<float>(scaling.attention_factor);
+  return static_cast<float>(scaling.factor > 1.0 ? 0.1 * std::log(scaling.factor) + 1.0 : 1.0);
 }
 
 }  // namespace
@@ -57,11 +89,11 @@ AttentionShape attention_shape(const LlamaShape& shape, std::size_t layer) {
 }
 
 RotaryFrequencies rotary_frequencies(const LlamaShape& shape) {
-  RotaryFrequencies frequencies{.pairs = shape.head_size / 2};
+  RotaryFrequencies frequencies{.pairs = shape.head_size / 2, .scale = rotary_scale(shape.rope_scaling)};
   const auto size = static_cast<float>(shape.head_size), theta = static_cast<float>(shape.rope_theta);
   for (std::size_t i = 0; i < frequencies.pairs; ++i) {
     const float exponent = static_cast<float>(2 * i) / size;
-    frequencies.radians[i] = scaled_frequency(shape.rope_scaling, 1.0f / std::pow(theta, exponent));
+    frequencies.radians[i] = scaled_frequency(shape, i, 1.0f / std::pow(theta, exponent));
   }
   return frequencies;
 }

@@ -19,13 +19,19 @@ struct RotaryScaling {
     none,
     linear,  ///< all frequencies are divided by `factor`
     llama3,  ///< frequencies of long waves are divided by `factor`, those of short waves are kept; interpolated between
+    yarn,    ///< the same, interpolated over pairs, and cosines and sines are scaled (Peng et al. 2023)
   } kind = Kind::none;
   double factor = 1.0;
   // For llama3: wavelengths of at least original_positions / low_frequency_factor positions are long, and those below
   // original_positions / high_frequency_factor are short.
   double low_frequency_factor = 1.0;
   double high_frequency_factor = 4.0;
-  std::size_t original_positions = 8192;
+  std::size_t original_positions = 8192;  ///< also for yarn; 0: the model's positions
+  // For yarn: waves that turn at least `fast` times within original_positions are short, those at most `slow` times
+  // long.
+  double fast = 32.0, slow = 1.0;
+  bool truncates = true;          ///< the pairs at which waves become short and long are rounded outwards
+  double attention_factor = 0.0;  ///< of cosines and sines; 0: 0.1 ln(factor) + 1
 
   bool operator==(const RotaryScaling&) const = default;
 };

@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mylos::families {
 namespace {
@@ -56,9 +58,28 @@ TEST(KnownModels, LlamasHaveThePublishedCountsOfParameters) {
   EXPECT_EQ(parameters_of("codellama-34b"), 33'743'970'304u);
 }
 
+/// The counts of the published weight files, of tensors that are stored once.
+TEST(KnownModels, NetworksHaveThePublishedCountsOfParameters) {
+  const std::vector<std::pair<const char*, std::size_t>> published = {
+      {"llama-3.1-8b", 8'030'261'248u},    {"llama-3.2-1b", 1'235'814'400u},    {"llama-3.2-3b", 3'212'749'824u},
+      {"mistral-7b-v0.1", 7'241'732'096u}, {"mistral-7b-v0.3", 7'248'023'552u}, {"qwen2.5-0.5b", 494'032'768u},
+      {"qwen2.5-1.5b", 1'543'714'304u},    {"qwen2.5-3b", 3'085'938'688u},      {"qwen2.5-7b", 7'615'616'512u},
+      {"qwen2.5-14b", 14'770'033'664u},    {"qwen2.5-32b", 32'763'876'352u},    {"qwen3-0.6b", 596'049'920u},
+      {"qwen3-1.7b", 1'720'574'976u},      {"qwen3-4b", 4'022'468'096u},        {"qwen3-8b", 8'190'735'360u},
+      {"qwen3-14b", 14'768'307'200u},      {"qwen3-32b", 32'762'123'264u},      {"smollm2-135m", 134'515'008u},
+      {"smollm2-360m", 361'821'120u},      {"smollm2-1.7b", 1'711'376'384u}};
+  for (const auto& [name, parameters] : published) {
+    const TextModel model = read_text_model(*find_known_model(name), BodyOutput::next_tokens);
+    const auto network = model.make_network(*model.next_token, AttentionKernel::portable, Precision::bfloat16);
+    std::size_t count = 0;
+    for (const ParameterTensor& tensor : network->table().tensors()) count += tensor.size;
+    EXPECT_EQ(count, parameters) << name;
+  }
+}
+
 TEST(KnownModels, EachIsFoundByItsNameAndByTheNameThatIsFetched) {
   EXPECT_EQ(known_models(BodyOutput::tokens).size(), 3u);
-  EXPECT_EQ(known_models(BodyOutput::next_tokens).size(), 6u);
+  EXPECT_EQ(known_models(BodyOutput::next_tokens).size(), 26u);
   EXPECT_EQ(known_models(BodyOutput::images).size(), 5u);
   for (const BodyOutput output : {BodyOutput::tokens, BodyOutput::next_tokens, BodyOutput::images}) {
     for (const std::string& name : known_models(output)) {

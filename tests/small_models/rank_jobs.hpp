@@ -18,7 +18,7 @@ struct Job {
   std::size_t micro_batch;
 };
 
-/// Returns BERT, ResNet, which has state tensors, Llama, and BERT with frozen tensors, with batches that
+/// Returns BERT, ResNet, which has state tensors, two Llamas, and BERT with frozen tensors, with batches that
 /// no number of ranks divides and samples of different lengths. `common` is what their configurations share.
 std::vector<Job> uneven_jobs(const train::TrainConfig& common);
 

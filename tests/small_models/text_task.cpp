@@ -15,20 +15,29 @@ constexpr std::size_t slip = 10;
 /// The maximum number of draws of a sentence from a stream.
 constexpr std::size_t draws = 1024;
 
+families::LlamaShape tiny_shape() {
+  return {.vocabulary = vocabulary,
+          .hidden = 48,
+          .layers = 2,
+          .heads = 4,
+          .key_value_heads = 2,
+          .head_size = 12,
+          .feed_forward = 96,
+          .positions = longest_sentence,
+          .initializer_range = 0.08f,
+          .tied = true};
+}
+
 }  // namespace
 
-std::unique_ptr<nn::Model> tiny_llama() {
-  return families::make_llama({.vocabulary = vocabulary,
-                               .hidden = 48,
-                               .layers = 2,
-                               .heads = 4,
-                               .key_value_heads = 2,
-                               .head_size = 12,
-                               .feed_forward = 96,
-                               .positions = longest_sentence,
-                               .initializer_range = 0.08f,
-                               .tied = true},
-                              Precision::float32);
+std::unique_ptr<nn::Model> tiny_llama() { return families::make_llama(tiny_shape(), Precision::float32); }
+
+std::unique_ptr<nn::Model> windowed_llama() {
+  families::LlamaShape shape = tiny_shape();
+  shape.qkv_bias = shape.output_bias = shape.mlp_bias = shape.head_norms = true;
+  shape.window = 5;
+  shape.first_windowed = 1;
+  return families::make_llama(shape, Precision::float32);
 }
 
 TextTask::TextTask(const TextTaskConfig& config, std::unique_ptr<nn::Model> model)

@@ -21,6 +21,8 @@ struct TextTaskConfig {
 
 /// Returns a Llama of two layers with grouped queries and tied embeddings.
 std::unique_ptr<nn::Model> tiny_llama();
+/// The same with biases, norms of heads, and in the second layer a window of 5 words.
+std::unique_ptr<nn::Model> windowed_llama();
 
 /// A model that predicts the next word of generated sentences. A word determines the next one, except that one word in
 /// ten is random.

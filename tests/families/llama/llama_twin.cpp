@@ -74,6 +74,17 @@ double LlamaTwin::frequency(std::size_t pair) const {
   const double plain = std::pow(shape_.rope_theta, -2.0 * static_cast<double>(pair) / double(shape_.head_size));
   if (scaling.kind == families::RotaryScaling::Kind::none) return plain;
   if (scaling.kind == families::RotaryScaling::Kind::linear) return plain / scaling.factor;
+  if (scaling.kind == families::RotaryScaling::Kind::yarn) {
+    // The pair that turns so often within the original positions. The test's are within the head and truncated.
+    const auto pair_of = [&](double turns) {
+      return double(shape_.head_size) *
+             std::log(double(scaling.original_positions) / (2.0 * std::numbers::pi * turns)) /
+             (2.0 * std::log(shape_.rope_theta));
+    };
+    const double low = std::floor(pair_of(scaling.fast)), high = std::ceil(pair_of(scaling.slow));
+    const double ramp = std::clamp((double(pair) - low) / (high - low), 0.0, 1.0);
+    return plain * (1.0 - ramp) + plain / scaling.factor * ramp;
+  }
   // Number of waves in the original context length: below `low` the wave is long, above `high` it is short.
   const double waves = static_cast<double>(scaling.original_positions) * plain / (2.0 * std::numbers::pi);
   const double low = scaling.low_frequency_factor, high = scaling.high_frequency_factor;
@@ -83,11 +94,13 @@ double LlamaTwin::frequency(std::size_t pair) const {
 
 Values LlamaTwin::rotated(const Values& x, std::size_t heads) const {
   const std::size_t size = shape_.head_size, half = size / 2;
+  const bool is_yarn = shape_.rope_scaling.kind == families::RotaryScaling::Kind::yarn;
+  const double scale = is_yarn ? 0.1 * std::log(shape_.rope_scaling.factor) + 1.0 : 1.0;
   Values y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t in_head = i % size, pair = in_head % half;
     const double angle = batch_.positions[i / (heads * size)] * frequency(pair);
-    y[i] = x[i] * std::cos(angle) + (in_head < half ? -x[i + half] : x[i - half]) * std::sin(angle);
+    y[i] = scale * (x[i] * std::cos(angle) + (in_head < half ? -x[i + half] : x[i - half]) * std::sin(angle));
   }
   return y;
 }

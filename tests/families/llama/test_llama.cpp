@@ -56,6 +56,16 @@ LlamaShape linear_llama() {
   return shape;
 }
 
+/// Heads of 24, of which pair 1 is the last that is kept, and pair 5 the first that is slowed down in full.
+LlamaShape yarn_llama() {
+  LlamaShape shape = grouped_llama(1);
+  shape.head_size = 24;
+  shape.rope_theta = 100.0;
+  shape.rope_scaling = {
+      .kind = RotaryScaling::Kind::yarn, .factor = 4.0, .original_positions = 64, .fast = 6.0, .slow = 1.5};
+  return shape;
+}
+
 /// Norms of heads, biases everywhere, and a window in the second layer.
 LlamaShape windowed_llama() {
   LlamaShape shape = grouped_llama();
@@ -70,8 +80,11 @@ struct LlamaCase {
   LlamaShape shape;
 };
 std::vector<LlamaCase> llamas() {
-  return {
-      {"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}, {"windowed", windowed_llama()}};
+  return {{"grouped", grouped_llama()},
+          {"tied", tied_llama()},
+          {"linear", linear_llama()},
+          {"yarn", yarn_llama()},
+          {"windowed", windowed_llama()}};
 }
 
 const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
@@ -255,6 +268,33 @@ TEST(LlamaShape, FrequenciesOfLlama3AreShortBetweenAndLong) {
   for (const std::size_t lengthened : {3u, 4u, 5u}) {
     EXPECT_EQ(scaled.radians[lengthened], plain.radians[lengthened] / 8.0f);
   }
+}
+
+TEST(LlamaShape, FrequenciesOfYarnAreInterpolatedOverPairs) {
+  LlamaShape shape = yarn_llama(), plain_shape = yarn_llama();
+  plain_shape.rope_scaling = {};
+  const RotaryFrequencies plain = rotary_frequencies(plain_shape);
+  const auto shares = [&] {
+    const RotaryFrequencies scaled = rotary_frequencies(shape);
+    std::vector<double> kept;
+    for (std::size_t i = 0; i < scaled.pairs; ++i) {
+      kept.push_back((static_cast<double>(scaled.radians[i]) / static_cast<double>(plain.radians[i]) - 0.25) / 0.75);
+    }
+    return kept;
+  };
+  using ::testing::DoubleNear;
+  using ::testing::ElementsAre;
+  const auto near = [](double value) { return DoubleNear(value, 1e-6); };
+  EXPECT_THAT(shares(), ElementsAre(near(1), near(1), near(0.75), near(0.5), near(0.25), near(0), near(0), near(0),
+                                    near(0), near(0), near(0), near(0)));
+  EXPECT_FLOAT_EQ(rotary_frequencies(shape).scale, 0.1f * std::log(4.0f) + 1.0f);
+  shape.rope_scaling.truncates = false;  // pairs 1.379 and 4.991
+  EXPECT_NEAR(shares()[2], 1.0 - (2.0 - 1.37876) / (4.99124 - 1.37876), 1e-4);
+  shape.rope_scaling.attention_factor = 1.5;
+  EXPECT_EQ(rotary_frequencies(shape).scale, 1.5f);
+  shape.rope_scaling.original_positions = 0;  // those of the model
+  shape.positions = 64;
+  EXPECT_NEAR(shares()[2], 1.0 - (2.0 - 1.37876) / (4.99124 - 1.37876), 1e-4);
 }
 
 TEST(LlamaShape, RefusesWhatDoesNotFit) {

@@ -137,11 +137,48 @@ TEST(LlamaConfig, RotaryEmbeddingsAreReadAtBothPlaces) {
   EXPECT_EQ(error_of([&] { parse_llama(both); }), "F: rope_theta = 10000, but 500000 in rope_parameters");
 }
 
+TEST(LlamaConfig, YarnIsReadWithItsDefaults) {
+  const auto scaling = [](const Json& more) {
+    Json yarn = {{"type", "yarn"}, {"factor", 4.0}};
+    yarn.update(more);
+    return llama_with("rope_scaling", yarn).rope_scaling;
+  };
+  RotaryScaling expected{.kind = RotaryScaling::Kind::yarn, .factor = 4.0, .original_positions = 0};
+  EXPECT_EQ(scaling(Json::object()), expected);
+  expected.original_positions = 32;
+  expected.fast = 16.0;
+  expected.slow = 2.0;
+  expected.truncates = false;
+  expected.attention_factor = 1.25;
+  EXPECT_EQ(scaling({{"original_max_position_embeddings", 32},
+                     {"beta_fast", 16.0},
+                     {"beta_slow", 2},
+                     {"truncate", false},
+                     {"attention_factor", 1.25}}),
+            expected);
+  LlamaShape config = parse_llama(small_llama());
+  for (const RotaryScaling& one : {expected, scaling(Json::object())}) {
+    config.rope_scaling = one;
+    EXPECT_EQ(read_llama_config({Json(llama_config_json(config)), "F"}), config);
+  }
+  EXPECT_EQ(error_of([&] {
+              scaling({{"mscale", 1.0}});
+            }),
+            "F: rope_scaling: mscale is not supported; give attention_factor instead");
+  EXPECT_EQ(llama_message("rope_scaling", {{"type", "yarn"}}),
+            "F: rope_scaling: no \"factor\"; rotary embeddings of type \"yarn\" need it");
+  Json slow = small_llama();
+  slow["rope_theta"] = 1.0;
+  slow["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}};
+  EXPECT_EQ(error_of([&] { parse_llama(slow); }),
+            "F: rope_theta = 1 is not above 1, which rotary embeddings of type \"yarn\" need");
+}
+
 TEST(LlamaConfig, OtherRotaryEmbeddingsAreNamed) {
-  for (const char* type : {"dynamic", "yarn", "longrope"}) {
+  for (const char* type : {"dynamic", "longrope"}) {
     EXPECT_EQ(llama_message("rope_scaling", {{"rope_type", type}, {"factor", 2.0}}),
-              fmt::format("F: rope_scaling: rope_type = \"{}\" is not supported; only \"default\", \"linear\" and "
-                          "\"llama3\" are",
+              fmt::format("F: rope_scaling: rope_type = \"{}\" is not supported; only \"default\", \"linear\", "
+                          "\"llama3\" and \"yarn\" are",
                           type));
   }
   EXPECT_THAT(llama_message("rope_scaling", {{"type", "dynamic"}}),

@@ -2,6 +2,7 @@
 // folder; and, for a model trained elsewhere with tied embeddings, logits, perplexity and greedy continuations.
 
 #include "families/llama/llama_config.hpp"
+#include "families/llama/llama_decoder.hpp"
 #include "families/llama/llama_model.hpp"
 #include "tests/families/llama/llama_logits.hpp"
 #include "tests/support/arrays.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace names = nn::names;
+using families::DecoderShape;
 
 /// The folders of recorded members of the family.
 const std::vector<std::string> decoders = {"llama", "decoders"};
@@ -238,6 +240,52 @@ TEST_F(LlamaReference, AdamWSteps) {
               nearly_vanishes ? moved_by_rounding(gradients.read_float(name), steps) : Values());
     }
   });
+}
+
+/// Returns the greedy continuation of a prompt through the key/value cache.
+std::vector<std::int32_t> continue_through_cache(LlamaEngine& engine, const families::LlamaShape& shape,
+                                                 std::span<const std::int32_t> prompt, std::size_t count) {
+  const auto decoder = families::make_llama_decoder(shape, Precision::float32, engine.store.table());
+  const DecoderShape sizes{.slots = 1, .positions = prompt.size() + count, .longest_prompt = prompt.size()};
+  Arena planned;
+  decoder->plan(planned, sizes);
+  Arena arena("test::decoder", planned.peak());
+  const nn::Pass pass{engine.space, engine.gemm, engine.store, engine.strategy->hooks(), arena};
+  decoder->begin(pass, sizes);
+  const auto likeliest = [](const Values& logits) {
+    return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+  };
+  std::vector<std::int32_t> ids{likeliest(host_values(decoder->prefill(pass, 0, prompt)))};
+  while (ids.size() < count) {
+    ids.push_back(likeliest(host_values(decoder->step(pass, std::vector<std::size_t>{0}, std::span(ids).last(1)))));
+  }
+  return ids;
+}
+
+/// Mistral's window of 8 begins to leave tokens behind in the prompt.
+TEST_F(LlamaReference, GreedyContinuationsThroughTheCacheAreThoseWithoutIt) {
+  constexpr std::size_t count = 30;
+  for (const std::string& family : decoders) {
+    for (const fs::path& folder : recorded_models(family)) {
+      SCOPED_TRACE(folder.string());
+      const families::LlamaShape shape = LlamaEngine::shape_of(folder);
+      std::vector<std::int32_t> prompt;
+      for (std::int32_t id = 10; id < 20; ++id) prompt.push_back(id);
+      RecordedTexts longest;
+      longest.add(std::vector<std::int32_t>(prompt.size() + count, 1));
+      LlamaEngine engine(folder, gemm_providers().back(), longest);
+      std::vector<std::int32_t> ids = prompt;
+      while (ids.size() < prompt.size() + count) {
+        RecordedTexts text;
+        text.add(ids);
+        const Values logits = engine.logits(text);
+        const auto last = logits.end() - static_cast<std::ptrdiff_t>(shape.vocabulary);
+        ids.push_back(static_cast<std::int32_t>(std::max_element(last, logits.end()) - last));
+      }
+      EXPECT_EQ(continue_through_cache(engine, shape, prompt, count),
+                std::vector(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()));
+    }
+  }
 }
 
 /// The model of llama/stories260K, for texts of up to 200 tokens.

@@ -42,7 +42,8 @@ AttentionKey parse_attention_key(const Json& object, const JsonLocation& locatio
           .precision = attention_precision(object, location),
           .samples = count_member(object, "samples", location),
           .rows = count_member(object, "rows", location),
-          .longest = count_member(object, "longest", location)};
+          .longest = count_member(object, "longest", location),
+          .window = object.contains("window") ? count_member(object, "window", location) : no_window};
 }
 
 AttentionSeconds parse_attention_seconds(const Json& object, const JsonLocation& location) {
@@ -132,7 +133,8 @@ AttentionKey key_of(const TimedAttention& attention) {
           .precision = attention.precision,
           .samples = std::bit_floor(lengths.size()),
           .rows = std::bit_floor(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0})),
-          .longest = std::bit_floor(*std::ranges::max_element(lengths))};
+          .longest = std::bit_floor(*std::ranges::max_element(lengths)),
+          .window = static_cast<std::size_t>(attention.shape.window)};
 }
 
 OrderedJson to_json(const AttentionTimings& timings) {
@@ -149,6 +151,7 @@ OrderedJson to_json(const AttentionTimings& timings) {
                     {"rows", key.rows},
                     {"longest", key.longest},
                     {"seconds", std::move(times)}});
+    if (key.window != no_window) list.back()["window"] = key.window;
   }
   return list;
 }

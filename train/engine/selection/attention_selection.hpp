@@ -34,6 +34,7 @@ struct AttentionKey {
   Precision precision = Precision::float32;
   /// Buckets, rounded down to powers of two: sequences, their rows together, and the rows of the longest one.
   std::size_t samples = 0, rows = 0, longest = 0;
+  std::size_t window = no_window;
 
   auto operator<=>(const AttentionKey&) const = default;
 };
@@ -44,7 +45,7 @@ AttentionKey key_of(const TimedAttention& attention);
 using AttentionTimings = std::map<AttentionKey, AttentionSeconds>;
 
 /// Serialises timings: [{"heads", "key_value_heads", "head_size", "causal", "precision": "bfloat16", "samples", "rows",
-/// "longest", "seconds": {"tensor-cores": 1.2e-4, "cudnn": 1.1e-4}}].
+/// "longest", "seconds": {"tensor-cores": 1.2e-4, "cudnn": 1.1e-4}}], and "window" if there is one.
 nlohmann::ordered_json to_json(const AttentionTimings& timings);
 /// Parses the output of to_json. Errors: std::runtime_error beginning with `name` if the value does not have this form.
 AttentionTimings parse_attention_timings(const nlohmann::json& value, const std::string& name);

@@ -217,13 +217,17 @@ TEST(AttentionKeys, DependOnTheShapeAndTheBucketsOfABatch) {
   EXPECT_TRUE(differs([](auto& other) { other.shape.key_value_heads = 12; }));
   EXPECT_TRUE(differs([](auto& other) { other.shape.head_size = 128; }));
   EXPECT_TRUE(differs([](auto& other) { other.shape.causal = false; }));
+  EXPECT_TRUE(differs([](auto& other) { other.shape.window = 128; }));
   EXPECT_TRUE(differs([](auto& other) { other.precision = Precision::float16; }));
   EXPECT_FALSE(differs([](auto& other) { other.shape.kernel = Kernel::cudnn; }));
   EXPECT_THAT(tests::error_of([] { key_of(attention_over({})); }), HasSubstr("no sequences"));
 }
 
 AttentionTimings example() {
-  return {{key_of(attention_over({384, 100})), {{Kernel::tensor_cores, 1.5e-4}, {Kernel::cudnn, 1.25e-4}}},
+  TimedAttention windowed = attention_over({384});
+  windowed.shape.window = 128;
+  return {{key_of(windowed), {{Kernel::portable, 2.0}}},
+          {key_of(attention_over({384, 100})), {{Kernel::tensor_cores, 1.5e-4}, {Kernel::cudnn, 1.25e-4}}},
           {key_of(attention_over({1})), {{Kernel::portable, 3.0}}}};
 }
 
@@ -243,6 +247,7 @@ TEST(AttentionTimingsJson, WrongValuesAreNamed) {
   EXPECT_THAT(error("seconds", {{"cudnn", "1"}}), HasSubstr("cache: [1].seconds.cudnn"));
   EXPECT_THAT(error("heads", -1), HasSubstr("cache: [1].heads"));
   EXPECT_THAT(error("causal", 1), HasSubstr("cache: [1].causal"));
+  EXPECT_THAT(error("window", "all"), HasSubstr("cache: [1].window"));
   EXPECT_THAT(tests::error_of([] { parse_attention_timings(json::object(), "cache"); }), HasSubstr("cache"));
 }
 
