@@ -6,6 +6,7 @@
 #include "core/base/usage_error.hpp"
 #include "core/element_type.hpp"
 #include "core/kernels/attention/attention.hpp"
+#include "core/kernels/attention/attention_work.hpp"
 #include "core/kernels/products/gemm.hpp"
 #include "core/kernels/products/openblas_kernels.hpp"
 
@@ -20,10 +21,10 @@
 #include <vector>
 
 /// bench_attention [--lengths N,N,...] [--heads A] [--key-value-heads KV] [--head-size D] [--mask full|causal]
-/// [--precision P,P] [--dropout X,X] [--repeats N] [--kernel K,K] [--json]: validates and times the forward and
-/// backward pass of attention, by default on the shapes of two models. It also times a matrix product of 1024 x 1024 x
-/// 1024 with the portable provider within the same minute, because on a shared machine the ratio is more meaningful
-/// than a rate.
+/// [--window W] [--precision P,P] [--dropout X,X] [--repeats N] [--kernel K,K] [--json]: validates and times the
+/// forward and backward pass of attention, by default on the shapes of two models. It also times a matrix product of
+/// 1024 x 1024 x 1024 with the portable provider within the same minute, because on a shared machine the ratio is more
+/// meaningful than a rate.
 namespace mylos::bench {
 namespace {
 
@@ -34,6 +35,7 @@ struct Shape {
   std::size_t heads, key_value_heads, head_size;
   std::vector<std::size_t> lengths;
   bool causal = false;
+  int window = no_window;
 };
 
 const std::vector<Shape> model_shapes = {{"minilm", 12, 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
@@ -59,12 +61,12 @@ struct Problem {
 
   Problem(const Shape& of, AttentionKernel kernel, float probability)
       : shape{of.heads,  of.key_value_heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)),
-              of.causal, no_window,          kernel},
+              of.causal, of.window,          kernel},
         dropout{.seed = 1, .step = 2, .site = 3, .probability = probability} {
     std::vector<std::size_t> starts{0};
     for (const std::size_t length : of.lengths) {
       starts.push_back(starts.back() + length);
-      pairs += static_cast<double>(of.causal ? length * (length + 1) / 2 : length * length);
+      pairs += static_cast<double>(length) * attention::mean_visible_keys(shape, static_cast<double>(length));
     }
     const std::size_t rows = starts.back();
     const Vector<std::size_t> device_starts("mylos::bench::starts", starts.size());
@@ -200,7 +202,12 @@ std::vector<Shape> shapes_of(const Options& options) {
     shapes = {{"given", heads, key_value_heads, options.count("head-size", 64),
                options.counts("lengths", model_shapes.back().lengths)}};
   }
-  for (Shape& shape : shapes) shape.causal = mask == "causal";
+  const std::size_t window = options.count("window", no_window);
+  if (options.has("window") && mask != "causal") throw UsageError("--window: needs --mask causal");
+  for (Shape& shape : shapes) {
+    shape.causal = mask == "causal";
+    shape.window = static_cast<int>(std::min<std::size_t>(window, no_window));
+  }
   return shapes;
 }
 
@@ -238,9 +245,9 @@ std::vector<Case> cases_of(const Options& options, const Shape& shape, int capab
 }
 
 void run(int argc, char** argv) {
-  const Options options(
-      argc, argv,
-      {"lengths", "heads", "key-value-heads", "head-size", "mask", "precision", "dropout", "kernel", "repeats"});
+  const Options options(argc, argv,
+                        {"lengths", "heads", "key-value-heads", "head-size", "mask", "window", "precision", "dropout",
+                         "kernel", "repeats"});
   const std::vector<Shape> measured = shapes_of(options);
   const std::size_t repeats = options.count("repeats", 11);
   for (const Shape& shape : measured) cases_of(options, shape);  // report unsupported shapes before timing

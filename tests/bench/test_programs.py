@@ -57,14 +57,14 @@ class Attention(unittest.TestCase):
             for name, products in (("forward", 2), ("backward", 5)):
                 self.assertAlmostEqual(row[name]["gflops"] * row[name]["seconds"] * 1e9 / (2 * products * squares * 2 * 32), 1)
 
-    def test_a_causal_mask_halves_the_pairs(self):
-        done = run(sys.argv[2], "--lengths", "5,600", "--heads", "4", "--key-value-heads", "2", "--head-size", "16", "--mask", "causal",
-                   "--precision", "float,bfloat16", "--dropout", "0", "--repeats", "1", "--kernel", "portable", "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        pairs = 5 * 6 / 2 + 600 * 601 / 2
-        for row in json.loads(done.stdout)["attention"]:
-            self.assertEqual((row["mask"], row["key_value_heads"]), ("causal", 2))
-            self.assertAlmostEqual(row["forward"]["gflops"] * row["forward"]["seconds"] * 1e9 / (2 * 2 * pairs * 4 * 16), 1)
+    def test_a_causal_mask_halves_the_pairs_and_a_window_bounds_them(self):
+        for window, pairs in (((), 5 * 6 / 2 + 600 * 601 / 2), (("--window", "7"), 5 * 6 / 2 + 7 * 8 / 2 + 593 * 7)):
+            done = run(sys.argv[2], "--lengths", "5,600", "--heads", "4", "--key-value-heads", "2", "--head-size", "16", "--mask", "causal",
+                       *window, "--precision", "float,bfloat16", "--dropout", "0", "--repeats", "1", "--kernel", "portable", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for row in json.loads(done.stdout)["attention"]:
+                self.assertEqual((row["mask"], row["key_value_heads"]), ("causal", 2))
+                self.assertAlmostEqual(row["forward"]["gflops"] * row["forward"]["seconds"] * 1e9 / (2 * 2 * pairs * 4 * 16), 1)
 
 
 class Convolution(unittest.TestCase):
@@ -123,7 +123,7 @@ class Errors(unittest.TestCase):
         1: (("--only gemm", "--only gemm: expected one of layer-norm "), ("--sizes 0", "--sizes 0: expected a whole number"),
             ("--precision double", "--precision double: expected float, bfloat16 or half"), ("--json=1", "--json=1: expected --json or "),
             ("--sizes", "--sizes wants a value")),
-        2: (("--mask half", "--mask half: expected full or causal"),
+        2: (("--mask half", "--mask half: expected full or causal"), ("--window 5", "--window: needs --mask causal"),
             ("--heads 4 --key-value-heads 3", "--key-value-heads 3: expected a divisor of --heads 4"),
             ("--kernel fast", "--kernel fast: expected portable or tensor-cores or cudnn"),
             ("--kernel tensor-cores --precision float", "--kernel tensor-cores: .*; leave it out$")),
