@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that transformers loads the members of the Llama family of a run of Mylos and computes the same logits, and that Mylos reads models
-of transformers.
+"""Checks that transformers loads a run's model of the Llama family and computes the same logits, and that Mylos reads models of transformers.
 
     check_llama.py MYLOS LLAMA_DIRECTORY
 
@@ -45,16 +44,25 @@ class Tools:
         return target
 
 
-SIZES = dict(vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-             max_position_embeddings=64, rms_norm_eps=1e-5, rope_theta=20000.0, initializer_range=0.2, bos_token_id=1, eos_token_id=2)
-MEMBERS = {
-    "untied": LlamaConfig(**SIZES, tie_word_embeddings=False),
-    "tied": LlamaConfig(**SIZES, tie_word_embeddings=True),
-    "biases": LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True),
-    "mistral": MistralConfig(**SIZES, sliding_window=4),
-    "qwen2": Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=3, max_window_layers=1),
-    "qwen3": Qwen3Config(**SIZES, head_dim=12, tie_word_embeddings=True),
+SIZES = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 20000.0, "initializer_range": 0.2,
+         "bos_token_id": 1, "eos_token_id": 2}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+# Of each kind the class of its configuration, and what differs from the sizes. The document is longer than the windows.
+KINDS = {
+    "untied": (LlamaConfig, {}),
+    "tied": (LlamaConfig, {"tie_word_embeddings": True}),
+    "biases": (LlamaConfig, {"attention_bias": True, "mlp_bias": True}),
+    "yarn": (LlamaConfig, {"rope_scaling": YARN}),
+    "mistral": (MistralConfig, {"sliding_window": 5}),
+    "qwen2": (Qwen2Config, {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1, "tie_word_embeddings": True}),
+    "qwen3": (Qwen3Config, {"head_dim": 12, "attention_bias": True}),
 }
+
+
+def make_config(kind):
+    config, differences = KINDS[kind]
+    return config(**(SIZES | {"tie_word_embeddings": False} | differences))
 
 
 def train(tools, source, output, precision):
@@ -90,20 +98,9 @@ def check_shards(directory):
     assert index["metadata"]["total_size"] == sum(value.nbytes for held in tensors.values() for value in held.values())
 
 
-def initial(config):
-    """Returns a model with random values, also of biases and of the weights of normalizations."""
-    torch.manual_seed(3)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(0.3 * torch.randn_like(parameter))
-    return model
-
-
-def check_runs(tools, kind, config):
+def check_runs(tools, kind):
     source = tools.root / kind
-    initial(config).save_pretrained(source)
+    make_config(kind).save_pretrained(source)
     weights = {}
     for precision, dtype in TYPES.items():
         best = train(tools, source, tools.root / f"{kind}-{precision}", precision)
@@ -117,10 +114,14 @@ def check_runs(tools, kind, config):
             assert torch.equal(weights[precision][key], value.to(dtype)), f"{kind} {precision}: {key} is not the float one, rounded"
 
 
-def check_theirs(tools, kind, config):
+def check_theirs(tools, kind):
     """Checks that Mylos reads the shards of transformers."""
-    model = initial(config)
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(make_config(kind)).eval()
     with torch.no_grad():
+        for name, values in model.named_parameters():  # biases begin at 0, and norms at 1
+            if values.dim() == 1:
+                values.normal_(1.0 if "norm" in name else 0.0, 0.3)
         theirs = model(input_ids=torch.tensor([IDS])).logits[0]
     for size in ("5GB", "10KB"):
         directory = tools.root / f"theirs-{kind}-{size}"
@@ -134,9 +135,9 @@ def check_theirs(tools, kind, config):
 def main():
     with tempfile.TemporaryDirectory() as directory:
         tools = Tools(sys.argv[1], sys.argv[2], pathlib.Path(directory))
-        for kind, config in MEMBERS.items():
-            check_runs(tools, kind, config)
-            check_theirs(tools, kind, config)
+        for kind in KINDS:
+            check_runs(tools, kind)
+            check_theirs(tools, kind)
 
 
 if __name__ == "__main__":

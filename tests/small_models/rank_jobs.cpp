@@ -24,8 +24,13 @@ std::vector<Job> uneven_jobs(const train::TrainConfig& common) {
   return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
           {"ResNet", [] { return std::make_unique<ImageTask>(); }, resnet, 1},
           {"Llama", [] { return std::make_unique<TextTask>(); }, llama, 3},
-          {"windowed Llama", [] { return std::make_unique<TextTask>(TextTaskConfig{}, windowed_llama()); }, llama, 3},
           {"frozen BERT", [=] { return std::make_unique<SpanTask>(frozen); }, bert, 2}};
+}
+
+Job windowed_job(const train::TrainConfig& common) {
+  train::TrainConfig config = common;
+  config.learning_rate = 2e-4;
+  return {"windowed Llama", [] { return std::make_unique<TextTask>(TextTaskConfig{}, windowed_llama()); }, config, 3};
 }
 
 Job half_job(const train::TrainConfig& common) {

@@ -18,9 +18,12 @@ struct Job {
   std::size_t micro_batch;
 };
 
-/// Returns BERT, ResNet, which has state tensors, two Llamas, and BERT with frozen tensors, with batches that
+/// Returns BERT, ResNet, which has state tensors, Llama, and BERT with frozen tensors, with batches that
 /// no number of ranks divides and samples of different lengths. `common` is what their configurations share.
 std::vector<Job> uneven_jobs(const train::TrainConfig& common);
+
+/// Returns a Llama with biases, norms of heads, and a window.
+Job windowed_job(const train::TrainConfig& common);
 
 /// Returns the first of them in half, with a loss scale that is too large for its first steps.
 Job half_job(const train::TrainConfig& common);
