@@ -165,32 +165,31 @@ void read_biases(const data::ConfigReader& reader, const LlamaMember& member, Ll
 void check_layer_types(const data::ConfigReader& reader, const LlamaShape& config) {
   const auto* types = reader.find("layer_types");
   if (types == nullptr) return;
-  Json expected = Json::array();
   for (std::size_t layer = 0; layer < config.layers; ++layer) {
     const bool has_window = attention_shape(config, layer).window != no_window;
-    expected.push_back(has_window ? "sliding_attention" : "full_attention");
+    const std::string expected = has_window ? "sliding_attention" : "full_attention";
+    const bool is_said = types->is_array() && layer < types->size();
+    if (is_said && (*types)[layer] == expected) continue;
+    fail(
+        fmt::format("{}: layer_types says {} of layer {}; only \"{}\", which follows from the other keys, is supported",
+                    reader.file(), is_said ? data::json_value_text((*types)[layer]) : "nothing", layer, expected));
   }
-  ensure(*types == expected,
-         fmt::format("{}: layer_types = {} is not supported; only {}, which follows from the other keys, is",
-                     reader.file(), data::json_value_text(*types), data::json_value_text(expected)));
 }
 
 void read_window(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
   if (member.window == LlamaMember::Window::none) return;
-  bool is_used = member.window == LlamaMember::Window::always;
-  if (!is_used) reader.read_flag("use_sliding_window", is_used);
-  std::size_t first = 28;
+  bool is_used = true;
+  std::size_t first = 0;
   if (member.window == LlamaMember::Window::chosen) {
+    is_used = false;
+    first = 28;
+    reader.read_flag("use_sliding_window", is_used);
     reader.read_size("max_window_layers", 0, longest_llama, first, false);
-  } else {
-    first = 0;
   }
-  if (is_used && first < config.layers) {
-    const std::size_t window = size_or(reader, "sliding_window", longest_llama, 4096);
-    if (window > 0) {
-      config.window = static_cast<int>(window);
-      config.first_windowed = first;
-    }
+  const std::size_t window = is_used ? size_or(reader, "sliding_window", longest_llama, 4096) : 0;
+  if (window > 0 && first < config.layers) {
+    config.window = static_cast<int>(window);
+    config.first_windowed = first;
   }
   check_layer_types(reader, config);
 }

@@ -204,8 +204,10 @@ TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
 
 TEST(LlamaModel, TakesWhatWasPlanned) {
   for (const nn::Recompute recompute : llama_recomputations) {
-    LlamaSetting s(grouped_llama(3), gemm_providers().front(), recompute);
-    expect_planned_memory(s);
+    for (const LlamaShape& shape : {grouped_llama(3), windowed_llama()}) {
+      LlamaSetting s(shape, gemm_providers().front(), recompute);
+      expect_planned_memory(s);
+    }
   }
 }
 
@@ -216,10 +218,10 @@ TEST(LlamaModel, RecomputationChangesNoBit) {
 }
 
 /// `tolerance` applies to losses and to the norms of gradients, and `angle` to 1 - their cosines.
-void expect_llama_near_float(Precision precision, double tolerance, double angle) {
+void expect_llama_near_float(const LlamaShape& shape, Precision precision, double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
     SCOPED_TRACE(provider);
-    LlamaSetting s(grouped_llama(), provider, nn::Recompute::none, precision), exact(grouped_llama(), provider);
+    LlamaSetting s(shape, provider, nn::Recompute::none, precision), exact(shape, provider);
     for (std::size_t row = 0; row < s.parameters(); ++row) exact.engine->write(row, s.engine->values(row));
     expect_near(s.train(4, 0.5f), exact.train(4, 0.5f), tolerance, "losses");
     for (std::size_t row = 0; row < s.parameters(); ++row) {
@@ -228,28 +230,40 @@ void expect_llama_near_float(Precision precision, double tolerance, double angle
   }
 }
 
-TEST(LlamaModel, Bfloat16StaysNearFloat) { expect_llama_near_float(Precision::bfloat16, 4e-2, 2e-3); }
-TEST(LlamaModel, HalfStaysNearFloat) { expect_llama_near_float(Precision::float16, 5e-3, 3e-5); }
+TEST(LlamaModel, Bfloat16StaysNearFloat) {
+  expect_llama_near_float(grouped_llama(), Precision::bfloat16, 4e-2, 2e-3);
+  expect_llama_near_float(windowed_llama(), Precision::bfloat16, 4e-2, 2e-3);
+}
+TEST(LlamaModel, HalfStaysNearFloat) {
+  expect_llama_near_float(grouped_llama(), Precision::float16, 5e-3, 3e-5);
+  expect_llama_near_float(windowed_llama(), Precision::float16, 5e-3, 3e-5);
+}
 
 /// Returns the documented bytes per token that a layer saves, without terms independent of tokens.
 std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, nn::Recompute recompute) {
-  const std::size_t everything =
-      (2 * shape.hidden + shape.qkv_columns() + shape.query_columns() + 2 * shape.feed_forward) * element +
-      (shape.heads + 2) * 4;
+  const std::size_t everything = (2 * shape.hidden + shape.qkv_columns() + shape.normed_columns() +
+                                  shape.query_columns() + 2 * shape.feed_forward) *
+                                     element +
+                                 (shape.heads + 2) * 4;
+  const std::size_t again = (shape.qkv_columns() + shape.normed_columns()) * element;
   return recompute == nn::Recompute::none        ? everything
-         : recompute == nn::Recompute::attention ? everything - shape.qkv_columns() * element
+         : recompute == nn::Recompute::attention ? everything - again
                                                  : shape.hidden * element;
 }
 
 TEST(LlamaModel, ALayerKeepsTheDocumentedBytesAToken) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     for (const nn::Recompute recompute : llama_recomputations) {
-      constexpr std::size_t rows = 64000;  // arrays then end at multiples of the arena's alignment
-      Arena few, many;
-      make_llama(grouped_llama(3), precision)->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
-      make_llama(grouped_llama(5), precision)->plan(many, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
-      EXPECT_EQ(many.peak() - few.peak(), 2 * rows * kept_llama_bytes(grouped_llama(), bytes_of(precision), recompute))
-          << to_string(precision) << " " << to_string(recompute);
+      for (const LlamaShape& shape : {grouped_llama(), windowed_llama()}) {
+        constexpr std::size_t rows = 64000;  // arrays then end at multiples of the arena's alignment
+        Arena few, many;
+        LlamaShape deeper = shape;
+        deeper.layers += 2;
+        make_llama(shape, precision)->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+        make_llama(deeper, precision)->plan(many, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+        EXPECT_EQ(many.peak() - few.peak(), 2 * rows * kept_llama_bytes(shape, bytes_of(precision), recompute))
+            << to_string(precision) << " " << to_string(recompute);
+      }
     }
   }
 }

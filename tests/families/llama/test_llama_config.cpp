@@ -267,8 +267,13 @@ TEST(LlamaMembers, WindowsAreThoseOfTheLayers) {
   EXPECT_EQ(windows("qwen3", used), (std::vector{all, 8}));
   used["max_window_layers"] = 0;
   EXPECT_EQ(error_of([&] { windows("qwen3", used); }),
-            "F: layer_types = [\"full_attention\",\"sliding_attention\"] is not supported; only "
-            "[\"sliding_attention\",\"sliding_attention\"], which follows from the other keys, is");
+            "F: layer_types says \"full_attention\" of layer 0; only \"sliding_attention\", which follows from the "
+            "other keys, "
+            "is supported");
+  used["layer_types"] = {"sliding_attention"};
+  EXPECT_THAT(error_of([&] { windows("qwen3", used); }), HasSubstr("F: layer_types says nothing of layer 1; "));
+  used["layer_types"] = 3;
+  EXPECT_THAT(error_of([&] { windows("qwen3", used); }), HasSubstr("F: layer_types says nothing of layer 0; "));
   used.erase("layer_types");
   EXPECT_EQ(windows("qwen3", used), (std::vector{8, 8}));
   used["max_window_layers"] = 2;
