@@ -73,6 +73,8 @@ find_package(PkgConfig QUIET)
 mylos_require(PkgConfig_FOUND "pkg-config" pkg-config pkgconf)
 pkg_check_modules(utf8proc QUIET IMPORTED_TARGET libutf8proc)
 mylos_require(utf8proc_FOUND "utf8proc" libutf8proc-dev utf8proc)
+pkg_check_modules(pcre2 QUIET IMPORTED_TARGET libpcre2-8>=10.40)
+mylos_require(pcre2_FOUND "PCRE2 10.40 or later" libpcre2-dev pcre2)
 
 pkg_check_modules(sentencepiece QUIET IMPORTED_TARGET sentencepiece)
 mylos_require(sentencepiece_FOUND "SentencePiece" libsentencepiece-dev sentencepiece)

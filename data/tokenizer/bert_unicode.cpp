@@ -39,6 +39,7 @@ constexpr std::array newer_classes = {
     Range{0x11839, 0x11A99}, Range{0x11D42, 0x1612F}, Range{0x16FF0, 0x16FF1}, Range{0x1D127, 0x1D128},
     Range{0x1D250, 0x1D281}, Range{0x1E08F, 0x1E6F5}};
 constexpr std::array newer_decompositions = {Range{0x105C9, 0x105E4}, Range{0x11383, 0x113C8}, Range{0x11938, 0x16D6A}};
+constexpr std::array newer_compatible_decompositions = {Range{0x110000, 0x110000}};
 constexpr std::array chinese = {Range{0x3400, 0x4DBF},   Range{0x4E00, 0x9FFF},   Range{0xF900, 0xFAFF},
                                 Range{0x20000, 0x2A6DF}, Range{0x2A700, 0x2B81F}, Range{0x2B920, 0x2CEAF},
                                 Range{0x2F800, 0x2FA1F}};
@@ -117,16 +118,28 @@ int combining_class(char32_t c) {
   return combining == 0 || contains(newer_classes, c) ? 0 : combining;
 }
 
-std::size_t decompose(char32_t c, std::span<char32_t, max_decomposition> out) {
+std::size_t decompose(char32_t c, std::span<char32_t, max_decomposition> out, bool compatible) {
   out[0] = c;
-  if (c < 0xC0 || contains(newer_decompositions, c)) return 1;
+  if (c < (compatible ? 0xA0 : 0xC0) || contains(newer_decompositions, c)) return 1;
+  if (compatible && contains(newer_compatible_decompositions, c)) return 1;
   utf8proc_int32_t parts[max_decomposition];
   int boundary_state = 0;
-  const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, max_decomposition,
-                                                         UTF8PROC_DECOMPOSE, &boundary_state);
+  const int form = compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
+  const utf8proc_ssize_t count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, max_decomposition,
+                              static_cast<utf8proc_option_t>(form), &boundary_state);
   if (count < 1 || count > static_cast<utf8proc_ssize_t>(max_decomposition)) return 1;
   std::transform(parts, parts + count, out.begin(), [](utf8proc_int32_t part) { return static_cast<char32_t>(part); });
   return static_cast<std::size_t>(count);
+}
+
+char32_t compose(char32_t first, char32_t second) {
+  if (second < 0x300) return 0;
+  utf8proc_int32_t pair[] = {static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
+  const auto form = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+  if (utf8proc_normalize_utf32(pair, 2, form) != 1) return 0;
+  const auto composed = static_cast<char32_t>(pair[0]);
+  return contains(newer_decompositions, composed) ? 0 : composed;
 }
 
 std::size_t to_lower(char32_t c, std::span<char32_t, 2> out) {

@@ -8,8 +8,8 @@
 /// newest Unicode; short tables here contain the differences (tests compare every code point).
 namespace mylos::data {
 
-/// The maximum number of code points in a decomposition, with some reserve (U+1F82 and similar have 4).
-inline constexpr std::size_t max_decomposition = 8;
+/// The maximum number of code points in a decomposition (U+FDFA has 18 if compatible forms count; others have 4).
+inline constexpr std::size_t max_decomposition = 18;
 
 /// True for characters that are deleted: NUL, U+FFFD, and controls, formats and private use except tab, line feed and
 /// carriage return.
@@ -30,8 +30,12 @@ bool is_nonspacing_mark(char32_t c);
 /// Returns the canonical combining class, by which decomposition orders marks.
 int combining_class(char32_t c);
 
-/// Writes the full canonical decomposition of `c`, or `c` itself if it has none, and returns its length, at least 1.
-std::size_t decompose(char32_t c, std::span<char32_t, max_decomposition> out);
+/// Writes the full canonical decomposition of `c`, or the compatible one, or `c` itself if it has none, and returns its
+/// length, at least 1.
+std::size_t decompose(char32_t c, std::span<char32_t, max_decomposition> out, bool compatible = false);
+
+/// Returns the character that `first` and `second` compose, or 0 if they compose none.
+char32_t compose(char32_t first, char32_t second);
 
 /// Writes the result of Rust's char::to_lowercase and returns its length: 1, or 2 for U+0130.
 std::size_t to_lower(char32_t c, std::span<char32_t, 2> out);

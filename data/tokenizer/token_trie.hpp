@@ -31,16 +31,21 @@ class TokenTrie {
   TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order);
   explicit TokenTrie(std::span<const std::string> tokens);
 
-  /// Returns the longest token that continues from `node` with text[begin...].
-  Match longest_match(Node node, std::string_view text, std::size_t begin) const {
-    Match match;
+  /// Calls `use(match)` for each token that continues from `node` with text[begin...], the shortest first.
+  template <class Use>
+  void each_match(Node node, std::string_view text, std::size_t begin, Use use) const {
     for (std::size_t i = begin; i < text.size(); ++i) {
       node = step(node, text[i]);
       if (node == no_node) break;
       const std::int32_t id = entries_[static_cast<std::size_t>(node)].id;
-      if (id >= 0) match = {i + 1, id};
+      if (id >= 0) use(Match{i + 1, id});
     }
-    return match;
+  }
+  /// Returns the longest of them.
+  Match longest_match(Node node, std::string_view text, std::size_t begin) const {
+    Match longest;
+    each_match(node, text, begin, [&](const Match& match) { longest = match; });
+    return longest;
   }
 
   /// Returns the node reached from the root by `text`, or no_node.

@@ -94,10 +94,14 @@ Json parse_json(std::string_view text, std::string_view name) {
 }
 
 Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key) {
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth == 1 && event == Json::parse_event_t::key) on_key(value.get_ref<const std::string&>());
     return true;
   };
+  return parse_json(text, name, watch);
+}
+
+Json parse_json(std::string_view text, std::string_view name, const Json::parser_callback_t& watch) {
   return parse_with([&] { return Json::parse(text, watch); }, text, name);
 }
 
@@ -115,11 +119,12 @@ Json read_json(const FileReader& files, const std::filesystem::path& path) {
 
 Json read_json(const std::filesystem::path& path) { return read_json(FileReader(), path); }
 
-void JsonLocation::fail(std::string_view problem) const {
+void JsonLocation::fail(std::string_view problem) const { mylos::fail(fmt::format("{}: {}", text(), problem)); }
+
+std::string JsonLocation::text() const {
   std::string path;
   const JsonLocation* root = append_path(path);
-  if (path.empty()) mylos::fail(fmt::format("{}: {}", root->file_, problem));
-  mylos::fail(fmt::format("{}: {}: {}", root->file_, path, problem));
+  return path.empty() ? std::string(root->file_) : fmt::format("{}: {}", root->file_, path);
 }
 
 const JsonLocation* JsonLocation::append_path(std::string& path) const {

@@ -22,6 +22,9 @@ inline constexpr std::size_t max_json_depth = 64;
 Json parse_json(std::string_view text, std::string_view name);
 /// The same, and calls `on_key` for each key of the outermost object, in order of appearance, including repeated keys.
 Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key);
+/// The same, and keeps only the values for which `watch` returns true (nlohmann's callback), so that long lists can be
+/// read without a value for each element.
+Json parse_json(std::string_view text, std::string_view name, const Json::parser_callback_t& watch);
 
 /// Parses `text`; returns a discarded value if it is not JSON or nests too deeply.
 Json try_parse_json(std::string_view text);
@@ -53,6 +56,8 @@ class JsonLocation {
 
   /// Throws "<file>: data[3].paragraphs[0].context: <problem>".
   [[noreturn]] void fail(std::string_view problem) const;
+  /// Returns "<file>: data[3].paragraphs[0].context".
+  std::string text() const;
 
  private:
   const JsonLocation* append_path(std::string& path) const;

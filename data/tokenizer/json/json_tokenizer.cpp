@@ -1,0 +1,211 @@
+#include "data/tokenizer/json/json_tokenizer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files/files.hpp"
+#include "core/base/files/text_file.hpp"
+#include "core/base/text/printable.hpp"
+#include "data/tokenizer/json/byte_characters.hpp"
+#include "data/tokenizer/json/stage_table.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// The keys of tokenizer_config.json and the roles of their tokens. A later one replaces an earlier one.
+struct RoleKey {
+  std::string_view key;
+  SpecialToken role;
+};
+constexpr std::array role_keys = {
+    RoleKey{"bos_token", SpecialToken::first},    RoleKey{"cls_token", SpecialToken::first},
+    RoleKey{"sep_token", SpecialToken::separator}, RoleKey{"pad_token", SpecialToken::padding},
+    RoleKey{"mask_token", SpecialToken::mask},    RoleKey{"unk_token", SpecialToken::unknown},
+    RoleKey{"eos_token", SpecialToken::end}};
+
+constexpr std::string_view file_fields =
+    "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model";
+
+const Json& field(const Json& json, const char* key) {
+  static const Json absent;
+  const auto found = json.find(key);
+  return found == json.end() ? absent : *found;
+}
+
+bool has_layout(const Template& pair, const PairLayout& layout) {
+  Template same = {{.ids = {layout.first}}, {}};
+  for (std::size_t i = 0; i < layout.separators; ++i) same.push_back({.ids = {layout.separator}});
+  same.push_back({.ids = {}, .sequence = 1, .type = layout.second_type});
+  same.push_back({.ids = {layout.separator}, .sequence = 0, .type = layout.second_type});
+  return pair == same;
+}
+
+}  // namespace
+
+JsonTokenizer JsonTokenizer::load(const FileReader& files, const std::filesystem::path& path) {
+  JsonTokenizer tokenizer(read_text_file(files, path), path.string());
+  const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
+  if (is_present(config)) tokenizer.read_roles(read_json(files, config), JsonLocation(config.native()));
+  return tokenizer;
+}
+
+JsonTokenizer::JsonTokenizer(std::string_view text, std::string_view file)
+    : JsonTokenizer(parse_tokenizer_json(text, file), text, JsonLocation(file)) {}
+
+JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location)
+    : file_(location.text()),
+      table_((check_fields(read.json, file_fields, location), read_tokens(read.lists, JsonLocation(location, "model")))),
+      normalizer_(read_normalizer(field(read.json, "normalizer"), JsonLocation(location, "normalizer"))),
+      added_(field(read.json, "added_tokens"), JsonLocation(location, "added_tokens"), table_, normalizer_),
+      pre_tokenizer_(read_pre_tokenizer(field(read.json, "pre_tokenizer"), JsonLocation(location, "pre_tokenizer"))),
+      model_(read_model(member(read.json, "model", location), JsonLocation(location, "model"), read.lists, table_)),
+      processor_(
+          read_post_processor(field(read.json, "post_processor"), JsonLocation(location, "post_processor"))),
+      decoder_(read_decoder(field(read.json, "decoder"), JsonLocation(location, "decoder"))),
+      identity_{added_.size(), crc32c(std::as_bytes(std::span(text)))} {
+  const JsonLocation model(location, "model");
+  if (std::holds_alternative<WordPieceModel>(model_)) {
+    continuation_ = string_or(read.json["model"], "continuing_subword_prefix", "##", model);
+  }
+  const TokenId unknown = std::visit([](const auto& m) { return m.unknown(); }, model_);
+  if (unknown >= 0) roles_[static_cast<std::size_t>(SpecialToken::unknown)] = unknown;
+  for (const auto* parts : {&processor_.single, &processor_.pair}) {
+    if (!*parts) continue;
+    for (const TemplatePart& part : **parts) {
+      const bool is_known = std::all_of(part.ids.begin(), part.ids.end(), [&](TokenId id) {
+        return static_cast<std::size_t>(id) < identity_.size;
+      });
+      if (!is_known) JsonLocation(location, "post_processor").fail("a special token has an id that no token has");
+    }
+  }
+  if (!processor_.single || processor_.single->empty()) return;
+  const Template& single = *processor_.single;
+  if (single.front().ids.size() == 1) roles_[static_cast<std::size_t>(SpecialToken::first)] = single.front().ids[0];
+  if (single.size() > 1 && single.back().ids.size() == 1) {
+    roles_[static_cast<std::size_t>(SpecialToken::separator)] = single.back().ids[0];
+  }
+}
+
+void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location) {
+  for (const RoleKey& key : role_keys) {
+    const Json* value = find_member(config, key.key, location);
+    if (value == nullptr || value->is_null()) continue;
+    const JsonLocation within(location, key.key);
+    const std::string& name = value->is_object() ? string_member(*value, "content", within) : as_string(*value, within);
+    const std::optional<TokenId> id = find(name);
+    if (!id) within.fail(fmt::format("{} has no token {}", file_, printable(name)));
+    roles_[static_cast<std::size_t>(key.role)] = id;
+  }
+}
+
+void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
+  ensure_utf8(text, "the text to tokenize");
+  PiecedText pieced = added_.split(text, normalizer_);
+  pre_tokenizer_(pieced);
+  std::vector<std::string> texts;
+  Tokens found;
+  append_tokens(pieced, found, processor_.trims.empty() ? nullptr : &texts);
+  for (const OffsetTrim& trim : processor_.trims) trim_offsets(trim, texts, found);
+  tokens.ids.insert(tokens.ids.end(), found.ids.begin(), found.ids.end());
+  tokens.offsets.insert(tokens.offsets.end(), found.offsets.begin(), found.offsets.end());
+}
+
+/// Appends the tokens of the pieces; to `texts`, unless null, the text of each, which for what a model does not know is
+/// that of the piece.
+void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string>* texts) const {
+  std::vector<WordToken> word;
+  const bool is_unigram = std::holds_alternative<UnigramModel>(model_);
+  for (const Piece& piece : text.pieces) {
+    word.clear();
+    if (piece.id >= 0) {
+      word.push_back({piece.id, 0, piece.end - piece.begin});
+    } else {
+      std::visit([&](const auto& model) { model.tokenize(text.view(piece), table_, word); }, model_);
+    }
+    for (const WordToken& token : word) {
+      const Piece part{piece.begin + token.begin, piece.begin + token.end, token.id};
+      tokens.ids.push_back(token.id);
+      tokens.offsets.push_back(text.range(part.begin, part.end));
+      if (texts != nullptr) {
+        texts->emplace_back(piece.id >= 0 || is_unigram ? text.view(part) : text_of(token.id));
+      }
+    }
+  }
+}
+
+Tokens JsonTokenizer::with_special(std::string_view text) const {
+  Tokens plain = tokenize(text);
+  if (!processor_.single) return plain;
+  Tokens all;
+  for (const TemplatePart& part : *processor_.single) {
+    const std::vector<TokenId>& ids = part.ids.empty() ? plain.ids : part.ids;
+    all.ids.insert(all.ids.end(), ids.begin(), ids.end());
+    if (part.ids.empty()) all.offsets.insert(all.offsets.end(), plain.offsets.begin(), plain.offsets.end());
+    all.offsets.resize(all.ids.size());
+  }
+  return all;
+}
+
+std::string JsonTokenizer::decode(std::span<const TokenId> ids, bool leaves_out_special) const {
+  std::vector<std::string> tokens;
+  for (const TokenId id : ids) {
+    std::string name = token(id);
+    if (!leaves_out_special || !added_.is_special(id)) tokens.push_back(std::move(name));
+  }
+  decoder_(tokens);
+  std::string text;
+  for (const std::string& token : tokens) text += token;
+  return text;
+}
+
+std::string_view JsonTokenizer::text_of(TokenId id) const {
+  const std::string* added = added_.token(id);
+  return added == nullptr ? table_.token(id) : *added;
+}
+
+std::string JsonTokenizer::token(TokenId id) const {
+  if (id < 0 || static_cast<std::size_t>(id) >= size()) {
+    fail(fmt::format("id {} is outside the tokenizer's {} tokens", id, size()));
+  }
+  return std::string(text_of(id));
+}
+
+bool JsonTokenizer::continues_word(TokenId id) const {
+  const std::string name = token(id);
+  if (!continuation_.empty()) return name.starts_with(continuation_);
+  return added_.token(id) == nullptr && !name.starts_with("\xE2\x96\x81") && !name.starts_with("\xC4\xA0");
+}
+
+std::optional<unsigned char> JsonTokenizer::byte(TokenId id) const {
+  const std::string name = token(id);
+  if (const auto byte = byte_of_name(name)) return byte;
+  if (name.empty()) return std::nullopt;
+  std::size_t position = 0;
+  const auto byte = byte_of_character(decode_code_point(name, position));
+  return position == name.size() ? byte : std::nullopt;
+}
+
+std::optional<TokenId> JsonTokenizer::special(SpecialToken role) const {
+  return roles_[static_cast<std::size_t>(role)];
+}
+
+PairLayout JsonTokenizer::pair_layout() const {
+  PairLayout layout = Tokenizer::pair_layout();
+  if (!processor_.pair || has_layout(*processor_.pair, layout)) return layout;
+  layout.separators = 2;  // as RoBERTa
+  layout.second_type = 0;
+  if (has_layout(*processor_.pair, layout)) return layout;
+  fail(fmt::format("{}: post_processor: it lays out pairs in a way that is not supported", file_));
+}
+
+std::optional<TokenId> JsonTokenizer::find(std::string_view token) const {
+  const TokenId added = added_.find(token);
+  const TokenId id = added >= 0 ? added : table_.find(token);
+  return id >= 0 ? std::optional(id) : std::nullopt;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/files/file_reader.hpp"
+#include "data/tokenizer/json/added_tokens.hpp"
+#include "data/tokenizer/json/decoders.hpp"
+#include "data/tokenizer/json/models.hpp"
+#include "data/tokenizer/json/normalizers.hpp"
+#include "data/tokenizer/json/post_processors.hpp"
+#include "data/tokenizer/json/pre_tokenizers.hpp"
+#include "data/tokenizer/tokenizer.hpp"
+
+namespace mylos::data {
+
+/// The tokenizer in a tokenizer.json, with the ids and offsets of Hugging Face `tokenizers` 0.22. Added tokens are found
+/// in a text, unlike special tokens in that of a tokenizer.model.
+class JsonTokenizer final : public Tokenizer {
+ public:
+  /// Reads the file, and the names of special tokens in the tokenizer_config.json beside it if there is one. Throws
+  /// std::runtime_error of one line with the file and the field for what is damaged or not supported.
+  static JsonTokenizer load(const FileReader& files, const std::filesystem::path& path);
+  /// Reads the text of a tokenizer.json, whose name in errors is `file`.
+  JsonTokenizer(std::string_view text, std::string_view file);
+
+  TokenizerIdentity identity() const override { return identity_; }
+
+  using Tokenizer::tokenize;
+  void tokenize(std::string_view text, Tokens& tokens) const override;
+  Tokens with_special(std::string_view text) const override;
+  std::string decode(std::span<const TokenId> ids) const override { return decode(ids, true); }
+  /// Does the same; special tokens add their names unless they are left out.
+  std::string decode(std::span<const TokenId> ids, bool leaves_out_special) const;
+  std::string token(TokenId id) const override;
+  bool continues_word(TokenId id) const override;
+  std::optional<unsigned char> byte(TokenId id) const override;
+  std::optional<TokenId> special(SpecialToken role) const override;
+  /// Throws std::runtime_error too if the post-processor lays out pairs in another way.
+  PairLayout pair_layout() const override;
+  /// Returns how the post-processor lays out pairs; null if it does not say.
+  const Template* pair_template() const { return processor_.pair ? &*processor_.pair : nullptr; }
+
+  /// Returns the id of exactly `token`, or nullopt.
+  std::optional<TokenId> find(std::string_view token) const;
+  /// Returns the tokens of the model, without those added to them.
+  const TokenTable& model_tokens() const { return table_; }
+
+ private:
+  JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location);
+
+  std::string_view text_of(TokenId id) const;
+  void read_roles(const Json& config, const JsonLocation& location);
+  void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string>* texts) const;
+
+  std::string file_;
+  TokenTable table_;
+  Normalizer normalizer_;
+  AddedTokens added_;
+  PreTokenizer pre_tokenizer_;
+  TokenModel model_;
+  PostProcessor processor_;
+  Decoder decoder_;
+  TokenizerIdentity identity_;
+  std::string continuation_;  // begins tokens within a word; empty if others mark the start of a word
+  std::array<std::optional<TokenId>, 6> roles_;
+};
+
+}  // namespace mylos::data
