@@ -36,8 +36,9 @@ std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
 
 /// Writes `text` in the place of the next `count` characters. As in `tokenizers`, surplus characters take the origin of
-/// the one before, and characters without a counterpart are dropped after the last.
-void write_replacement(Rewriter& rewriter, std::size_t count, std::string_view text) {
+/// the one before, and characters without a counterpart are dropped after the last; before the first character they are
+/// not, and later ones have the origins of those before them.
+void write_replacement(Rewriter& rewriter, std::size_t count, std::string_view text, bool is_first) {
   std::size_t written = 0;
   for (std::size_t position = 0; position < text.size(); ++written) {
     const char32_t c = decode_code_point(text, position);
@@ -47,6 +48,7 @@ void write_replacement(Rewriter& rewriter, std::size_t count, std::string_view t
       rewriter.insert(c);
     }
   }
+  if (is_first && text.empty()) return;
   for (; written < count; ++written) rewriter.skip();
 }
 
@@ -106,20 +108,21 @@ void Charsmap::normalize(AlignedText& text) const {
   changed.text.reserve(text.text.size());
   changed.origins.reserve(text.text.size());
   Rewriter rewriter(text.text, text.origins, changed);
-  while (!rewriter.at_end()) {
-    std::string_view cluster = rewriter.rest().substr(0, first_grapheme(rewriter.rest()));
+  for (std::string_view rest = text.text; !rest.empty();) {
+    std::string_view cluster = rest.substr(0, first_grapheme(rest));
+    rest.remove_prefix(cluster.size());
     const auto whole = cluster.size() <= longest_whole ? replacement(cluster) : std::nullopt;
     if (whole) {
-      write_replacement(rewriter, count_code_points(cluster), *whole);
+      write_replacement(rewriter, count_code_points(cluster), *whole, changed.text.empty());
       continue;
     }
     while (!cluster.empty()) {
       std::size_t length = 0;
-      decode_code_point(cluster, length);
+      const char32_t c = decode_code_point(cluster, length);
       if (const auto single = replacement(cluster.substr(0, length))) {
-        write_replacement(rewriter, 1, *single);
+        write_replacement(rewriter, 1, *single, changed.text.empty());
       } else {
-        rewriter.keep(length);
+        rewriter.replace(c);
       }
       cluster.remove_prefix(length);
     }
