@@ -27,6 +27,9 @@ bool is_bert_punctuation(char32_t c);
 /// True for characters that strip_accents deletes after decomposition.
 bool is_nonspacing_mark(char32_t c);
 
+/// True for characters that StripAccents deletes: combining marks of all kinds.
+bool is_combining_mark(char32_t c);
+
 /// Returns the canonical combining class, by which decomposition orders marks.
 int combining_class(char32_t c);
 

@@ -9,7 +9,7 @@ import bisect
 import json
 import sys
 
-from tokenizers.normalizers import NFD, BertNormalizer
+from tokenizers.normalizers import NFD, NFKD, BertNormalizer, StripAccents
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from common import GOLDEN, fnv1a
@@ -31,7 +31,7 @@ def classes():
     clean = BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False)
     strip = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
     words = BertPreTokenizer()
-    found = {"removed": [], "whitespace": [], "chinese": [], "punctuation": [], "marks": []}
+    found = {"removed": [], "whitespace": [], "chinese": [], "punctuation": [], "marks": [], "combining_marks": []}
     for c in CODE_POINTS:
         char = chr(c)
         kind = {"ab": "removed", "a b": "whitespace", f"a {char} b": "chinese"}.get(clean.normalize_str(f"a{char}b"))
@@ -42,15 +42,16 @@ def classes():
             found["punctuation"].append(c)
         if strip.normalize_str(char) == "":
             found["marks"].append(c)
+        if StripAccents().normalize_str(char) == "":
+            found["combining_marks"].append(c)
     return found
 
 
 def digests():
     """Returns, for each mapping, the number and a digest of (code point, image...) of the code points that it changes."""
     lower = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=True)
-    decompose = NFD()
     result = {}
-    for name, normalizer in (("lower", lower), ("decomposition", decompose)):
+    for name, normalizer in (("lower", lower), ("decomposition", NFD()), ("compatible_decomposition", NFKD())):
         digest, count = fnv1a([]), 0
         for c in CODE_POINTS:
             image = normalizer.normalize_str(chr(c))
@@ -86,6 +87,8 @@ def print_tables(found):
     category = {c: unicodedata2.category(chr(c)) for c in CODE_POINTS}
     marks, punctuation, removed = (set(found[name]) for name in ("marks", "punctuation", "removed"))
     print_table("newer_marks", [c for c in CODE_POINTS if category[c] == "Mn" and c not in marks], marks)
+    combining_marks = set(found["combining_marks"])
+    print_table("newer_combining_marks", [c for c in CODE_POINTS if category[c][0] == "M" and c not in combining_marks], combining_marks)
     print_table("newer_punctuation", [c for c in CODE_POINTS if category[c][0] == "P" and c not in punctuation], punctuation)
     controls = [c for c in CODE_POINTS if category[c] in ("Cc", "Cf", "Co") and c > 0xD and c not in removed]
     print_table("newer_controls", controls, removed)
@@ -95,7 +98,11 @@ def print_tables(found):
     decomposed = [c for c in CODE_POINTS if NFD().normalize_str(chr(c)) != chr(c)]
     newer = [c for c in CODE_POINTS if unicodedata2.normalize("NFD", chr(c)) != NFD().normalize_str(chr(c))]
     print_table("newer_decompositions", newer, decomposed)
+    decomposed = [c for c in CODE_POINTS if NFKD().normalize_str(chr(c)) != chr(c)]
+    newer = [c for c in CODE_POINTS if unicodedata2.normalize("NFKD", chr(c)) != NFKD().normalize_str(chr(c))]
+    print_table("newer_compatible_decompositions", newer, decomposed)
     print("marks no more:", [hex(c) for c in marks if category[c] != "Mn"])
+    print("combining marks no more:", [hex(c) for c in combining_marks if category[c][0] != "M"])
     print("punctuation no more:", [hex(c) for c in punctuation if c > 127 and category[c][0] != "P"])
 
 

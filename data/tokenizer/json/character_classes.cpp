@@ -39,12 +39,6 @@ bool is_numeric(char32_t c) {
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
 }
 
-bool is_combining_mark(char32_t c) {
-  if (c < 0x300) return false;
-  const utf8proc_category_t kind = category_of(c);
-  return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_MC || kind == UTF8PROC_CATEGORY_ME;
-}
-
 bool begins_grapheme(char32_t before, char32_t c, int& state) {
   utf8proc_int32_t packed = state;
   const bool breaks = utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),

@@ -10,9 +10,6 @@ bool is_word_character(char32_t c);
 /// True for Rust's char::is_numeric.
 bool is_numeric(char32_t c);
 
-/// True for characters that StripAccents deletes: combining marks of all kinds.
-bool is_combining_mark(char32_t c);
-
 /// Returns whether the text breaks into grapheme clusters between two characters. `state` is 0 before the first.
 bool begins_grapheme(char32_t before, char32_t c, int& state);
 

@@ -35,21 +35,21 @@ std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFU; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
 
-/// Writes `text` in the place of the next `count` characters. As in `tokenizers`, surplus characters take the origin of
-/// the one before, and characters without a counterpart are dropped after the last; before the first character they are
-/// not, and later ones have the origins of those before them.
-void write_replacement(Rewriter& rewriter, std::size_t count, std::string_view text, bool is_first) {
-  std::size_t written = 0;
+/// A character of the new text. It takes the place of 1 - `added` characters: of several if others are removed after it.
+struct Change {
+  char32_t c;
+  int added;
+};
+
+/// Appends `text` in the place of `count` characters. As in `tokenizers`, the last ones are added if there are more, and
+/// else the last takes the place of the rest; if there is nothing before, the rest is not taken, and what follows has
+/// the origins of the characters before it.
+void append_replacement(std::vector<Change>& changes, int count, std::string_view text) {
+  int written = 0;
   for (std::size_t position = 0; position < text.size(); ++written) {
-    const char32_t c = decode_code_point(text, position);
-    if (written < count) {
-      rewriter.replace(c);
-    } else {
-      rewriter.insert(c);
-    }
+    changes.push_back({decode_code_point(text, position), written < count ? 0 : 1});
   }
-  if (is_first && text.empty()) return;
-  for (; written < count; ++written) rewriter.skip();
+  if (written < count && !changes.empty()) changes.back().added -= count - written;
 }
 
 /// Returns the length in bytes of the first grapheme cluster of a text that is not empty.
@@ -104,28 +104,32 @@ std::optional<std::string_view> Charsmap::replacement(std::string_view part) con
 
 void Charsmap::normalize(AlignedText& text) const {
   constexpr std::size_t longest_whole = 5;  // bytes of a cluster that is looked up as a whole
-  AlignedText changed;
-  changed.text.reserve(text.text.size());
-  changed.origins.reserve(text.text.size());
-  Rewriter rewriter(text.text, text.origins, changed);
+  std::vector<Change> changes;
+  changes.reserve(text.text.size());
   for (std::string_view rest = text.text; !rest.empty();) {
     std::string_view cluster = rest.substr(0, first_grapheme(rest));
     rest.remove_prefix(cluster.size());
     const auto whole = cluster.size() <= longest_whole ? replacement(cluster) : std::nullopt;
     if (whole) {
-      write_replacement(rewriter, count_code_points(cluster), *whole, changed.text.empty());
+      append_replacement(changes, static_cast<int>(count_code_points(cluster)), *whole);
       continue;
     }
     while (!cluster.empty()) {
       std::size_t length = 0;
       const char32_t c = decode_code_point(cluster, length);
       if (const auto single = replacement(cluster.substr(0, length))) {
-        write_replacement(rewriter, 1, *single, changed.text.empty());
+        append_replacement(changes, 1, *single);
       } else {
-        rewriter.replace(c);
+        changes.push_back({c, 0});
       }
       cluster.remove_prefix(length);
     }
+  }
+  AlignedText changed;
+  Rewriter rewriter(text.text, text.origins, changed);
+  for (const Change& change : changes) {
+    change.added > 0 ? rewriter.insert(change.c) : rewriter.replace(change.c);
+    for (int i = change.added; i < 0; ++i) rewriter.skip();
   }
   text = std::move(changed);
 }

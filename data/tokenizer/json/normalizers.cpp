@@ -5,7 +5,6 @@
 
 #include "data/tokenizer/bert_unicode.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
-#include "data/tokenizer/json/character_classes.hpp"
 #include "data/tokenizer/json/charsmap.hpp"
 #include "data/tokenizer/json/normal_forms.hpp"
 #include "data/tokenizer/json/regular_expression.hpp"
@@ -50,6 +49,7 @@ void lower_text(AlignedText& text) {
 }
 
 void strip_text(AlignedText& text, bool left, bool right) {
+  if (!left && !right) return;
   const auto drop = [&](std::size_t begin, std::size_t end) {
     text.text = text.text.substr(begin, end - begin);
     text.origins = {text.origins.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -65,7 +65,23 @@ TEST(BertUnicode, LowerCaseIsHuggingFaces) {
                 [](char32_t c, std::span<char32_t, max_decomposition> image) { return to_lower(c, image.first<2>()); });
 }
 
-TEST(BertUnicode, DecompositionIsHuggingFaces) { expect_images("decomposition", decompose); }
+TEST(BertUnicode, CombiningMarksAreHuggingFaces) { expect_class("combining_marks", is_combining_mark); }
+
+TEST(BertUnicode, DecompositionIsHuggingFaces) {
+  for (const bool compatible : {false, true}) {
+    expect_images(compatible ? "compatible_decomposition" : "decomposition",
+                  [compatible](char32_t c, std::span<char32_t, max_decomposition> image) {
+                    return decompose(c, image, compatible);
+                  });
+  }
+}
+
+TEST(BertUnicode, ComposesWhatHuggingFaceComposes) {
+  EXPECT_EQ(compose('e', 0x301), 0xE9U);
+  EXPECT_EQ(compose(0x1100, 0x1161), 0xAC00U);
+  EXPECT_EQ(compose('e', 'e'), 0U);
+  EXPECT_EQ(compose(0x11935, 0x11930), 0U);  // newer than the tables of `tokenizers`
+}
 
 TEST(BertUnicode, CombiningClassesOrderMarks) {
   EXPECT_EQ(combining_class('a'), 0);
