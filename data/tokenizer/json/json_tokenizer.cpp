@@ -106,7 +106,7 @@ void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   ensure_utf8(text, "the text to tokenize");
   PiecedText pieced = added_.split(text, normalizer_);
   pre_tokenizer_(pieced);
-  std::vector<std::string> texts;
+  std::vector<std::string_view> texts;
   Tokens found;
   append_tokens(pieced, found, processor_.trims.empty() ? nullptr : &texts);
   for (const OffsetTrim& trim : processor_.trims) trim_offsets(trim, texts, found);
@@ -116,7 +116,7 @@ void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
 
 /// Appends the tokens of the pieces; to `texts`, unless null, the text of each, which for what a model does not know is
 /// that of the piece.
-void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string>* texts) const {
+void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const {
   std::vector<WordToken> word;
   const bool is_unigram = std::holds_alternative<UnigramModel>(model_);
   for (const Piece& piece : text.pieces) {
@@ -131,7 +131,7 @@ void JsonTokenizer::append_tokens(const PiecedText& text, Tokens& tokens, std::v
       tokens.ids.push_back(token.id);
       tokens.offsets.push_back(text.range(part.begin, part.end));
       if (texts != nullptr) {
-        texts->emplace_back(piece.id >= 0 || is_unigram ? text.view(part) : text_of(token.id));
+        texts->push_back(piece.id >= 0 || is_unigram ? text.view(part) : text_of(token.id));
       }
     }
   }

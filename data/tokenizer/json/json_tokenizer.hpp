@@ -56,7 +56,7 @@ class JsonTokenizer final : public Tokenizer {
 
   std::string_view text_of(TokenId id) const;
   void read_roles(const Json& config, const JsonLocation& location);
-  void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string>* texts) const;
+  void append_tokens(const PiecedText& text, Tokens& tokens, std::vector<std::string_view>* texts) const;
 
   std::string file_;
   TokenTable table_;

@@ -119,7 +119,20 @@ constexpr StageType<PostProcessor> post_processor_types[] = {
     {"Sequence", "processors", read_processor_sequence},
 };
 
-bool is_trimmed(char32_t c) { return c == space_character || is_bert_whitespace(c); }
+/// Returns the number of characters at the start of `text`, or at its end, that are white space or stand for it.
+unsigned blanks(std::string_view text, bool at_end) {
+  unsigned count = 0;
+  while (!text.empty()) {
+    std::size_t begin = at_end ? text.size() - 1 : 0;
+    while (at_end && begin > 0 && is_continuation(text[begin])) --begin;
+    std::size_t end = begin;
+    const char32_t c = decode_code_point(text, end);
+    if (c != space_character && !is_bert_whitespace(c)) break;
+    text = at_end ? text.substr(0, begin) : text.substr(end);
+    ++count;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -128,12 +141,11 @@ PostProcessor read_post_processor(const Json& json, const JsonLocation& location
   return read_stage(json, location, post_processor_types);
 }
 
-void trim_offsets(const OffsetTrim& trim, std::span<const std::string> texts, Tokens& tokens) {
+void trim_offsets(const OffsetTrim& trim, std::span<const std::string_view> texts, Tokens& tokens) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const std::u32string text = decode_utf8(texts[i]);
     CodePointRange& range = tokens.offsets[i];
-    auto leading = static_cast<unsigned>(std::find_if_not(text.begin(), text.end(), is_trimmed) - text.begin());
-    const auto trailing = static_cast<unsigned>(std::find_if_not(text.rbegin(), text.rend(), is_trimmed) - text.rbegin());
+    unsigned leading = blanks(texts[i], false);
+    const unsigned trailing = blanks(texts[i], true);
     const bool is_first = i == 0 || range.begin == 0;
     if (is_first && trim.adds_space && leading == 1) leading = 0;
     range.begin = std::min(range.begin + leading, range.end);

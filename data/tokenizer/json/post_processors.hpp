@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/files/json.hpp"
@@ -37,6 +37,6 @@ struct PostProcessor {
 PostProcessor read_post_processor(const Json& json, const JsonLocation& location);
 
 /// Changes the offsets of the tokens of a text. `texts` are those of the tokens.
-void trim_offsets(const OffsetTrim& trim, std::span<const std::string> texts, Tokens& tokens);
+void trim_offsets(const OffsetTrim& trim, std::span<const std::string_view> texts, Tokens& tokens);
 
 }  // namespace mylos::data
