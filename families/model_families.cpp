@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/files/files.hpp"
 #include "core/base/files/json.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/usage_error.hpp"
@@ -23,6 +24,7 @@
 #include "families/bert/bert_model.hpp"
 #include "families/bert/bert_tensors.hpp"
 #include "families/bert/wordpiece_files.hpp"
+#include "families/interface/fast_tokenizer.hpp"
 #include "families/llama/known_llamas.hpp"
 #include "families/llama/llama_config.hpp"
 #include "families/llama/llama_model.hpp"
@@ -59,7 +61,7 @@ void check_bert(const path& directory) {
 }
 
 void check_llama(const path& directory) {
-  load_sentencepiece(FileReader(), directory);
+  load_llama_tokenizer(FileReader(), directory);
   check_weights(directory, llama_tensor_naming(read_llama_config({FileReader(), directory / "config.json"}).tied));
 }
 
@@ -83,7 +85,7 @@ constexpr Family llama_family(const LlamaMember& member, std::span<const data::K
                 read_llama_config({FileReader(), file});
               },
           .check = check_llama,
-          .tokenizer = load_sentencepiece,
+          .tokenizer = load_llama_tokenizer,
           .tokenizer_file = sentencepiece_file,
           .architecture = member.architecture,
           .config_json = [](const data::PretrainedModel& model) { return llama_config_json(read_llama_config(model)); },
@@ -224,6 +226,14 @@ std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const p
 void fail_without_tokenizer(const path& directory) {
   fail(fmt::format("{}: has no {}, which is needed for texts; copy the model's tokenizer there", directory.string(),
                    find_model_family(FileReader(), directory).tokenizer_file));
+}
+
+std::string tokenizer_choice(const FileReader& files, const path& directory) {
+  const std::string_view own = find_model_family(files, directory).tokenizer_file;
+  if (own.empty() || !is_present(directory / own) || !is_present(directory / fast_tokenizer_file)) return "";
+  const bool fast = reads_fast_tokenizer(files, directory, own);
+  return fmt::format("{} has {} and {}: {} is read, as transformers does", directory.string(), own, fast_tokenizer_file,
+                     fast ? fast_tokenizer_file : own);
 }
 
 std::unique_ptr<data::Tokenizer> read_vocabulary(const path& file, bool lower_case) {

@@ -39,6 +39,9 @@ std::unique_ptr<data::Tokenizer> read_tokenizer(const FileReader& files, const s
 /// Throws std::runtime_error: the model in `directory` has no tokenizer, and texts need one.
 [[noreturn]] void fail_without_tokenizer(const std::filesystem::path& directory);
 
+/// Returns a line that says which of its two tokenizer files a directory's tokenizer is read from; empty if it has one.
+std::string tokenizer_choice(const FileReader& files, const std::filesystem::path& directory);
+
 /// Returns the tokenizer of a vocabulary alone, a vocab.txt. Errors: std::runtime_error with the file.
 std::unique_ptr<data::Tokenizer> read_vocabulary(const std::filesystem::path& file, bool lower_case);
 

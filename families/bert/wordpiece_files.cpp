@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "core/base/files/json.hpp"
 #include "core/base/text/printable.hpp"
 #include "core/base/text/python_json.hpp"
+#include "data/tokenizer/json/model_lists.hpp"
+#include "families/interface/fast_tokenizer.hpp"
 
 namespace mylos::families {
 namespace {
@@ -42,6 +45,18 @@ std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
   auto path = directory / vocabulary_file;
   ensure(is_present(path), fmt::format("{} has no vocab.txt", directory.string()));
   return path;
+}
+
+/// Returns whether tokenizer.json has a vocabulary, and it is not that of vocab.txt.
+bool has_other_tokens(const FileReader& files, const std::filesystem::path& directory,
+                      const data::Vocabulary& vocabulary) {
+  const auto file = directory / fast_tokenizer_file;
+  const data::ModelLists lists = data::parse_tokenizer_json(files.read_text(file), file.string()).lists;
+  return std::any_of(lists.tokens.begin(), lists.tokens.end(), [&](const data::ModelLists::Token& token) {
+    const auto size = static_cast<double>(vocabulary.size());
+    const bool is_id = lists.has_ids && token.number >= 0 && token.number < size;
+    return !is_id || vocabulary.token(static_cast<data::TokenId>(token.number)) != lists.view(token.entry);
+  });
 }
 
 OrderedJson special_token_names() {
@@ -116,7 +131,11 @@ data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem:
 std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory) {
   const BertShape config = read_bert_config({files, directory / "config.json"});
   data::TokenizerOptions options = read_tokenizer_options(files, directory);
-  return std::make_unique<data::WordPieceTokenizer>(load_vocabulary(files, directory, config.vocabulary), options);
+  data::Vocabulary vocabulary = load_vocabulary(files, directory, config.vocabulary);
+  if (reads_fast_tokenizer(files, directory, vocabulary_file) && has_other_tokens(files, directory, vocabulary)) {
+    return load_fast_tokenizer(files, directory, config.vocabulary);
+  }
+  return std::make_unique<data::WordPieceTokenizer>(std::move(vocabulary), options);
 }
 
 std::vector<data::ModelFile> wordpiece_model_files(const FileReader& files, const data::PretrainedModel& model) {

@@ -9,8 +9,11 @@
 
 namespace mylos::families {
 
-std::unique_ptr<data::Tokenizer> load_sentencepiece(const FileReader& files, const std::filesystem::path& directory) {
+std::unique_ptr<data::Tokenizer> load_llama_tokenizer(const FileReader& files, const std::filesystem::path& directory) {
   const std::size_t vocabulary = read_llama_config({files, directory / "config.json"}).vocabulary;
+  if (reads_fast_tokenizer(files, directory, sentencepiece_file)) {
+    return load_fast_tokenizer(files, directory, vocabulary);
+  }
   const std::filesystem::path file = directory / sentencepiece_file;
   if (!is_present(file)) return nullptr;
   auto tokenizer = data::SentencePieceTokenizer::load(files, file);

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <system_error>
 #include <utility>
 
 namespace mylos::tasks {
@@ -28,14 +27,15 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
                                                 const Notice& notice) {
   const data::ModelFamily& family = families::find_model_family(files, directory);
   std::unique_ptr<data::Tokenizer> tokenizer = family.tokenizer(files, directory);
-  if (tokenizer || !notice) return tokenizer;
-  constexpr std::string_view other = "tokenizer.json";
-  std::error_code unreadable;  // its contents are not read here
-  notice(fmt::format(
-      "{} has no {}{}: documents must contain ids, as input_ids in JSON lines", directory.string(),
-      family.tokenizer_file,
-      std::filesystem::exists(directory / other, unreadable) ? fmt::format(", and its {} is not read", other) : ""));
-  return nullptr;
+  if (!notice) return tokenizer;
+  if (tokenizer) {
+    const std::string choice = families::tokenizer_choice(files, directory);
+    if (!choice.empty()) notice(choice);
+  } else {
+    notice(fmt::format("{} has no {}: documents must contain ids, as input_ids in JSON lines", directory.string(),
+                       family.tokenizer_file));
+  }
+  return tokenizer;
 }
 
 data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model) {

@@ -20,26 +20,34 @@ std::uint64_t hash_of(std::string_view text) {
     hash ^= hash >> 29U;
     text.remove_prefix(std::min(text.size(), sizeof word));
   }
-  return hash * spread;
+  hash *= spread;
+  return hash ^ (hash >> 32U);
 }
 
 }  // namespace
 
 TokenTable::TokenTable(std::string text, std::vector<Entry> entries)
-    : text_(std::move(text)), entries_(std::move(entries)), slots_(std::bit_ceil(2 * entries_.size() + 2), -1) {
+    : text_(std::move(text)), entries_(std::move(entries)), slots_(std::bit_ceil(2 * entries_.size() + 2)) {
   for (std::size_t id = 0; id < entries_.size(); ++id) {
-    slots_[slot_of(token(static_cast<TokenId>(id)))] = static_cast<TokenId>(id);
+    const std::string_view name = token(static_cast<TokenId>(id));
+    const std::uint64_t hash = hash_of(name);
+    slots_[slot_of(name, hash)] = {static_cast<std::uint32_t>(hash), static_cast<TokenId>(id)};
   }
 }
 
-TokenId TokenTable::find(std::string_view token) const { return slots_.empty() ? -1 : slots_[slot_of(token)]; }
+TokenId TokenTable::find(std::string_view token) const {
+  return slots_.empty() ? -1 : slots_[slot_of(token, hash_of(token))].id;
+}
 
 TokenId TokenTable::find_byte(unsigned char byte) const { return find(fmt::format("<0x{:02X}>", byte)); }
 
-std::size_t TokenTable::slot_of(std::string_view token) const {
+std::size_t TokenTable::slot_of(std::string_view token, std::uint64_t hash) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = (hash_of(token) >> 20U) & mask;
-  while (slots_[slot] >= 0 && this->token(slots_[slot]) != token) slot = (slot + 1) & mask;
+  std::size_t slot = (hash >> 32U) & mask;
+  const auto is_other = [&](const Slot& s) {
+    return s.hash != static_cast<std::uint32_t>(hash) || this->token(s.id) != token;
+  };
+  while (slots_[slot].id >= 0 && is_other(slots_[slot])) slot = (slot + 1) & mask;
   return slot;
 }
 

@@ -10,7 +10,7 @@
 
 namespace mylos::data {
 
-/// The tokens of a model by id and by text, compactly: 16 bytes a token beside its text. Immutable once built.
+/// The tokens of a model by id and by text, compactly: at most 40 bytes a token beside its text. Immutable once built.
 class TokenTable {
  public:
   /// A token's text, bytes [begin, begin + size) of the table's text.
@@ -35,11 +35,15 @@ class TokenTable {
   TokenId find_byte(unsigned char byte) const;
 
  private:
-  std::size_t slot_of(std::string_view token) const;
+  struct Slot {
+    std::uint32_t hash = 0;
+    TokenId id = -1;
+  };
+  std::size_t slot_of(std::string_view token, std::uint64_t hash) const;
 
   std::string text_;
   std::vector<Entry> entries_;
-  std::vector<TokenId> slots_;  // open addressing; -1 is free
+  std::vector<Slot> slots_;  // open addressing; an id of -1: free
 };
 
 }  // namespace mylos::data
