@@ -78,7 +78,7 @@ class Recipe(unittest.TestCase):
     def test_libraries_of_the_build_are_dependencies(self):
         names = {re.match(r"[\w-]+", spec).group() for spec, _, _ in self.directives.dependencies}
         found = {"c", "cxx", "cmake", "pkgconfig", "kokkos", "kokkos-kernels", "fmt", "nlohmann-json", "utf8proc", "cxxopts", "onednn", "mpi", "hdf5", "cuda", "nccl", "googletest"}
-        found |= {"sentencepiece", "libjpeg-turbo", "libpng", "zlib-api"}
+        found |= {"sentencepiece", "pcre2", "libjpeg-turbo", "libpng", "zlib-api"}
         self.assertLessEqual(found, names)
 
     def test_environments(self):

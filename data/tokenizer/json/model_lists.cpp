@@ -25,7 +25,7 @@ class ListReader {
       if (!list_.empty() && event == Event::object_start) lists_.has_ids |= list_ == "vocab";
       return true;
     }
-    if (event == Event::array_start || event == Event::object_start) return begin_element(event);
+    if (event == Event::array_start || event == Event::object_start) return begin_element(depth, event);
     if (event == Event::array_end) return end_element();
     if (event == Event::key) return take_key(value);
     return event == Event::value && take_value(depth, value);
@@ -39,8 +39,8 @@ class ListReader {
     list_ = depth == list_depth && in_model_ && (key == "vocab" || key == "merges") ? key : "";
   }
 
-  bool begin_element(Event event) {
-    if (event == Event::object_start) fail_element();
+  bool begin_element(int depth, Event event) {
+    if (event == Event::object_start || depth > list_depth + 1) fail_element();
     strings_ = 0;
     has_number_ = false;
     return true;

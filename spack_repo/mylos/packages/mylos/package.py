@@ -91,6 +91,7 @@ class Mylos(CMakePackage, CudaPackage):
     depends_on("fmt@9:")
     depends_on("nlohmann-json@3.11:")
     depends_on("utf8proc@2.6:")
+    depends_on("pcre2@10.40: +jit")
     depends_on("cxxopts@3:", type="build")
     depends_on("sentencepiece@0.1.97:")
     depends_on("libjpeg-turbo@2:")

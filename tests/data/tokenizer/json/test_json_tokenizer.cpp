@@ -10,10 +10,38 @@
 namespace mylos::data {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
 nlohmann::json offsets_of(const Tokens& tokens) {
   auto offsets = nlohmann::json::array();
   for (const CodePointRange& range : tokens.offsets) offsets.push_back({range.begin, range.end});
   return offsets;
+}
+
+/// Returns a small tokenizer.json, for tests that change it.
+nlohmann::json small_tokenizer() {
+  return nlohmann::json::parse(R"({
+    "version": "1.0", "truncation": null, "padding": null,
+    "added_tokens": [{"id": 5, "content": "<s>", "special": true, "normalized": false},
+                     {"id": 6, "content": "</s>", "special": true, "normalized": false}],
+    "normalizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
+    "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "b+"}, "behavior": "Isolated", "invert": false},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<0x0A>": 3, " ": 4}, "merges": ["a b"]}})");
+}
+
+JsonTokenizer read(const nlohmann::json& json) { return {json.dump(), "tokenizer.json"}; }
+
+std::string error_of_reading(const nlohmann::json& json) {
+  return tests::error_of([&] { read(json); });
+}
+
+/// Returns the error after `value` was written at `pointer`.
+std::string error_with(const std::string& pointer, nlohmann::json value) {
+  nlohmann::json json = small_tokenizer();
+  json[nlohmann::json::json_pointer(pointer)] = std::move(value);
+  return error_of_reading(json);
 }
 
 /// Compares a recorded line; each of its fields is what `tokenizers` gives for its text.
@@ -57,6 +85,32 @@ std::vector<std::filesystem::path> recorded_directories() {
   return found;
 }
 
+TEST(JsonTokenizerRecorded, StagesAreHuggingFaces) {
+  auto rows = tests::golden_lines("tokenizer_stages.jsonl");
+  std::optional<JsonTokenizer> tokenizer;
+  std::string name;
+  std::size_t texts = 0;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    nlohmann::json& row = rows[i];
+    if (row.is_object()) {
+      name = row.at("name").get<std::string>();
+      nlohmann::json& model = row.at("tokenizer").at("model");
+      model = rows[0].at(model.get<std::string>());
+      tokenizer.emplace(read(row.at("tokenizer")));
+      continue;
+    }
+    SCOPED_TRACE(name);
+    ++texts;
+    compare_line(*tokenizer, {{"text", row[0]},
+                              {"ids", row[1]},
+                              {"offsets", row[2]},
+                              {"special", row[3]},
+                              {"decoded", row[4]},
+                              {"skipped", row[5]}});
+  }
+  EXPECT_GT(texts, 300U);
+}
+
 TEST(JsonTokenizerRecorded, LinesAreHuggingFaces) {
   if (recorded_directories().empty()) GTEST_SKIP() << "no recorded tokenizers (MYLOS_REFERENCE)";
   for (const auto& directory : recorded_directories()) {
@@ -74,6 +128,122 @@ TEST(JsonTokenizerRecorded, PairsAreHuggingFaces) {
     const auto tokenizer = JsonTokenizer::load(FileReader(), directory / "tokenizer.json");
     for (const auto& row : tests::json_lines(directory / "pairs.jsonl")) compare_pair(tokenizer, row);
   }
+}
+
+TEST(JsonTokenizer, KnowsItsTokens) {
+  const JsonTokenizer tokenizer = read(small_tokenizer());
+  EXPECT_EQ(tokenizer.size(), 7U);
+  EXPECT_EQ(tokenizer.find("<s>"), 5);
+  EXPECT_EQ(tokenizer.find("abc"), std::nullopt);
+  EXPECT_EQ(tokenizer.token(6), "</s>");
+  EXPECT_EQ(tokenizer.byte(3), '\n');
+  EXPECT_EQ(tokenizer.byte(2), std::nullopt);
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.token(7); }), "id 7 is outside the tokenizer's 7 tokens");
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.token(-1); }), "id -1 is outside the tokenizer's 7 tokens");
+  EXPECT_THAT(tests::error_of([&] { (void)tokenizer.tokenize("a\xC3"); }), HasSubstr("not UTF-8 at byte 1"));
+  nlohmann::json other = small_tokenizer();
+  other["decoder"] = nullptr;
+  EXPECT_NE(tokenizer.identity(), read(other).identity());
+}
+
+TEST(JsonTokenizer, RolesComeFromTheConfigurationOrThePostProcessor) {
+  const tests::TemporaryDirectory directory;
+  nlohmann::json json = small_tokenizer();
+  tests::write_file(directory / "tokenizer.json", json.dump());
+  const auto load = [&] { return JsonTokenizer::load(FileReader(), directory / "tokenizer.json"); };
+  EXPECT_EQ(load().special(SpecialToken::first), std::nullopt);
+  tests::write_file(directory / "tokenizer_config.json", R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>"})");
+  EXPECT_EQ(load().special(SpecialToken::first), 5);
+  EXPECT_EQ(load().special(SpecialToken::end), 6);
+  tests::write_file(directory / "tokenizer_config.json", R"({"bos_token": "<x>"})");
+  EXPECT_THAT(tests::error_of(load), HasSubstr("tokenizer_config.json: bos_token: "));
+  std::filesystem::remove(directory / "tokenizer_config.json");
+  json["post_processor"] = {{"type", "RobertaProcessing"}, {"cls", {"<s>", 5}}, {"sep", {"</s>", 6}}};
+  tests::write_file(directory / "tokenizer.json", json.dump());
+  const JsonTokenizer roberta = load();
+  EXPECT_EQ(roberta.special(SpecialToken::first), 5);
+  EXPECT_EQ(roberta.special(SpecialToken::separator), 6);
+  EXPECT_EQ(roberta.pair_layout().separators, 2U);
+  EXPECT_EQ(roberta.pair_layout().second_type, 0);
+  EXPECT_THAT(roberta.with_special("ab").ids, ElementsAre(5, 0, 1, 6));
+  json["post_processor"] = {{"type", "BertProcessing"}, {"cls", {"<s>", 5}}, {"sep", {"</s>", 6}}};
+  EXPECT_EQ(read(json).pair_layout().second_type, 1);
+}
+
+TEST(JsonTokenizer, WhatIsNotSupportedIsRefusedByItsPlace) {
+  EXPECT_EQ(error_with("/normalizer", {{"type", "Nmt"}}),
+            "tokenizer.json: normalizer: the type Nmt is not supported");
+  EXPECT_EQ(error_with("/pre_tokenizer", {{"type", "Sequence"},
+                                          {"pretokenizers", {{{"type", "Whitespace"}}, {{"type", "UnicodeScripts"}}}}}),
+            "tokenizer.json: pre_tokenizer.pretokenizers[1]: the type UnicodeScripts is not supported");
+  EXPECT_EQ(error_with("/post_processor", {{"type", "Other"}}),
+            "tokenizer.json: post_processor: the type Other is not supported");
+  EXPECT_EQ(error_with("/decoder", {{"type", "Other"}}), "tokenizer.json: decoder: the type Other is not supported");
+  EXPECT_EQ(error_with("/model/type", "WordLevel"), "tokenizer.json: model: the type WordLevel is not supported");
+  EXPECT_EQ(error_with("/model/dropout", 0.1),
+            "tokenizer.json: model.dropout: a dropout of merges is not supported; only null is");
+  EXPECT_EQ(error_with("/model/new", 1), "tokenizer.json: model: the field new is not supported");
+  EXPECT_EQ(error_with("/new", 1), "tokenizer.json: the field new is not supported");
+  EXPECT_EQ(error_with("/pre_tokenizer/behavior", "Odd"),
+            "tokenizer.json: pre_tokenizer.behavior: the behavior Odd is not supported");
+  EXPECT_EQ(error_with("/model/dropout", 0), "(nothing was thrown)");
+  EXPECT_EQ(error_with("/truncation", {{"max_length", 3}}), "(nothing was thrown)");
+}
+
+TEST(JsonTokenizer, DamagedTokensAreRefused) {
+  EXPECT_EQ(error_with("/model/merges/0", "a x"), "tokenizer.json: model.merges[0]: the token x is not in vocab");
+  EXPECT_EQ(error_with("/model/merges/0", "b a"), "tokenizer.json: model.merges[0]: the token ba is not in vocab");
+  const std::string merge = "tokenizer.json: model.merges[0]: expected two tokens, as \"a b\" or [\"a\", \"b\"]";
+  for (const char* bad : {R"("a")", R"("a b c")", R"(["a"])", R"(["a", 1])", R"([["a", "b"]])", "1", "null", "{}"}) {
+    EXPECT_EQ(error_with("/model/merges/0", nlohmann::json::parse(bad)), merge) << bad;
+  }
+  EXPECT_EQ(error_with("/model/vocab/ab", 1), "tokenizer.json: model.vocab: ab and b have the id 1");
+  EXPECT_EQ(error_with("/model/vocab/ab", 9),
+            "tokenizer.json: model.vocab: ab has the id 9, and there are 5 tokens: an id is missing or there twice");
+  EXPECT_EQ(error_with("/model/vocab/ab", -1),
+            "tokenizer.json: model.vocab: the id of ab is -1: expected a whole number that is not negative");
+  EXPECT_EQ(error_with("/model/vocab", nlohmann::json::object()), "tokenizer.json: model.vocab: there is no token");
+  EXPECT_THAT(error_with("/model/vocab/ab", "2"), HasSubstr("model.vocab[3]: expected a token with its number"));
+  EXPECT_EQ(error_with("/added_tokens/0/id", 7),
+            "tokenizer.json: added_tokens[0]: the id of <s> is 7; the first that is free is 5");
+  EXPECT_EQ(error_with("/added_tokens/1/content", "ab"),
+            "tokenizer.json: added_tokens[1]: the id of ab is 6; in model.vocab it is 2");
+  EXPECT_EQ(error_with("/added_tokens/1/content", "<s>"),
+            "tokenizer.json: added_tokens[1]: the token <s> is there twice");
+  EXPECT_EQ(error_with("/model/unk_token", "?"), "tokenizer.json: model.unk_token: ? is not in vocab");
+  EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}, {"cls", {"<s>", 50}}, {"sep", {"</s>", 6}}}),
+              HasSubstr("a special token has an id that no token has"));
+  EXPECT_EQ(tests::error_of([] { JsonTokenizer("[", "tokenizer.json"); }).find("tokenizer.json: not JSON at line 1"), 0U);
+  EXPECT_THAT(tests::error_of([] { JsonTokenizer("[]", "tokenizer.json"); }), HasSubstr("expected object, found list"));
+}
+
+TEST(JsonTokenizer, RegularExpressionsAreChecked) {
+  const std::string path = "/pre_tokenizer/pattern/Regex";
+  const std::string place = "tokenizer.json: pre_tokenizer.pattern.Regex: ";
+  EXPECT_THAT(error_with(path, "(a"), StartsWith(place + "the regular expression does not compile: missing closing"));
+  EXPECT_EQ(error_with(path, "[a[bc]]"), place + "the regular expression uses a class within a class, which is not supported");
+  EXPECT_EQ(error_with(path, "\\h"), place + "the regular expression uses \\h, which is not supported");
+  EXPECT_EQ(error_with(path, "[a-z&&b]"), place + "the regular expression uses && in a class, which is not supported");
+  nlohmann::json json = small_tokenizer();
+  json[nlohmann::json::json_pointer(path)] = "(?:b+)+[cd]";
+  const JsonTokenizer tokenizer = read(json);
+  EXPECT_THAT(tests::error_of([&] { (void)tokenizer.tokenize(std::string(60, 'b')); }),
+              StartsWith(place + "the regular expression fails on a text: "));
+}
+
+TEST(JsonTokenizer, LongWordsMergeAsShortOnes) {
+  nlohmann::json json = small_tokenizer();
+  json["pre_tokenizer"] = nullptr;
+  json["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"ab", 2}, {"aba", 3}, {"abab", 4}};
+  json["model"]["merges"] = {"ab ab", "a b", "ab a"};
+  const JsonTokenizer whole = read(json);
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += i % 7 == 3 ? "b" : "ab";
+  std::string decoded;
+  for (const TokenId id : whole.encode(text)) decoded += whole.token(id);
+  EXPECT_EQ(decoded, text);
+  EXPECT_THAT(whole.encode("ababab"), ElementsAre(4, 2));
+  EXPECT_EQ(whole.encode(std::string("ab") + text).front(), 4);
 }
 
 }  // namespace
