@@ -146,11 +146,11 @@ std::string SentencePieceTokenizer::token(TokenId id) const {
   return model_->processor.IdToPiece(id);
 }
 
-std::optional<unsigned char> SentencePieceTokenizer::byte(TokenId id) const {
+std::string SentencePieceTokenizer::bytes(TokenId id) const {
   constexpr std::size_t digits_begin = 3;  // <0x0A>
   check_id(id);
-  if (!model_->processor.IsByte(id)) return std::nullopt;
-  return static_cast<unsigned char>(std::stoul(model_->processor.IdToPiece(id).substr(digits_begin, 2), nullptr, 16));
+  if (!model_->processor.IsByte(id)) return "";
+  return {static_cast<char>(std::stoul(model_->processor.IdToPiece(id).substr(digits_begin, 2), nullptr, 16))};
 }
 
 std::optional<TokenId> SentencePieceTokenizer::special(SpecialToken role) const {

@@ -33,7 +33,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string decode(std::span<const TokenId> ids) const override;
   std::string token(TokenId id) const override;
   bool continues_word(TokenId id) const override;
-  std::optional<unsigned char> byte(TokenId id) const override;
+  std::string bytes(TokenId id) const override;
   /// config.json, not the model, determines which tokens training adds.
   std::optional<TokenId> special(SpecialToken role) const override;
 

@@ -64,7 +64,8 @@ class Tokenizer {
   /// Appends the tokens of `text`, without special tokens around it. Errors: std::runtime_error if `text` is not UTF-8.
   virtual void tokenize(std::string_view text, Tokens& tokens) const = 0;
   Tokens tokenize(std::string_view text) const;
-  /// Returns the tokens with the special tokens around them that the model reads with one text, whose offsets are empty.
+  /// Returns the tokens with the special tokens around them that the model reads with one text, whose offsets are
+  /// empty.
   virtual Tokens with_special(std::string_view text) const;
   /// Returns the ids alone, which may be faster.
   virtual std::vector<TokenId> encode(std::string_view text) const { return tokenize(text).ids; }
@@ -78,8 +79,9 @@ class Tokenizer {
   virtual std::string token(TokenId id) const = 0;
   /// Returns whether the token continues the word of the token before it.
   virtual bool continues_word(TokenId id) const = 0;
-  /// Returns the byte of a token that stands for one byte of a character, and nullopt for other tokens.
-  virtual std::optional<unsigned char> byte(TokenId) const { return std::nullopt; }
+  /// Returns the bytes of a token that may stand for a part of a character, and none for other tokens. A token of one
+  /// byte may need those beside it to have a text.
+  virtual std::string bytes(TokenId) const { return ""; }
 
   /// Returns nullopt if there is no token with this role.
   virtual std::optional<TokenId> special(SpecialToken role) const = 0;

@@ -43,8 +43,8 @@ void check_vocabulary_size(std::size_t vocab_size, std::size_t tokens, const std
 data::Vocabulary load_vocabulary(const FileReader& files, const std::filesystem::path& directory,
                                  std::size_t vocab_size);
 
-/// Returns the tokenizer of a model directory: that of vocab.txt, or of tokenizer.json, which transformers takes, if that
-/// has other tokens. Throws if a file is missing or does not match config.json.
+/// Returns the tokenizer of a model directory: that of vocab.txt, or of tokenizer.json, which transformers takes, if
+/// that has other tokens. Throws if a file is missing or does not match config.json.
 std::unique_ptr<data::Tokenizer> load_wordpiece(const FileReader& files, const std::filesystem::path& directory);
 
 }  // namespace mylos::families

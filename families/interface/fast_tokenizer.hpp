@@ -18,8 +18,8 @@ inline constexpr std::string_view fast_tokenizer_file = "tokenizer.json";
 /// not from its file `other`. With both files, `use_fast` false in tokenizer_config.json chooses `other`.
 bool reads_fast_tokenizer(const FileReader& files, const std::filesystem::path& directory, std::string_view other);
 
-/// Reads tokenizer.json of a model directory. Throws std::runtime_error with the file and the field if it cannot be read
-/// or has more tokens than the model, whose vocab_size is `vocabulary`.
+/// Reads tokenizer.json of a model directory. Throws std::runtime_error with the file and the field if it cannot be
+/// read or has more tokens than the model, whose vocab_size is `vocabulary`.
 std::unique_ptr<data::Tokenizer> load_fast_tokenizer(const FileReader& files, const std::filesystem::path& directory,
                                                      std::size_t vocabulary);
 

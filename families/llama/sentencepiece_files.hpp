@@ -19,8 +19,8 @@ inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
     sentencepiece_file, fast_tokenizer_file, "tokenizer_config.json", "special_tokens_map.json",
     "generation_config.json"};
 
-/// Reads the tokenizer of a model directory from the file that transformers takes: tokenizer.json, or tokenizer.model if
-/// there is no tokenizer.json or tokenizer_config.json says `use_fast` false. Returns null if there is none. Throws
+/// Reads the tokenizer of a model directory from the file that transformers takes: tokenizer.json, or tokenizer.model
+/// if there is no tokenizer.json or tokenizer_config.json says `use_fast` false. Returns null if there is none. Throws
 /// std::runtime_error with the file if it cannot be read or has more tokens than the model's vocabulary; the model may
 /// have extra rows as padding.
 std::unique_ptr<data::Tokenizer> load_llama_tokenizer(const FileReader& files, const std::filesystem::path& directory);

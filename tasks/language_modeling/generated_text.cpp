@@ -3,12 +3,13 @@
 #include "core/base/text/unicode.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <string_view>
 
 namespace mylos::tasks {
 namespace {
 
-constexpr std::size_t longest_character = 4;  // bytes of UTF-8
+constexpr std::size_t longest_character = 4;                  // bytes of UTF-8
+constexpr std::string_view not_a_character = "\xEF\xBF\xBD";  // U+FFFD
 
 /// Returns the length in bytes of the character that begins with `byte`; 1 if no character begins with it.
 std::size_t character_length(unsigned char byte) {
@@ -22,7 +23,9 @@ std::size_t character_length(unsigned char byte) {
 std::vector<data::TokenId> visible_token(const data::Tokenizer& tokenizer) {
   for (std::size_t i = 0; i < tokenizer.size(); ++i) {
     const auto id = static_cast<data::TokenId>(i);
-    if (!tokenizer.byte(id) && !tokenizer.decode({&id, 1}).empty()) return {id};
+    const std::string text = tokenizer.decode({&id, 1});
+    if (tokenizer.bytes(id).size() != 1 && !text.empty() && text.find(not_a_character) == std::string::npos)
+      return {id};
   }
   return {};
 }
@@ -66,10 +69,15 @@ void GeneratedText::begin_from(std::size_t index) {
 
 std::size_t GeneratedText::open_bytes() const {
   const std::size_t most = std::min(ids_.size() - begin_, longest_character - 1);
+  std::string bytes;
   for (std::size_t count = 1; count <= most; ++count) {
-    const std::optional<unsigned char> byte = tokenizer_.byte(ids_[ids_.size() - count]);
-    if (!byte) return 0;
-    if (!is_continuation(static_cast<char>(*byte))) return character_length(*byte) > count ? count : 0;
+    const std::string before = tokenizer_.bytes(ids_[ids_.size() - count]);
+    if (before.empty()) return 0;
+    bytes.insert(0, before);
+    const auto first = std::find_if_not(bytes.rbegin(), bytes.rend(), is_continuation);
+    if (first == bytes.rend()) continue;
+    const auto length = static_cast<std::size_t>(first - bytes.rbegin()) + 1;
+    return character_length(static_cast<unsigned char>(*first)) > length ? count : 0;
   }
   return 0;
 }

@@ -25,7 +25,8 @@ char32_t first_of(std::string_view text) {
 }
 
 bool is_within_word(std::string_view before, std::string_view after) {
-  return (!before.empty() && is_word_character(last_of(before))) || (!after.empty() && is_word_character(first_of(after)));
+  return (!before.empty() && is_word_character(last_of(before))) ||
+         (!after.empty() && is_word_character(first_of(after)));
 }
 
 /// Returns the number of bytes of white space at the end of `text`.
@@ -85,7 +86,8 @@ AddedTokens::AddedTokens(const Json& json, const JsonLocation& location, const T
   }
   std::stable_partition(tokens_.begin(), tokens_.end(), [](const Token& token) { return token.is_special; });
   by_id_.assign(size_, -1);
-  for (std::size_t i = 0; i < tokens_.size(); ++i) by_id_[static_cast<std::size_t>(tokens_[i].id)] = static_cast<int>(i);
+  for (std::size_t i = 0; i < tokens_.size(); ++i)
+    by_id_[static_cast<std::size_t>(tokens_[i].id)] = static_cast<int>(i);
   plain_.emplace(tokens_, texts(false, normalizer, location));
   normalized_.emplace(tokens_, texts(true, normalizer, location));
 }
@@ -113,7 +115,8 @@ std::vector<std::string> AddedTokens::texts(bool normalized, const Normalizer& n
     AlignedText text = aligned(tokens_[i].content);
     if (normalized) normalizer(text);
     if (text.text.empty()) {
-      location.fail(fmt::format("nothing is left of the token {} when it is normalized", printable(tokens_[i].content)));
+      location.fail(
+          fmt::format("nothing is left of the token {} when it is normalized", printable(tokens_[i].content)));
     }
     result[i] = std::move(text.text);
   }

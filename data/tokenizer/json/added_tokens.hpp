@@ -17,8 +17,8 @@ namespace mylos::data {
 /// The added tokens of a tokenizer.json, which are found in a text before a model reads the rest.
 class AddedTokens {
  public:
-  /// Reads `added_tokens`. Throws at `location` if a field is not supported, or a token is there twice or has another id
-  /// than `tokenizers` would give it: that in `vocab`, or the first after it that is free.
+  /// Reads `added_tokens`. Throws at `location` if a field is not supported, or a token is there twice or has another
+  /// id than `tokenizers` would give it: that in `vocab`, or the first after it that is free.
   AddedTokens(const Json& json, const JsonLocation& location, const TokenTable& table, const Normalizer& normalizer);
 
   /// Returns the number of ids of the model and these tokens.

@@ -35,7 +35,7 @@ std::string_view last_character(std::string_view text) {
 /// The symbols of a word while they are merged, in a list.
 struct LinkedSymbol {
   std::size_t before = 0;
-  std::size_t after = 0;  // the number of symbols if there is none
+  std::size_t after = 0;         // the number of symbols if there is none
   std::uint32_t rank = no_rank;  // of the merge with the symbol after it
 };
 struct Candidate {
@@ -67,7 +67,8 @@ BpeModel::BpeModel(const Json& json, const JsonLocation& location, const ModelLi
     unknown_ = table.find(unknown);
     if (unknown_ < 0) JsonLocation(location, "unk_token").fail(fmt::format("{} is not in vocab", printable(unknown)));
   }
-  for (std::size_t byte = 0; byte < bytes_.size(); ++byte) bytes_[byte] = table.find_byte(static_cast<unsigned char>(byte));
+  for (std::size_t byte = 0; byte < bytes_.size(); ++byte)
+    bytes_[byte] = table.find_byte(static_cast<unsigned char>(byte));
   for (std::size_t c = 0; c < symbols_.size(); ++c) {
     std::string character;
     append_utf8(character, static_cast<char32_t>(c));

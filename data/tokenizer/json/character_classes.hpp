@@ -1,7 +1,7 @@
 #pragma once
 
-/// Classes of characters as `tokenizers` has them beyond those of BERT (bert_unicode.hpp). Characters assigned after the
-/// release of Unicode that utf8proc knows are in none of them.
+/// Classes of characters as `tokenizers` has them beyond those of BERT (bert_unicode.hpp). Characters assigned after
+/// the release of Unicode that utf8proc knows are in none of them.
 namespace mylos::data {
 
 /// True for `\w` of Rust's regular expressions.

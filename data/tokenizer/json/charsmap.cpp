@@ -35,15 +35,16 @@ std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFU; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFU; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10U) << ((unit & (1U << 9U)) >> 6U); }
 
-/// A character of the new text. It takes the place of 1 - `added` characters: of several if others are removed after it.
+/// A character of the new text. It takes the place of 1 - `added` characters: of several if others are removed after
+/// it.
 struct Change {
   char32_t c;
   int added;
 };
 
-/// Appends `text` in the place of `count` characters. As in `tokenizers`, the last ones are added if there are more, and
-/// else the last takes the place of the rest; if there is nothing before, the rest is not taken, and what follows has
-/// the origins of the characters before it.
+/// Appends `text` in the place of `count` characters. As in `tokenizers`, the last ones are added if there are more,
+/// and else the last takes the place of the rest; if there is nothing before, the rest is not taken, and what follows
+/// has the origins of the characters before it.
 void append_replacement(std::vector<Change>& changes, int count, std::string_view text) {
   int written = 0;
   for (std::size_t position = 0; position < text.size(); ++written) {

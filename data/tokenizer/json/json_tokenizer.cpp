@@ -22,9 +22,9 @@ struct RoleKey {
   SpecialToken role;
 };
 constexpr std::array role_keys = {
-    RoleKey{"bos_token", SpecialToken::first},    RoleKey{"cls_token", SpecialToken::first},
+    RoleKey{"bos_token", SpecialToken::first},     RoleKey{"cls_token", SpecialToken::first},
     RoleKey{"sep_token", SpecialToken::separator}, RoleKey{"pad_token", SpecialToken::padding},
-    RoleKey{"mask_token", SpecialToken::mask},    RoleKey{"unk_token", SpecialToken::unknown},
+    RoleKey{"mask_token", SpecialToken::mask},     RoleKey{"unk_token", SpecialToken::unknown},
     RoleKey{"eos_token", SpecialToken::end}};
 
 constexpr std::string_view file_fields =
@@ -58,27 +58,28 @@ JsonTokenizer::JsonTokenizer(std::string_view text, std::string_view file)
 
 JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location)
     : file_(location.text()),
-      table_((check_fields(read.json, file_fields, location), read_tokens(read.lists, JsonLocation(location, "model")))),
+      table_(
+          (check_fields(read.json, file_fields, location), read_tokens(read.lists, JsonLocation(location, "model")))),
       normalizer_(read_normalizer(field(read.json, "normalizer"), JsonLocation(location, "normalizer"))),
       added_(field(read.json, "added_tokens"), JsonLocation(location, "added_tokens"), table_, normalizer_),
       pre_tokenizer_(read_pre_tokenizer(field(read.json, "pre_tokenizer"), JsonLocation(location, "pre_tokenizer"))),
       model_(read_model(member(read.json, "model", location), JsonLocation(location, "model"), read.lists, table_)),
-      processor_(
-          read_post_processor(field(read.json, "post_processor"), JsonLocation(location, "post_processor"))),
+      processor_(read_post_processor(field(read.json, "post_processor"), JsonLocation(location, "post_processor"))),
       decoder_(read_decoder(field(read.json, "decoder"), JsonLocation(location, "decoder"))),
       identity_{added_.size(), crc32c(std::as_bytes(std::span(text)))} {
   const JsonLocation model(location, "model");
   if (std::holds_alternative<WordPieceModel>(model_)) {
     continuation_ = string_or(read.json["model"], "continuing_subword_prefix", "##", model);
   }
+  const Json& decoder = field(read.json, "decoder");
+  writes_bytes_ = decoder.is_object() && decoder.value("type", "") == "ByteLevel";
   const TokenId unknown = std::visit([](const auto& m) { return m.unknown(); }, model_);
   if (unknown >= 0) roles_[static_cast<std::size_t>(SpecialToken::unknown)] = unknown;
   for (const auto* parts : {&processor_.single, &processor_.pair}) {
     if (!*parts) continue;
     for (const TemplatePart& part : **parts) {
-      const bool is_known = std::all_of(part.ids.begin(), part.ids.end(), [&](TokenId id) {
-        return static_cast<std::size_t>(id) < identity_.size;
-      });
+      const bool is_known = std::all_of(part.ids.begin(), part.ids.end(),
+                                        [&](TokenId id) { return static_cast<std::size_t>(id) < identity_.size; });
       if (!is_known) JsonLocation(location, "post_processor").fail("a special token has an id that no token has");
     }
   }
@@ -180,13 +181,15 @@ bool JsonTokenizer::continues_word(TokenId id) const {
   return added_.token(id) == nullptr && !name.starts_with("\xE2\x96\x81") && !name.starts_with("\xC4\xA0");
 }
 
-std::optional<unsigned char> JsonTokenizer::byte(TokenId id) const {
+std::string JsonTokenizer::bytes(TokenId id) const {
   const std::string name = token(id);
-  if (const auto byte = byte_of_name(name)) return byte;
-  if (name.empty()) return std::nullopt;
-  std::size_t position = 0;
-  const auto byte = byte_of_character(decode_code_point(name, position));
-  return position == name.size() ? byte : std::nullopt;
+  std::string bytes;
+  if (writes_bytes_) {
+    append_token_bytes(name, bytes);
+  } else if (const auto byte = byte_of_name(name)) {
+    bytes.push_back(static_cast<char>(*byte));
+  }
+  return bytes;
 }
 
 std::optional<TokenId> JsonTokenizer::special(SpecialToken role) const {

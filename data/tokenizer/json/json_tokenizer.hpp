@@ -19,8 +19,8 @@
 
 namespace mylos::data {
 
-/// The tokenizer in a tokenizer.json, with the ids and offsets of Hugging Face `tokenizers` 0.22. Added tokens are found
-/// in a text, unlike special tokens in that of a tokenizer.model.
+/// The tokenizer in a tokenizer.json, with the ids and offsets of Hugging Face `tokenizers` 0.22. Added tokens are
+/// found in a text, unlike special tokens in that of a tokenizer.model.
 class JsonTokenizer final : public Tokenizer {
  public:
   /// Reads the file, and the names of special tokens in the tokenizer_config.json beside it if there is one. Throws
@@ -39,7 +39,7 @@ class JsonTokenizer final : public Tokenizer {
   std::string decode(std::span<const TokenId> ids, bool leaves_out_special) const;
   std::string token(TokenId id) const override;
   bool continues_word(TokenId id) const override;
-  std::optional<unsigned char> byte(TokenId id) const override;
+  std::string bytes(TokenId id) const override;
   std::optional<TokenId> special(SpecialToken role) const override;
   /// Throws std::runtime_error too if the post-processor lays out pairs in another way.
   PairLayout pair_layout() const override;
@@ -67,7 +67,8 @@ class JsonTokenizer final : public Tokenizer {
   PostProcessor processor_;
   Decoder decoder_;
   TokenizerIdentity identity_;
-  std::string continuation_;  // begins tokens within a word; empty if others mark the start of a word
+  bool writes_bytes_ = false;  // tokens are characters that stand for bytes
+  std::string continuation_;   // begins tokens within a word; empty if others mark the start of a word
   std::array<std::optional<TokenId>, 6> roles_;
 };
 

@@ -10,8 +10,8 @@
 
 namespace mylos::data {
 
-/// The long lists of a tokenizer.json, `vocab` and `merges` of its `model`, which are read without a JSON value for each
-/// element.
+/// The long lists of a tokenizer.json, `vocab` and `merges` of its `model`, which are read without a JSON value for
+/// each element.
 struct ModelLists {
   /// A token of `vocab` with its number: an id if `vocab` is an object, a score if it is a list of pairs.
   struct Token {
@@ -40,8 +40,8 @@ struct TokenizerJson {
   ModelLists lists;
 };
 
-/// Parses a tokenizer.json. Throws with the file and the path of the value if an element of a long list is not as it has
-/// to be, if it is no JSON, and if it is larger than 1 GiB.
+/// Parses a tokenizer.json. Throws with the file and the path of the value if an element of a long list is not as it
+/// has to be, if it is no JSON, and if it is larger than 1 GiB.
 TokenizerJson parse_tokenizer_json(std::string_view text, std::string_view file);
 
 }  // namespace mylos::data

@@ -78,8 +78,7 @@ void compose_text(FormCharacters& characters) {
 
 void normalize(AlignedText& text, NormalForm form) {
   if (is_unchanged(text.text, form)) return;
-  FormCharacters characters =
-      decomposed_text(text.text, form == NormalForm::nfkc || form == NormalForm::nfkd);
+  FormCharacters characters = decomposed_text(text.text, form == NormalForm::nfkc || form == NormalForm::nfkd);
   sort_marks(characters);
   if (form == NormalForm::nfc || form == NormalForm::nfkc) compose_text(characters);
   AlignedText changed;

@@ -20,8 +20,8 @@ struct TemplatePart {
 };
 using Template = std::vector<TemplatePart>;
 
-/// Takes the white space at the ends of a token out of its offsets. `adds_space`: the first token may begin with a space
-/// that is not in the text.
+/// Takes the white space at the ends of a token out of its offsets. `adds_space`: the first token may begin with a
+/// space that is not in the text.
 struct OffsetTrim {
   bool adds_space = true;
 };

@@ -20,11 +20,11 @@ struct BehaviorName {
   std::string_view name;
   Behavior behavior;
 };
-constexpr std::array behavior_names = {
-    BehaviorName{"Removed", Behavior::removed}, BehaviorName{"Isolated", Behavior::isolated},
-    BehaviorName{"Contiguous", Behavior::contiguous},
-    BehaviorName{"MergedWithPrevious", Behavior::merged_with_previous},
-    BehaviorName{"MergedWithNext", Behavior::merged_with_next}};
+constexpr std::array behavior_names = {BehaviorName{"Removed", Behavior::removed},
+                                       BehaviorName{"Isolated", Behavior::isolated},
+                                       BehaviorName{"Contiguous", Behavior::contiguous},
+                                       BehaviorName{"MergedWithPrevious", Behavior::merged_with_previous},
+                                       BehaviorName{"MergedWithNext", Behavior::merged_with_next}};
 
 Behavior read_behavior(const Json& json, const JsonLocation& location) {
   const std::string& name = as_string(json, location);
@@ -88,8 +88,7 @@ void cut_at_characters(PiecedText& text, Behavior behavior, IsMatch is_match) {
 
 /// GPT-2's pattern.
 const Pattern& byte_level_pattern() {
-  static const Pattern pattern(
-      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
+  static const Pattern pattern(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
   return pattern;
 }
 

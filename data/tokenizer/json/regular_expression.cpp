@@ -75,7 +75,8 @@ class Translation {
     for (const Escape& escape : escapes) {
       if (escape.letter != letter) continue;
       if (in_class_ && escape.is_negated) refused = fmt::format("\\{} in a class", letter);
-      out_ += in_class_ ? std::string(escape.within) : fmt::format("[{}{}]", escape.is_negated ? "^" : "", escape.within);
+      out_ +=
+          in_class_ ? std::string(escape.within) : fmt::format("[{}{}]", escape.is_negated ? "^" : "", escape.within);
       return rest_.remove_prefix(2);
     }
     const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');

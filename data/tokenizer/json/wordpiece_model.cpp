@@ -25,8 +25,8 @@ void WordPieceModel::tokenize(std::string_view word, const TokenTable&, std::vec
   const bool is_too_long = word.size() > longest_word_ && count_code_points(word) > longest_word_;
   TokenTrie::Node start = TokenTrie::root;
   for (std::size_t begin = 0; begin < word.size();) {
-    const auto match = is_too_long || start == TokenTrie::no_node ? TokenTrie::Match{}
-                                                                  : trie_.longest_match(start, word, begin);
+    const auto match =
+        is_too_long || start == TokenTrie::no_node ? TokenTrie::Match{} : trie_.longest_match(start, word, begin);
     if (match.id < 0) {
       tokens.resize(before);
       return tokens.push_back({unknown_, 0, word.size()});

@@ -4,6 +4,7 @@
 
 #include "core/kernels/products/gemm_providers.hpp"
 #include "core/random.hpp"
+#include "data/tokenizer/json/json_tokenizer.hpp"
 #include "data/tokenizer/sentencepiece.hpp"
 #include "tasks/language_modeling/generated_text.hpp"
 #include "tasks/task_kinds.hpp"
@@ -147,24 +148,33 @@ std::string byte_pieces_model(bool prefix, bool strip) {
 }
 
 /// Returns the tokenizers of the tree and of the recorded models, and those of byte_pieces_model.
-std::vector<data::SentencePieceTokenizer> tokenizers(const TemporaryDirectory& directory) {
-  std::vector<data::SentencePieceTokenizer> all;
+std::vector<std::unique_ptr<data::Tokenizer>> tokenizers(const TemporaryDirectory& directory) {
+  std::vector<std::unique_ptr<data::Tokenizer>> all;
+  const auto add = [&](const std::filesystem::path& path) {
+    all.push_back(
+        std::make_unique<data::SentencePieceTokenizer>(data::SentencePieceTokenizer::load(FileReader(), path)));
+  };
+  for (const char* name : {"gpt2-bytelevel", "llama3-style", "llama2-fast"}) {
+    const std::filesystem::path path = shared_reference() / "tokenizers" / name / "tokenizer.json";
+    if (!std::filesystem::exists(path)) continue;
+    all.push_back(std::make_unique<data::JsonTokenizer>(data::JsonTokenizer::load(FileReader(), path)));
+  }
   const std::filesystem::path recorded = shared_reference() / "llama";
   for (const auto& folder : {source_dir() / "examples/chess/model", recorded / "chess", recorded / "stories260K"}) {
     const std::filesystem::path path = folder / "tokenizer.model";
-    if (std::filesystem::exists(path)) all.push_back(data::SentencePieceTokenizer::load(FileReader(), path));
+    if (std::filesystem::exists(path)) add(path);
   }
   for (const bool prefix : {false, true}) {
     for (const bool strip : {false, true}) {
       write_file(directory / "tokenizer.model", byte_pieces_model(prefix, strip));
-      all.push_back(data::SentencePieceTokenizer::load(FileReader(), directory / "tokenizer.model"));
+      add(directory / "tokenizer.model");
     }
   }
   return all;
 }
 
 /// Appends the ids one by one, and compares the reported text with that of decoding all ids at once.
-void expect_streamed(const data::SentencePieceTokenizer& tokenizer, std::span<const data::TokenId> prompt,
+void expect_streamed(const data::Tokenizer& tokenizer, std::span<const data::TokenId> prompt,
                      std::span<const data::TokenId> ids) {
   GeneratedText text(tokenizer, prompt);
   std::vector<data::TokenId> all(prompt.begin(), prompt.end());
@@ -183,7 +193,8 @@ void expect_streamed(const data::SentencePieceTokenizer& tokenizer, std::span<co
 TEST(GeneratedText, StreamsWhatAllTokensTogetherAreDecodedTo) {
   const TemporaryDirectory directory;
   const std::string prompts[] = {"", " ", "a", "b \u265a", "1. e4 e5"};
-  for (const data::SentencePieceTokenizer& tokenizer : tokenizers(directory)) {
+  for (const std::unique_ptr<data::Tokenizer>& held : tokenizers(directory)) {
+    const data::Tokenizer& tokenizer = *held;
     const std::vector<data::TokenId> characters =
         tokenizer.encode(" na\u00EFve \u265A\u4E2D\u6587 \U0001F600  \u20AC b");
     std::uint64_t drawn = 0;

@@ -136,8 +136,8 @@ TEST(JsonTokenizer, KnowsItsTokens) {
   EXPECT_EQ(tokenizer.find("<s>"), 5);
   EXPECT_EQ(tokenizer.find("abc"), std::nullopt);
   EXPECT_EQ(tokenizer.token(6), "</s>");
-  EXPECT_EQ(tokenizer.byte(3), '\n');
-  EXPECT_EQ(tokenizer.byte(2), std::nullopt);
+  EXPECT_EQ(tokenizer.bytes(3), "\n");
+  EXPECT_EQ(tokenizer.bytes(2), "");
   EXPECT_EQ(tests::error_of([&] { (void)tokenizer.token(7); }), "id 7 is outside the tokenizer's 7 tokens");
   EXPECT_EQ(tests::error_of([&] { (void)tokenizer.token(-1); }), "id -1 is outside the tokenizer's 7 tokens");
   EXPECT_THAT(tests::error_of([&] { (void)tokenizer.tokenize("a\xC3"); }), HasSubstr("not UTF-8 at byte 1"));
@@ -171,8 +171,7 @@ TEST(JsonTokenizer, RolesComeFromTheConfigurationOrThePostProcessor) {
 }
 
 TEST(JsonTokenizer, WhatIsNotSupportedIsRefusedByItsPlace) {
-  EXPECT_EQ(error_with("/normalizer", {{"type", "Nmt"}}),
-            "tokenizer.json: normalizer: the type Nmt is not supported");
+  EXPECT_EQ(error_with("/normalizer", {{"type", "Nmt"}}), "tokenizer.json: normalizer: the type Nmt is not supported");
   EXPECT_EQ(error_with("/pre_tokenizer", {{"type", "Sequence"},
                                           {"pretokenizers", {{{"type", "Whitespace"}}, {{"type", "UnicodeScripts"}}}}}),
             "tokenizer.json: pre_tokenizer.pretokenizers[1]: the type UnicodeScripts is not supported");
@@ -213,7 +212,8 @@ TEST(JsonTokenizer, DamagedTokensAreRefused) {
   EXPECT_EQ(error_with("/model/unk_token", "?"), "tokenizer.json: model.unk_token: ? is not in vocab");
   EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}, {"cls", {"<s>", 50}}, {"sep", {"</s>", 6}}}),
               HasSubstr("a special token has an id that no token has"));
-  EXPECT_EQ(tests::error_of([] { JsonTokenizer("[", "tokenizer.json"); }).find("tokenizer.json: not JSON at line 1"), 0U);
+  EXPECT_EQ(tests::error_of([] { JsonTokenizer("[", "tokenizer.json"); }).find("tokenizer.json: not JSON at line 1"),
+            0U);
   EXPECT_THAT(tests::error_of([] { JsonTokenizer("[]", "tokenizer.json"); }), HasSubstr("expected object, found list"));
 }
 
@@ -221,7 +221,8 @@ TEST(JsonTokenizer, RegularExpressionsAreChecked) {
   const std::string path = "/pre_tokenizer/pattern/Regex";
   const std::string place = "tokenizer.json: pre_tokenizer.pattern.Regex: ";
   EXPECT_THAT(error_with(path, "(a"), StartsWith(place + "the regular expression does not compile: missing closing"));
-  EXPECT_EQ(error_with(path, "[a[bc]]"), place + "the regular expression uses a class within a class, which is not supported");
+  EXPECT_EQ(error_with(path, "[a[bc]]"),
+            place + "the regular expression uses a class within a class, which is not supported");
   EXPECT_EQ(error_with(path, "\\h"), place + "the regular expression uses \\h, which is not supported");
   EXPECT_EQ(error_with(path, "[a-z&&b]"), place + "the regular expression uses && in a class, which is not supported");
   nlohmann::json json = small_tokenizer();
