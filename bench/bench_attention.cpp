@@ -163,11 +163,13 @@ OrderedJson measure(const Shape& shape, const Case& of, std::size_t repeats) {
   check(problem);
   const double forward = seconds_of(repeats, [&] { problem.forward(); });
   const double backward = seconds_of(repeats, [&] { problem.backward(); });
+  const OrderedJson window = shape.window == no_window ? OrderedJson() : OrderedJson(shape.window);
   return {{"shape", shape.name},
           {"kernel", to_string(of.kernel)},
           {"precision", to_string(of.precision)},
           {"dropout", of.dropout},
           {"mask", shape.causal ? "causal" : "full"},
+          {"window", window},
           {"heads", shape.heads},
           {"key_value_heads", shape.key_value_heads},
           {"head_size", shape.head_size},

@@ -96,6 +96,8 @@ constexpr Family llama_family(const LlamaMember& member, std::span<const data::K
       BodyOutput::next_tokens, llama_model};
 }
 
+static_assert(llama_members.size() == 4, "each has a row below");
+
 constexpr std::array families{
     Family{
         data::ModelFamily{

@@ -129,8 +129,10 @@ class LlamaBody final : public nn::Body<T> {
     return std::max(forward, attention_backward_scratch<T>(attention, batch.samples, batch.longest, processor));
   }
   void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
-    for (const std::size_t layer : {std::size_t{0}, shape().layers - 1}) {  // one without a window, if there is any
-      prepare_attention<T>(space, attention_shape(shape(), layer), batches, purpose == Purpose::training);
+    const AttentionShape first = attention_shape(shape(), 0), last = attention_shape(shape());
+    prepare_attention<T>(space, last, batches, purpose == Purpose::training);
+    if (first.window != last.window) {
+      prepare_attention<T>(space, first, batches, purpose == Purpose::training);
     }
   }
 

@@ -22,7 +22,10 @@ constexpr double largest_theta = 1e12, largest_factor = 1e6;
 RotaryScaling::Kind read_rope_type(const data::ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
   const char* const key = type == nullptr ? "type" : "rope_type";  // its former name
-  if (type == nullptr) type = rope.find(key);
+  const auto* former = rope.find("type");
+  ensure(type == nullptr || former == nullptr || *type == *former,
+         fmt::format("{}: rope_type and type contradict each other; remove one", rope.file()));
+  if (type == nullptr) type = former;
   if (type == nullptr || *type == "default") return RotaryScaling::Kind::none;
   if (*type == "linear") return RotaryScaling::Kind::linear;
   if (*type == "llama3") return RotaryScaling::Kind::llama3;
@@ -96,10 +99,7 @@ void read_rope(const data::ConfigReader& reader, LlamaShape& config) {
 }
 
 void read_tokens(const data::ConfigReader& reader, const LlamaMember& member, LlamaShape& config) {
-  if (!member.has_tokens) {
-    config.begin_token.reset();
-    config.end_tokens.clear();
-  }
+  if (!member.has_tokens) config.begin_token.reset();
   const std::size_t last = config.vocabulary - 1;
   const auto read = [&](const char* key, std::optional<std::int32_t> absent) -> std::optional<std::int32_t> {
     if (reader.is_null(key)) return std::nullopt;
@@ -112,10 +112,11 @@ void read_tokens(const data::ConfigReader& reader, const LlamaMember& member, Ll
   config.padding_token = read("pad_token_id", std::nullopt).value_or(no_padding);
   const auto* ends = reader.find("eos_token_id");
   if (ends == nullptr || !ends->is_array()) {
-    const std::optional<std::int32_t> end =
-        read("eos_token_id", member.has_tokens ? std::optional<std::int32_t>(2) : std::nullopt);
-    config.end_tokens.clear();
-    if (end) config.end_tokens = {*end};
+    if (const auto end = read("eos_token_id", member.has_tokens ? std::optional(2) : std::nullopt)) {
+      config.end_tokens = {*end};
+    } else {
+      config.end_tokens.clear();
+    }
     return;
   }
   config.end_tokens.clear();
@@ -245,9 +246,9 @@ const LlamaMember* find_member(std::string_view model_type) {
 
 /// Returns the member that a configuration is of; its errors are those of a Llama's.
 const LlamaMember& member_of(const data::ModelConfig& from) {
-  const LlamaMember* found = find_member(data::model_type_of(from.json, from.file));
-  if (found == nullptr) data::ConfigReader(from, "a Llama").check_model_type("llama");
-  return found == nullptr ? llama_members.front() : *found;
+  if (const LlamaMember* found = find_member(data::model_type_of(from.json, from.file))) return *found;
+  data::ConfigReader(from, "a Llama").check_model_type("llama");  // fails
+  return llama_members.front();
 }
 
 }  // namespace

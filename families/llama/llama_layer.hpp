@@ -28,11 +28,11 @@ struct LlamaLayerActivations {
   RmsNormSaved<T> attention_norm;  ///< its input (T, H) is the layer's input, the only array that Recompute::layer
                                    ///< keeps
   Matrix<T> qkv;                   ///< (T, (A + 2 KV) D) after rotation; recomputed under Recompute::attention
-  Matrix<T> heads;                 ///< (T, (A + KV) D) queries and keys before their norms, or empty; as qkv
-  Matrix<T> context;               ///< (T, A D)
-  Matrix<float> log_sum_exp;       ///< (A, T)
-  RmsNormSaved<T> mlp_norm;        ///< its input (T, H) is the residual sum after attention
-  Matrix<T> gate_up;               ///< (T, 2F), overwritten with its gradient in the backward pass
+  Matrix<T> heads;    ///< (T, (A + KV) D) queries and keys before their norms, or empty; kept and recomputed as qkv
+  Matrix<T> context;  ///< (T, A D)
+  Matrix<float> log_sum_exp;  ///< (A, T)
+  RmsNormSaved<T> mlp_norm;   ///< its input (T, H) is the residual sum after attention
+  Matrix<T> gate_up;          ///< (T, 2F), overwritten with its gradient in the backward pass
 };
 
 /// Scratch memory for the forward pass; all layers use the same.
@@ -133,8 +133,8 @@ class LlamaLayer {
 
   LlamaShape shape_;
   AttentionShape attention_;
-  std::size_t attention_norm_, mlp_norm_, query_norm_ = 0,
-                                          key_norm_ = 0;  ///< the last two: if there are norms of heads
+  std::size_t attention_norm_, mlp_norm_;
+  std::size_t query_norm_ = 0, key_norm_ = 0;  ///< if there are norms of heads
   nn::Linear query_key_value_, attention_output_, gate_up_, down_;
 };
 

@@ -121,7 +121,8 @@ TEST_F(Fetch, WhatTheHubLacksIsNamedAndNothingIsLeft) {
 
 TEST_F(Fetch, AnotherKindOfModelIsRefusedBeforeItsWeightsAreFetched) {
   write_file(hub_files("org/other") / "config.json", R"({"model_type":"roberta"})");
-  EXPECT_THAT(fetch_error("org/other"), EndsWith("the supported model types are bert, llama, resnet"));
+  EXPECT_THAT(fetch_error("org/other"),
+              EndsWith("the supported model types are bert, llama, mistral, qwen2, qwen3, resnet"));
   EXPECT_EQ(lines_.size(), 1u);
   EXPECT_THAT(fetch_error("FacebookAI/roberta-base"), HasSubstr("roberta-base is the name of a RoBERTa model; "));
   EXPECT_EQ(lines_.size(), 1u) << "without asking the hub";
@@ -162,7 +163,7 @@ constexpr auto llama_text = R"({"model_type":"llama","vocab_size":4,"hidden_size
 /// Writes a Llama in two shards to the hub, without tokenizer.model, like Llama 3.
 void write_sharded_llama(const std::filesystem::path& directory) {
   write_file(directory / "config.json", llama_text);
-  write_file(directory / "tokenizer.json", "{}");
+  write_file(directory / "tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
   const std::vector<float> values{1, 2};
   data::write_safetensors(directory / "model-00001-of-00002.safetensors",
                           std::vector<data::NamedTensor>{{"model.norm.weight", {2}, values}});
@@ -203,6 +204,9 @@ TEST_F(Fetch, AShardOutsideTheDirectoryIsNeverAskedFor) {
 
 TEST_F(Fetch, ATokenizerThatIsNoneIsNotInstalled) {
   write_sharded_llama(hub_files("org/llama"));
+  write_file(hub_files("org/llama") / "tokenizer.json", "{}");
+  EXPECT_THAT(fetch_error("org/llama"), HasSubstr("tokenizer.json: model.vocab: there is no token"));
+  std::filesystem::remove(hub_files("org/llama") / "tokenizer.json");
   write_file(hub_files("org/llama") / "tokenizer.model", "no SentencePiece");
   EXPECT_THAT(fetch_error("org/llama"), HasSubstr("tokenizer.model"));
   EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/org/llama"));

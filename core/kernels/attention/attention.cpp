@@ -96,7 +96,7 @@ void check_shapes(const AttentionShape& shape, const PackedSequences& sequences,
   require(out_columns == shape.heads * shape.head_size,
           fmt::format("attention: out has {} columns, {} heads of {} need {}", out_columns, shape.heads,
                       shape.head_size, shape.heads * shape.head_size));
-  require(shape.window > 0 && (shape.causal || shape.window == no_window),
+  require(shape.window > 0 && shape.window <= no_window && (shape.causal || shape.window == no_window),
           fmt::format("attention: a window of {} rows {}; it needs a row or more, and a causal mask", shape.window,
                       shape.causal ? "with a causal mask" : "without a causal mask"));
   require(sequences.starts.size() == samples + 1, fmt::format("attention: {} sequence starts for {} samples, not {}",

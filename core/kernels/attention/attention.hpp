@@ -29,10 +29,10 @@ std::string attention_obstacle(AttentionKernel kernel, Precision precision, std:
 std::string planned_attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size,
                                        int capability);
 
-/// More than any sequence has rows, and little enough to be added to a row's number.
+/// More than any sequence has rows, and small enough that adding the number of a row does not overflow.
 inline constexpr int no_window = 1 << 30;
 
-/// The keys that queries see. Both are rows of their sequence.
+/// Which keys a query sees. Both are numbered by their rows in the sequence.
 struct AttentionMask {
   bool causal = false;
   int window = no_window;
@@ -53,8 +53,10 @@ struct AttentionMask {
 };
 
 /// The score of a masked key, and the maximum before the first key. Finite, because a block may hide all its keys from
-/// a row that sees later ones: their probabilities of 1 become 0 with the first key that it sees.
-inline constexpr float hidden_score = -1.0e30f;
+/// a row that sees later ones: their probabilities of 1 become 0 with the first key that it sees. A power of two, so
+/// that its product with a scale is exact: a fused multiply-add of that product and its negative, the score of a masked
+/// key less the maximum of masked keys, is 0.
+inline constexpr float hidden_score = -0x1p100f;
 
 struct AttentionShape {
   std::size_t heads = 0;            ///< A, the number of query heads

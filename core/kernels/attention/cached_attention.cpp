@@ -253,7 +253,8 @@ void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, 
                       columns, out.extent(0), out.extent(1), workspace.size(),
                       cached_attention_workspace(shape, count, rows.longest)));
   const BlockResults results{workspace.data(), shape.heads, most_seen_blocks(shape, rows.longest), shape.head_size};
-  // One score and one weighted value per head element, and the softmax; keys and values are read once per group.
+  // One score and one weighted value per head element, and the softmax; keys and values are read once per group. With a
+  // window, an upper bound of what rows at different positions see.
   const auto seen = static_cast<double>(std::min(rows.visible, count * static_cast<std::size_t>(shape.window))),
              heads = static_cast<double>(shape.heads);
   const auto size = static_cast<double>(shape.head_size), groups = static_cast<double>(shape.key_value_heads);

@@ -39,10 +39,11 @@ bool has_packed_statistics(int capability) { return capability / 10 == 9 || capa
 
 /// Returns "backward pass over 32 sequences of up to 384 tokens, 12 heads (12 of keys) of 64 in bfloat16".
 std::string to_string(const cudnn::AttentionKey& key) {
-  return fmt::format("{} pass over {} sequences of up to {} tokens, {} heads ({} of keys) of {} in {}",
+  const std::string window = key.window == 0 ? "" : fmt::format(", a window of {}", key.window);
+  return fmt::format("{} pass over {} sequences of up to {} tokens, {} heads ({} of keys) of {} in {}{}",
                      key.pass == cudnn::AttentionPass::forward ? "forward" : "backward", key.sequences, key.longest,
                      key.heads, key.key_value_heads, key.head_size,
-                     key.type == cudnn::DataType::half ? "half" : "bfloat16");
+                     key.type == cudnn::DataType::half ? "half" : "bfloat16", window);
 }
 
 /// Calls `body`, and adds to its errors which pass failed.

@@ -236,7 +236,7 @@ TEST(LlamaModel, Bfloat16StaysNearFloat) {
 }
 TEST(LlamaModel, HalfStaysNearFloat) {
   expect_llama_near_float(grouped_llama(), Precision::float16, 5e-3, 3e-5);
-  expect_llama_near_float(windowed_llama(), Precision::float16, 5e-3, 3e-5);
+  expect_llama_near_float(windowed_llama(), Precision::float16, 1e-2, 1e-4);
 }
 
 /// Returns the documented bytes per token that a layer saves, without terms independent of tokens.

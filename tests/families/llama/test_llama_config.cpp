@@ -268,9 +268,8 @@ TEST(LlamaMembers, WindowsAreThoseOfTheLayers) {
   used["max_window_layers"] = 0;
   EXPECT_EQ(error_of([&] { windows("qwen3", used); }),
             "F: layer_types says \"full_attention\" of layer 0; only \"sliding_attention\", which follows from the "
-            "other keys, "
-            "is supported");
-  used["layer_types"] = {"sliding_attention"};
+            "other keys, is supported");
+  used["layer_types"] = Json::array({"sliding_attention"});
   EXPECT_THAT(error_of([&] { windows("qwen3", used); }), HasSubstr("F: layer_types says nothing of layer 1; "));
   used["layer_types"] = 3;
   EXPECT_THAT(error_of([&] { windows("qwen3", used); }), HasSubstr("F: layer_types says nothing of layer 0; "));

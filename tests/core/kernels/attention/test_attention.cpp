@@ -57,6 +57,7 @@ const std::vector<AttentionCase> attention_cases = {
     {"WindowOfATileInLanes", 2, 1, 32, true, 0.1f, {279, 1030}, 257},
     {"WindowOfTwoTilesInLanes", 2, 2, 16, true, 0.0f, {1300}, 600},
     {"WindowOfTheLength", 2, 1, 16, true, 0.0f, {300, 299, 301}, 300},
+    {"WindowOfHeadsOf52", 2, 1, 52, true, 0.0f, {600}, 7},
 };
 
 class Attention : public testing::TestWithParam<AttentionCase> {};
@@ -182,6 +183,14 @@ void expect_that_a_long_window_costs_nothing(std::size_t head_size) {
     problem->backward();
   }
   tests::expect_equal_bits(without, with);
+}
+
+/// A block may hide all its keys from a row. Compilers contract the product and the sum of the exponent or do not.
+TEST(AttentionWindow, AMaskedScoreLessTheMaximumOfMaskedScoresIsZero) {
+  for (int head_size = 2; head_size <= 256; head_size += 2) {
+    const float scale = 1.44269504f / std::sqrt(static_cast<float>(head_size));
+    EXPECT_EQ(std::fma(hidden_score, scale, -(hidden_score * scale)), 0.0f) << head_size;
+  }
 }
 
 TEST(AttentionWindow, OfTheLengthOrMoreChangesNoBit) {

@@ -123,7 +123,7 @@ TEST_F(CudnnAttention, GraphsAreMadeForBounds) {
   AttentionProblem<bfloat16> windowed({"", 1, 1, 24, true, 0.0f, {65}, 100});
   run(windowed);
   EXPECT_EQ(attention_state().made.back().window, 100);
-  windowed.shape.window = 128;  // more than a sequence of the graph has
+  windowed.shape.window = 128;  // as many as a sequence of the graph has
   run(windowed);
   EXPECT_EQ(attention_state().made.back().window, 0);
   EXPECT_EQ(attention_state().made.size(), 8u);

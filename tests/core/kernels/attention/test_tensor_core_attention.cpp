@@ -143,7 +143,7 @@ const std::vector<AttentionCase> cases = {
     {"LargeHeadsGrouped", 4, 2, 128, true, 0.2f, {66, 33}}, {"Long", 1, 1, 32, false, 0.1f, {385}},
     {"WindowOfTwo", 2, 1, 32, true, 0.0f, {1, 70}, 2},      {"OddWindowDropout", 2, 1, 64, true, 0.2f, {130, 7}, 7},
     {"WindowOfATile", 1, 1, 32, true, 0.1f, {200, 32}, 32}, {"LongWindow", 2, 1, 32, true, 0.0f, {250}, 101},
-    {"WindowOfTheLength", 1, 1, 64, true, 0.0f, {65}, 65},
+    {"WindowOfTheLength", 1, 1, 64, true, 0.0f, {65}, 65},  {"WindowOfHeadsOf128", 1, 1, 128, true, 0.0f, {150}, 9},
 };
 
 class TensorCoreAttention : public testing::TestWithParam<AttentionCase> {};
