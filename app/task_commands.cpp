@@ -30,8 +30,8 @@ int run_of_task(std::string_view name, const Arguments& configured) {
   const auto commands = arguments.task->commands();
   const auto found = std::ranges::find(commands, name, &tasks::TaskCommand::name);
   require(found != commands.end(), "run_of_task: a command that its task does not have");
-  found->run(
-      {configured.positional, configured.run, configured.sources, configured.ask->context, configured.json, start});
+  found->run({configured.positional, configured.run, configured.sources, configured.ask->context, configured.json,
+              configured.chat, start});
   return 0;
 }
 

@@ -6,6 +6,8 @@
 #include "core/base/text/standard_output.hpp"
 #include "core/base/text/unicode.hpp"
 #include "core/base/usage_error.hpp"
+#include "data/text/chat_format.hpp"
+#include "data/text/tokenize_documents.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 #include "families/model_directory.hpp"
 #include "families/model_families.hpp"
@@ -85,6 +87,18 @@ void tokenize_for(const data::Tokenizer& tokenizer, bool decodes) {
   });
 }
 
+/// Prints the text, the ids and the mask of each conversation.
+void tokenize_chats(const data::Tokenizer& tokenizer, const std::filesystem::path& directory) {
+  const data::ChatFormat chat(directory);
+  for_each_line([&](const std::string& line, const std::string& name) {
+    parse_json(line, name);  // reports errors
+    const auto [text, parts] = chat.conversation(try_parse_ordered_json(line), data::LossOn::assistant, name);
+    const data::Tokens tokens = tokenizer.tokenize(text);
+    const OrderedJson shown = {{"text", text}, {"ids", tokens.ids}, {"mask", data::tokens_in(parts, tokens.offsets)}};
+    print_json_text(shown.dump() + "\n");
+  });
+}
+
 void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
   const auto tokenizer = families::read_vocabulary(arguments.vocabulary, !arguments.cased);
   for_each_line([&](const std::string& line, const std::string&) {
@@ -99,9 +113,14 @@ void tokenize_by_vocabulary(const TokenizeArguments& arguments) {
 int run_tokenize(const Arguments& arguments) {
   if (arguments.model.empty()) {
     tokenize_by_vocabulary(*arguments.tokenize);
+    return 0;
+  }
+  const std::filesystem::path directory = families::resolve_model(FileReader(), arguments.model);
+  const auto tokenizer = families::read_tokenizer(FileReader(), directory);
+  if (arguments.chat) {
+    tokenize_chats(*tokenizer, directory);
   } else {
-    tokenize_for(*families::read_tokenizer(FileReader(), families::resolve_model(FileReader(), arguments.model)),
-                 arguments.tokenize->decode);
+    tokenize_for(*tokenizer, arguments.tokenize->decode);
   }
   return 0;
 }

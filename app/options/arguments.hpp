@@ -71,6 +71,7 @@ struct Arguments {
 
   // Other options of several commands.
   bool overwrite = false;
+  bool chat = false;  ///< texts are conversations
   bool json = false;
   double collective_timeout = 600.0;  ///< train, bench, doctor: seconds that a rank waits for others
   std::size_t repeats = 5;            ///< bench, compare: timings per measurement, whose median is reported

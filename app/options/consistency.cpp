@@ -295,7 +295,7 @@ void check_tf32(const Arguments& arguments) {
 /// offsets.
 void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (arguments.model.empty()) {
-    if (arguments.tokenize->decode) fail_without(command, "model");
+    if (arguments.tokenize->decode || arguments.chat) fail_without(command, "model");
     if (arguments.tokenize->vocabulary.empty())
       throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
     return;

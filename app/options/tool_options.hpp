@@ -169,6 +169,15 @@ inline std::vector<Option> tool_options(const tasks::TaskKind& task) {
           named("decode", "", general_options, "tokenize",
                 "convert ids to text: lines of JSON lists, or of ids separated by white space; needs --model"),
           MYLOS_FIELD(tokenize->decode)),
+      switch_option(
+          with_help(
+              named("chat", "", general_options, "tokenize generate",
+                    "prompts are conversations, a JSON list of messages or an object with \"messages\", or what a "
+                    "user says first; the assistant answers until its turn ends"),
+              {{"tokenize",
+                "lines are conversations, {\"messages\": [...]}: print {\"text\", \"ids\", \"mask\"}, with 1 where "
+                "training counts a token; needs --model"}}),
+          MYLOS_FIELD(chat)),
       switch_option(named("cased", "", general_options, "tokenize bench/tokenize", "keep case and accents"),
                     MYLOS_FIELD(tokenize->cased)),
       count_option(named("tokens", "N", general_options, "bench/gemm", "with gemm: number of tokens in a batch"),

@@ -48,10 +48,11 @@ DocumentFormat document_format(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path, DocumentFormat format,
-                                               const std::string& text_field) {
+                                               const std::string& text_field, const Supervision& supervision) {
+  if (format != DocumentFormat::json_lines) check_all_supervised(supervision, path.string());
   switch (format) {
     case DocumentFormat::json_lines:
-      return std::make_unique<JsonDocuments>(path, text_field);
+      return std::make_unique<JsonDocuments>(path, text_field, supervision);
     case DocumentFormat::pgn:
       return std::make_unique<PgnDocuments>(path);
     default:

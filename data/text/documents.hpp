@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/text/chat_format.hpp"
 #include "data/text/line_reader.hpp"
 #include "data/tokenizer/vocabulary.hpp"
 
@@ -22,12 +25,23 @@ enum class DocumentFormat {
 /// Returns the format by the extension of the file name: .jsonl, .pgn or .txt. Throws for other extensions.
 DocumentFormat document_format(const std::filesystem::path& path);
 
+/// What the loss counts of the documents, and how they become texts.
+struct Supervision {
+  std::optional<LossOn> loss_on;    ///< nullopt: assistant in messages, completion after a prompt, else all
+  std::filesystem::path directory;  ///< the model's, with its chat template
+  bool ends = true;                 ///< eos_token of tokenizer_config.json ends a completion
+};
+
 /// A text, or token ids if the document was tokenized elsewhere.
 struct Document {
   std::string text;
   std::vector<TokenId> ids;
   bool has_ids = false;
-  std::size_t line = 0;  ///< its first line in the file, from 1
+  bool begins = false, ends = false;  ///< it has its own BOS or EOS, if any
+  /// The loss counts the tokens of these parts of the text only, or those marked by 1 only; nullopt or empty: all.
+  std::optional<std::vector<CodePointRange>> supervised_text;
+  std::vector<std::uint8_t> supervised;  ///< (ids)
+  std::size_t line = 0;                  ///< its first line in the file, from 1
 };
 
 class DocumentReader {
@@ -46,8 +60,9 @@ class DocumentReader {
   LineReader lines_;
 };
 
-/// Opens a file. `text_field` names the field with the text in JSON lines. Empty: see json_documents.hpp.
+/// Opens a file. `text_field` names the field with the text in JSON lines. Empty: see json_documents.hpp. Throws
+/// SettingError if the documents do not have the part that `supervision` names.
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path, DocumentFormat format,
-                                               const std::string& text_field = {});
+                                               const std::string& text_field = {}, const Supervision& supervision = {});
 
 }  // namespace mylos::data

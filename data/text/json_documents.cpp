@@ -12,6 +12,10 @@ namespace mylos::data {
 namespace {
 
 constexpr const char* ids_field = "input_ids";
+constexpr const char* labels_field = "labels";
+constexpr const char* messages_field = "messages";
+constexpr const char* prompt_field = "prompt";
+constexpr const char* completion_field = "completion";
 constexpr const char* default_text_field = "text";
 constexpr const char* moves_field = "Moves";
 
@@ -49,9 +53,19 @@ void join_moves(const Json& list, const JsonLocation& location, std::string& tex
 
 }  // namespace
 
-JsonDocuments::JsonDocuments(const std::filesystem::path& path, std::string text_field)
-    : DocumentReader(path), field_(std::move(text_field)) {
-  if (!field_.empty()) form_ = Form::text;
+void check_all_supervised(const Supervision& supervision, const std::string& name) {
+  if (supervision.loss_on.value_or(LossOn::all) == LossOn::all) return;
+  const bool is_assistant = supervision.loss_on == LossOn::assistant;
+  throw SettingError("loss-on", is_assistant ? "assistant" : "completion",
+                     fmt::format("{} has no {}; leave it out", name,
+                                 is_assistant ? "messages" : "prompt and completion, and no messages"));
+}
+
+JsonDocuments::JsonDocuments(const std::filesystem::path& path, std::string text_field, Supervision supervision)
+    : DocumentReader(path), field_(std::move(text_field)), supervision_(std::move(supervision)) {
+  if (field_.empty()) return;
+  form_ = Form::text;
+  check_all_supervised(supervision_, path.string());
 }
 
 bool JsonDocuments::next(Document& document) {
@@ -68,23 +82,71 @@ bool JsonDocuments::next(Document& document) {
   document.text.clear();
   document.ids.clear();
   document.has_ids = form_ == Form::ids;
+  document.begins = document.ends = has_labels_ || form_ == Form::messages;
+  document.supervised_text.reset();
+  document.supervised.clear();
   document.line = lines_.number();
   if (form_ == Form::ids) take_ids(value, value_location, document.ids);
+  if (form_ == Form::ids) take_labels(object, location, document);
+  if (form_ == Form::messages) {
+    const LossOn loss_on = supervision_.loss_on.value_or(LossOn::assistant);
+    SupervisedText text = chat_->conversation(try_parse_ordered_json(line), loss_on, name);
+    document.text = std::move(text.text);
+    if (loss_on != LossOn::all) document.supervised_text = std::move(text.supervised);
+  }
+  if (form_ == Form::completion) take_completion(object, location, document);
   if (form_ == Form::text) document.text = as_string(value, value_location);
   if (form_ == Form::moves) join_moves(value, value_location, document.text);
   return true;
 }
 
 void JsonDocuments::decide(const Json& object, const JsonLocation& location) {
-  for (const auto& [form, field] : {std::pair{Form::ids, ids_field}, std::pair{Form::text, default_text_field},
-                                    std::pair{Form::moves, moves_field}}) {
+  for (const auto& [form, field] : {std::pair{Form::ids, ids_field}, std::pair{Form::messages, messages_field},
+                                    std::pair{Form::completion, prompt_field},
+                                    std::pair{Form::text, default_text_field}, std::pair{Form::moves, moves_field}}) {
     if (!object.contains(field)) continue;
     form_ = form;
     field_ = field;
+    has_labels_ = form == Form::ids && object.contains(labels_field);
+    const bool has_turns = form == Form::messages, has_prompt = form == Form::completion;
+    if (has_turns || has_prompt) chat_.emplace(supervision_.directory);
+    const bool has_part = has_turns || has_labels_ || (has_prompt && supervision_.loss_on == LossOn::completion);
+    if (!has_part) check_all_supervised(supervision_, lines_.path().string());
     return;
   }
-  location.fail("none of the keys 'text', 'input_ids' and 'Moves'; give the one with the text by " +
-                setting("text-field"));
+  location.fail(
+      "none of the keys 'text', 'messages', 'prompt', 'input_ids' and 'Moves'; give the one with the text by " +
+      setting("text-field"));
+}
+
+void JsonDocuments::take_labels(const Json& object, const JsonLocation& location, Document& document) const {
+  const JsonLocation list(location, labels_field);
+  if (!has_labels_) {
+    if (object.contains(labels_field)) list.fail("the first line has no labels");
+    return;
+  }
+  const Json& labels = as_list(member(object, labels_field, location), list);
+  if (labels.size() != document.ids.size()) {
+    list.fail(fmt::format("{} labels for {} tokens of {}", labels.size(), document.ids.size(), ids_field));
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const bool is_left_out = labels[i] == no_label;
+    if (!is_left_out && labels[i] != document.ids[i]) {
+      JsonLocation(list, i).fail(
+          fmt::format("{} is neither {} nor the token itself, {}", labels[i].dump(), no_label, document.ids[i]));
+    }
+    document.supervised.push_back(is_left_out ? 0 : 1);
+  }
+}
+
+void JsonDocuments::take_completion(const Json& object, const JsonLocation& location, Document& document) const {
+  document.text = string_member(object, prompt_field, location);
+  const auto begin = static_cast<unsigned>(count_code_points(document.text));
+  document.text += string_member(object, completion_field, location);
+  document.ends = supervision_.ends && !chat_->end_text().empty();
+  if (document.ends) document.text += chat_->end_text();
+  if (supervision_.loss_on == LossOn::all) return;
+  document.supervised_text = {{begin, static_cast<unsigned>(count_code_points(document.text))}};
 }
 
 }  // namespace mylos::data

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/setting_error.hpp"
+#include "data/text/json_documents.hpp"
 
 namespace mylos::data {
 namespace {
@@ -18,7 +20,16 @@ constexpr std::size_t written_at_once = std::size_t{1} << 20;  // bytes
 
 std::string id_name(const std::optional<TokenId>& id) { return id ? fmt::format("{}", *id) : "none"; }
 
-const char* long_name(LongDocuments value) { return value == LongDocuments::split ? "split" : "truncate"; }
+const char* long_name(std::optional<LongDocuments> value, bool has_marks) {
+  return value.value_or(has_marks ? LongDocuments::truncate : LongDocuments::split) == LongDocuments::split
+             ? "split"
+             : "truncate";
+}
+
+const char* loss_name(std::optional<LossOn> value, bool has_marks) {
+  constexpr const char* names[] = {"assistant", "completion", "all"};
+  return value || !has_marks ? names[static_cast<int>(value.value_or(LossOn::all))] : "its default";
+}
 
 /// Compares one setting of the file and the run. Throws with both values if they differ.
 void compare(const std::filesystem::path& path, std::string_view what, const std::string& prepared,
@@ -38,7 +49,10 @@ void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::
     compare(path, "", identity_text(*prepared.tokenizer), identity_text(*tokenizer));
   }
   compare(path, setting("max-length"), fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
-  compare(path, setting("long"), long_name(made.long_documents), long_name(options.long_documents));
+  const bool has_marks = !prepared.set.supervised.empty();
+  compare(path, setting("long"), long_name(made.long_documents, has_marks),
+          long_name(options.long_documents, has_marks));
+  compare(path, setting("loss-on"), loss_name(made.loss_on, has_marks), loss_name(options.loss_on, has_marks));
   compare(path, "BOS", id_name(made.begin), id_name(options.begin));
   compare(path, "EOS", id_name(made.end), id_name(options.end));
   if (made.vocabulary_size <= options.vocabulary_size) return;
@@ -52,8 +66,16 @@ void write_sample_lines(const std::filesystem::path& path, const SampleSet& set)
   StagedFile file(path);
   std::string text;
   for (std::size_t i = 0; i < set.size(); ++i) {
-    fmt::format_to(std::back_inserter(text), "{{\"line\": {}, \"input_ids\": [{}]}}\n", set.lines[i],
+    fmt::format_to(std::back_inserter(text), "{{\"line\": {}, \"input_ids\": [{}]", set.lines[i],
                    fmt::join(set.sample(i), ", "));
+    if (!set.supervised.empty()) {
+      std::vector<std::int64_t> labels(set.sample(i).begin(), set.sample(i).end());
+      for (std::size_t j = 0; j < labels.size(); ++j) {
+        if (!set.is_supervised(set.starts[i] + j)) labels[j] = no_label;
+      }
+      fmt::format_to(std::back_inserter(text), ", \"labels\": [{}]", fmt::join(labels, ", "));
+    }
+    text += "}\n";
     if (text.size() < written_at_once) continue;
     file.write(text);
     text.clear();

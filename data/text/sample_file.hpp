@@ -33,8 +33,9 @@ bool is_sample_file(const std::filesystem::path& path);
 void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::path& path,
                         const std::optional<TokenizerIdentity>& tokenizer, const SampleOptions& options);
 
-/// Writes samples in readable form, as JSON lines {"line": n, "input_ids": [...]}; n is the line on which the document
-/// begins. Training on that file needs no additional BOS or EOS. Errors as for write_sample_file.
+/// Writes samples in readable form, as JSON lines {"line": n, "input_ids": [...]}, with "labels" unless all tokens are
+/// supervised; n is the line on which the document begins. Training on that file needs no additional BOS or EOS. Errors
+/// as for write_sample_file.
 void write_sample_lines(const std::filesystem::path& path, const SampleSet& set);
 
 }  // namespace mylos::data

@@ -14,7 +14,7 @@ namespace mylos::data {
 namespace {
 
 constexpr const char* format_name = "mylos samples";
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2, oldest_version = 1;  // 1: all tokens are supervised
 constexpr std::int64_t no_id = -1;
 
 /// The counts and the names of their attributes.
@@ -28,9 +28,10 @@ constexpr std::pair<const char*, std::uint64_t SampleCounts::*> count_attributes
 void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
   const SampleOptions& options = prepared.options;
   file.set_attribute("format", format_name);
-  file.set_attribute("format_version", format_version);
+  const bool has_marks = !prepared.set.supervised.empty();
+  file.set_attribute("format_version", has_marks ? format_version : oldest_version);
   file.set_attribute("max_length", static_cast<std::int64_t>(options.max_length));
-  file.set_attribute("truncate", options.long_documents == LongDocuments::truncate ? 1 : 0);
+  file.set_attribute("truncate", has_marks || options.long_documents == LongDocuments::truncate ? 1 : 0);
   file.set_attribute("begin", options.begin ? *options.begin : no_id);
   file.set_attribute("end", options.end ? *options.end : no_id);
   file.set_attribute("vocabulary_size", static_cast<std::int64_t>(options.vocabulary_size));
@@ -41,6 +42,9 @@ void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
   for (const auto& [name, count] : count_attributes) {
     file.set_attribute(name, static_cast<std::int64_t>(prepared.set.counts.*count));
   }
+  if (!has_marks) return;
+  file.set_attribute("unsupervised_samples", static_cast<std::int64_t>(prepared.set.counts.unsupervised_samples));
+  file.set_attribute("loss_on", options.loss_on ? static_cast<std::int64_t>(*options.loss_on) : no_id);
 }
 
 /// Reads the arrays of one file and checks that they are consistent. A checksum does not show who wrote the file.
@@ -49,7 +53,7 @@ class SampleFileReader {
   explicit SampleFileReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   PreparedSamples read() {
-    file_.check_format(format_name, format_version);
+    file_.check_format(format_name, format_version, oldest_version);
     PreparedSamples prepared;
     read_attributes(prepared);
     SampleSet& set = prepared.set;
@@ -57,6 +61,12 @@ class SampleFileReader {
     set.starts = file_.read<std::uint64_t>("/starts");
     set.documents = file_.read<std::uint64_t>("/documents");
     set.lines = file_.read<std::uint64_t>("/lines");
+    if (file_.integer("format_version") > oldest_version) {
+      set.supervised = file_.read<std::uint8_t>("/supervised");
+      check(set.supervised.size() == set.ids.size(), "/supervised has another length than /ids");
+      check(std::ranges::all_of(set.supervised, [](std::uint8_t mark) { return mark <= 1; }),
+            "/supervised holds other values than 0 and 1");
+    }
     check_arrays(set, prepared.options);
     return prepared;
   }
@@ -85,7 +95,7 @@ class SampleFileReader {
   void read_attributes(PreparedSamples& prepared) const {
     SampleOptions& options = prepared.options;
     options.max_length = count("max_length");
-    options.long_documents = count("truncate") != 0 ? LongDocuments::truncate : LongDocuments::split;
+    if (count("truncate") != 0) options.long_documents = LongDocuments::truncate;
     options.vocabulary_size = count("vocabulary_size");
     options.begin = special_token("begin", options.vocabulary_size);
     options.end = special_token("end", options.vocabulary_size);
@@ -93,6 +103,11 @@ class SampleFileReader {
       prepared.tokenizer = {count("tokenizer_pieces"), static_cast<std::uint32_t>(count("tokenizer_crc32c"))};
     }
     for (const auto& [name, field] : count_attributes) prepared.set.counts.*field = count(name);
+    if (file_.integer("format_version") == oldest_version) return;
+    prepared.set.counts.unsupervised_samples = count("unsupervised_samples");
+    const auto loss_on = file_.integer("loss_on");
+    check(loss_on >= no_id && loss_on <= static_cast<std::int64_t>(LossOn::all), "loss_on is not known");
+    if (loss_on != no_id) options.loss_on = static_cast<LossOn>(loss_on);
   }
 
   void check_arrays(const SampleSet& set, const SampleOptions& options) const {
@@ -106,7 +121,9 @@ class SampleFileReader {
           "the samples are not in the order of the documents");
     for (std::size_t i = 0; i < set.size(); ++i) {
       const std::size_t length = set.length(i);
-      if (length >= 2 && length <= options.max_length) continue;
+      const bool has_length = length >= 2 && length <= options.max_length;
+      if (has_length && set.predicted(i) > 0) continue;
+      if (has_length) fail(fmt::format("{}: sample {} has no supervised token", name_, i));
       fail(fmt::format("{}: sample {} has {} tokens, not 2 to {}", name_, i, length, options.max_length));
     }
     const auto is_outside = [&](TokenId id) {
@@ -128,6 +145,7 @@ void write_sample_file(const std::filesystem::path& path, const PreparedSamples&
   file.write<std::uint64_t>("/starts", prepared.set.starts);
   file.write<std::uint64_t>("/documents", prepared.set.documents);
   file.write<std::uint64_t>("/lines", prepared.set.lines);
+  if (!prepared.set.supervised.empty()) file.write<std::uint8_t>("/supervised", prepared.set.supervised);
   write_text(path, file.finish());
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/setting_error.hpp"
 #include "core/base/text/quantities.hpp"
 #include "data/text/tokenize_documents.hpp"
 
@@ -33,9 +34,22 @@ class SampleBuilder {
     }
     check_ids(document);
     tokens_.clear();
-    if (options_.begin) tokens_.push_back(*options_.begin);
+    const bool begins = options_.begin && !document.begins, ends = options_.end && !document.ends;
+    if (begins) tokens_.push_back(*options_.begin);
     tokens_.insert(tokens_.end(), document.ids.begin(), document.ids.end());
-    if (options_.end) tokens_.push_back(*options_.end);
+    if (ends) tokens_.push_back(*options_.end);
+    supervised_ = document.supervised;
+    if (!supervised_.empty()) {
+      if (options_.long_documents == LongDocuments::split) {
+        throw SettingError(
+            "long", "split",
+            fmt::format("{}, line {}: a sample of which only a part is supervised is not split; leave it "
+                        "out, or use truncate",
+                        path_.string(), document.line));
+      }
+      if (begins) supervised_.insert(supervised_.begin(), 0);
+      if (ends) supervised_.push_back(1);
+    }
     cut(number, document.line);
   }
 
@@ -57,6 +71,10 @@ class SampleBuilder {
     if (set_.counts.empty_documents == documents) {
       fail(fmt::format("{}: no text to train on, only {} without text", path_.string(),
                        count_of(documents, "document")));
+    }
+    if (set_.size() == 0 && set_.counts.unsupervised_samples > 0) {
+      fail(fmt::format("{}: no sample has a supervised token among its first {}", path_.string(),
+                       count_of(options_.max_length, "token")));
     }
     if (set_.size() == 0) {
       fail(fmt::format("{}: no document has two tokens, and a single one predicts nothing", path_.string()));
@@ -86,7 +104,7 @@ class SampleBuilder {
     std::span<const TokenId> rest(tokens_);
     if (rest.size() > longest) {
       ++set_.counts.long_documents;
-      if (options_.long_documents == LongDocuments::truncate) {
+      if (!supervised_.empty() || options_.long_documents == LongDocuments::truncate) {
         set_.counts.tokens_left_out += rest.size() - longest;
         rest = rest.first(longest);
       }
@@ -97,6 +115,15 @@ class SampleBuilder {
       if (part.size() < 2) {
         ++set_.counts.short_samples;
         continue;
+      }
+      if (!supervised_.empty()) {
+        const auto part_of_mask = std::span(supervised_).first(part.size());
+        if (std::ranges::count(part_of_mask.subspan(1), 1) == 0) {
+          ++set_.counts.unsupervised_samples;
+          continue;
+        }
+        auto& supervised = set_.supervised.values();
+        supervised.insert(supervised.end(), part_of_mask.begin(), part_of_mask.end());
       }
       std::vector<TokenId>& ids = set_.ids.values();
       ids.insert(ids.end(), part.begin(), part.end());
@@ -111,6 +138,7 @@ class SampleBuilder {
   bool strict_;
   SampleSet set_;
   std::vector<TokenId> tokens_;
+  std::vector<std::uint8_t> supervised_;  ///< of tokens_; empty: all
 };
 
 void check_options(const SampleOptions& options) {
@@ -143,6 +171,18 @@ std::vector<std::size_t> SampleSet::lengths() const {
   return lengths;
 }
 
+std::uint64_t SampleSet::predicted(std::size_t sample) const {
+  if (supervised.empty()) return length(sample) - 1;
+  const auto mask = supervised.span().subspan(starts[sample] + 1, length(sample) - 1);
+  return static_cast<std::uint64_t>(std::ranges::count(mask, 1));
+}
+
+std::uint64_t SampleSet::predicted() const {
+  std::uint64_t count = 0;
+  for (std::size_t sample = 0; sample < size(); ++sample) count += predicted(sample);
+  return count;
+}
+
 std::pair<std::size_t, std::size_t> SampleSet::samples_of(std::uint64_t document) const {
   const auto [first, last] = std::equal_range(documents.begin(), documents.end(), document);
   return {static_cast<std::size_t>(first - documents.begin()), static_cast<std::size_t>(last - documents.begin())};
@@ -156,7 +196,8 @@ SampleSet read_samples(const std::filesystem::path& path, const Tokenizer* token
 SampleSet read_samples(const std::filesystem::path& path, DocumentFormat format, const Tokenizer* tokenizer,
                        const SampleOptions& options, const ReadOptions& reading) {
   check_options(options);
-  const auto reader = open_documents(path, format, reading.text_field);
+  const auto reader =
+      open_documents(path, format, reading.text_field, {options.loss_on, reading.model, options.end.has_value()});
   SampleBuilder builder(path, options, reading.strict);
   std::vector<Document> batch;
   std::size_t left = reading.limit.value_or(std::numeric_limits<std::size_t>::max());
@@ -179,6 +220,7 @@ void limit_documents(SampleSet& set, std::uint64_t count) {
   set.lines.values().resize(samples);
   set.starts.values().resize(samples + 1);
   set.ids.values().resize(set.starts.back());
+  if (!set.supervised.empty()) set.supervised.values().resize(set.starts.back());
 }
 
 std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptions& options) {
@@ -193,7 +235,7 @@ std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptio
         fmt::format("{} {} empty and left out", of_documents(counts.empty_documents), is_are(counts.empty_documents)));
   }
   if (counts.long_documents > 0) {
-    const bool is_split = options.long_documents == LongDocuments::split;
+    const bool is_split = set.supervised.empty() && options.long_documents != LongDocuments::truncate;
     const auto fate = is_split ? std::string("split into several samples")
                                : fmt::format("truncated: {} left out", count_of(counts.tokens_left_out, "token"));
     lines.push_back(fmt::format("{} {} longer than {} tokens and {}", of_documents(counts.long_documents),
@@ -202,6 +244,10 @@ std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptio
   if (counts.short_samples > 0) {
     lines.push_back(fmt::format("{} of a single token {} left out: one token predicts nothing",
                                 count_of(counts.short_samples, "sample"), is_are(counts.short_samples)));
+  }
+  if (counts.unsupervised_samples > 0) {
+    lines.push_back(fmt::format("{} without a supervised token {} left out",
+                                count_of(counts.unsupervised_samples, "sample"), is_are(counts.unsupervised_samples)));
   }
   return lines;
 }

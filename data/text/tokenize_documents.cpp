@@ -47,7 +47,14 @@ class SharedDocuments {
   void tokenize(std::size_t index) noexcept {
     Document& document = documents_[index];
     try {
-      if (!document.has_ids) document.ids = tokenizer_.encode(document.text);
+      if (document.has_ids) return;
+      if (!document.supervised_text) {
+        document.ids = tokenizer_.encode(document.text);
+        return;
+      }
+      Tokens tokens = tokenizer_.tokenize(document.text);
+      document.ids = std::move(tokens.ids);
+      document.supervised = tokens_in(*document.supervised_text, tokens.offsets);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!failure_ || index < failure_->document) failure_ = Failure{index, std::current_exception()};
@@ -71,6 +78,17 @@ std::size_t threads_for(std::size_t documents, std::size_t threads) {
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> tokens_in(std::span<const CodePointRange> parts, std::span<const CodePointRange> tokens) {
+  std::vector<std::uint8_t> marks;
+  for (const CodePointRange& token : tokens) {
+    const auto holds = [&](const CodePointRange& part) {
+      return std::max(token.begin, part.begin) < std::min(token.end, part.end);
+    };
+    marks.push_back(std::ranges::any_of(parts, holds) ? 1 : 0);
+  }
+  return marks;
+}
 
 void tokenize_documents(std::span<Document> documents, const std::filesystem::path& path, const Tokenizer* tokenizer,
                         std::size_t threads) {

@@ -18,6 +18,7 @@ struct CommandCall {
   const OptionSources& sources;
   const std::filesystem::path& context;  ///< of --context
   bool json = false;                     ///< print JSON
+  bool chat = false;                     ///< the words are conversations
   /// Takes the settings of the run that made the model, finds the model and starts the device. Returns the settings.
   /// Call it once, after the words are checked. Errors: UsageError, std::runtime_error.
   std::function<const RunConfig&()> start;

@@ -1,6 +1,7 @@
 #include "tasks/language_modeling/generator.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/files/json.hpp"
 #include "core/base/text/quantities.hpp"
 #include "core/device.hpp"
 #include "core/kernels/scratch.hpp"
@@ -48,24 +49,42 @@ struct Generator::Sequence {
   bool is_done() const { return !result.stop.empty(); }
 };
 
-Generator::Generator(const RunConfig& run, const Notice& notice)
+Generator::Generator(const RunConfig& run, bool chats, const Notice& notice)
     : task_(FileReader(), run, notice),
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),
+      ends_(task_.loaded().text().end_tokens),
       gemm_(train::select_gemm(space_, run.engine.gemm, {})),
       parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
       decoder_(task_.loaded().text().decoder(run.engine.precision, task_.model().table())),
-      sampler_(config_.generation.sampling, run.engine.seed) {}
+      sampler_(config_.generation.sampling, run.engine.seed) {
+  if (!chats) return;
+  chat_.emplace(run.task.model);
+  const std::vector<data::TokenId> end = tokenizer_.encode(chat_->end_text());
+  if (end.size() == 1) ends_.push_back(end.front());
+}
+
+/// Returns the ids of a conversation, which the template begins and ends.
+std::vector<data::TokenId> Generator::conversation_ids(const std::string& text, const std::string& name) const {
+  OrderedJson row = {{"messages", {{{"role", "user"}, {"content", text}}}}};
+  if (text.starts_with('[') || text.starts_with('{')) {
+    parse_json(text, name);  // reports errors
+    const OrderedJson given = try_parse_ordered_json(text);
+    row = given.is_object() ? given : OrderedJson{{"messages", given}};
+  }
+  return tokenizer_.encode(chat_->prompt(row, name));
+}
 
 Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
   const families::TextModel& shape = task_.loaded().text();
   Prompt prompt;
   prompt.number = number;
   prompt.text = text;
-  if (shape.begin_token && !config_.no_bos) prompt.ids.push_back(*shape.begin_token);
-  prompt.text_begin = prompt.ids.size();
-  for (const data::TokenId id : tokenizer_.encode(text)) prompt.ids.push_back(id);
   const std::string name = fmt::format("prompt {}", number + 1);
+  if (shape.begin_token && !config_.no_bos && !chat_) prompt.ids.push_back(*shape.begin_token);
+  prompt.text_begin = prompt.ids.size();
+  const auto ids = chat_ ? conversation_ids(text, name) : tokenizer_.encode(text);
+  prompt.ids.insert(prompt.ids.end(), ids.begin(), ids.end());
   ensure(!prompt.ids.empty(),
          fmt::format("{} has no tokens, and --no-bos adds none; enter a text, or leave out --no-bos", name));
   ensure(prompt.ids.size() <= shape.positions,
@@ -111,8 +130,7 @@ void Generator::take_token(Sequence& sequence, std::span<const float> logits, co
                      sequence.prompt->number + 1, result.ids.size() + 1));
   result.ids.push_back(token->id);
   result.log_probabilities.push_back(token->log_probability);
-  const std::vector<std::int32_t>& ends = task_.loaded().text().end_tokens;
-  if (std::ranges::find(ends, token->id) != ends.end()) {
+  if (std::ranges::find(ends_, token->id) != ends_.end()) {
     result.stop = "eos";
   } else {
     sequence.text.append(token->id);

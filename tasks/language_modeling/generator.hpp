@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/arena.hpp"
+#include "data/text/chat_format.hpp"
 #include "families/interface/text_decoder.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/sampling.hpp"
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,12 +38,12 @@ struct Continuation {
 
 class Generator {
  public:
-  /// Loads the model of `run`. Errors: std::runtime_error if it has no weights or no tokenizer, and those of
-  /// LanguageTask.
-  Generator(const RunConfig& run, const Notice& notice);
+  /// Loads the model of `run`; `chats`: prompts are conversations. Errors: std::runtime_error if it has no weights or
+  /// no tokenizer, and those of LanguageTask.
+  Generator(const RunConfig& run, bool chats, const Notice& notice);
 
-  /// Tokenizes a text, which may be empty if the model has a BOS. Errors: std::runtime_error if the text is not UTF-8,
-  /// has no tokens, or has more tokens than the model has positions.
+  /// Tokenizes a text, which may be empty if the model has a BOS, or a conversation. Errors: std::runtime_error if the
+  /// text is not UTF-8, has no tokens, or has more tokens than the model has positions; and those of ChatFormat.
   Prompt read_prompt(const std::string& text, std::uint64_t number) const;
 
   /// Called with the text that a token adds to prompt `index` of a call, and whether it was the last token.
@@ -54,6 +56,7 @@ class Generator {
   struct Sequence;
 
   nn::Pass pass() { return {space_, gemm_, parameters_.store(), parameters_.hooks(), arena_}; }
+  std::vector<data::TokenId> conversation_ids(const std::string& text, const std::string& name) const;
   std::size_t most_tokens(const Prompt& prompt) const;
   void reserve(std::span<const Prompt> prompts);
   void take_tokens(std::span<Sequence* const> rows, const ConstMatrix<float>& logits, const TextAction& action);
@@ -62,6 +65,8 @@ class Generator {
   LanguageTask task_;
   LanguageConfig config_;
   const data::Tokenizer& tokenizer_;  ///< of task_
+  std::optional<data::ChatFormat> chat_;
+  std::vector<data::TokenId> ends_;  ///< end a continuation
   ExecutionSpace space_;
   Gemm gemm_;
   train::LoadedParameters parameters_;

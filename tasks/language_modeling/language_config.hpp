@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 /// Settings of language modelling, in addition to those of every task. Each field documents its unit and an example.
@@ -18,13 +19,14 @@ struct GenerationConfig {
 };
 
 struct LanguageConfig {
-  std::size_t max_length = 512;  ///< tokens per sample
-  data::LongDocuments long_documents = data::LongDocuments::split;
-  std::string text_field;       ///< field in JSON lines, e.g. "text"; empty = determined from the file
-  bool no_bos = false;          ///< no BOS before a document
-  bool no_eos = false;          ///< no EOS after a document
-  bool strict = false;          ///< an empty document is an error
-  std::filesystem::path order;  ///< JSON lines, a list of document numbers per step; empty = shuffled
+  std::size_t max_length = 512;                       ///< tokens per sample
+  std::optional<data::LongDocuments> long_documents;  ///< nullopt: split; truncate if a part is supervised
+  std::optional<data::LossOn> loss_on;  ///< nullopt: assistant in messages, completion after a prompt, else all
+  std::string text_field;               ///< field in JSON lines, e.g. "text"; empty = determined from the file
+  bool no_bos = false;                  ///< no BOS before a document
+  bool no_eos = false;                  ///< no EOS after a document
+  bool strict = false;                  ///< an empty document is an error
+  std::filesystem::path order;          ///< JSON lines, a list of document numbers per step; empty = shuffled
   GenerationConfig generation;
 };
 

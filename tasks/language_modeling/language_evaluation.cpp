@@ -25,7 +25,8 @@ void LanguageEvaluation::take(std::size_t index, std::span<const float> outputs,
   for (const std::size_t sample : slices_.samples(index)) {
     const auto ids = samples_.sample(sample);
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      if (static_cast<data::TokenId>(outputs[row + i]) == ids[i + 1]) ++right_;
+      const bool is_right = static_cast<data::TokenId>(outputs[row + i]) == ids[i + 1];
+      if (is_right && samples_.is_supervised(samples_.starts[sample] + i + 1)) ++right_;
     }
     row += ids.size();
   }

@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,23 +29,41 @@ OwnOption long_option() {
   return enumeration_option(
       own("long", "WHAT", documents, reads_documents,
           "documents longer than --max-length: split (the rest becomes further samples) or truncate (the rest is left "
-          "out)",
+          "out); default: split, and truncate where the loss counts only a part",
           {.from_run = "eval"}),
       {{"split", {}}, {"truncate", {}}}, MYLOS_FIELD(long_documents),
       [](std::string_view name) {
         return name == "split" ? data::LongDocuments::split : data::LongDocuments::truncate;
       },
-      [](data::LongDocuments kind) { return kind == data::LongDocuments::split ? "split" : "truncate"; });
+      [](std::optional<data::LongDocuments> kind) {
+        return !kind ? nlohmann::ordered_json() : kind == data::LongDocuments::split ? "split" : "truncate";
+      });
+}
+
+OwnOption loss_on_option() {
+  static constexpr std::array names = {"assistant", "completion", "all"};
+  return enumeration_option(
+      own("loss-on", "WHAT", documents, reads_documents,
+          "tokens that the loss counts: assistant (what the assistant says in messages), completion (what follows a "
+          "prompt, or the assistant says last) or all; default: assistant for messages, completion for prompt and "
+          "completion, else all; labels of a row decide themselves",
+          {.from_run = "eval"}),
+      {{"assistant", {}}, {"completion", {}}, {"all", {}}}, MYLOS_FIELD(loss_on),
+      [](std::string_view name) { return static_cast<data::LossOn>(std::ranges::find(names, name) - names.begin()); },
+      [](std::optional<data::LossOn> part) {
+        return part ? nlohmann::ordered_json(names[static_cast<std::size_t>(*part)]) : nlohmann::ordered_json();
+      });
 }
 
 std::vector<OwnOption> own_options() {
   return {
-      text_option(
-          own("text-field", "NAME", files, reads_documents,
-              "field of JSON lines that contains the text; default: input_ids, text or Moves, whichever the first line "
-              "has",
-              {.from_run = "eval"}),
-          "the name of a field", MYLOS_FIELD(text_field)),
+      text_option(own("text-field", "NAME", files, reads_documents,
+                      "field of JSON lines that contains the text; default: input_ids, messages, prompt, text or "
+                      "Moves, whichever the "
+                      "first line "
+                      "has",
+                      {.from_run = "eval"}),
+                  "the name of a field", MYLOS_FIELD(text_field)),
       path_option(own("order", "FILE", files, "train",
                       "JSON lines, one step per line: a list of document numbers, from 0; replaces shuffling",
                       {.excludes = "train-fraction"}),
@@ -54,6 +75,7 @@ std::vector<OwnOption> own_options() {
                        {.lays_out = true, .from_run = "eval", .is_shown = true}),
                    {2, 1'048'576}, MYLOS_FIELD(max_length)),
       long_option(),
+      loss_on_option(),
       switch_option(own("no-bos", "", documents, "train eval prepare bench plan generate",
                         "do not begin documents and prompts with the model's BOS token", {.from_run = "eval generate"}),
                     MYLOS_FIELD(no_bos)),

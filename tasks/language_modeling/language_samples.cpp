@@ -42,16 +42,18 @@ data::SampleOptions sample_options(const LanguageConfig& config, const families:
   const auto end = model.end_tokens.empty() ? std::nullopt : std::optional(model.end_tokens.front());
   return {.max_length = config.max_length,
           .long_documents = config.long_documents,
+          .loss_on = config.loss_on,
           .begin = token_of(config.no_bos, model.begin_token),
           .end = token_of(config.no_eos, end),
           .vocabulary_size = model.vocabulary};
 }
 
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
-                             const families::TextModel& model, const LanguageConfig& config,
-                             std::optional<std::size_t> limit, const Notice& notice) {
+                             const families::TextModel& model, const std::filesystem::path& directory,
+                             const LanguageConfig& config, std::optional<std::size_t> limit, const Notice& notice) {
   const data::SampleOptions options = sample_options(config, model);
-  const data::ReadOptions reading{.text_field = config.text_field, .limit = limit, .strict = config.strict};
+  const data::ReadOptions reading{
+      .text_field = config.text_field, .limit = limit, .strict = config.strict, .model = directory};
   data::SampleSet samples;
   if (path.extension() == ".h5" || data::is_sample_file(path)) {
     data::PreparedSamples prepared = data::read_sample_file(path);
@@ -78,6 +80,7 @@ std::uint32_t checksum_of(const data::SampleSet& samples) {
   const std::uint32_t ids = crc32c(std::as_bytes(std::span(samples.ids)));
   std::vector<std::uint64_t> starts(samples.starts.begin(), samples.starts.end());
   starts.push_back(ids);
+  if (!samples.supervised.empty()) starts.push_back(crc32c(std::as_bytes(std::span(samples.supervised))));
   return crc32c(std::as_bytes(std::span(starts)));
 }
 
@@ -89,7 +92,9 @@ void SampleBatcher::assemble(std::span<const std::size_t> samples, std::span<con
     const auto sample = samples_.sample(index);
     lengths_.push_back(sample.size());
     tokens_.insert(tokens_.end(), sample.begin(), sample.end());
-    labels_.insert(labels_.end(), sample.begin() + 1, sample.end());
+    for (std::size_t i = 1; i < sample.size(); ++i) {
+      labels_.push_back(samples_.is_supervised(samples_.starts[index] + i) ? sample[i] : no_label);
+    }
     labels_.push_back(no_label);
   }
   batch.reset(lengths_, ids);

@@ -27,17 +27,18 @@ std::unique_ptr<data::Tokenizer> load_tokenizer(const FileReader& files, const s
 data::SampleOptions sample_options(const LanguageConfig& config, const families::TextModel& model);
 
 /// Reads the documents of a file and cuts them into samples, or reads a sample file of `mylos prepare`. `tokenizer` is
-/// null if the model's directory has none; the documents must then contain ids. `notice` gets a line for each item
-/// skipped. Errors: std::runtime_error naming the file.
+/// null if the model's directory has none; the documents must then contain ids. `directory` is the model's. `notice`
+/// gets a line for each item skipped. Errors: std::runtime_error naming the file.
 data::SampleSet load_samples(const std::filesystem::path& path, const data::Tokenizer* tokenizer,
-                             const families::TextModel& model, const LanguageConfig& config,
-                             std::optional<std::size_t> limit, const Notice& notice);
+                             const families::TextModel& model, const std::filesystem::path& directory,
+                             const LanguageConfig& config, std::optional<std::size_t> limit, const Notice& notice);
 
 /// Returns the texts of a file's documents; empty ones for documents of ids. Errors: std::runtime_error naming the
 /// file.
 std::vector<std::string> document_texts(const std::filesystem::path& path);
 
-/// Returns a checksum over tokens and starts of all samples: equal if the same data is trained on or evaluated.
+/// Returns a checksum over tokens, starts and what is supervised of all samples: equal if the same data is trained on
+/// or evaluated.
 std::uint32_t checksum_of(const data::SampleSet& samples);
 
 /// Makes batches of samples. Keeps its host buffers between calls.
@@ -46,7 +47,7 @@ class SampleBatcher {
   explicit SampleBatcher(const data::SampleSet& samples) : samples_(samples) {}
 
   /// Packs these samples; `ids` are their positions in the global batch. The label of a row is the token that follows
-  /// it.
+  /// it, if that is supervised.
   void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const;
   /// Returns the labels of the last batch, one per row; negative if a row has none.
   std::span<const std::int32_t> labels() const { return labels_; }

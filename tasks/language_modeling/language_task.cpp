@@ -76,7 +76,7 @@ void LanguageTask::receive_data(ByteReader& bytes) {
 }
 
 data::SampleSet LanguageTask::load(const fs::path& file, std::optional<std::size_t> limit) const {
-  return load_samples(file, loaded_.tokenizer(), loaded_.text(), config_, limit, notice_);
+  return load_samples(file, loaded_.tokenizer(), loaded_.text(), configured_.model, config_, limit, notice_);
 }
 
 void LanguageTask::use_training_data(data::SampleSet samples) {
@@ -104,8 +104,8 @@ void LanguageTask::initial_values(const FileReader& files, const train::TensorWr
 }
 
 double LanguageTask::weight(std::span<const std::size_t> samples) const {
-  std::size_t predicted = 0;
-  for (const std::size_t sample : samples) predicted += train_->length(sample) - 1;
+  std::uint64_t predicted = 0;
+  for (const std::size_t sample : samples) predicted += train_->predicted(sample);
   return static_cast<double>(predicted);
 }
 

@@ -18,7 +18,7 @@ void prepare_documents(const RunConfig& run, const std::filesystem::path& file, 
       families::read_text_model({FileReader(), run.task.model / "config.json"}, language_modeling_head().input);
   const std::unique_ptr<data::Tokenizer> tokenizer = load_tokenizer(FileReader(), run.task.model, notice);
   data::PreparedSamples prepared{
-      .set = load_samples(file, tokenizer.get(), model, config, run.task.train_limit, notice),
+      .set = load_samples(file, tokenizer.get(), model, run.task.model, config, run.task.train_limit, notice),
       .options = sample_options(config, model),
       .tokenizer = {}};
   if (tokenizer) prepared.tokenizer = tokenizer->identity();

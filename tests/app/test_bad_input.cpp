@@ -110,7 +110,7 @@ TEST_F(BadInput, OtherModelFamilies) {
   edit_config("architectures", json::array({"ViTForImageClassification"}));
   const std::string line =
       "config.json: model_type is \"vit\" (ViTForImageClassification); the supported model types are bert, llama, "
-      "resnet";
+      "mistral, qwen2, qwen3, resnet";
   expect_refused(train(), line);
   expect_refused(run_mylos({"train", "--model", model_, "--train", train_, "--output", run_, "--image-size", "32"}),
                  line);

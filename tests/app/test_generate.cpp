@@ -238,6 +238,35 @@ TEST_F(Generate, TokenizeKnowsTheModelsTokenizer) {
   EXPECT_THAT(error(tokenize, "ab\n"), HasSubstr("has no tokenizer.model, which is needed for texts"));
 }
 
+TEST_F(Generate, ConversationsFollowTheModelsTemplate) {
+  write_file(model_ / "chat_template.jinja",
+             "{% for m in messages %}{{ m.content }}{{ 'b' if m.role == 'assistant' }}{% endfor %}"
+             "{{ 'b' if add_generation_prompt and messages[0].content|length > 1 }}");
+  const std::string row =
+      R"({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "ba"}]})";
+  const Words tokenize = {"tokenize", "--model", model_, "--chat"};
+  EXPECT_EQ(run_mylos(tokenize, row + "\n").output, "{\"text\":\"abbab\",\"ids\":[3,4,4,3,4],\"mask\":[0,0,0,1,1]}\n");
+  EXPECT_THAT(run_mylos(tokenize, "[5\n").errors, HasSubstr("standard input, line 1: not JSON"));
+  EXPECT_THAT(run_mylos(tokenize, "{}\n").errors, HasSubstr("standard input, line 1: the key 'messages' is missing"));
+  EXPECT_THAT(run_mylos({"tokenize", "--vocab", "v", "--chat"}).errors, HasSubstr("tokenize needs --model"));
+
+  const Words answer = {"--max-new-tokens", "5", "--json", "--chat"};
+  const auto ids = [&](const Words& more) { return json::parse(run(more).output)["ids"]; };
+  const json expected = ids({"--max-new-tokens", "5", "--json", "--no-bos", "abb"});
+  EXPECT_EQ(ids(joined(answer, {R"([{"role": "user", "content": "ab"}])"})), expected);
+  EXPECT_EQ(ids(joined(answer, {R"({"messages": [{"role": "user", "content": "ab"}]})"})), expected);
+  EXPECT_EQ(ids(joined(answer, {"ab"})), expected);
+  expect_refused(joined(answer, {"[5]"}), 1, "prompt 1: messages[0]: expected object, found number");
+  expect_refused(joined(answer, {"{"}), 1, "prompt 1: not JSON");
+
+  const auto first = expected[0].get<int>();  // eos_token ends a turn, whatever config.json says
+  write_file(model_ / "tokenizer_config.json", json{{"eos_token", first == 3 ? "a" : first == 4 ? "b" : "?"}}.dump());
+  const json ended = json::parse(run(joined(answer, {"ab"})).output);
+  EXPECT_EQ(ended["stop"], first == 3 || first == 4 ? "eos" : "length") << expected;
+  fs::remove(model_ / "chat_template.jinja");
+  expect_refused(joined(answer, {"ab"}), 1, "has no chat_template, neither in tokenizer_config.json nor as");
+}
+
 TEST_F(Generate, TokenizeWithAModelOfWords) {
   write_tiny_model(directory_ / "reader");
   const Words tokenize = {"tokenize", "--model", directory_ / "reader"};

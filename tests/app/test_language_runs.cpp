@@ -82,6 +82,55 @@ TEST_F(LanguageRuns, PreparedSamplesTrainAlike) {
   EXPECT_THAT(train(directory_ / "other", {"--steps", "3", "--max-length", "8"}).errors, HasSubstr("max-length"));
 }
 
+/// Adds labels to documents: the second half of each is supervised, and nothing of the last.
+std::string half_supervised(const std::string& documents, std::size_t& supervised) {
+  std::istringstream stream(documents);
+  std::string result;
+  for (std::string line; std::getline(stream, line);) {
+    json row = json::parse(line);
+    row["labels"] = row["input_ids"];
+    for (std::size_t i = 0; i < row["labels"].size() / 2 + 1; ++i) row["labels"][i] = -100;
+    supervised += row["labels"].size() - row["labels"].size() / 2 - 1;
+    result += row.dump() + "\n";
+  }
+  return result + "{\"input_ids\": [3, 4], \"labels\": [3, -100]}\n";
+}
+
+TEST_F(LanguageRuns, TheLossCountsSupervisedTokensOnly) {
+  std::size_t trained = 0, scored = 0;
+  write_file(train_, half_supervised(tiny_documents(40), trained));
+  write_file(dev_, half_supervised(tiny_documents(9), scored));
+  const ProgramRun whole = train(directory_ / "whole", {"--steps", "3"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  EXPECT_THAT(whole.errors, HasSubstr("1 sample without a supervised token is left out"));
+  EXPECT_EQ(read_json(directory_ / "whole/results.json")["tokens"], scored);
+  const std::vector<json> expected = records_of(directory_ / "whole", "step");
+  // a micro-batch of one sample, sharding, recomputation and bfloat16
+  for (const Words& more : std::vector<Words>{
+           {"--micro-batch", "1"}, {"--mode", "sharded", "--recompute", "layer"}, {"--precision", "bfloat16"}}) {
+    const fs::path output = directory_ / more.back();
+    const ProgramRun run = train(output, joined({"--steps", "3"}, more));
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const double tolerance = more.back() == "bfloat16" ? 2e-2 : 1e-5;
+    EXPECT_NEAR(records_of(output, "step").back()["loss"], expected.back()["loss"], tolerance) << more.back();
+  }
+  const fs::path documents = train_;
+  for (const char* name : {"samples.h5", "samples.jsonl"}) {
+    const ProgramRun prepared =
+        run_mylos({"prepare", "--model", model_, "--data", documents, "--output", directory_ / name});
+    ASSERT_EQ(prepared.exit_code, 0) << prepared.errors;
+    train_ = directory_ / name;
+    const fs::path output = directory_ / (std::string("of-") + name);
+    const ProgramRun run = train(output, {"--steps", "3"});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_EQ(records_of(output, "step").back()["loss"], expected.back()["loss"]) << name;
+  }
+  expect_refused(train(run_, {"--steps", "1", "--long", "split"}), "--long split: ");
+  train_ = directory_ / "samples.h5";
+  expect_refused(train(run_, {"--steps", "1", "--loss-on", "assistant"}),
+                 "was prepared with --loss-on its default, this run has assistant");
+}
+
 TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
   const ProgramRun split = train(directory_ / "split", {"--steps", "1", "--max-length", "6"});
   ASSERT_EQ(split.exit_code, 0) << split.errors;

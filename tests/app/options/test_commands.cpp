@@ -92,7 +92,7 @@ TEST(Commands, OptionsKeepTheirTraits) {
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.excludes.empty(); }),
             "batch dataset extend micro-batch micro-tokens order use-syn");
   EXPECT_EQ(names_where([](const Option& option) { return !option.traits.from_run.empty(); }),
-            "doc-stride long max-length no-bos no-eos squad text-field");
+            "doc-stride long loss-on max-length no-bos no-eos squad text-field");
   EXPECT_EQ(names_where([](const Option& option) { return option.traits.is_shown; }),
             "batch freeze max-length micro-batch mode model precision");
 }

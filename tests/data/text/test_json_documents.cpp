@@ -22,9 +22,10 @@ class JsonDocumentsTest : public ::testing::Test {
   }
 
   tests::TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_ / "games.jsonl";
 };
 
-TEST_F(JsonDocumentsTest, HaveOneOfThreeFields) {
+TEST_F(JsonDocumentsTest, HaveOneField) {
   EXPECT_THAT(read("{\"text\": \"a \\u00e9\\n\"}\n{\"id\": 7, \"text\": \"\"}\n"), ElementsAre("1: a \u00e9\n", "2: "));
   EXPECT_THAT(read("{\"input_ids\": [5, 0, 2147483647]}\r\n{\"input_ids\": []}"),
               ElementsAre("1: [5 0 2147483647]", "2: []"));
@@ -46,9 +47,63 @@ TEST_F(JsonDocumentsTest, TheFirstObjectDecidesForTheFile) {
   EXPECT_EQ(error("{\"input_ids\": [1]}\n\n{\"text\": \"a\"}\n"), "F, line 3: the key 'input_ids' is missing");
 }
 
+TEST_F(JsonDocumentsTest, LabelsSayWhatIsSupervised) {
+  tests::write_file(path_, "{\"input_ids\": [5, 6, 7], \"labels\": [-100, 6, -100]}");
+  JsonDocuments documents(path_, "");
+  Document document;
+  ASSERT_TRUE(documents.next(document));
+  EXPECT_THAT(document.supervised, ElementsAre(0, 1, 0));
+  EXPECT_TRUE(document.begins && document.ends);
+  const std::string first = "{\"input_ids\": [5], \"labels\": [5]}\n";
+  EXPECT_EQ(error(first + "{\"input_ids\": [5]}"), "F, line 2: the key 'labels' is missing");
+  EXPECT_EQ(error("{\"input_ids\": [5]}\n" + first), "F, line 2: labels: the first line has no labels");
+  EXPECT_EQ(error("{\"input_ids\": [5, 6], \"labels\": [5]}"), "F, line 1: labels: 1 labels for 2 tokens of input_ids");
+  EXPECT_EQ(error("{\"input_ids\": [5], \"labels\": [6]}"),
+            "F, line 1: labels[0]: 6 is neither -100 nor the token itself, 5");
+  EXPECT_EQ(error("{\"input_ids\": [5], \"labels\": [\"x\"]}"),
+            "F, line 1: labels[0]: \"x\" is neither -100 nor the token itself, 5");
+  EXPECT_EQ(error("{\"input_ids\": [5], \"labels\": 5}"), "F, line 1: labels: expected list, found number");
+}
+
+TEST_F(JsonDocumentsTest, ACompletionIsSupervised) {
+  const tests::TemporaryDirectory model;
+  tests::write_file(model / "tokenizer_config.json", R"({"eos_token": {"content": "</s>"}})");
+  tests::write_file(path_, R"({"prompt": "é:", "completion": " ab"})");
+  const auto read_with = [&](std::optional<LossOn> loss_on, bool ends) {
+    Document document;
+    JsonDocuments(path_, "", {loss_on, model.path(), ends}).next(document);
+    return document;
+  };
+  const Document whole = read_with({}, true);
+  EXPECT_EQ(whole.text, "é: ab</s>");
+  EXPECT_TRUE(whole.ends && !whole.begins);
+  EXPECT_THAT(whole.supervised_text.value(), ElementsAre(CodePointRange{2, 9}));
+  EXPECT_EQ(read_with({}, false).text, "é: ab");
+  EXPECT_FALSE(read_with(LossOn::all, true).supervised_text.has_value());
+  EXPECT_THAT(tests::error_of([&] { read_with(LossOn::assistant, true); }),
+              ::testing::EndsWith("games.jsonl has no messages; leave it out"));
+  EXPECT_EQ(error(R"({"prompt": "a"})"), "F, line 1: the key 'completion' is missing");
+  EXPECT_EQ(error(R"({"prompt": 5, "completion": "a"})"), "F, line 1: prompt: expected string, found number");
+  tests::write_file(path_, R"({"text": "a"})");
+  EXPECT_THAT(tests::error_of([&] { read_with(LossOn::completion, true); }),
+              ::testing::EndsWith("games.jsonl has no prompt and completion, and no messages; leave it out"));
+}
+
+TEST_F(JsonDocumentsTest, ConversationsNeedATemplateAndRoles) {
+  const std::string row = R"({"messages": [{"role": "user", "content": "a"}]})";
+  EXPECT_THAT(error(row), ::testing::HasSubstr("F, line 1: messages: "));
+  EXPECT_THAT(error(row), ::testing::HasSubstr("has no chat_template, neither in tokenizer_config.json nor as"));
+  EXPECT_EQ(error(R"({"messages": []})"), "F, line 1: messages: a conversation has no messages");
+  EXPECT_EQ(error(R"({"messages": 5})"), "F, line 1: messages: expected list, found number");
+  EXPECT_EQ(error(R"({"messages": [5]})"), "F, line 1: messages[0]: expected object, found number");
+  EXPECT_EQ(error(R"({"messages": [{"content": "a"}]})"), "F, line 1: messages[0]: the key 'role' is missing");
+}
+
 TEST_F(JsonDocumentsTest, ABrokenLineIsNamed) {
   EXPECT_EQ(error("{\"body\": \"a\"}"),
-            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; give the one with the text by `text-field`");
+            "F, line 1: none of the keys 'text', 'messages', 'prompt', 'input_ids' and 'Moves'; give the one with the "
+            "text by "
+            "`text-field`");
   EXPECT_EQ(error("{\"text\": \"a\"}", "body"), "F, line 1: the key 'body' is missing");
   EXPECT_EQ(error("{\"text\": \"a\"}\n{\"text\": 5}\n"), "F, line 2: text: expected string, found number");
   EXPECT_EQ(error("{\"text\": null}"), "F, line 1: text: expected string, found null");

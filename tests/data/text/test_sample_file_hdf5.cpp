@@ -56,6 +56,23 @@ TEST_F(SampleFileHdf5, WhatIsWrittenReadsBack) {
   EXPECT_TRUE(is_sample_file(path_));
 }
 
+TEST_F(SampleFileHdf5, KeepsWhatIsSupervised) {
+  auto marked = small_samples();
+  marked.set.supervised = {0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1};
+  marked.set.counts.unsupervised_samples = 3;
+  marked.options.long_documents = LongDocuments::truncate;
+  marked.options.loss_on = LossOn::assistant;
+  write_sample_file(path_, marked);
+  expect_same(read_sample_file(path_), marked);
+  EXPECT_EQ(read_sample_file(path_).options.loss_on, LossOn::assistant);
+  const auto with = [&](std::vector<std::uint8_t> marks) {
+    return message_with([&](PreparedSamples& prepared) { prepared.set.supervised = std::move(marks); });
+  };
+  EXPECT_EQ(with({1}), "F: /supervised has another length than /ids");
+  EXPECT_EQ(with({2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), "F: /supervised holds other values than 0 and 1");
+  EXPECT_EQ(with({1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1}), "F: sample 0 has no supervised token");
+}
+
 TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
   EXPECT_THAT(tests::error_of([&] { read_sample_file(directory_ / "absent.h5"); }),
               HasSubstr("absent.h5: cannot open it as HDF5: "));
@@ -70,7 +87,7 @@ TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
     const bool is_ours = format == std::string("mylos samples");
     EXPECT_EQ(is_sample_file(path_), is_ours);
     EXPECT_EQ(message(),
-              is_ours ? "F has format version 9, this program reads 1; " + prepare_again(path_.string())
+              is_ours ? "F has format version 9, this program reads 2; " + prepare_again(path_.string())
                       : "F: `mylos prepare` did not write it for such a model; " + prepare_command() + " writes one");
   }
 }

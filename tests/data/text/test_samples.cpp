@@ -47,6 +47,36 @@ TEST_F(Samples, AreBosIdsEos) {
   EXPECT_TRUE(describe_losses(set, options_).empty());
 }
 
+TEST_F(Samples, OfLabelsAreCutAndKeepWhatIsSupervised) {
+  const std::string rows =
+      "{\"input_ids\": [3, 4, 3, 4, 3], \"labels\": [3, -100, 3, -100, 3]}\n"
+      "{\"input_ids\": [3, 4, 3, 4, 3], \"labels\": [3, -100, -100, -100, 3]}\n"
+      "{\"input_ids\": [3, 4], \"labels\": [-100, 4]}\n";
+  const auto set = read("a.jsonl", rows);
+  EXPECT_THAT(samples(set), ElementsAre(ElementsAre(3, 4, 3, 4), ElementsAre(3, 4)));
+  EXPECT_THAT(set.supervised, ElementsAre(1, 0, 1, 0, 0, 1));
+  EXPECT_EQ(set.predicted(0), 1U);  // nothing predicts the first token
+  EXPECT_EQ(set.predicted(), 2U);
+  EXPECT_THAT(describe_losses(set, options_),
+              ElementsAre("2 of 3 documents are longer than 4 tokens and truncated: 2 tokens left out",
+                          "1 sample without a supervised token is left out"));
+  options_.long_documents = LongDocuments::split;
+  EXPECT_THAT(
+      tests::error_of([&] { read("a.jsonl", rows); }),
+      ::testing::EndsWith("a.jsonl, line 1: a sample of which only a part is supervised is not split; leave it out, "
+                          "or use truncate"));
+  options_.long_documents.reset();
+  EXPECT_EQ(error("a.jsonl", "{\"input_ids\": [3, 4], \"labels\": [3, -100]}"),
+            "F: no sample has a supervised token among its first 4 tokens");
+}
+
+TEST_F(Samples, OfCompletionsHaveBosAndASupervisedEnd) {
+  options_.max_length = 9;
+  const auto set = read("a.jsonl", R"({"prompt": "ab", "completion": "ba"})");
+  EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 4, 4, 3, 2)));
+  EXPECT_THAT(set.supervised, ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
 TEST_F(Samples, BosAndEosMayBeAbsent) {
   options_.begin.reset();
   EXPECT_THAT(samples(read("a.txt", "ab\n")), ElementsAre(ElementsAre(3, 4, 2)));

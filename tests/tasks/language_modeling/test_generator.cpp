@@ -154,7 +154,7 @@ std::vector<std::unique_ptr<data::Tokenizer>> tokenizers(const TemporaryDirector
     all.push_back(
         std::make_unique<data::SentencePieceTokenizer>(data::SentencePieceTokenizer::load(FileReader(), path)));
   };
-  for (const char* name : {"gpt2-bytelevel", "llama3-style", "llama2-fast"}) {
+  for (const char* name : {"gpt2-bytelevel", "llama3-style"}) {
     const std::filesystem::path path = shared_reference() / "tokenizers" / name / "tokenizer.json";
     if (!std::filesystem::exists(path)) continue;
     all.push_back(std::make_unique<data::JsonTokenizer>(data::JsonTokenizer::load(FileReader(), path)));

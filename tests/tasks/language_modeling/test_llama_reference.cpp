@@ -20,30 +20,34 @@ namespace fs = std::filesystem;
 namespace names = nn::names;
 using families::DecoderShape;
 
-/// The folders of recorded members of the family.
-const std::vector<std::string> decoders = {"llama", "decoders"};
+/// The folders of recorded members of the family, and of those of which only a part is supervised.
+const std::vector<std::string> decoders = {"llama", "decoders", "sft"};
 
-/// Samples packed without padding. A label is the next token; the last token of a sample has none.
+/// Samples packed without padding. A label is the next token if that is supervised; the last token of a sample has
+/// none.
 struct RecordedTexts {
   std::vector<std::size_t> lengths;
   std::vector<std::int32_t> tokens, labels;
+  std::vector<double> weights;  ///< supervised tokens of each sample
 
-  void add(std::span<const std::int32_t> ids) {
+  void add(std::span<const std::int32_t> ids) { add(ids, ids); }
+  /// `own_labels` are the tokens themselves, and negative where a token is not supervised.
+  void add(std::span<const std::int32_t> ids, std::span<const std::int32_t> own_labels) {
     lengths.push_back(ids.size());
+    weights.push_back(0.0);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       tokens.push_back(ids[i]);
-      labels.push_back(i + 1 < ids.size() ? ids[i + 1] : -1);
+      labels.push_back(i + 1 < ids.size() ? std::max(own_labels[i + 1], -1) : -1);
+      if (labels.back() >= 0) ++weights.back();
     }
   }
-  std::size_t predicted() const { return tokens.size() - lengths.size(); }
+  double predicted() const { return std::accumulate(weights.begin(), weights.end(), 0.0); }
   RecordedSamples samples() const {
-    RecordedSamples all{lengths, {}, [texts = *this](std::span<const std::size_t> chosen, Batch& batch) {
-                          batch.set_indices(names::tokens, rows_of(texts.lengths, texts.tokens, chosen));
-                          const auto labels = rows_of(texts.lengths, texts.labels, chosen);
-                          batch.set(names::labels, std::span<const std::int32_t>(labels));
-                        }};
-    for (const std::size_t length : lengths) all.weights.push_back(static_cast<double>(length - 1));
-    return all;
+    return {lengths, weights, [texts = *this](std::span<const std::size_t> chosen, Batch& batch) {
+              batch.set_indices(names::tokens, rows_of(texts.lengths, texts.tokens, chosen));
+              const auto labels = rows_of(texts.lengths, texts.labels, chosen);
+              batch.set(names::labels, std::span<const std::int32_t>(labels));
+            }};
   }
 };
 
@@ -55,12 +59,12 @@ RecordedTexts read_recorded_texts(const fs::path& batch_file) {
   const std::size_t samples = recorded.find("input_ids")->shape[0], padded = recorded.find("input_ids")->shape[1];
   RecordedTexts texts;
   for (std::size_t sample = 0; sample < samples; ++sample) {
-    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> tokens, own_labels;
     for (std::size_t i = sample * padded; i < (sample + 1) * padded && mask[i] != 0; ++i) {
       tokens.push_back(static_cast<std::int32_t>(ids[i]));
-      EXPECT_EQ(labels[i], ids[i]) << "every token but the first is predicted";
+      own_labels.push_back(static_cast<std::int32_t>(labels[i]));
     }
-    texts.add(tokens);
+    texts.add(tokens, own_labels);
   }
   return texts;
 }
@@ -155,7 +159,7 @@ TEST_F(LlamaReference, LogitsAndLosses) {
     compare(engine.logits(texts), without_padding(texts, recorded, "logits"), "logits");
     const Values losses = engine.predicted_losses(texts);
     const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
-    compare(Values{sum / static_cast<double>(texts.predicted())}, recorded.read_float("loss"), "loss");
+    compare(Values{sum / texts.predicted()}, recorded.read_float("loss"), "loss");
     compare(token_losses(engine, texts), without_padding(texts, recorded, "token_losses"), "token losses");
   });
 }
@@ -296,7 +300,8 @@ class RecordedStories : public LlamaReference {
   }
   LlamaEngine engine(const std::string& provider) const {
     RecordedTexts longest;
-    longest.add(std::vector<std::int32_t>(200, 1));
+    const std::vector<std::int32_t> ones(200, 1);
+    longest.add(ones, ones);
     return {folder_, provider, longest};
   }
   fs::path folder_ = shared_reference() / "llama" / "stories260K";
@@ -314,7 +319,7 @@ TEST_F(RecordedStories, LogitsOfPromptsAndGreedyContinuations) {
     const auto recorded_ids = prompt["ids"].get<std::vector<std::int32_t>>();
     while (greedy.size() < recorded_ids.size()) {
       RecordedTexts text;
-      text.add(ids);
+      text.add(ids, ids);
       const Values logits = stories.logits(text);
       const auto last = logits.end() - 512;
       if (greedy.empty()) logits_of_prompts.insert(logits_of_prompts.end(), last, logits.end());
@@ -332,11 +337,12 @@ TEST_F(RecordedStories, LossOfEachTokenAndPerplexity) {
     SCOPED_TRACE(provider);
     LlamaEngine stories = engine(provider);
     RecordedTexts text;
-    text.add(recorded["ids"].get<std::vector<std::int32_t>>());
+    const auto ids = recorded["ids"].get<std::vector<std::int32_t>>();
+    text.add(ids, ids);
     Values losses = token_losses(stories, text);
     losses.pop_back();  // the last token has no successor
     compare(losses, recorded["token_nll"].get<std::vector<float>>(), "token losses");
-    const double mean = stories.predicted_losses(text).front() / static_cast<double>(text.predicted());
+    const double mean = stories.predicted_losses(text).front() / text.predicted();
     compare(Values{std::exp(mean)}, std::vector{recorded["perplexity"].get<float>()}, "perplexity");
   }
 }

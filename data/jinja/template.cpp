@@ -1,0 +1,248 @@
+#include "data/jinja/template.hpp"
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/base/text/unicode.hpp"
+#include "data/jinja/expressions.hpp"
+
+namespace mylos::data::jinja {
+
+namespace {
+
+/// A name or a tuple of names to assign to. A name may have a member, of a namespace.
+struct Target {
+  std::vector<std::pair<std::string, std::string>> names = {};
+  bool is_tuple = false;
+
+  void assign(Run& run, const Value& value) const {
+    const Values items = is_tuple ? items_of(value) : Values{value};
+    if (items.size() != names.size()) refuse("{} values for {} names", items.size(), names.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const auto& [name, member] = names[i];
+      if (member.empty()) {
+        run.scope->variables[name] = items[i];
+        continue;
+      }
+      Scope* scope = run.scope;
+      while (scope != nullptr && !scope->variables.contains(name)) scope = scope->parent;
+      const Value before = scope == nullptr ? nullptr : scope->variables[name];
+      if (!before || !before->is_object()) refuse("'{}' is no namespace", name);
+      if (!items[i]) refuse("a namespace cannot hold an undefined value");
+      Json space = *before;
+      space[member] = *items[i];
+      scope->variables[name] = run.make(std::move(space));
+    }
+  }
+};
+
+/// Runs in a scope within another.
+void run_in(Run& run, Scope* parent, const std::function<void()>& action) {
+  Scope inner{parent};
+  Scope* const before = std::exchange(run.scope, &inner);
+  action();
+  run.scope = before;
+}
+
+/// Returns what `body` writes in a scope of its own.
+std::string captured(Run& run, Scope* parent, const std::function<void()>& action) {
+  std::string text;
+  std::string* const before = std::exchange(run.out, &text);
+  run_in(run, parent, action);
+  run.out = before;
+  return text;
+}
+
+Value loop_variable(Run& run, const Values& items, std::size_t i) {
+  const std::size_t size = items.size();
+  Json loop = {{"index", i + 1}, {"index0", i},          {"first", i == 0},          {"last", i + 1 == size},
+               {"length", size}, {"revindex", size - i}, {"revindex0", size - i - 1}};
+  if (i > 0) loop["previtem"] = *items[i - 1];
+  if (i + 1 < size) loop["nextitem"] = *items[i + 1];
+  return run.make(std::move(loop));
+}
+
+class Parser : public ExpressionParser {
+ public:
+  using ExpressionParser::ExpressionParser;
+  bool has_generation = false;
+  Code read() { return read_body({}); }
+
+ private:
+  /// Reads statements up to a tag of one of these names, which `ended_by_` then is, and whose end is next.
+  Code read_body(Names ends) {
+    enter();
+    const std::size_t first_line = line;
+    Codes parts;
+    while (true) {
+      if (const std::string text = read_text(); !text.empty()) parts.push_back(write(constant(text)));
+      if (at_ == source_.size()) {
+        if (ends.size() == 0) break;
+        line = first_line;
+        refuse("the block has no '{}'", *(ends.end() - 1));
+      }
+      const bool is_output = peek(1) == '{';
+      advance(peek(2) == '-' || peek(2) == '+' ? 3 : 2);
+      if (!is_output) ended_by_ = read_name();
+      if (!is_output && is_one_of(ended_by_, ends)) break;
+      parts.push_back(is_output ? write(read_tuple()) : read_statement(ended_by_));
+      end_tag(is_output ? "}}" : "%}");
+    }
+    --level_;
+    return make([parts](Run& run) {
+      for (std::size_t i = 0; i < parts.size() && run.leaving == Run::nothing; ++i) parts[i](run);
+    });
+  }
+  Code read_block(Names ends) {
+    end_tag("%}");
+    return read_body(ends);
+  }
+
+  Code read_statement(const std::string& name) {
+    if (name == "if") return read_if();
+    if (name == "for") return read_for();
+    if (name == "set") return read_set();
+    if (name == "macro") return read_macro();
+    if (name == "generation") return read_generation();
+    if (!is_one_of(name, {"break", "continue"})) refuse("the tag '{}' is not supported", name);
+    if (loops_ == 0) refuse("'{}' is in no loop", name);
+    return make([is_break = name == "break"](Run& run) { run.leaving = is_break ? Run::loop : Run::turn; });
+  }
+
+  Code read_if() {
+    std::vector<std::pair<Code, Code>> branches;
+    do {
+      const bool is_else = ended_by_ == "else";
+      const Code condition = is_else ? constant(true) : read_expression();
+      branches.emplace_back(condition, is_else ? read_block({"endif"}) : read_block({"elif", "else", "endif"}));
+    } while (ended_by_ != "endif");
+    return make([branches](Run& run) {
+      for (const auto& [condition, body] : branches) {
+        if (is_true(condition(run))) return body(run);
+      }
+      return Value();
+    });
+  }
+
+  Code read_for() {
+    const Target target = read_target();
+    expect("in");
+    const Code list = read_binary(1), condition = accept("if") ? read_expression() : constant(true);
+    ++loops_;
+    const Code body = read_block({"else", "endfor"});
+    --loops_;
+    const Code otherwise = ended_by_ == "else" ? read_block({"endfor"}) : Code();
+    return make([=](Run& run) {
+      Values items = items_of(list(run));
+      std::erase_if(items, [&](const Value& item) {
+        bool is_kept = false;
+        run_in(run, run.scope, [&] {
+          target.assign(run, item);
+          is_kept = is_true(condition(run));
+        });
+        return !is_kept;
+      });
+      for (std::size_t i = 0; i < items.size() && run.leaving != Run::loop; ++i) {
+        run.leaving = Run::nothing;
+        run.spend(1024);  // for the scope
+        run_in(run, run.scope, [&] {
+          run.scope->variables["loop"] = loop_variable(run, items, i);
+          target.assign(run, items[i]);
+          body(run);
+        });
+      }
+      run.leaving = Run::nothing;
+      if (items.empty()) otherwise(run);
+    });
+  }
+
+  Target read_target() {
+    Target target;
+    const bool is_enclosed = accept("(");
+    do {
+      if (!target.names.empty() && (is_next("in") || is_next("="))) break;
+      target.names.emplace_back(read_name(), "");
+      if (accept(".")) target.names.back().second = read_name();
+      target.is_tuple = is_enclosed || target.names.size() > 1 || is_next(",");
+    } while (accept(","));
+    if (is_enclosed) expect(")");
+    return target;
+  }
+
+  Code read_set() {
+    const Target target = read_target();
+    const bool is_block = !accept("=");
+    const Code value = is_block ? read_block({"endset"}) : read_tuple();
+    return make([=](Run& run) {
+      target.assign(run, is_block ? run.make(captured(run, run.scope, [&] { value(run); })) : value(run));
+    });
+  }
+
+  Code read_macro() {
+    if (level_ > 1) refuse("a macro in a block is not supported");
+    const std::string name = read_name();
+    std::string parameters;
+    std::vector<std::pair<std::string, Code>> defaults;
+    expect("(");
+    while (has_item(defaults.empty(), ")")) {
+      defaults.emplace_back(read_name(), Code());
+      parameters += (parameters.empty() ? "" : " ") + defaults.back().first;
+      if (accept("=")) defaults.back().second = read_expression();
+    }
+    const Code body = read_block({"endmacro"});
+    return make([=](Run& run) {
+      run.macros[name] = [=, &run](const Arguments& arguments) {
+        const Values values = arguments.bind(parameters);
+        return captured(run, &run.globals, [&] {
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            run.scope->variables[defaults[i].first] = values[i] ? values[i] : defaults[i].second(run);
+          }
+          body(run);
+        });
+      };
+    });
+  }
+
+  Code read_generation() {
+    has_generation = true;
+    const Code body = read_block({"endgeneration"});
+    return make([=](Run& run) {
+      if (run.out != &run.text) refuse("'generation' in a macro or a 'set' block is not supported");
+      const std::size_t begin = run.text.size();
+      run_in(run, run.scope, [&] { body(run); });
+      run.generated.emplace_back(begin, run.text.size());
+    });
+  }
+
+  std::string ended_by_;
+  std::size_t loops_ = 0;
+};
+
+}  // namespace
+
+Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
+  ensure_utf8(source, name_);
+  Parser parser(source);
+  try {
+    code_ = std::make_shared<const Code>(parser.read());
+  } catch (const TemplateError& error) {
+    fail(fmt::format("{}, line {}: {}", name_, parser.line, error.what()));
+  }
+  has_generation_ = parser.has_generation;
+}
+
+Template::Rendering Template::render(const std::vector<std::pair<std::string, Value>>& variables,
+                                     const std::tm& now) const {
+  Run run{.now = now};
+  for (const auto& [name, value] : variables) run.globals.variables[name] = value;
+  try {
+    (*code_)(run);
+  } catch (const RaisedError& error) {
+    fail(fmt::format("{}, line {}: the template raises: {}", name_, run.line, error.what()));
+  } catch (const TemplateError& error) {
+    fail(fmt::format("{}, line {}: {}", name_, run.line, error.what()));
+  }
+  return {std::move(run.text), std::move(run.generated)};
+}
+
+}  // namespace mylos::data::jinja

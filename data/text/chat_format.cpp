@@ -1,0 +1,140 @@
+#include "data/text/chat_format.hpp"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files/file_reader.hpp"
+#include "core/base/files/json.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr const char* config_name = "tokenizer_config.json";
+constexpr const char* template_name = "chat_template.jinja";
+
+using ByteRange = std::pair<std::size_t, std::size_t>;
+
+std::tm local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  return local;
+}
+
+/// Returns the template that tokenizer_config.json holds, or null.
+const Json* find_template(const Json& config, const JsonLocation& location) {
+  const Json* const held = find_member(config, "chat_template", location);
+  if (held == nullptr || held->is_null() || held->is_string())
+    return held == nullptr || held->is_null() ? nullptr : held;
+  const JsonLocation list(location, "chat_template");
+  for (std::size_t i = 0; i < as_list(*held, list).size(); ++i) {
+    const JsonLocation item(list, i);
+    if (string_member((*held)[i], "name", item) == "default") return &member((*held)[i], "template", item);
+  }
+  list.fail("none of the templates is named \"default\"");
+}
+
+CodePointRange code_points(std::string_view text, ByteRange bytes) {
+  const auto begin = count_code_points(text.substr(0, bytes.first));
+  const auto size = count_code_points(text.substr(bytes.first, bytes.second - bytes.first));
+  return {static_cast<unsigned>(begin), static_cast<unsigned>(begin + size)};
+}
+
+/// Checks "messages" of a row, and returns them.
+const OrderedJson& read_messages(const OrderedJson& row, std::string_view name) {
+  const JsonLocation location(name);
+  const JsonLocation list(location, "messages");
+  const Json messages = member(Json(row), "messages", location);
+  if (as_list(messages, list).empty()) list.fail("a conversation has no messages");
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const JsonLocation item(list, i);
+    string_member(as_object(messages[i], item), "role", item);
+  }
+  return row["messages"];
+}
+
+}  // namespace
+
+ChatFormat::ChatFormat(const std::filesystem::path& directory) : directory_(directory) {
+  const auto config_path = directory / config_name, template_path = directory / template_name;
+  const std::string name = config_path.string();
+  const Json config = std::filesystem::exists(config_path) ? read_json(config_path) : Json::object();
+  const JsonLocation location(name);
+  for (const auto& [key, value] : as_object(config, location).items()) {
+    const Json& text = value.is_object() && value.contains("content") ? value["content"] : value;
+    if (!key.ends_with("_token") || !text.is_string()) continue;  // also add_bos_token, a switch
+    special_tokens_.emplace_back(key, jinja::from_json(text.get<std::string>()));
+    if (key == "eos_token") end_text_ = text.get<std::string>();
+  }
+  if (std::filesystem::exists(template_path)) {
+    const std::string text = FileReader().read_text(template_path);
+    ensure_utf8(text, template_path.string());
+    template_ = std::make_unique<jinja::Template>(text, template_path.string());
+  } else if (const Json* const held = find_template(config, location)) {
+    template_ = std::make_unique<jinja::Template>(as_string(*held, JsonLocation(location, "chat_template")),
+                                                  name + ": chat_template");
+  }
+}
+
+jinja::Template::Rendering ChatFormat::render(OrderedJson messages, const OrderedJson& row, bool asks) const {
+  ensure(template_ != nullptr,
+         fmt::format("{} has no chat_template, neither in {} nor as {}; give prompt and completion "
+                     "instead of messages, or use an instruction-tuned model's directory",
+                     directory_.string(), config_name, template_name));
+  auto variables = special_tokens_;
+  variables.emplace_back("messages", jinja::from_json(std::move(messages)));
+  variables.emplace_back("tools", jinja::from_json(row.contains("tools") ? row["tools"] : OrderedJson()));
+  variables.emplace_back("documents", jinja::from_json({}));
+  variables.emplace_back("add_generation_prompt", jinja::from_json(asks));
+  return template_->render(variables, local_time());
+}
+
+SupervisedText ChatFormat::conversation(const OrderedJson& row, LossOn loss_on, std::string_view location) const {
+  const OrderedJson& messages = read_messages(row, location);
+  try {
+    jinja::Template::Rendering whole = render(messages, row, false);
+    std::vector<ByteRange> spans;
+    if (loss_on == LossOn::all) {
+      spans.emplace_back(0, whole.text.size());
+    } else if (template_->has_generation()) {
+      spans = std::move(whole.generated);
+      if (loss_on == LossOn::completion && spans.size() > 1) spans.erase(spans.begin(), spans.end() - 1);
+    } else {
+      const std::size_t count = messages.size();
+      for (std::size_t i = loss_on == LossOn::completion ? count - 1 : 0; i < count; ++i) {
+        if (messages[i]["role"] != "assistant") continue;
+        const auto first = [&](std::size_t size) {
+          return OrderedJson(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(size));
+        };
+        const std::string before = render(first(i), row, true).text, after = render(first(i + 1), row, false).text;
+        if (!after.starts_with(before) || !whole.text.starts_with(after)) {
+          fail(
+              fmt::format("what the template writes of messages[{}] does not follow the messages before it with the "
+                          "generation prompt, or changes with those after it; put it into a generation block",
+                          i));
+        }
+        const std::size_t end = after.find_last_not_of(" \t\r\n\v\f") + 1;
+        if (end > before.size()) spans.emplace_back(before.size(), end);
+      }
+    }
+    SupervisedText result{std::move(whole.text), {}};
+    for (const ByteRange& span : spans) result.supervised.push_back(code_points(result.text, span));
+    return result;
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: messages: {}", location, error.what()));
+  }
+}
+
+std::string ChatFormat::prompt(const OrderedJson& row, std::string_view location) const {
+  const OrderedJson& messages = read_messages(row, location);
+  try {
+    return render(messages, row, true).text;
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: messages: {}", location, error.what()));
+  }
+}
+
+}  // namespace mylos::data

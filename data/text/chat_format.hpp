@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/text/python_json.hpp"
+#include "core/base/text/unicode.hpp"
+#include "data/jinja/template.hpp"
+
+/// Conversations as texts, by a model's own template.
+namespace mylos::data {
+
+/// The tokens that the loss counts.
+enum class LossOn {
+  assistant,   ///< what the assistant says
+  completion,  ///< the completion of a prompt; in a conversation what the assistant says at its end
+  all,         ///< every token
+};
+
+/// A text, and the parts of it whose tokens the loss counts.
+struct SupervisedText {
+  std::string text;
+  std::vector<CodePointRange> supervised;
+};
+
+class ChatFormat {
+ public:
+  /// Reads chat_template.jinja, else chat_template of tokenizer_config.json, which may be a list with one named
+  /// "default"; and the special tokens of tokenizer_config.json. A directory may lack both files. Errors:
+  /// std::runtime_error naming the file, for a template with its line.
+  explicit ChatFormat(const std::filesystem::path& directory);
+
+  /// Renders a conversation: "messages", each with a "role", and perhaps "tools". Without {% generation %} blocks, the
+  /// assistant's part is the text between the rendering of the messages before with the generation prompt, and that
+  /// with the message, without white space at its end. `location` names the row in errors. Errors: std::runtime_error
+  /// if there is no template, if it fails, or if one of these texts does not begin the next and the whole.
+  SupervisedText conversation(const OrderedJson& row, LossOn loss_on, std::string_view location) const;
+  /// Renders a conversation with the generation prompt. Errors: as above.
+  std::string prompt(const OrderedJson& row, std::string_view location) const;
+
+  /// Returns the text of eos_token; empty if there is none.
+  const std::string& end_text() const { return end_text_; }
+
+ private:
+  jinja::Template::Rendering render(OrderedJson messages, const OrderedJson& row, bool asks) const;
+
+  std::filesystem::path directory_;
+  std::vector<std::pair<std::string, jinja::Value>> special_tokens_;
+  std::string end_text_;
+  std::unique_ptr<const jinja::Template> template_;
+};
+
+}  // namespace mylos::data
