@@ -75,6 +75,14 @@ def make_language_model(work):
         (work / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def make_chat_model(work, cache):
+    """Installs the model of the example conversations, without weights, as a Qwen with as many positions as it has; writes chats.jsonl."""
+    model = shutil.copytree(ROOT / "examples/chat/model", cache / "models/Qwen/Qwen2.5-0.5B-Instruct")
+    config = json.loads((model / "config.json").read_text(encoding="utf-8")) | {"max_position_embeddings": 32768}
+    (model / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    shutil.copy(ROOT / "examples/chat/train.jsonl", work / "chats.jsonl")
+
+
 def draw_shapes(work):
     """Draws shapes: a few of the pictures of docs/images.md."""
     subprocess.run([sys.executable, "-B", ROOT / "examples/shapes/draw_shapes.py", work / "shapes", "--train", "2", "--dev", "2"], check=True)
@@ -96,6 +104,7 @@ def make(folder, program, page, commands):
     copy_examples(work)
     make_models(home / ".cache/mylos")
     make_language_model(work)
+    make_chat_model(work, home / ".cache/mylos")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
     environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
                     "OMP_WAIT_POLICY": "passive"}
