@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files/file_reader.hpp"
 #include "core/base/files/json.hpp"
+#include "core/base/text/printable.hpp"
 
 namespace mylos::data {
 namespace {
@@ -124,7 +125,7 @@ SupervisedText ChatFormat::conversation(const OrderedJson& row, LossOn loss_on, 
     for (const ByteRange& span : spans) result.supervised.push_back(code_points(result.text, span));
     return result;
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: messages: {}", location, error.what()));
+    fail(fmt::format("{}: messages: {}", location, on_one_line(error.what())));
   }
 }
 
@@ -133,7 +134,7 @@ std::string ChatFormat::prompt(const OrderedJson& row, std::string_view location
   try {
     return render(messages, row, true).text;
   } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: messages: {}", location, error.what()));
+    fail(fmt::format("{}: messages: {}", location, on_one_line(error.what())));
   }
 }
 

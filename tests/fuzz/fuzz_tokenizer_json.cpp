@@ -1,5 +1,5 @@
-// tokenizer.json, and behind a zero byte a text: tokens of an accepted tokenizer have ids and offsets in range, and their
-// ids a text.
+// tokenizer.json, and behind a zero byte a text: tokens of an accepted tokenizer have ids and offsets in range, and
+// their ids a text.
 
 #include <algorithm>
 #include <stdexcept>
