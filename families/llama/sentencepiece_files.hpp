@@ -15,9 +15,9 @@ namespace mylos::families {
 inline constexpr std::string_view sentencepiece_file = "tokenizer.model";
 
 /// The files that a directory of such a model may contain beside config.json and its weights.
-inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
-    sentencepiece_file, fast_tokenizer_file, "tokenizer_config.json", "special_tokens_map.json",
-    "generation_config.json"};
+inline constexpr std::array<std::string_view, 6> sentencepiece_files = {
+    sentencepiece_file,        fast_tokenizer_file,      "tokenizer_config.json",
+    "special_tokens_map.json", "generation_config.json", "chat_template.jinja"};
 
 /// Reads the tokenizer of a model directory from the file that transformers takes: tokenizer.json, or tokenizer.model
 /// if there is no tokenizer.json or tokenizer_config.json says `use_fast` false. Returns null if there is none. Throws

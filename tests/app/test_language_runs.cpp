@@ -100,8 +100,10 @@ TEST_F(LanguageRuns, TheLossCountsSupervisedTokensOnly) {
   std::size_t trained = 0, scored = 0;
   write_file(train_, half_supervised(tiny_documents(40), trained));
   write_file(dev_, half_supervised(tiny_documents(9), scored));
+  write_file(model_ / "chat_template.jinja", "{{ messages }}");
   const ProgramRun whole = train(directory_ / "whole", {"--steps", "3"});
   ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  EXPECT_EQ(read_file(directory_ / "whole/best/chat_template.jinja"), "{{ messages }}");
   EXPECT_THAT(whole.errors, HasSubstr("1 sample without a supervised token is left out"));
   EXPECT_EQ(read_json(directory_ / "whole/results.json")["tokens"], scored);
   const std::vector<json> expected = records_of(directory_ / "whole", "step");

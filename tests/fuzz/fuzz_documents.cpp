@@ -31,7 +31,9 @@ void check(const data::SampleSet& set, const data::SampleOptions& options) {
   for (std::size_t i = 0; i < set.size(); ++i) {
     tests::expect(set.length(i) >= 2 && set.length(i) <= options.max_length, "a sample has an allowed length");
     tests::expect(set.documents[i] < set.counts.documents, "a sample is of a document");
+    tests::expect(set.predicted(i) > 0, "a sample has a supervised token");
   }
+  tests::expect(set.supervised.empty() || set.supervised.size() == set.ids.size(), "each token is supervised or not");
   for (const auto id : set.ids) tests::expect(id >= 0 && id < 5, "ids are of the vocabulary");
 }
 
@@ -44,6 +46,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   data::SampleOptions options = {.max_length = 4, .begin = 1, .end = 2, .vocabulary_size = 5};
   data::ReadOptions reading;
   reading.threads = 1;
+  static const tests::InputDirectory model;
+  static const bool is_written = [] {
+    model.put("chat_template.jinja", "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}");
+    model.put("tokenizer_config.json", R"({"eos_token": "b"})");
+    return true;
+  }();
+  tests::expect(is_written, "the model has a template");
+  reading.model = model.path();
   if (text[0] == 'f') reading.text_field = "f";
   for (const auto longer : {data::LongDocuments::split, data::LongDocuments::truncate}) {
     options.long_documents = longer;

@@ -11,10 +11,10 @@
 namespace {
 
 const mylos::tests::ForgeryNames names = {
-    {"/ids", "/starts", "/documents", "/lines"},
+    {"/ids", "/starts", "/documents", "/lines", "/supervised"},
     {"format", "format_version", "max_length", "truncate", "begin", "end", "vocabulary_size", "tokenizer_pieces",
      "tokenizer_crc32c", "documents", "empty_documents", "long_documents", "tokens_left_out", "short_samples",
-     "crc32c"}};
+     "unsupervised_samples", "loss_on", "crc32c"}};
 
 void check(const mylos::data::PreparedSamples& prepared) {
   using mylos::tests::expect;
@@ -26,6 +26,7 @@ void check(const mylos::data::PreparedSamples& prepared) {
       ++tokens;
     }
     expect(set.documents[i] < set.counts.documents, "a sample is of a document");
+    expect(set.predicted(i) > 0, "a sample has a supervised token");
   }
   expect(tokens == set.ids.size(), "the samples hold all ids");
 }
@@ -35,11 +36,15 @@ void check(const mylos::data::PreparedSamples& prepared) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const mylos::tests::InputDirectory directory;  // HDF5 cannot open a file in memory by its path
   static const std::filesystem::path file = directory.path() / "samples.h5";
-  static const std::string whole = [] {  // written once, because our writer waits for the disk
-    mylos::data::write_sample_file(file, mylos::tests::small_samples());
+  const auto written = [](bool has_marks) {
+    auto samples = mylos::tests::small_samples();
+    if (has_marks) samples.set.supervised = {0, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1};
+    mylos::data::write_sample_file(file, samples);
     return directory.get(file.filename());
-  }();
-  directory.put(file.filename(), whole);
+  };
+  // written once, because our writer waits for the disk
+  static const std::string whole = written(false), marked = written(true);
+  directory.put(file.filename(), size % 2 == 0 ? whole : marked);
   mylos::tests::forge_hdf5(file, names, {bytes, size});
   try {
     auto prepared = mylos::data::read_sample_file(file);
