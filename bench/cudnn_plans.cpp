@@ -1,5 +1,5 @@
 #include "core/base/error.hpp"
-#include "core/base/process/shared_library.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/kernels/cuda/cudnn_attention_graph.hpp"
 
 #include <fmt/format.h>

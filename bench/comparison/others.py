@@ -130,12 +130,13 @@ def take_turns(session, what, command, peer, asked):
 
 def tokenizer_files(session):
     """Compares the reading of texts by tokenizer.json, each kind of model on chess games and on SQuAD's contexts, in one thread."""
-    games = [json.loads(line)["text"] for line in (session.data / "chess/games-dev.jsonl").read_text(encoding="utf-8").splitlines()]
+    games = [" ".join(json.loads(line)["Moves"]) for line in (session.data / "chess/games-dev.jsonl").read_text(encoding="utf-8").splitlines()]
     contexts = [text for text in texts_of(session.data / "squad/v1.1/dev.json") if len(text) > 200]
     for name, kind in TOKENIZERS.items():
         model = session.scratch(name)
         shutil.copytree(session.reference / "tokenizers" / name, model, ignore=shutil.ignore_patterns("*.jsonl"))
-        shutil.copyfile(session.reference / "llama/tiny/config.json", model / "config.json")
+        config = json.loads((session.reference / "llama/tiny/config.json").read_text(encoding="utf-8"))
+        (model / "config.json").write_text(json.dumps(config | {"vocab_size": 1 << 20}))
         for texts, what in ((games, "games"), (contexts, "SQuAD's contexts")):
             rows = session.scratch(f"{name}.jsonl")
             rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="ascii")

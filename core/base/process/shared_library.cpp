@@ -1,8 +1,9 @@
 #include "core/base/process/shared_library.hpp"
 
+#include "core/base/text/printable.hpp"
+
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace mylos {
@@ -13,12 +14,6 @@ SharedLibrary::SharedLibrary(const char* file) : handle_(::dlopen(file, RTLD_NOW
 
 void* SharedLibrary::address_of(const char* name) const {
   return handle_ == nullptr ? nullptr : ::dlsym(handle_, name);
-}
-
-std::string on_one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  while (text.ends_with(' ')) text.pop_back();
-  return text;
 }
 
 }  // namespace mylos

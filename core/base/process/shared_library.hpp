@@ -28,7 +28,4 @@ class SharedLibrary {
   std::string obstacle_;
 };
 
-/// Replaces line breaks by spaces and removes those at the end: libraries end their messages with line breaks.
-std::string on_one_line(std::string text);
-
 }  // namespace mylos

@@ -78,4 +78,10 @@ std::string json_without_controls(std::string_view text) {
   return result;
 }
 
+std::string on_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
 }  // namespace mylos

@@ -17,4 +17,7 @@ std::string without_controls(std::string_view text);
 /// newlines of indented JSON are kept.
 std::string json_without_controls(std::string_view text);
 
+/// Replaces line breaks by spaces and removes those at the end: libraries end their messages with line breaks.
+std::string on_one_line(std::string text);
+
 }  // namespace mylos

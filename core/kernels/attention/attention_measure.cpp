@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
-#include "core/base/process/shared_library.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/element_type.hpp"
 #include "core/kernels/attention/packed_attention.hpp"
 

@@ -1,6 +1,6 @@
 #include "core/kernels/attention/attention_proof.hpp"
 
-#include "core/base/process/shared_library.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/element_type.hpp"
 
 #include <fmt/format.h>

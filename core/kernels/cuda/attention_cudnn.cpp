@@ -1,6 +1,6 @@
 #include "core/base/error.hpp"
-#include "core/base/process/shared_library.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/kernels/attention/attention_work.hpp"
 #include "core/kernels/attention/cudnn_attention.hpp"
 #include "core/kernels/attention/cudnn_attention_sizes.hpp"

@@ -1,7 +1,7 @@
 #include "core/kernels/cuda/cudnn_attention_graph.hpp"
 
 #include "core/base/error.hpp"
-#include "core/base/process/shared_library.hpp"
+#include "core/base/text/printable.hpp"
 
 #include <dlfcn.h>
 

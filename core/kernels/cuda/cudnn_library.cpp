@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/process/shared_library.hpp"
 #include "core/base/setting_error.hpp"
+#include "core/base/text/printable.hpp"
 
 #include <fmt/format.h>
 

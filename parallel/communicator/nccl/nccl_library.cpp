@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/process/shared_library.hpp"
+#include "core/base/text/printable.hpp"
 #include "parallel/communicator/nccl/nccl_version.hpp"
 
 #include <fmt/format.h>

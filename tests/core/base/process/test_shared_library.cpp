@@ -22,7 +22,5 @@ TEST(SharedLibrary, SaysWhyItDidNotOpen) {
   EXPECT_FALSE(library.find("cos", cosine));
 }
 
-TEST(SharedLibrary, PutsMessagesOnOneLine) { EXPECT_EQ(on_one_line("one\ntwo \n"), "one two"); }
-
 }  // namespace
 }  // namespace mylos

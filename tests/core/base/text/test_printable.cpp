@@ -42,5 +42,7 @@ TEST(Printable, JsonKeepsItsValues) {
             "{\n  \"a\": \"\\u0085\\u007f\xc3\xa9\"\n}");
 }
 
+TEST(Printable, PutsMessagesOnOneLine) { EXPECT_EQ(on_one_line("one\ntwo \n"), "one two"); }
+
 }  // namespace
 }  // namespace mylos
