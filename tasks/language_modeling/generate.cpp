@@ -101,7 +101,7 @@ void continue_lines(const Generator& generator, std::size_t batch,
 void generate(const CommandCall& call) {
   for (std::size_t i = 0; i < call.words.size(); ++i) ensure_utf8(call.words[i], fmt::format("prompt {}", i + 1));
   const RunConfig& run = call.start();
-  Generator generator(run, call.chat, log_line);
+  Generator generator(run, log_line, call.chat);
   const std::size_t batch = run.task.batch;
   const auto answer = [&](std::span<const Prompt> prompts) {
     if (!prompts.empty()) continue_prompts(generator, prompts, call.json);

@@ -49,7 +49,7 @@ struct Generator::Sequence {
   bool is_done() const { return !result.stop.empty(); }
 };
 
-Generator::Generator(const RunConfig& run, bool chats, const Notice& notice)
+Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
     : task_(FileReader(), run, notice),
       config_(language_config(run)),
       tokenizer_(tokenizer_of(task_)),

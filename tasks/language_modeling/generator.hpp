@@ -40,7 +40,7 @@ class Generator {
  public:
   /// Loads the model of `run`; `chats`: prompts are conversations. Errors: std::runtime_error if it has no weights or
   /// no tokenizer, and those of LanguageTask.
-  Generator(const RunConfig& run, bool chats, const Notice& notice);
+  Generator(const RunConfig& run, const Notice& notice, bool chats = false);
 
   /// Tokenizes a text, which may be empty if the model has a BOS, or a conversation. Errors: std::runtime_error if the
   /// text is not UTF-8, has no tokens, or has more tokens than the model has positions; and those of ChatFormat.
