@@ -20,7 +20,9 @@ class RecordedSamples : public testing::Test {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       fs::copy_file(folder / name, model_ / name, fs::copy_options::overwrite_existing);
     }
-    tests::write_file(model_ / "config.json", R"({"model_type": "llama"})");
+    nlohmann::json settings = nlohmann::json::parse(tests::read_file(folder.parent_path() / "tiny/config.json"));
+    settings["vocab_size"] = 2000;
+    tests::write_file(model_ / "config.json", settings.dump());
     const auto tokenizer = load_tokenizer(FileReader(), model_.path(), {});
     if (!tokenizer) GTEST_SKIP() << "tokenizer.json is not read";
     std::string lines;
