@@ -60,8 +60,7 @@ std::vector<std::int32_t> order_of(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-AddedTokens::Finder::Finder(const std::vector<Token>&, const std::vector<std::string>& texts)
-    : trie(texts, order_of(texts)) {
+AddedTokens::Finder::Finder(const std::vector<std::string>& texts) : trie(texts, order_of(texts)) {
   for (const std::string& text : texts) {
     if (!text.empty()) begins[static_cast<unsigned char>(text.front())] = true;
   }
@@ -75,12 +74,18 @@ AddedTokens::AddedTokens(const Json& json, const JsonLocation& location, const T
     const JsonLocation within(location, tokens_.size());
     Token token = read(element, within);
     const TokenId known = table.find(token.content);
-    const TokenId expected = known >= 0 ? known : static_cast<TokenId>(size_);
-    if (find(token.content) >= 0) within.fail(fmt::format("the token {} is there twice", printable(token.content)));
-    if (token.id != expected) {
-      within.fail(fmt::format("the id of {} is {}; {} is {}", printable(token.content), token.id,
-                              known >= 0 ? "in model.vocab it" : "the first that is free", expected));
+    token.id = known >= 0 ? known : static_cast<TokenId>(size_);
+    const std::string name = printable(token.content);
+    const std::size_t given = count_member(element, "id", within);
+    if (!ids_.emplace(token.content, token.id).second) within.fail(fmt::format("the token '{}' is there twice", name));
+    if (given != static_cast<std::size_t>(token.id)) {
+      within.fail(fmt::format("the id of '{}' is {}; {} is {}", name, given,
+                              known >= 0 ? "in model.vocab it" : "the first that is free", token.id));
     }
+    AlignedText sought = aligned(token.content);
+    if (token.is_normalized) normalizer(sought);
+    if (sought.text.empty()) within.fail(fmt::format("nothing is left of the token '{}' when it is normalized", name));
+    token.sought = std::move(sought.text);
     if (known < 0) ++size_;
     tokens_.push_back(std::move(token));
   }
@@ -88,15 +93,13 @@ AddedTokens::AddedTokens(const Json& json, const JsonLocation& location, const T
   by_id_.assign(size_, -1);
   for (std::size_t i = 0; i < tokens_.size(); ++i)
     by_id_[static_cast<std::size_t>(tokens_[i].id)] = static_cast<int>(i);
-  plain_.emplace(tokens_, texts(false, normalizer, location));
-  normalized_.emplace(tokens_, texts(true, normalizer, location));
+  plain_.emplace(texts(false));
+  normalized_.emplace(texts(true));
 }
 
 AddedTokens::Token AddedTokens::read(const Json& json, const JsonLocation& location) {
   check_fields(json, "id content single_word lstrip rstrip normalized special", location);
-  const std::size_t id = count_member(json, "id", location);
   Token token{.content = string_member(json, "content", location),
-              .id = static_cast<TokenId>(std::min<std::size_t>(id, 0x7FFFFFFF)),
               .is_special = bool_or(json, "special", false, location),
               .is_single_word = bool_or(json, "single_word", false, location),
               .strips_left = bool_or(json, "lstrip", false, location),
@@ -107,25 +110,16 @@ AddedTokens::Token AddedTokens::read(const Json& json, const JsonLocation& locat
 }
 
 /// Returns what is sought in a text for each token; empty for those that are not sought in this kind of text.
-std::vector<std::string> AddedTokens::texts(bool normalized, const Normalizer& normalizer,
-                                            const JsonLocation& location) const {
-  std::vector<std::string> result(tokens_.size());
-  for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    if (tokens_[i].is_normalized != normalized) continue;
-    AlignedText text = aligned(tokens_[i].content);
-    if (normalized) normalizer(text);
-    if (text.text.empty()) {
-      location.fail(
-          fmt::format("nothing is left of the token {} when it is normalized", printable(tokens_[i].content)));
-    }
-    result[i] = std::move(text.text);
-  }
+std::vector<std::string> AddedTokens::texts(bool normalized) const {
+  std::vector<std::string> result;
+  result.reserve(tokens_.size());
+  for (const Token& token : tokens_) result.push_back(token.is_normalized == normalized ? token.sought : "");
   return result;
 }
 
 TokenId AddedTokens::find(std::string_view token) const {
-  const auto found = std::find_if(tokens_.begin(), tokens_.end(), [&](const Token& t) { return t.content == token; });
-  return found == tokens_.end() ? -1 : found->id;
+  const auto found = ids_.find(std::string(token));
+  return found == ids_.end() ? -1 : found->second;
 }
 
 const std::string* AddedTokens::token(TokenId id) const {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/files/json.hpp"
@@ -36,6 +37,7 @@ class AddedTokens {
  private:
   struct Token {
     std::string content;
+    std::string sought;  // in a text
     TokenId id = -1;
     bool is_special = false;
     bool is_single_word = false;
@@ -45,19 +47,20 @@ class AddedTokens {
   };
   /// The tokens that are found in the text as it is, or normalized.
   struct Finder {
-    Finder(const std::vector<Token>& tokens, const std::vector<std::string>& texts);
+    explicit Finder(const std::vector<std::string>& texts);
 
     TokenTrie trie;  // of the texts; its ids are indices of tokens
     std::array<bool, 256> begins{};
   };
 
   static Token read(const Json& json, const JsonLocation& location);
-  std::vector<std::string> texts(bool normalized, const Normalizer& normalizer, const JsonLocation& location) const;
+  std::vector<std::string> texts(bool normalized) const;
   void cut(std::string_view text, std::size_t offset, const Finder& finder, std::vector<Piece>& out) const;
 
   std::size_t size_ = 0;
   std::vector<Token> tokens_;  // special ones first
-  std::vector<int> by_id_;     // indices of tokens; -1: none
+  std::unordered_map<std::string, TokenId> ids_;
+  std::vector<int> by_id_;  // indices of tokens; -1: none
   std::optional<Finder> plain_;
   std::optional<Finder> normalized_;
 };

@@ -65,7 +65,7 @@ BpeModel::BpeModel(const Json& json, const JsonLocation& location, const ModelLi
   const std::string unknown = string_or(json, "unk_token", "", location);
   if (!unknown.empty()) {
     unknown_ = table.find(unknown);
-    if (unknown_ < 0) JsonLocation(location, "unk_token").fail(fmt::format("{} is not in vocab", printable(unknown)));
+    if (unknown_ < 0) JsonLocation(location, "unk_token").fail(fmt::format("'{}' is not in vocab", printable(unknown)));
   }
   for (std::size_t byte = 0; byte < bytes_.size(); ++byte)
     bytes_[byte] = table.find_byte(static_cast<unsigned char>(byte));
@@ -87,7 +87,7 @@ void BpeModel::add_merges(const JsonLocation& location, const ModelLists& lists,
     const std::string_view right = lists.view(lists.merges[i].right);
     const auto find = [&](std::string_view token) {
       const TokenId id = table.find(token);
-      if (id < 0) JsonLocation(within, i).fail(fmt::format("the token {} is not in vocab", printable(token)));
+      if (id < 0) JsonLocation(within, i).fail(fmt::format("the token '{}' is not in vocab", printable(token)));
       return id;
     };
     const std::uint64_t pair = pair_of(find(left), find(right));

@@ -36,6 +36,14 @@ const Json& field(const Json& json, const char* key) {
   return found == json.end() ? absent : *found;
 }
 
+void check_file(const Json& json, const JsonLocation& location) {
+  check_fields(json, file_fields, location);
+  if (!json.contains("version")) return;
+  const std::string& version = string_member(json, "version", location);
+  if (version == "1.0") return;
+  JsonLocation(location, "version").fail(fmt::format("{} is not supported; only 1.0 is", printable(version)));
+}
+
 bool has_layout(const Template& pair, const PairLayout& layout) {
   Template same = {{.ids = {layout.first}}, {}};
   for (std::size_t i = 0; i < layout.separators; ++i) same.push_back({.ids = {layout.separator}});
@@ -58,8 +66,7 @@ JsonTokenizer::JsonTokenizer(std::string_view text, std::string_view file)
 
 JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location)
     : file_(location.text()),
-      table_(
-          (check_fields(read.json, file_fields, location), read_tokens(read.lists, JsonLocation(location, "model")))),
+      table_((check_file(read.json, location), read_tokens(read.lists, JsonLocation(location, "model")))),
       normalizer_(read_normalizer(field(read.json, "normalizer"), JsonLocation(location, "normalizer"))),
       added_(field(read.json, "added_tokens"), JsonLocation(location, "added_tokens"), table_, normalizer_),
       pre_tokenizer_(read_pre_tokenizer(field(read.json, "pre_tokenizer"), JsonLocation(location, "pre_tokenizer"))),
@@ -78,9 +85,11 @@ JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, c
   for (const auto* parts : {&processor_.single, &processor_.pair}) {
     if (!*parts) continue;
     for (const TemplatePart& part : **parts) {
-      const bool is_known = std::all_of(part.ids.begin(), part.ids.end(),
-                                        [&](TokenId id) { return static_cast<std::size_t>(id) < identity_.size; });
-      if (!is_known) JsonLocation(location, "post_processor").fail("a special token has an id that no token has");
+      for (const TokenId id : part.ids) {
+        if (static_cast<std::size_t>(id) < identity_.size) continue;
+        JsonLocation(location, "post_processor")
+            .fail(fmt::format("a special token has the id {}, and there are {} tokens", id, identity_.size));
+      }
     }
   }
   if (!processor_.single || processor_.single->empty()) return;
@@ -98,6 +107,7 @@ void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location)
     const JsonLocation within(location, key.key);
     const std::string& name = value->is_object() ? string_member(*value, "content", within) : as_string(*value, within);
     const std::optional<TokenId> id = find(name);
+    if (!id && key.role == SpecialToken::padding) continue;  // texts have none, and rows are filled with any id
     if (!id) within.fail(fmt::format("{} has no token {}", file_, printable(name)));
     roles_[static_cast<std::size_t>(key.role)] = id;
   }

@@ -20,15 +20,28 @@ class ListReader {
 
   /// Returns whether the value is to be kept.
   bool take(int depth, Event event, Json& value) {
-    if (event == Event::key && depth <= list_depth) enter(depth, value.get_ref<const std::string&>());
-    if (list_.empty() || depth <= list_depth) {
-      if (!list_.empty() && event == Event::object_start) lists_.has_ids |= list_ == "vocab";
-      return true;
+    if (event == Event::object_end && depth == list_depth && in_added_) {
+      added_.push_back(std::move(value));
+      return false;
     }
+    if (event == Event::key && depth <= list_depth) {
+      enter(depth, value.get_ref<const std::string&>());
+    } else if (!list_.empty() && depth == list_depth) {
+      begin_list(event);
+    }
+    if (list_.empty() || depth <= list_depth) return true;
     if (event == Event::array_start || event == Event::object_start) return begin_element(depth, event);
     if (event == Event::array_end) return end_element();
     if (event == Event::key) return take_key(value);
     return event == Event::value && take_value(depth, value);
+  }
+
+  /// Puts the added tokens back. The parser looks at all elements of a list at the end of each that is an object, so it
+  /// would need quadratic time for those that it keeps.
+  void put_back(Json& json) {
+    const auto found = json.find("added_tokens");
+    if (found == json.end() || !found->is_array()) return;
+    for (Json& token : added_) found->push_back(std::move(token));
   }
 
  private:
@@ -36,11 +49,25 @@ class ListReader {
 
   void enter(int depth, const std::string& key) {
     if (depth == 1) in_model_ = key == "model";
+    if (depth == 1) in_added_ = key == "added_tokens";
     list_ = depth == list_depth && in_model_ && (key == "vocab" || key == "merges") ? key : "";
+    if (list_.empty()) return;
+    bool& is_known = list_ == "vocab" ? has_vocabulary_ : has_merges_;
+    if (std::exchange(is_known, true)) fail(fmt::format("{}: model.{}: the field is there twice", file_, list_));
+  }
+
+  /// Checks the type of a list by the event that begins it.
+  void begin_list(Event event) {
+    const bool is_vocabulary = list_ == "vocab";
+    if (event == Event::value || (event == Event::object_start && !is_vocabulary)) {
+      fail(fmt::format("{}: model.{}: expected {}", file_, list_, is_vocabulary ? "an object or a list" : "a list"));
+    }
+    if (event == Event::object_start) lists_.has_ids = true;
   }
 
   bool begin_element(int depth, Event event) {
-    if (event == Event::object_start || depth > list_depth + 1) fail_element();
+    const bool is_of_object = list_ == "vocab" && lists_.has_ids;
+    if (event == Event::object_start || depth > list_depth + 1 || is_of_object) fail_element();
     strings_ = 0;
     has_number_ = false;
     return true;
@@ -71,11 +98,11 @@ class ListReader {
       return false;
     }
     if (is_member) {
-      if (!lists_.has_ids || !value.is_number()) fail_element();
+      if (!lists_.has_ids || !value.is_number_integer()) fail_element();
       lists_.tokens.push_back({first_, value.get<double>()});
       return true;
     }
-    if (value.is_string()) {
+    if (value.is_string() && !has_number_) {
       (strings_++ == 0 ? first_ : second_) = add(value.get_ref<const std::string&>());
     } else {
       if (!value.is_number() || has_number_) fail_element();
@@ -105,12 +132,18 @@ class ListReader {
     const bool is_vocabulary = list_ == "vocab";
     const std::size_t index = is_vocabulary ? lists_.tokens.size() : lists_.merges.size();
     fail(fmt::format("{}: model.{}[{}]: expected {}", file_, list_, index,
-                     is_vocabulary ? "a token with its number" : "two tokens, as \"a b\" or [\"a\", \"b\"]"));
+                     !is_vocabulary   ? "two tokens, as \"a b\" or [\"a\", \"b\"]"
+                     : lists_.has_ids ? "a token with its id, a whole number"
+                                      : "a token with its score, as [\"a\", -1.5]"));
   }
 
   std::string_view file_;
   ModelLists& lists_;
+  Json::array_t added_;
+  bool in_added_ = false;
   bool in_model_ = false;
+  bool has_vocabulary_ = false;
+  bool has_merges_ = false;
   std::string list_;  // the list that is being read; empty outside of both
   TokenTable::Entry first_;
   TokenTable::Entry second_;
@@ -129,6 +162,7 @@ TokenizerJson parse_tokenizer_json(std::string_view text, std::string_view file)
     return reader.take(depth, event, value);
   };
   read.json = parse_json(text, file, watch);
+  reader.put_back(read.json);
   return read;
 }
 

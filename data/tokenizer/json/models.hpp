@@ -97,6 +97,7 @@ class UnigramModel {
   std::vector<double> scores_;
   double unknown_score_ = 0;
   TokenId unknown_ = -1;
+  std::string unknown_place_;  // where no unknown token is given
   bool has_bytes_ = false;
 };
 

@@ -24,10 +24,13 @@ struct StageType {
 inline void check_fields(const Json& object, std::string_view known, const JsonLocation& location) {
   for (const auto& item : as_object(object, location).items()) {
     const std::string& key = item.key();
-    const bool is_word = key.find(' ') == std::string::npos && !key.empty();
-    if (key == "type" || (is_word && fmt::format(" {} ", known).find(fmt::format(" {} ", key)) != std::string::npos)) {
-      continue;
-    }
+    const auto is_key = [&](std::size_t at) {
+      const std::size_t end = at + key.size();
+      return (at == 0 || known[at - 1] == ' ') && (end == known.size() || known[end] == ' ');
+    };
+    std::size_t at = key.find(' ') == std::string::npos && !key.empty() ? known.find(key) : std::string_view::npos;
+    while (at != std::string_view::npos && !is_key(at)) at = known.find(key, at + 1);
+    if (key == "type" || at != std::string_view::npos) continue;
     location.fail(fmt::format("the field {} is not supported", printable(key)));
   }
 }

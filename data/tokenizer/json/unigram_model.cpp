@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/error.hpp"
+#include "core/base/text/printable.hpp"
 #include "core/base/text/unicode.hpp"
 #include "data/tokenizer/json/models.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
@@ -26,11 +28,16 @@ struct BestPath {
 UnigramModel::UnigramModel(const Json& json, const JsonLocation& location, const ModelLists& lists,
                            const TokenTable& table)
     : trie_(make_trie(table)), has_bytes_(bool_or(json, "byte_fallback", false, location)) {
-  if (lists.has_ids) JsonLocation(location, "vocab").fail("expected a list of tokens with their scores");
+  list_member(json, "vocab", location);
   const JsonLocation within(location, "unk_id");
-  const std::size_t unknown = as_count(member(json, "unk_id", location), within);
-  if (unknown >= table.size()) within.fail(fmt::format("{} is no id; there are {} tokens", unknown, table.size()));
-  unknown_ = static_cast<TokenId>(unknown);
+  const Json* given = find_member(json, "unk_id", location);
+  if (given != nullptr && !given->is_null()) {
+    const std::size_t unknown = as_count(*given, within);
+    if (unknown >= table.size()) within.fail(fmt::format("{} is no id; there are {} tokens", unknown, table.size()));
+    unknown_ = static_cast<TokenId>(unknown);
+  } else {
+    unknown_place_ = within.text();
+  }
   double lowest = std::numeric_limits<double>::infinity();
   scores_.reserve(lists.tokens.size());
   for (const ModelLists::Token& token : lists.tokens) {
@@ -52,6 +59,10 @@ void UnigramModel::tokenize(std::string_view word, const TokenTable& table, std:
       best[match.end].improve({score + scores_[static_cast<std::size_t>(match.id)], begin, match.id});
       has_character |= match.end == next;
     });
+    if (!has_character && unknown_ < 0) {
+      const std::string_view character = word.substr(begin, next - begin);
+      fail(fmt::format("{}: null: no token stands for '{}', which vocab lacks", unknown_place_, printable(character)));
+    }
     if (!has_character) best[next].improve({score + unknown_score_, begin, unknown_});
     begin = next;
   }

@@ -15,7 +15,7 @@ WordPieceModel::WordPieceModel(const Json& json, const JsonLocation& location, c
   continuation_ = trie_.find_node(prefix);
   const std::string unknown = string_or(json, "unk_token", "[UNK]", location);
   unknown_ = table.find(unknown);
-  if (unknown_ < 0) JsonLocation(location, "unk_token").fail(fmt::format("{} is not in vocab", printable(unknown)));
+  if (unknown_ < 0) JsonLocation(location, "unk_token").fail(fmt::format("'{}' is not in vocab", printable(unknown)));
   const Json* longest = find_member(json, "max_input_chars_per_word", location);
   longest_word_ = longest == nullptr ? 100 : as_count(*longest, JsonLocation(location, "max_input_chars_per_word"));
 }

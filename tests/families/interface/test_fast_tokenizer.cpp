@@ -82,6 +82,10 @@ TEST(FastTokenizerOfBert, VocabTxtIsReadUnlessTokenizerJsonHasOtherTokens) {
   EXPECT_NE(identity(), alone);
   write_file(directory / "tokenizer.json", "{}");
   EXPECT_EQ(identity(), alone);
+  write_file(directory / "tokenizer.json", R"({"added_tokens": [{"id": 3, "content": "[SEP]"}]})");
+  EXPECT_EQ(identity(), alone);
+  write_file(directory / "tokenizer.json", R"({"added_tokens": [{"id": 3, "content": "[X]"}]})");
+  EXPECT_THAT(error_of([&] { (void)identity(); }), HasSubstr("tokenizer.json: model.vocab: there is no token"));
 }
 
 }  // namespace

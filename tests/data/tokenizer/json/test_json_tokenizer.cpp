@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
+#include "data/tokenizer/json/regular_expression.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
@@ -10,7 +13,9 @@
 namespace mylos::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -157,6 +162,8 @@ TEST(JsonTokenizer, RolesComeFromTheConfigurationOrThePostProcessor) {
   EXPECT_EQ(load().special(SpecialToken::end), 6);
   tests::write_file(directory / "tokenizer_config.json", R"({"bos_token": "<x>"})");
   EXPECT_THAT(tests::error_of(load), HasSubstr("tokenizer_config.json: bos_token: "));
+  tests::write_file(directory / "tokenizer_config.json", R"({"pad_token": "<x>"})");
+  EXPECT_EQ(load().special(SpecialToken::padding), std::nullopt);
   std::filesystem::remove(directory / "tokenizer_config.json");
   json["post_processor"] = {{"type", "RobertaProcessing"}, {"cls", {"<s>", 5}}, {"sep", {"</s>", 6}}};
   tests::write_file(directory / "tokenizer.json", json.dump());
@@ -190,31 +197,104 @@ TEST(JsonTokenizer, WhatIsNotSupportedIsRefusedByItsPlace) {
 }
 
 TEST(JsonTokenizer, DamagedTokensAreRefused) {
-  EXPECT_EQ(error_with("/model/merges/0", "a x"), "tokenizer.json: model.merges[0]: the token x is not in vocab");
-  EXPECT_EQ(error_with("/model/merges/0", "b a"), "tokenizer.json: model.merges[0]: the token ba is not in vocab");
+  EXPECT_EQ(error_with("/model/merges/0", "a x"), "tokenizer.json: model.merges[0]: the token 'x' is not in vocab");
+  EXPECT_EQ(error_with("/model/merges/0", "b a"), "tokenizer.json: model.merges[0]: the token 'ba' is not in vocab");
   const std::string merge = "tokenizer.json: model.merges[0]: expected two tokens, as \"a b\" or [\"a\", \"b\"]";
   for (const char* bad : {R"("a")", R"("a b c")", R"(["a"])", R"(["a", 1])", R"([["a", "b"]])", "1", "null", "{}"}) {
     EXPECT_EQ(error_with("/model/merges/0", nlohmann::json::parse(bad)), merge) << bad;
   }
-  EXPECT_EQ(error_with("/model/vocab/ab", 1), "tokenizer.json: model.vocab: ab and b have the id 1");
+  EXPECT_EQ(error_with("/model/vocab/ab", 1), "tokenizer.json: model.vocab: 'ab' and 'b' have the id 1");
   EXPECT_EQ(error_with("/model/vocab/ab", 9),
-            "tokenizer.json: model.vocab: ab has the id 9, and there are 5 tokens: an id is missing or there twice");
+            "tokenizer.json: model.vocab: 'ab' has the id 9, and there are 5 tokens: an id is missing or there twice");
   EXPECT_EQ(error_with("/model/vocab/ab", -1),
-            "tokenizer.json: model.vocab: the id of ab is -1: expected a whole number that is not negative");
+            "tokenizer.json: model.vocab: the id of 'ab' is -1: expected a whole number that is not negative");
   EXPECT_EQ(error_with("/model/vocab", nlohmann::json::object()), "tokenizer.json: model.vocab: there is no token");
-  EXPECT_THAT(error_with("/model/vocab/ab", "2"), HasSubstr("model.vocab[3]: expected a token with its number"));
+  for (const char* bad : {R"("2")", "0.0", "[2]", "{}", "null"}) {
+    EXPECT_THAT(error_with("/model/vocab/ab", nlohmann::json::parse(bad)),
+                HasSubstr("model.vocab[3]: expected a token with its id, a whole number"))
+        << bad;
+  }
   EXPECT_EQ(error_with("/added_tokens/0/id", 7),
-            "tokenizer.json: added_tokens[0]: the id of <s> is 7; the first that is free is 5");
+            "tokenizer.json: added_tokens[0]: the id of '<s>' is 7; the first that is free is 5");
   EXPECT_EQ(error_with("/added_tokens/1/content", "ab"),
-            "tokenizer.json: added_tokens[1]: the id of ab is 6; in model.vocab it is 2");
+            "tokenizer.json: added_tokens[1]: the id of 'ab' is 6; in model.vocab it is 2");
   EXPECT_EQ(error_with("/added_tokens/1/content", "<s>"),
-            "tokenizer.json: added_tokens[1]: the token <s> is there twice");
-  EXPECT_EQ(error_with("/model/unk_token", "?"), "tokenizer.json: model.unk_token: ? is not in vocab");
+            "tokenizer.json: added_tokens[1]: the token '<s>' is there twice");
+  EXPECT_THAT(error_with("/added_tokens/1/id", 1ULL << 40U), HasSubstr("the id of '</s>' is 1099511627776; "));
+  EXPECT_EQ(error_with("/model/unk_token", "?"), "tokenizer.json: model.unk_token: '?' is not in vocab");
   EXPECT_THAT(error_with("/post_processor", {{"type", "BertProcessing"}, {"cls", {"<s>", 50}}, {"sep", {"</s>", 6}}}),
-              HasSubstr("a special token has an id that no token has"));
+              HasSubstr("post_processor: a special token has the id 50, and there are 7 tokens"));
   EXPECT_EQ(tests::error_of([] { JsonTokenizer("[", "tokenizer.json"); }).find("tokenizer.json: not JSON at line 1"),
             0U);
   EXPECT_THAT(tests::error_of([] { JsonTokenizer("[]", "tokenizer.json"); }), HasSubstr("expected object, found list"));
+}
+
+TEST(JsonTokenizerRecorded, RegularExpressionsCutAsHuggingFaces) {
+  struct Cut {
+    const char* expression;
+    const char* text;
+    std::vector<std::size_t> ends;  // of the parts
+  };
+  for (const Cut& cut :
+       {Cut{R"(\p{N}{1,3}+)", "1234567", {7}}, Cut{"(?:ab)(a){2}?", "abaaaaa", {4, 7}},
+        Cut{"a{2,3}?", "aaaaa", {2, 4, 5}}, Cut{"(?m).+", "a\nb", {3}}, Cut{"(?-m:.)+", "a\nb", {1, 2, 3}},
+        Cut{"(?i)a|b", "AB", {1, 2}}, Cut{"(?i:'[sd])b", "'Sb'sB", {3, 6}}, Cut{R"([\w]+)", "a²b", {1, 3, 4}},
+        Cut{R"(\w+)", "a²b", {4}}, Cut{"[[:space:]]+", "a \u0085b", {1, 4, 5}}, Cut{"[[:digit:]a]+", "1a٣b", {4, 5}},
+        Cut{"b(?#c)+", "abb", {1, 3}}, Cut{"[(]{2}+a{x", "((((a{x", {7}}}) {
+    std::vector<Match> parts;
+    Pattern(cut.expression).find(cut.text, parts);
+    std::vector<std::size_t> ends;
+    for (const Match& part : parts) ends.push_back(part.end);
+    EXPECT_EQ(ends, cut.ends) << cut.expression;
+  }
+}
+
+TEST(JsonTokenizer, ListsOfOtherTypesAreRefused) {
+  for (const char* bad : {R"("a b")", "1", "null", "true", R"({"a": "b"})"}) {
+    EXPECT_EQ(error_with("/model/merges", nlohmann::json::parse(bad)), "tokenizer.json: model.merges: expected a list")
+        << bad;
+  }
+  for (const char* bad : {R"("a")", "1", "null"}) {
+    EXPECT_EQ(error_with("/model/vocab", nlohmann::json::parse(bad)),
+              "tokenizer.json: model.vocab: expected an object or a list");
+  }
+  const auto scores = nlohmann::json::parse(R"([["a", -1], ["b", -2]])");
+  const auto error_of_model = [](const nlohmann::json& model) { return error_of_reading({{"model", model}}); };
+  const std::string wanted = "tokenizer.json: model.vocab: expected object, found list";
+  EXPECT_EQ(error_of_model({{"type", "BPE"}, {"vocab", scores}, {"merges", nlohmann::json::array()}}), wanted);
+  EXPECT_EQ(error_of_model({{"type", "WordPiece"}, {"unk_token", "a"}, {"vocab", scores}}), wanted);
+  EXPECT_EQ(error_of_model({{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {{"a", 0}}}}),
+            "tokenizer.json: model.vocab: expected list, found object");
+  EXPECT_THAT(error_with("/model/vocab", nlohmann::json::parse(R"([[-1, "a"]])")),
+              HasSubstr("model.vocab[0]: expected a token with its score"));
+  EXPECT_EQ(error_of_model({{"type", "BPE"}, {"vocab", {{"a", 0}}}}),
+            "tokenizer.json: model: the key 'merges' is missing");
+  EXPECT_EQ(error_with("/version", "2.0"), "tokenizer.json: version: 2.0 is not supported; only 1.0 is");
+  EXPECT_THAT(error_with("/version", 1.0), HasSubstr("version: expected string, found number"));
+  std::string twice = small_tokenizer().dump();
+  twice.insert(twice.find("\"vocab\""), R"("vocab": {"c": 0}, )");
+  EXPECT_EQ(tests::error_of([&] { JsonTokenizer(twice, "tokenizer.json"); }),
+            "tokenizer.json: model.vocab: the field is there twice");
+}
+
+TEST(JsonTokenizer, ModelsWithoutATypeAreKnownByTheirFields) {
+  nlohmann::json json = small_tokenizer();
+  json["added_tokens"] = nullptr;
+  json["model"].erase("type");
+  EXPECT_THAT(read(json).encode("ab"), ElementsAre(0, 1));
+  json["pre_tokenizer"] = nullptr;
+  EXPECT_THAT(read(json).encode("ab"), ElementsAre(2));
+  json["model"] = nlohmann::json::parse(R"({"unk_id": 0, "vocab": [["a", -1], ["b", -2], ["ab", -9]]})");
+  EXPECT_THAT(read(json).encode("ab"), ElementsAre(0, 1));
+  json["model"]["unk_id"] = nullptr;
+  EXPECT_THAT(read(json).encode("ab"), ElementsAre(0, 1));
+  EXPECT_EQ(tests::error_of([&] { (void)read(json).encode("ac"); }),
+            "tokenizer.json: model.unk_id: null: no token stands for 'c', which vocab lacks");
+  json["model"] = nlohmann::json::parse(
+      R"({"unk_token": "a", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9, "vocab": {"a": 0, "##b": 1}})");
+  EXPECT_THAT(read(json).encode("ab"), ElementsAre(0, 1));
+  json["model"] = nlohmann::json::parse(R"({"unk_token": "a", "vocab": {"a": 0, "##b": 1}})");
+  EXPECT_EQ(error_of_reading(json), "tokenizer.json: model: the type WordLevel is not supported");
 }
 
 TEST(JsonTokenizer, RegularExpressionsAreChecked) {
@@ -225,11 +305,37 @@ TEST(JsonTokenizer, RegularExpressionsAreChecked) {
             place + "the regular expression uses a class within a class, which is not supported");
   EXPECT_EQ(error_with(path, "\\h"), place + "the regular expression uses \\h, which is not supported");
   EXPECT_EQ(error_with(path, "[a-z&&b]"), place + "the regular expression uses && in a class, which is not supported");
+  for (const char* bad : {"a(*COMMIT)", "(?R)", "(?1)", "(?P<n>a)", "(?|a|b)", "(?<n>a)", "(?x:a)", "a(?i)b", "(?i:SS)",
+                          "(?i:é)", R"((?i)\p{Lu})", "[[:alpha:]]", "a{,2}", R"(\pL)", R"(\v)", R"(a(?#\)b))"}) {
+    EXPECT_THAT(error_with(path, bad),
+                AllOf(StartsWith(place + "the regular expression uses "), EndsWith(", which is not supported")))
+        << bad;
+  }
   nlohmann::json json = small_tokenizer();
   json[nlohmann::json::json_pointer(path)] = "(?:b+)+[cd]";
   const JsonTokenizer tokenizer = read(json);
   EXPECT_THAT(tests::error_of([&] { (void)tokenizer.tokenize(std::string(60, 'b')); }),
               StartsWith(place + "the regular expression fails on a text: "));
+  json[nlohmann::json::json_pointer(path)] = "(?:a|aa)+$";
+  std::string repeats;
+  for (int i = 0; i < 1000; ++i) repeats += std::string(30, 'a') + "b";
+  const JsonTokenizer exploding = read(json);
+  EXPECT_THAT(tests::error_of([&] { (void)exploding.tokenize(repeats); }),
+              StartsWith(place + "the regular expression fails on a text: "));
+  json[nlohmann::json::json_pointer(path)] = R"(\s+(?!\S)|\s+|[^\r\n\p{L}\p{N}]?\p{L}+|.)";
+  EXPECT_EQ(read(json).encode(std::string(1'000'000, ' ') + std::string(1'000'000, 'a')).size(), 2'000'000U);
+}
+
+TEST(JsonTokenizer, ManyAddedTokensAreReadInLinearTime) {
+  nlohmann::json json = small_tokenizer();
+  for (int i = 7; i < 100'000; ++i) {
+    json["added_tokens"].push_back({{"id", i}, {"content", "<" + std::to_string(i) + ">"}});
+  }
+  const std::string text = json.dump();
+  const auto start = std::clock();
+  const JsonTokenizer tokenizer(text, "tokenizer.json");
+  EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC);  // of this thread: 0.3 s; in quadratic time minutes
+  EXPECT_EQ(tokenizer.find("<99999>"), 99'999);
 }
 
 TEST(JsonTokenizer, LongWordsMergeAsShortOnes) {
