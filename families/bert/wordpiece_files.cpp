@@ -47,11 +47,22 @@ std::filesystem::path vocabulary_path(const std::filesystem::path& directory) {
   return path;
 }
 
-/// Returns whether tokenizer.json has a vocabulary, and it is not that of vocab.txt.
+/// Returns whether tokenizer.json has a token with another id than in vocab.txt, among its vocabulary or those added.
 bool has_other_tokens(const FileReader& files, const std::filesystem::path& directory,
                       const data::Vocabulary& vocabulary) {
   const auto file = directory / fast_tokenizer_file;
-  const data::ModelLists lists = data::parse_tokenizer_json(files.read_text(file), file.string()).lists;
+  const data::TokenizerJson read = data::parse_tokenizer_json(files.read_text(file), file.string());
+  const data::ModelLists& lists = read.lists;
+  const JsonLocation location(file.native());
+  const JsonLocation within(location, "added_tokens");
+  const Json* added = find_member(read.json, "added_tokens", location);
+  for (std::size_t i = 0; added != nullptr && i < added->size(); ++i) {
+    const JsonLocation element(within, i);
+    const Json& token = as_list(*added, within)[i];
+    const std::size_t id = count_member(token, "id", element);
+    const std::string& content = string_member(token, "content", element);
+    if (id >= vocabulary.size() || vocabulary.token(static_cast<data::TokenId>(id)) != content) return true;
+  }
   return std::any_of(lists.tokens.begin(), lists.tokens.end(), [&](const data::ModelLists::Token& token) {
     const auto size = static_cast<double>(vocabulary.size());
     const bool is_id = lists.has_ids && token.number >= 0 && token.number < size;
