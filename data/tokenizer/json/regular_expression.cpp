@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/text/printable.hpp"
@@ -14,20 +15,27 @@
 namespace mylos::data {
 namespace {
 
-/// The number of steps after which a match fails. Texts of a million characters need fewer with the patterns of today.
-constexpr std::uint32_t most_steps = 10'000'000;
+/// Bounds of the work for a match, and for a text: so many steps for each byte, and for each byte that a short text
+/// lacks. The patterns of today need fewer than 20 a byte.
+constexpr std::uint32_t most_steps = 1U << 20U;
+constexpr std::uint32_t first_steps = 1024;  // that a match may take beside those of the text
+constexpr std::uint64_t steps_per_byte = 1000;
+constexpr std::uint64_t short_text = 100;
 
-/// What stands for an escape of Oniguruma in PCRE2, in a class or to be put in one.
+/// What stands for an escape of Oniguruma in PCRE2: in a class, and what more is meant outside of one.
 struct Escape {
   char letter;
   std::string_view within;
+  std::string_view beside;
   bool is_negated;
 };
-constexpr std::string_view word_class = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
-constexpr std::array escapes = {Escape{'s', R"(\p{White_Space})", false}, Escape{'S', R"(\P{White_Space})", false},
-                                Escape{'w', word_class, false}, Escape{'W', word_class, true}};
+constexpr std::string_view word_class = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view word_digits = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
+constexpr std::array escapes = {
+    Escape{'s', R"(\p{White_Space})", "", false}, Escape{'S', R"(\P{White_Space})", "", false},
+    Escape{'w', word_class, word_digits, false}, Escape{'W', word_class, word_digits, true}};
 /// Escapes that mean the same in both, or a character as it is.
-constexpr std::string_view same_escapes = "dDnrtfvaexpPuAzZR0123456789";
+constexpr std::string_view same_escapes = "dDnrtfaexpPuAzZR0123456789";
 
 /// Rewrites a pattern of Oniguruma's syntax into PCRE2's.
 class Translation {
@@ -38,11 +46,23 @@ class Translation {
   std::string translate() {
     while (!rest_.empty() && refused.empty()) {
       const char c = rest_.front();
+      if (!in_class_ && !is_continuation(c) && std::string_view("{*+?").find(c) == std::string_view::npos) {
+        atom_ = out_.size();
+      }
+      if (ignores_case_) check_letter();
       if (c == '\\' && rest_.size() > 1) {
         translate_escape();
+      } else if (in_class_) {
+        translate_in_class(c);
+      } else if (c == '[') {
+        begin_class();
+      } else if (c == '(') {
+        begin_group();
+      } else if (c == ')') {
+        end_group();
+      } else if (c == '{') {
+        translate_braces();
       } else {
-        if (in_class_) translate_in_class(c);
-        if (!in_class_ && c == '[') begin_class();
         take(1);
       }
     }
@@ -52,6 +72,11 @@ class Translation {
   std::string refused;
 
  private:
+  struct Group {
+    std::size_t begin;
+    bool ignores_case;  // outside of it
+  };
+
   void take(std::size_t count) {
     out_ += rest_.substr(0, count);
     rest_.remove_prefix(std::min(count, rest_.size()));
@@ -61,13 +86,96 @@ class Translation {
     in_class_ = true;
     if (rest_.starts_with("[^")) take(1);
     if (rest_.size() > 1 && rest_[1] == ']') take(1);  // a bracket that is a member
+    take(1);
   }
 
   void translate_in_class(char c) {
-    if (rest_.starts_with("[:")) return take(1);
-    if (c == '[') refused = "a class within a class";
+    for (const auto& [name, members] : {std::pair("[:space:]", R"(\p{White_Space})"), std::pair("[:digit:]", "\\d")}) {
+      if (!rest_.starts_with(name)) continue;
+      out_ += members;
+      return rest_.remove_prefix(std::string_view(name).size());
+    }
+    if (c == '[') refused = rest_.starts_with("[:") ? "a class such as [:alpha:]" : "a class within a class";
     if (rest_.starts_with("&&")) refused = "&& in a class";
-    if (c == ']' && !out_.ends_with(':')) in_class_ = false;
+    if (c == ']') in_class_ = false;
+    take(1);
+  }
+
+  /// Refuses what without regard to case matches other numbers of characters in Oniguruma, as "ss" and U+00DF, or other
+  /// members of a property.
+  void check_letter() {
+    const auto letter = [&](std::size_t i) { return i < rest_.size() ? rest_[i] | 0x20 : 0; };
+    const bool is_escape = rest_.front() == '\\' && std::string_view("pxu").find(letter(1)) != std::string_view::npos;
+    bool joins = false;
+    for (const std::string_view pair : {"ss", "ff", "fi", "fl", "st"}) {
+      joins |= !in_class_ && letter(0) == pair[0] && letter(1) == pair[1];
+    }
+    const bool is_ascii = static_cast<unsigned char>(rest_.front()) < 0x80;
+    if (joins || is_escape || !is_ascii)
+      refused = "(?i) with ss, ff, fi, fl, st, \\p, \\x, \\u or other letters than a-z";
+  }
+
+  void begin_group() {
+    groups_.push_back({out_.size(), ignores_case_});
+    if (rest_.starts_with("(*")) refused = "(*";
+    if (!rest_.starts_with("(?")) return take(1);
+    for (const std::string_view start : {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"}) {
+      if (rest_.starts_with(start)) return take(start.size());
+    }
+    const std::size_t end = rest_.find_first_not_of("im-", 2);
+    const char last = end == std::string_view::npos ? '\0' : rest_[end];
+    const bool is_whole =
+        last == ')' && end > 2 && out_.empty();  // elsewhere it is read as a group to the next bracket
+    if (is_whole || (last == ':' && end > 2)) return translate_options(end, is_whole);
+    const std::size_t close = rest_.find(')');
+    if (rest_.starts_with("(?#") && close != std::string_view::npos && rest_.find('\\') > close) {
+      groups_.pop_back();
+      return rest_.remove_prefix(close + 1);
+    }
+    refused = printable(rest_.substr(0, 4));
+  }
+
+  /// Oniguruma's option m, by which a point matches the end of a line, is s.
+  void translate_options(std::size_t end, bool is_whole) {
+    bool is_on = true;
+    out_ += "(?";
+    for (const char option : rest_.substr(2, end - 2)) {
+      if (option == '-') is_on = false;
+      if (option == 'i') ignores_case_ = is_on;
+      out_ += option == 'm' ? 's' : option;
+    }
+    if (is_whole) groups_.pop_back();
+    rest_.remove_prefix(end);
+    take(1);
+  }
+
+  void end_group() {
+    if (!groups_.empty()) {
+      atom_ = groups_.back().begin;
+      ignores_case_ = groups_.back().ignores_case;
+      groups_.pop_back();
+    }
+    take(1);
+  }
+
+  /// X{2,3}+ and X{2}? repeat what is repeated, unlike in PCRE2.
+  void translate_braces() {
+    const std::size_t end = std::min(rest_.find('}'), rest_.size() - 1);
+    const std::string_view counts = rest_.substr(1, end - 1);
+    const std::size_t comma = counts.find(',');
+    const bool is_repeat = !counts.empty() && rest_[end] == '}' &&
+                           counts.find_first_not_of("0123456789,") == std::string_view::npos &&
+                           comma == counts.rfind(',');
+    if (!is_repeat) {
+      atom_ = out_.size();
+      return take(1);
+    }
+    if (comma == 0) refused = "{,n}";
+    const std::string_view after = rest_.substr(end + 1);
+    const bool repeats = after.starts_with('+') || (comma == std::string_view::npos && after.starts_with('?'));
+    if (repeats) out_.insert(atom_, "(?:");
+    take(end + 1);
+    if (repeats) out_ += ')';
   }
 
   void translate_escape() {
@@ -75,8 +183,8 @@ class Translation {
     for (const Escape& escape : escapes) {
       if (escape.letter != letter) continue;
       if (in_class_ && escape.is_negated) refused = fmt::format("\\{} in a class", letter);
-      out_ +=
-          in_class_ ? std::string(escape.within) : fmt::format("[{}{}]", escape.is_negated ? "^" : "", escape.within);
+      out_ += in_class_ ? std::string(escape.within)
+                        : fmt::format("[{}{}{}]", escape.is_negated ? "^" : "", escape.within, escape.beside);
       return rest_.remove_prefix(2);
     }
     const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
@@ -92,7 +200,10 @@ class Translation {
   /// Names of scripts mean the characters of the script, without those that it shares with others.
   void translate_property() {
     const std::size_t end = rest_.find('}');
-    if (rest_.size() < 3 || rest_[2] != '{' || end == std::string_view::npos) return take(2);
+    if (rest_.size() < 3 || rest_[2] != '{' || end == std::string_view::npos) {
+      refused = fmt::format("{} without braces", rest_.substr(0, 2));
+      return;
+    }
     const std::string_view name = rest_.substr(3, end - 3);
     const bool is_script = name.size() > 3 || (name.size() == 3 && name.front() != '^' && name != "Any");
     out_ += fmt::format("{}{{{}{}}}", rest_.substr(0, 2), is_script ? "sc:" : "", name);
@@ -101,7 +212,10 @@ class Translation {
 
   std::string_view rest_;
   std::string out_;
+  std::size_t atom_ = 0;  // where in `out_` begins what a quantifier would repeat
+  std::vector<Group> groups_;
   bool in_class_ = false;
+  bool ignores_case_ = false;
 };
 
 std::string message_of(int error) {
@@ -112,7 +226,7 @@ std::string message_of(int error) {
 
 /// What a thread needs for a match.
 struct MatchScratch {
-  MatchScratch() { pcre2_set_match_limit(context, most_steps); }
+  MatchScratch() = default;
   ~MatchScratch() {
     pcre2_match_data_free(data);
     pcre2_match_context_free(context);
@@ -172,7 +286,8 @@ void Pattern::find(std::string_view text, std::vector<Match>& parts) const {
   std::size_t before = 0;
   std::optional<std::size_t> last;  // the end of the match before
   Match found;
-  for (std::size_t begin = 0; begin <= text.size() && match(text, begin, found);) {
+  std::uint64_t budget = steps_per_byte * (text.size() + short_text);
+  for (std::size_t begin = 0; begin <= text.size() && match(text, begin, budget, found);) {
     if (found.begin == found.end && last == found.end) {  // as Oniguruma: no empty match at the end of another
       if (begin == text.size()) break;
       decode_code_point(text, begin);
@@ -186,14 +301,21 @@ void Pattern::find(std::string_view text, std::vector<Match>& parts) const {
   if (before != text.size()) parts.push_back({before, text.size(), false});
 }
 
-bool Pattern::match(std::string_view text, std::size_t begin, Match& found) const {
+/// Seeks a match from `begin` within a number of steps that grows while there is `budget`, from which it is taken.
+bool Pattern::match(std::string_view text, std::size_t begin, std::uint64_t& budget, Match& found) const {
   thread_local const MatchScratch scratch;
   const auto run = [&](std::uint32_t options) {
     return pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), begin,
                        PCRE2_NO_UTF_CHECK | options, scratch.data, scratch.context);
   };
-  int result = run(0);
-  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = run(PCRE2_NO_JIT);
+  int result = PCRE2_ERROR_MATCHLIMIT;
+  for (std::uint32_t steps = first_steps; result == PCRE2_ERROR_MATCHLIMIT && steps <= most_steps; steps *= 4) {
+    if (steps > first_steps && steps > budget) break;
+    if (steps > first_steps) budget -= steps;
+    pcre2_set_match_limit(scratch.context, steps);
+    result = run(0);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = run(PCRE2_NO_JIT);
+  }
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0) fail(fmt::format("{}: the regular expression fails on a text: {}", name_, message_of(result)));
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(scratch.data);

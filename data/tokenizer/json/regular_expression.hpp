@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,13 +28,13 @@ class Pattern {
   explicit Pattern(std::string_view expression);
 
   /// Appends the matches in `text`, which must be UTF-8, and the parts between them, from left to right. Throws if a
-  /// match needs more steps than the limit.
+  /// match, or all of them, need more steps than their limit.
   void find(std::string_view text, std::vector<Match>& parts) const;
 
  private:
   struct Code;
   void compile(std::string_view pattern, unsigned options);
-  bool match(std::string_view text, std::size_t begin, Match& found) const;
+  bool match(std::string_view text, std::size_t begin, std::uint64_t& budget, Match& found) const;
 
   std::string name_;  // in errors
   std::shared_ptr<const Code> code_;
