@@ -1,5 +1,7 @@
 #include "data/tokenizer/json/aligned_text.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace mylos::data {
@@ -12,6 +14,15 @@ void AlignedText::append(std::string_view bytes, std::span<const CodePointRange>
 void AlignedText::clear() {
   text.clear();
   origins.clear();
+}
+
+void ensure_fits(std::size_t bytes, std::span<const CodePointRange> origins) {
+  constexpr std::size_t most = std::size_t{1} << 20U;  // of a short text
+  constexpr std::size_t most_each = 64;
+  if (bytes <= most) return;
+  const std::size_t points = origins.empty() ? 0 : origins.back().end - origins.front().begin;
+  if (bytes <= most + most_each * points) return;
+  throw TextGrowth(fmt::format("makes more than {} bytes of {} characters", most + most_each * points, points));
 }
 
 AlignedText aligned(std::string_view text) {
@@ -48,6 +59,7 @@ void Rewriter::insert(char32_t c) {
 }
 
 void Rewriter::put(char32_t c, CodePointRange origin) {
+  ensure_fits(out_.text.size(), origins_);
   append_utf8(out_.text, c);
   out_.origins.resize(out_.text.size(), origin);
 }

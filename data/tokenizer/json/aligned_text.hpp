@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/text/unicode.hpp"
@@ -23,6 +26,26 @@ struct AlignedText {
 
 /// Returns `text` aligned to itself. `text` must be UTF-8.
 AlignedText aligned(std::string_view text);
+
+/// The stages of a tokenizer.json make too much of a text.
+struct TextGrowth : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws TextGrowth if what became of the code points `origins` has more than 64 bytes for each, and 1 MiB.
+void ensure_fits(std::size_t bytes, std::span<const CodePointRange> origins);
+
+/// Returns the stage `name`, which names itself if it makes too much of a text.
+template <class Text>
+std::function<void(Text&)> bounded(std::function<void(Text&)> stage, std::string name) {
+  return [stage = std::move(stage), name = std::move(name)](Text& text) {
+    try {
+      stage(text);
+    } catch (const TextGrowth& error) {
+      throw std::runtime_error(name + ": " + error.what());
+    }
+  };
+}
 
 /// Writes a changed copy of a text to the end of another. Characters keep their origins as in `tokenizers`.
 class Rewriter {
@@ -97,6 +120,7 @@ struct PiecedText {
       const std::size_t begin = changed.text.size();
       if (piece.id < 0) {
         change(piece, changed);
+        ensure_fits(changed.text.size(), aligned.origins);
       } else {
         changed.append(view(piece), origins(piece));
       }

@@ -110,6 +110,7 @@ void Charsmap::normalize(AlignedText& text) const {
   for (std::string_view rest = text.text; !rest.empty();) {
     std::string_view cluster = rest.substr(0, first_grapheme(rest));
     rest.remove_prefix(cluster.size());
+    ensure_fits(changes.size(), text.origins);
     const auto whole = cluster.size() <= longest_whole ? replacement(cluster) : std::nullopt;
     if (whole) {
       append_replacement(changes, static_cast<int>(count_code_points(cluster)), *whole);

@@ -115,7 +115,9 @@ void JsonTokenizer::read_roles(const Json& config, const JsonLocation& location)
 
 void JsonTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
   ensure_utf8(text, "the text to tokenize");
-  PiecedText pieced = added_.split(text, normalizer_);
+  PiecedText pieced;
+  const auto split = [&](PiecedText& pieces) { pieces = added_.split(text, normalizer_); };
+  bounded<PiecedText>(split, file_ + ": normalizer")(pieced);
   pre_tokenizer_(pieced);
   std::vector<std::string_view> texts;
   Tokens found;

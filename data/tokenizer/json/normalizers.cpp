@@ -92,6 +92,7 @@ Normalizer read_byte_normalizer(const Json&, const JsonLocation&) {
   return [](AlignedText& text) {
     AlignedText changed;
     append_byte_characters(text.text, text.origins, changed);
+    ensure_fits(changed.text.size(), changed.origins);
     text = std::move(changed);
   };
 }
@@ -188,7 +189,7 @@ constexpr StageType<Normalizer> normalizer_types[] = {
 
 Normalizer read_normalizer(const Json& json, const JsonLocation& location) {
   if (json.is_null()) return [](AlignedText&) {};
-  return read_stage(json, location, normalizer_types);
+  return bounded(read_stage(json, location, normalizer_types), location.text());
 }
 
 }  // namespace mylos::data

@@ -221,7 +221,7 @@ constexpr StageType<PreTokenizer> pre_tokenizer_types[] = {
 
 PreTokenizer read_pre_tokenizer(const Json& json, const JsonLocation& location) {
   if (json.is_null()) return [](PiecedText&) {};
-  return read_stage(json, location, pre_tokenizer_types);
+  return bounded(read_stage(json, location, pre_tokenizer_types), location.text());
 }
 
 }  // namespace mylos::data

@@ -338,6 +338,31 @@ TEST(JsonTokenizer, ManyAddedTokensAreReadInLinearTime) {
   EXPECT_EQ(tokenizer.find("<99999>"), 99'999);
 }
 
+TEST(JsonTokenizer, StagesThatMakeTooMuchOfATextAreNamed) {
+  nlohmann::json json = small_tokenizer();
+  auto stages = nlohmann::json::array();
+  for (int i = 0; i < 6; ++i) {
+    stages.push_back({{"type", "Replace"}, {"pattern", {{"Regex", "."}}}, {"content", std::string(100, 'a')}});
+  }
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", stages}};
+  const auto error_of_text = [&](std::string_view text) {
+    return tests::error_of([&] { (void)read(json).tokenize(text); });
+  };
+  EXPECT_EQ(error_of_text("ab"),
+            "tokenizer.json: normalizer.normalizers[2]: makes more than 1048704 bytes of 2 characters");
+  stages.erase(3);
+  stages.erase(3);
+  stages.erase(3);
+  json["normalizer"]["normalizers"] = stages;
+  EXPECT_EQ(error_of_text("a<s>a<s>a"), "tokenizer.json: normalizer: makes more than 1049152 bytes of 9 characters");
+  json["normalizer"] = nullptr;
+  stages.clear();
+  for (int i = 0; i < 30; ++i)
+    stages.push_back({{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}});
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", stages}};
+  EXPECT_THAT(error_of_text("\xC3\xA9"), StartsWith("tokenizer.json: pre_tokenizer.pretokenizers[1"));
+}
+
 TEST(JsonTokenizer, LongWordsMergeAsShortOnes) {
   nlohmann::json json = small_tokenizer();
   json["pre_tokenizer"] = nullptr;
