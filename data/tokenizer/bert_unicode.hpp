@@ -43,4 +43,13 @@ char32_t compose(char32_t first, char32_t second);
 /// Writes the result of Rust's char::to_lowercase and returns its length: 1, or 2 for U+0130.
 std::size_t to_lower(char32_t c, std::span<char32_t, 2> out);
 
+/// True for `\w` of Rust's regular expressions.
+bool is_word_character(char32_t c);
+
+/// True for Rust's char::is_numeric.
+bool is_numeric(char32_t c);
+
+/// Returns whether the text breaks into grapheme clusters between two characters. `state` is 0 before the first.
+bool begins_grapheme(char32_t before, char32_t c, int& state);
+
 }  // namespace mylos::data

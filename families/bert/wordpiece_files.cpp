@@ -12,6 +12,7 @@
 #include "core/base/text/printable.hpp"
 #include "core/base/text/python_json.hpp"
 #include "data/tokenizer/json/model_lists.hpp"
+#include "families/bert/bert_config.hpp"
 #include "families/interface/fast_tokenizer.hpp"
 
 namespace mylos::families {

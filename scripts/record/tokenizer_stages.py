@@ -146,8 +146,8 @@ def tokenizers(sizes):
     yield "repeats", "repeats", {}
     yield "Unigram", "unigram bytes", {"normalizer": stage("NFKC"), "decoder": stage("Sequence", decoders=[stage("ByteFallback"), metaspace])}
     yield "Unigram joins what is unknown", "joined", {}
-    for cleanup in (True, False):
-        yield "CTC", "padded", {"decoder": stage("CTC", pad_token="<pad>", word_delimiter_token="|", cleanup=cleanup)}
+    for decoder in (stage("Fuse"), stage("BPEDecoder", suffix="b")):
+        yield decoder["type"], "padded", {"decoder": decoder}
     several = added(sizes["letters"], ("<s>", "special"), ("<s>xx", "special"), ("Ab", "normalized", "single_word"), ("<mask>", "lstrip", "special"),
                     ("<r>", "lstrip", "rstrip", "normalized"), (" x",), ("ﬁ", "normalized"))
     for normalizer in (None, stage("Lowercase"), prepend, stage("NFKC")):

@@ -7,7 +7,6 @@
 
 #include "core/base/text/printable.hpp"
 #include "data/tokenizer/bert_unicode.hpp"
-#include "data/tokenizer/json/character_classes.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
 
 namespace mylos::data {

@@ -9,7 +9,7 @@
 
 #include "core/base/files/json.hpp"
 #include "data/tokenizer/json/aligned_text.hpp"
-#include "data/tokenizer/json/normalizers.hpp"
+#include "data/tokenizer/json/stages.hpp"
 #include "data/tokenizer/json/token_table.hpp"
 #include "data/tokenizer/token_trie.hpp"
 

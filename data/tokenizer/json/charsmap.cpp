@@ -2,8 +2,7 @@
 
 #include <cstring>
 #include <utility>
-
-#include "data/tokenizer/json/character_classes.hpp"
+#include "data/tokenizer/bert_unicode.hpp"
 
 namespace mylos::data {
 namespace {

@@ -1,12 +1,11 @@
-#include "data/tokenizer/json/decoders.hpp"
 
-#include <algorithm>
+#include "data/tokenizer/json/stages.hpp"
+
 #include <array>
 #include <utility>
 
 #include "core/base/text/unicode.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
-#include "data/tokenizer/json/metaspace.hpp"
 #include "data/tokenizer/json/regular_expression.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
 
@@ -106,22 +105,6 @@ Decoder read_metaspace_decoder(const Json& json, const JsonLocation& location) {
   };
 }
 
-Decoder read_ctc(const Json& json, const JsonLocation& location) {
-  const std::string padding = string_or(json, "pad_token", "<pad>", location);
-  const std::string delimiter = string_or(json, "word_delimiter_token", "|", location);
-  const bool cleans = bool_or(json, "cleanup", true, location);
-  return [=](Texts& tokens) {
-    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-    for (std::string& token : tokens) {
-      replace_all(token, padding, "");
-      if (!cleans) continue;
-      clean_up(token);
-      replace_all(token, delimiter, " ");
-    }
-    std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
-  };
-}
-
 Decoder read_byte_fallback(const Json&, const JsonLocation&) {
   return [](Texts& tokens) {
     Texts changed;
@@ -203,7 +186,6 @@ constexpr StageType<Decoder> decoder_types[] = {
     {"WordPiece", "prefix cleanup", read_word_piece},
     {"Metaspace", metaspace_fields, read_metaspace_decoder},
     {"BPEDecoder", "suffix", read_bpe},
-    {"CTC", "pad_token word_delimiter_token cleanup", read_ctc},
     {"ByteFallback", "", read_byte_fallback},
     {"Fuse", "", read_fuse},
     {"Strip", "content start stop", read_strip_decoder},

@@ -10,11 +10,9 @@
 
 #include "core/base/files/file_reader.hpp"
 #include "data/tokenizer/json/added_tokens.hpp"
-#include "data/tokenizer/json/decoders.hpp"
 #include "data/tokenizer/json/models.hpp"
-#include "data/tokenizer/json/normalizers.hpp"
 #include "data/tokenizer/json/post_processors.hpp"
-#include "data/tokenizer/json/pre_tokenizers.hpp"
+#include "data/tokenizer/json/stages.hpp"
 #include "data/tokenizer/tokenizer.hpp"
 
 namespace mylos::data {

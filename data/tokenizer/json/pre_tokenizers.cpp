@@ -1,4 +1,5 @@
-#include "data/tokenizer/json/pre_tokenizers.hpp"
+
+#include "data/tokenizer/json/stages.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +7,6 @@
 
 #include "data/tokenizer/bert_unicode.hpp"
 #include "data/tokenizer/json/byte_characters.hpp"
-#include "data/tokenizer/json/character_classes.hpp"
-#include "data/tokenizer/json/metaspace.hpp"
 #include "data/tokenizer/json/regular_expression.hpp"
 #include "data/tokenizer/json/stage_table.hpp"
 
@@ -218,6 +217,21 @@ constexpr StageType<PreTokenizer> pre_tokenizer_types[] = {
 };
 
 }  // namespace
+
+Metaspace read_metaspace_fields(const Json& json, const JsonLocation& location) {
+  const std::u32string replacement = decode_utf8(string_member(json, "replacement", location));
+  if (replacement.size() != 1) JsonLocation(location, "replacement").fail("expected one character");
+  Metaspace metaspace{.replacement = replacement.front(), .splits = bool_or(json, "split", true, location)};
+  const std::string scheme = string_or(json, "prepend_scheme", "always", location);
+  if (scheme == "never" || !bool_or(json, "add_prefix_space", true, location)) {
+    metaspace.scheme = PrependScheme::never;
+  } else if (scheme == "first") {
+    metaspace.scheme = PrependScheme::first;
+  } else if (scheme != "always") {
+    JsonLocation(location, "prepend_scheme").fail(fmt::format("{} is not supported", printable(scheme)));
+  }
+  return metaspace;
+}
 
 PreTokenizer read_pre_tokenizer(const Json& json, const JsonLocation& location) {
   if (json.is_null()) return [](PiecedText&) {};

@@ -184,7 +184,7 @@ TEST(JsonTokenizer, WhatIsNotSupportedIsRefusedByItsPlace) {
             "tokenizer.json: pre_tokenizer.pretokenizers[1]: the type UnicodeScripts is not supported");
   EXPECT_EQ(error_with("/post_processor", {{"type", "Other"}}),
             "tokenizer.json: post_processor: the type Other is not supported");
-  EXPECT_EQ(error_with("/decoder", {{"type", "Other"}}), "tokenizer.json: decoder: the type Other is not supported");
+  EXPECT_EQ(error_with("/decoder", {{"type", "CTC"}}), "tokenizer.json: decoder: the type CTC is not supported");
   EXPECT_EQ(error_with("/model/type", "WordLevel"), "tokenizer.json: model: the type WordLevel is not supported");
   EXPECT_EQ(error_with("/model/dropout", 0.1),
             "tokenizer.json: model.dropout: a dropout of merges is not supported; only null is");
