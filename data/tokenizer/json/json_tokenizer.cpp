@@ -44,6 +44,14 @@ void check_file(const Json& json, const JsonLocation& location) {
   JsonLocation(location, "version").fail(fmt::format("{} is not supported; only 1.0 is", printable(version)));
 }
 
+/// Throws for an id of a special token that no token has, with the place of the id.
+[[noreturn]] void fail_special(const Json& processor, TokenId id, const JsonLocation& location) {
+  std::string place;
+  const Json places = processor.flatten();  // "/special_tokens/<s>/ids/0": 50
+  for (const auto& item : places.items()) place = item.value() == id ? item.key() : place;
+  JsonLocation(location, "post_processor").fail(fmt::format("{}: no token has the id {}", printable(place), id));
+}
+
 bool has_layout(const Template& pair, const PairLayout& layout) {
   Template same = {{.ids = {layout.first}}, {}};
   for (std::size_t i = 0; i < layout.separators; ++i) same.push_back({.ids = {layout.separator}});
@@ -86,9 +94,7 @@ JsonTokenizer::JsonTokenizer(const TokenizerJson& read, std::string_view text, c
     if (!*parts) continue;
     for (const TemplatePart& part : **parts) {
       for (const TokenId id : part.ids) {
-        if (static_cast<std::size_t>(id) < identity_.size) continue;
-        JsonLocation(location, "post_processor")
-            .fail(fmt::format("a special token has the id {}, and there are {} tokens", id, identity_.size));
+        if (static_cast<std::size_t>(id) >= identity_.size) fail_special(read.json["post_processor"], id, location);
       }
     }
   }
