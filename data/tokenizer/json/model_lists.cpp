@@ -48,8 +48,11 @@ class ListReader {
   static constexpr int list_depth = 2;  // of the keys of `model`
 
   void enter(int depth, const std::string& key) {
-    if (depth == 1) in_model_ = key == "model";
-    if (depth == 1) in_added_ = key == "added_tokens";
+    if (depth == 1) {
+      in_model_ = key == "model";
+      in_added_ = key == "added_tokens";
+      if (in_added_) added_.clear();  // the last of several is read, as by the parser
+    }
     list_ = depth == list_depth && in_model_ && (key == "vocab" || key == "merges") ? key : "";
     if (list_.empty()) return;
     bool& is_known = list_ == "vocab" ? has_vocabulary_ : has_merges_;
