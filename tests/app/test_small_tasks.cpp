@@ -207,8 +207,9 @@ TEST_F(SmallTasks, AModelOfAnotherTaskIsRefused) {
       plan.errors,
       HasSubstr("--model bert-base is a model for question answering (--task question-answering), but this is a "
                 "run of next words (--task next-word); models and tasks go together in these pairs: bert with "
-                "question-answering, llama with language-modeling, resnet with image-classification, "
-                "word_pairs with next-word\n"));
+                "question-answering, llama with language-modeling, mistral with language-modeling, qwen2 with "
+                "language-modeling, qwen3 with language-modeling, resnet with image-classification, word_pairs with "
+                "next-word\n"));
 }
 
 TEST_F(SmallTasks, WhatATaskHasNotIsSaid) {
