@@ -190,9 +190,11 @@ Code ExpressionParser::read_method(const Code& value, const std::string& name) {
 Code ExpressionParser::read_subscript(const Code& value) {
   Codes parts = {value};
   bool is_slice = false;
-  do {
+  while (parts.size() < 4) {
     parts.push_back(is_next(":") || is_next("]") ? Code() : read_expression());
-  } while (accept(":") && (is_slice = true) && parts.size() < 4);
+    if (!accept(":")) break;
+    is_slice = true;
+  }
   expect("]");
   if (!is_slice) return member_of(value, parts[1]);
   parts.resize(4);

@@ -51,7 +51,7 @@ class ExpressionParser : public Reader {
   }
   /// Evaluates the parts, then calls `function` with the values.
   template <class Function>
-  Code eager(const Codes& parts, Function function) const {
+  Code eager(const Codes& parts, const Function& function) const {
     return make([parts, function](Run& run) {
       Values values;
       for (const Code& part : parts) values.push_back(part(run));
@@ -61,7 +61,7 @@ class ExpressionParser : public Reader {
 
   /// Reads the arguments of a call, if there are any, and makes code that calls `function` with them and `self`.
   template <class Function>
-  Code with_arguments(const Code& self, Function function) {
+  Code with_arguments(const Code& self, const Function& function) {
     Codes parts = {self};
     std::vector<std::string> names;
     for (bool is_first = true, has_any = accept("("); has_any && has_item(is_first, ")"); is_first = false) {

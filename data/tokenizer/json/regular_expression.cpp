@@ -1,6 +1,6 @@
 #include "data/tokenizer/json/regular_expression.hpp"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
+#define PCRE2_CODE_UNIT_WIDTH 8  // NOLINT(readability-identifier-naming): the library's name
 #include <fmt/format.h>
 #include <pcre2.h>
 
