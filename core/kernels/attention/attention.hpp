@@ -44,7 +44,8 @@ struct AttentionMask {
     return key + window < length ? key + window : length;
   }
   KOKKOS_INLINE_FUNCTION bool hides(int key, int query) const {
-    return causal && (key > query || key + window <= query);
+    // A key after the query is as far before it as a large unsigned number says.
+    return causal && static_cast<unsigned>(query - key) >= static_cast<unsigned>(window);
   }
   /// Returns whether any of `keys` keys from `key` on is hidden from any of `queries` queries from `query` on.
   KOKKOS_INLINE_FUNCTION bool hides_any(int key, int keys, int query, int queries) const {
