@@ -91,8 +91,7 @@ void tokenize_for(const data::Tokenizer& tokenizer, bool decodes) {
 void tokenize_chats(const data::Tokenizer& tokenizer, const std::filesystem::path& directory) {
   const data::ChatFormat chat(directory);
   for_each_line([&](const std::string& line, const std::string& name) {
-    parse_json(line, name);  // reports errors
-    const auto [text, parts] = chat.conversation(try_parse_ordered_json(line), data::LossOn::assistant, name);
+    const auto [text, parts] = chat.conversation(parse_ordered_json(line, name), data::LossOn::assistant, name);
     const data::Tokens tokens = tokenizer.tokenize(text);
     const OrderedJson shown = {{"text", text}, {"ids", tokens.ids}, {"mask", data::tokens_in(parts, tokens.offsets)}};
     print_json_text(shown.dump() + "\n");

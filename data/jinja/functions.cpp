@@ -152,7 +152,7 @@ Json pairs_of(C c) {
   return pairs;
 }
 
-/// What sort and unique compare: texts without regard to case, unless told otherwise.
+/// Returns the key by which sort and unique compare an item. Case does not matter in texts, unless `by_case`.
 Value sort_key(const Value& item, const Value& attribute, const Value& by_case) {
   const Value value = is_absent(attribute) ? item : member_of(item, attribute);
   if (!value || !value->is_string() || is_true(by_case)) return value;

@@ -9,7 +9,7 @@
 /// Filters, tests, methods and functions of templates, and the state that they are called in.
 namespace mylos::data::jinja {
 
-/// What raise_exception throws.
+/// The error of raise_exception.
 struct RaisedError : TemplateError {
   using TemplateError::TemplateError;
 };

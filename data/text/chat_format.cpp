@@ -28,8 +28,8 @@ std::tm local_time() {
 /// Returns the template that tokenizer_config.json holds, or null.
 const Json* find_template(const Json& config, const JsonLocation& location) {
   const Json* const held = find_member(config, "chat_template", location);
-  if (held == nullptr || held->is_null() || held->is_string())
-    return held == nullptr || held->is_null() ? nullptr : held;
+  if (held == nullptr || held->is_null()) return nullptr;
+  if (held->is_string()) return held;
   const JsonLocation list(location, "chat_template");
   for (std::size_t i = 0; i < as_list(*held, list).size(); ++i) {
     const JsonLocation item(list, i);
@@ -55,6 +55,16 @@ const OrderedJson& read_messages(const OrderedJson& row, std::string_view name) 
     string_member(as_object(messages[i], item), "role", item);
   }
   return row["messages"];
+}
+
+/// Returns what `render` returns. Its errors also name the row at `location`.
+template <class Render>
+auto rendered(std::string_view location, const Render& render) {
+  try {
+    return render();
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: messages: {}", location, on_one_line(error.what())));
+  }
 }
 
 }  // namespace
@@ -93,49 +103,52 @@ jinja::Template::Rendering ChatFormat::render(OrderedJson messages, const Ordere
   return template_->render(variables, local_time());
 }
 
+std::vector<std::pair<std::size_t, std::size_t>> ChatFormat::assistant_spans(const OrderedJson& row,
+                                                                             std::string_view whole,
+                                                                             std::size_t first) const {
+  const OrderedJson& messages = row["messages"];
+  const auto beginning = [&](std::size_t size) {
+    return OrderedJson(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(size));
+  };
+  std::vector<ByteRange> spans;
+  for (std::size_t i = first; i < messages.size(); ++i) {
+    if (messages[i]["role"] != "assistant") continue;
+    const std::string before = render(beginning(i), row, true).text, after = render(beginning(i + 1), row, false).text;
+    if (!after.starts_with(before) || !whole.starts_with(after)) {
+      fail(
+          fmt::format("what the template writes of messages[{}] does not follow the messages before it with the "
+                      "generation prompt, or changes with those after it; put it into a generation block",
+                      i));
+    }
+    const std::size_t end = after.find_last_not_of(" \t\r\n\v\f") + 1;
+    if (end > before.size()) spans.emplace_back(before.size(), end);
+  }
+  return spans;
+}
+
 SupervisedText ChatFormat::conversation(const OrderedJson& row, LossOn loss_on, std::string_view location) const {
   const OrderedJson& messages = read_messages(row, location);
-  try {
+  return rendered(location, [&] {
     jinja::Template::Rendering whole = render(messages, row, false);
+    const bool is_last_only = loss_on == LossOn::completion;
     std::vector<ByteRange> spans;
     if (loss_on == LossOn::all) {
       spans.emplace_back(0, whole.text.size());
     } else if (template_->has_generation()) {
       spans = std::move(whole.generated);
-      if (loss_on == LossOn::completion && spans.size() > 1) spans.erase(spans.begin(), spans.end() - 1);
+      if (is_last_only && spans.size() > 1) spans.erase(spans.begin(), spans.end() - 1);
     } else {
-      const std::size_t count = messages.size();
-      for (std::size_t i = loss_on == LossOn::completion ? count - 1 : 0; i < count; ++i) {
-        if (messages[i]["role"] != "assistant") continue;
-        const auto first = [&](std::size_t size) {
-          return OrderedJson(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(size));
-        };
-        const std::string before = render(first(i), row, true).text, after = render(first(i + 1), row, false).text;
-        if (!after.starts_with(before) || !whole.text.starts_with(after)) {
-          fail(
-              fmt::format("what the template writes of messages[{}] does not follow the messages before it with the "
-                          "generation prompt, or changes with those after it; put it into a generation block",
-                          i));
-        }
-        const std::size_t end = after.find_last_not_of(" \t\r\n\v\f") + 1;
-        if (end > before.size()) spans.emplace_back(before.size(), end);
-      }
+      spans = assistant_spans(row, whole.text, is_last_only ? messages.size() - 1 : 0);
     }
     SupervisedText result{std::move(whole.text), {}};
     for (const ByteRange& span : spans) result.supervised.push_back(code_points(result.text, span));
     return result;
-  } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: messages: {}", location, on_one_line(error.what())));
-  }
+  });
 }
 
 std::string ChatFormat::prompt(const OrderedJson& row, std::string_view location) const {
   const OrderedJson& messages = read_messages(row, location);
-  try {
-    return render(messages, row, true).text;
-  } catch (const std::runtime_error& error) {
-    fail(fmt::format("{}: messages: {}", location, on_one_line(error.what())));
-  }
+  return rendered(location, [&] { return render(messages, row, true).text; });
 }
 
 }  // namespace mylos::data

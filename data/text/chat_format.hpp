@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/text/python_json.hpp"
@@ -46,6 +47,9 @@ class ChatFormat {
 
  private:
   jinja::Template::Rendering render(OrderedJson messages, const OrderedJson& row, bool asks) const;
+  /// Returns the bytes of `whole`, the rendered conversation, that the assistant says from message `first` on.
+  std::vector<std::pair<std::size_t, std::size_t>> assistant_spans(const OrderedJson& row, std::string_view whole,
+                                                                   std::size_t first) const;
 
   std::filesystem::path directory_;
   std::vector<std::pair<std::string, jinja::Value>> special_tokens_;

@@ -25,7 +25,7 @@ enum class DocumentFormat {
 /// Returns the format by the extension of the file name: .jsonl, .pgn or .txt. Throws for other extensions.
 DocumentFormat document_format(const std::filesystem::path& path);
 
-/// What the loss counts of the documents, and how they become texts.
+/// Says which tokens of the documents the loss counts, and how documents become texts.
 struct Supervision {
   std::optional<LossOn> loss_on;    ///< nullopt: assistant in messages, completion after a prompt, else all
   std::filesystem::path directory;  ///< the model's, with its chat template

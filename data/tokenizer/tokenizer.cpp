@@ -39,18 +39,6 @@ Tokens Tokenizer::tokenize(std::string_view text) const {
   return tokens;
 }
 
-Tokens Tokenizer::with_special(std::string_view text) const {
-  Tokens tokens;
-  const auto add = [&](SpecialToken role) {
-    if (const auto id = special(role)) tokens.ids.push_back(*id);
-    tokens.offsets.resize(tokens.ids.size());
-  };
-  add(SpecialToken::first);
-  tokenize(text, tokens);
-  add(SpecialToken::separator);
-  return tokens;
-}
-
 std::string Tokenizer::decode(std::span<const TokenId>) const {
   throw UsageError(setting("decode") + ": the tokenizer of this model does not turn ids into text; leave it out");
 }

@@ -64,9 +64,6 @@ class Tokenizer {
   /// Appends the tokens of `text`, without special tokens around it. Errors: std::runtime_error if `text` is not UTF-8.
   virtual void tokenize(std::string_view text, Tokens& tokens) const = 0;
   Tokens tokenize(std::string_view text) const;
-  /// Returns the tokens with the special tokens around them that the model reads with one text, whose offsets are
-  /// empty.
-  virtual Tokens with_special(std::string_view text) const;
   /// Returns the ids alone, which may be faster.
   virtual std::vector<TokenId> encode(std::string_view text) const { return tokenize(text).ids; }
   /// Returns what tokenize() does, by a literal implementation for checks; nullopt if there is none.

@@ -11,7 +11,7 @@
 /// The configuration of a Llama in Hugging Face's config.json.
 namespace mylos::families {
 
-/// What sets a member of the family apart: its name, and the defaults of its configuration in transformers.
+/// A member of the family: its name, and the defaults of its configuration in transformers.
 struct LlamaMember {
   std::string_view model_type;
   std::string_view model;         ///< in messages, with its article

@@ -68,8 +68,7 @@ Generator::Generator(const RunConfig& run, const Notice& notice, bool chats)
 std::vector<data::TokenId> Generator::conversation_ids(const std::string& text, const std::string& name) const {
   OrderedJson row = {{"messages", {{{"role", "user"}, {"content", text}}}}};
   if (text.starts_with('[') || text.starts_with('{')) {
-    parse_json(text, name);  // reports errors
-    const OrderedJson given = try_parse_ordered_json(text);
+    const OrderedJson given = parse_ordered_json(text, name);
     row = given.is_object() ? given : OrderedJson{{"messages", given}};
   }
   return tokenizer_.encode(chat_->prompt(row, name));

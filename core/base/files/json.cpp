@@ -62,7 +62,7 @@ bool is_too_deep(std::string_view text) { return find_too_deep(text) != std::str
 
 /// Checks the depth, calls `parse` and rewrites its errors.
 template <class Parse>
-Json parse_with(const Parse& parse, std::string_view text, std::string_view name) {
+auto parse_with(const Parse& parse, std::string_view text, std::string_view name) {
   if (const std::size_t byte = find_too_deep(text); byte != std::string_view::npos) {
     fail(fmt::format("{}: nests deeper than {} levels at {}", name, max_json_depth, position(text, byte)));
   }
@@ -91,6 +91,10 @@ AnyJson parse_or_discard(std::string_view text) {
 
 Json parse_json(std::string_view text, std::string_view name) {
   return parse_with([&] { return Json::parse(text); }, text, name);
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view name) {
+  return parse_with([&] { return nlohmann::ordered_json::parse(text); }, text, name);
 }
 
 Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key) {

@@ -20,6 +20,8 @@ inline constexpr std::size_t max_json_depth = 64;
 /// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...", or "<name>: nests
 /// deeper than 64 levels at ..." before any value is built.
 Json parse_json(std::string_view text, std::string_view name);
+/// Does the same, and keeps the order of keys.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view name);
 /// The same, and calls `on_key` for each key of the outermost object, in order of appearance, including repeated keys.
 Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key);
 /// The same, and keeps only the values for which `watch` returns true (nlohmann's callback), so that long lists can be

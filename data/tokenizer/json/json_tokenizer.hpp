@@ -31,7 +31,8 @@ class JsonTokenizer final : public Tokenizer {
 
   using Tokenizer::tokenize;
   void tokenize(std::string_view text, Tokens& tokens) const override;
-  Tokens with_special(std::string_view text) const override;
+  /// Returns the tokens with those that the post-processor puts around one text, whose offsets are empty.
+  Tokens with_special(std::string_view text) const;
   std::string decode(std::span<const TokenId> ids) const override { return decode(ids, true); }
   /// Does the same; special tokens add their names unless they are left out.
   std::string decode(std::span<const TokenId> ids, bool leaves_out_special) const;
@@ -46,8 +47,6 @@ class JsonTokenizer final : public Tokenizer {
 
   /// Returns the id of exactly `token`, or nullopt.
   std::optional<TokenId> find(std::string_view token) const;
-  /// Returns the tokens of the model, without those added to them.
-  const TokenTable& model_tokens() const { return table_; }
 
  private:
   JsonTokenizer(const TokenizerJson& read, std::string_view text, const JsonLocation& location);

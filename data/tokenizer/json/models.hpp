@@ -35,7 +35,7 @@ class BpeModel {
   TokenId unknown() const { return unknown_; }
 
  private:
-  /// What two tokens beside each other become. Merges with a lower rank come first.
+  /// A pair of adjacent tokens and the token that replaces it. Merges with a lower rank come first.
   struct Merge {
     std::uint64_t pair = free_pair;
     std::uint32_t rank = 0;
@@ -110,7 +110,7 @@ TokenTable read_tokens(const ModelLists& lists, const JsonLocation& location);
 /// Returns a trie of the tokens that are not empty.
 TokenTrie make_trie(const TokenTable& table);
 
-/// Reads `model`, of which `table` has the tokens. Throws at `location` if its type is not supported.
+/// Reads `model`, whose tokens are in `table`. Throws at `location` if its type is not supported.
 TokenModel read_model(const Json& json, const JsonLocation& location, const ModelLists& lists, const TokenTable& table);
 
 }  // namespace mylos::data

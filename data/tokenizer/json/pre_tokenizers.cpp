@@ -13,7 +13,7 @@
 namespace mylos::data {
 namespace {
 
-/// What becomes of the parts that a pattern matches.
+/// How a text is cut at the parts that a pattern matches.
 enum class Behavior { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 struct BehaviorName {
   std::string_view name;

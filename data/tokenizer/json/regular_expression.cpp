@@ -22,7 +22,7 @@ constexpr std::uint32_t first_steps = 1024;  // that a match may take beside tho
 constexpr std::uint64_t steps_per_byte = 1000;
 constexpr std::uint64_t short_text = 100;
 
-/// What stands for an escape of Oniguruma in PCRE2: in a class, and what more is meant outside of one.
+/// The translation of an escape of Oniguruma to PCRE2: `within` a class; outside of one, `beside` is meant too.
 struct Escape {
   char letter;
   std::string_view within;
@@ -224,7 +224,7 @@ std::string message_of(int error) {
   return printable(reinterpret_cast<const char*>(text.data()));
 }
 
-/// What a thread needs for a match.
+/// The memory that a thread needs for a match.
 struct MatchScratch {
   MatchScratch() = default;
   ~MatchScratch() {

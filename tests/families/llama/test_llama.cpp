@@ -56,7 +56,7 @@ LlamaShape linear_llama() {
   return shape;
 }
 
-/// Heads of 24, of which pair 1 is the last that is kept, and pair 5 the first that is slowed down in full.
+/// In heads of 24, pairs 0 and 1 keep their frequencies, and pairs from 5 on are slowed down in full.
 LlamaShape yarn_llama() {
   LlamaShape shape = grouped_llama(1);
   shape.head_size = 24;

@@ -139,7 +139,7 @@ MYLOS_TEST_OF_ELEMENTS(CachedAttention, ARowHasTheSameBitsInEveryCompany) {
   }
 }
 
-/// What lies before the window is not read, and takes no workspace.
+/// Keys before the window are not read, and take no workspace.
 MYLOS_TEST_OF_ELEMENTS(CachedAttention, ReadsOnlyTheWindow) {
   CachedSequences<T> sequences(cached_shape(2, 1, 8, 20), {900}, 900);
   const Values expected = host_values(sequences.attend({0}));
