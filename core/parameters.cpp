@@ -79,6 +79,13 @@ ParameterTable::Builder& ParameterTable::Builder::tensor(std::string name, std::
   return *this;
 }
 
+ParameterTable::Builder& ParameterTable::Builder::linear_weight(std::string name, std::vector<std::size_t> shape,
+                                                                Initializer initializer) {
+  tensor(std::move(name), std::move(shape), initializer);
+  tensors_.back().is_linear = true;
+  return *this;
+}
+
 ParameterTable::Builder& ParameterTable::Builder::state(std::string name, std::vector<std::size_t> shape,
                                                         Initializer initializer, StateRule rule) {
   const ParameterGroup frozen{.decay = false, .learning_rate_factor = 1.0f, .trainable = false};
@@ -120,6 +127,11 @@ ParameterTable ParameterTable::Builder::build() {
 }
 
 std::size_t ParameterTable::find(std::string_view name) const { return find_in(index_, name); }
+
+std::optional<std::size_t> ParameterTable::look_up(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? std::nullopt : std::optional(found->second);
+}
 
 std::size_t ParameterTable::find_state(std::string_view name) const { return find_in(state_index_, name); }
 
@@ -188,6 +200,15 @@ void ParameterTable::freeze(const std::function<bool(const ParameterTensor&)>& i
   separate_frozen();
 }
 
+void ParameterTable::adapt(std::vector<ParameterTensor> adapters,
+                           const std::function<bool(const ParameterTensor&)>& is_frozen) {
+  adapted_ = true;
+  const std::size_t own = tensors_.size();
+  std::ranges::move(adapters, std::back_inserter(tensors_));
+  index_ = index_by_name(tensors_);
+  freeze([&](const ParameterTensor& tensor) { return &tensor < tensors_.data() + own && is_frozen(tensor); });
+}
+
 /// Gives each tensor its unit and offset anew.
 void ParameterTable::separate_frozen() {
   for (std::size_t unit = 0; unit < network_units_; ++unit) {
@@ -212,6 +233,7 @@ void ParameterTable::separate_frozen() {
     ParameterUnit& unit = units_[tensor.unit];
     tensor.offset = std::exchange(unit.size, unit.size + tensor.size);
   }
+  for (ParameterUnit& unit : units_) unit.has_master = unit.trained || !adapted_;
   state_sizes_.resize(units_.size(), 0);
 }
 

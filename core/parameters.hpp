@@ -44,6 +44,12 @@ struct StateRule {
   float momentum = 0.1f;
 };
 
+/// An adapter of a linear layer, y += scale (dropout(x) A^T) B^T.
+struct AdapterRule {
+  float scale = 1.0f;
+  float dropout = 0.0f;  ///< probability in training, in [0, 1)
+};
+
 /// One named tensor. Its elements are row-major at [offset, offset + size) of its unit.
 struct ParameterTensor {
   std::string name;
@@ -56,6 +62,8 @@ struct ParameterTensor {
   StateRule rule = {};    ///< for state tensors only
   bool in_head = false;   ///< of the network's head, not of its body
   std::size_t stack = 0;  ///< matrices of the same stack are read as one, and so are its vectors; 0: of none
+  bool is_linear = false;  ///< the weight of a linear layer, which may have an adapter
+  std::optional<AdapterRule> adapter = {};  ///< for the matrices A and B of an adapter
 };
 
 /// Elements [begin, end) of a tensor.
@@ -78,6 +86,8 @@ struct ParameterUnit {
   bool trained = true;                ///< false: its tensors are frozen. It has no gradients and no exchange.
   /// The unit of its frozen tensors if others are trained.
   std::optional<std::size_t> rest = {};
+  /// False: its values are those of the model that is adapted. They are held in the compute type only, and not saved.
+  bool has_master = true;
 };
 
 /// Units whose values have changed.
@@ -121,6 +131,8 @@ class ParameterTable {
   const ParameterTensor& tensor(std::size_t index) const { return tensors_[index]; }
   /// Returns the index of the tensor called `name`. Errors: std::invalid_argument if there is none.
   std::size_t find(std::string_view name) const;
+  /// Returns nullopt if there is none.
+  std::optional<std::size_t> look_up(std::string_view name) const;
   std::size_t find_state(std::string_view name) const;
 
   /// Returns the unit's groups in the order of its elements.
@@ -139,6 +151,11 @@ class ParameterTable {
   /// keeps its gradient's memory, which stays zero.
   void freeze(const std::function<bool(const ParameterTensor&)>& is_frozen);
 
+  /// Adds tensors of adapters to units of the network, in the order in which those of a stack are read, and freezes the
+  /// others for which `is_frozen` returns true. Errors: a duplicate name.
+  void adapt(std::vector<ParameterTensor> adapters, const std::function<bool(const ParameterTensor&)>& is_frozen);
+  bool is_adapted() const { return adapted_; }
+
  private:
   void separate_frozen();
   std::size_t rest_of(std::size_t unit);
@@ -146,6 +163,7 @@ class ParameterTable {
   std::vector<ParameterTensor> tensors_, state_tensors_;
   std::vector<ParameterUnit> units_;
   std::size_t network_units_ = 0;
+  bool adapted_ = false;
   std::vector<std::size_t> state_sizes_;
   std::map<std::string, std::size_t, std::less<>> index_, state_index_;
 };
@@ -158,6 +176,8 @@ class ParameterTable::Builder {
   Builder& unit(std::string name);
   /// Adds a tensor. Errors: a duplicate name, an empty shape.
   Builder& tensor(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group = {});
+  /// Adds the weight of a linear layer.
+  Builder& linear_weight(std::string name, std::vector<std::size_t> shape, Initializer initializer);
   Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer, StateRule rule = {});
   /// Declares that the current unit also reads the tensors of `unit`, an earlier unit.
   Builder& borrow(std::string_view unit);

@@ -6,6 +6,7 @@
 #include "core/kernels/scratch.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_hooks.hpp"
+#include "nn/adapters.hpp"
 #include "nn/recompute.hpp"
 
 #include <cstdint>
@@ -15,6 +16,8 @@
 
 /// The interface between the training engine and a network.
 namespace mylos::nn {
+
+class AdapterArrays;
 
 /// Inputs of a pass over one micro-batch, except the batch.
 struct Pass {
@@ -34,6 +37,7 @@ struct Pass {
   /// (S) For each sample of a training pass, the number of its labels that no other has a larger logit than. Models
   /// that do not count them leave it as it is. Empty if they are not needed.
   Vector<float> hits = {};
+  AdapterArrays* adapters = nullptr;  ///< set by the network while it runs
 };
 
 /// A network with its loss. Implementations are templates over the element type, created by a function that takes a
@@ -47,6 +51,9 @@ class Model {
   /// "stages.1", or a glob of tensor names. To be called before anything is made for the table. Errors:
   /// std::runtime_error if a pattern selects nothing, or if no tensor is left to train.
   virtual void freeze(std::span<const std::string> patterns);
+  /// Adds low-rank adapters to linear layers, and freezes what is not trained with them, in the place of `freeze`.
+  /// Errors: those of add_adapters.
+  virtual void adapt(const Adapters& adapters);
 
   /// Makes the allocations of `train` (training) or `predict` (inference) for a batch of this shape in a measuring
   /// arena. `recompute` selects the activations that `train` does not keep.

@@ -1,8 +1,10 @@
 #include "nn/network.hpp"
 
 #include "nn/frozen_tensors.hpp"
+#include "nn/layers/linear_adapters.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 namespace mylos::nn {
@@ -24,13 +26,22 @@ ParameterTable network_table(const Body<T>& body, const Head<T>& head) {
   return builder.build();
 }
 
+/// Returns the operations per row of one product with each of a unit's adapters.
+double adapter_flops(const ParameterTable& table, std::size_t unit) {
+  double flops = 0.0;
+  for (const ParameterTensor& tensor : table.tensors()) {
+    if (tensor.adapter && tensor.unit == unit) flops += 2.0 * static_cast<double>(tensor.size);
+  }
+  return flops;
+}
+
 /// Returns the part of a unit's weights, its matrices, that is trained; those of the units it borrows from, if it has
 /// none of its own. A product for several weights of which one is trained is computed whole, which this does not count.
 double trained_part(const ParameterTable& table, std::size_t unit) {
   const auto part_of = [&](std::span<const std::size_t> units) -> std::optional<double> {
     double all = 0.0, trained = 0.0;
     for (const ParameterTensor& tensor : table.tensors()) {
-      if (tensor.shape.size() == 1 || std::ranges::count(units, tensor.unit) == 0) continue;
+      if (tensor.shape.size() == 1 || tensor.adapter || std::ranges::count(units, tensor.unit) == 0) continue;
       all += static_cast<double>(tensor.size);
       if (tensor.group.trainable) trained += static_cast<double>(tensor.size);
     }
@@ -55,6 +66,12 @@ class Network final : public Model {
     freeze_tensors(table_, patterns);
     note_trained_parts();
   }
+  void adapt(const Adapters& adapters) override {
+    add_adapters(table_, adapters);
+    body_->find_tensors(table_);
+    adapters_ = all_adapters(table_);
+    note_trained_parts();
+  }
   bool can_recompute(Recompute recompute) const override { return body_->can_recompute(recompute); }
   void prepare(const ExecutionSpace& space, const BatchShapes& batches, Purpose purpose) const override {
     body_->prepare(space, batches, purpose);
@@ -63,7 +80,9 @@ class Network final : public Model {
     return body_->scratch_bytes(shape, purpose, processor);
   }
   void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
-    head_->plan(arena, shape, body_->begin(arena, shape, purpose, recompute, first_of_body_)->output(), purpose);
+    const auto units = body_->begin(arena, shape, purpose, recompute, first_of_body_);
+    const AdapterArrays adapters(arena, adapters_, precision_of<T>, shape.rows, purpose);
+    head_->plan(arena, shape, units->output(), purpose);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
@@ -79,8 +98,10 @@ class Network final : public Model {
   /// Counting operations goes over no tensors, since plans do it for each micro-batch.
   void note_trained_parts() {
     trained_parts_.clear();
+    adapter_flops_.clear();
     for (std::size_t unit = 0; unit < table_.network_units(); ++unit) {
       trained_parts_.push_back(trained_part(table_, unit));
+      adapter_flops_.push_back(adapter_flops(table_, unit));
     }
     const auto first = std::ranges::find_if(
         table_.tensors(), [](const ParameterTensor& tensor) { return tensor.group.trainable && !tensor.in_head; });
@@ -91,14 +112,20 @@ class Network final : public Model {
   std::unique_ptr<Body<T>> body_;
   std::unique_ptr<Head<T>> head_;
   ParameterTable table_;
-  std::vector<double> trained_parts_;  ///< of each unit's weights
+  std::vector<LinearAdapters> adapters_;  ///< of all layers
+  std::vector<double> trained_parts_;     ///< of each unit's weights
+  std::vector<double> adapter_flops_;     ///< of each unit
   std::size_t first_of_body_ = 0;      ///< the first unit that trains tensors of the body; network_units() if none does
 };
 
 template <class T>
-void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
-  pass.arena.rewind(0);
-  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::training, pass.recompute, first_of_body_);
+void Network<T>::train(const Pass& given, const Batch& batch, float scale, const Vector<float>& losses) const {
+  given.arena.rewind(0);
+  const auto units = body_->begin(given.arena, batch.shape(), Purpose::training, given.recompute, first_of_body_);
+  AdapterArrays adapters(given.arena, adapters_, precision_of<T>, batch.shape().rows, Purpose::training);
+  adapters.set_batch(batch);
+  Pass pass = given;
+  pass.adapters = &adapters;
   const auto end = [&](std::size_t unit) {
     pass.hooks.release(unit);
     if (table_.units()[unit].trained) pass.hooks.gradients_ready(unit);
@@ -116,9 +143,12 @@ void Network<T>::train(const Pass& pass, const Batch& batch, float scale, const 
 }
 
 template <class T>
-Matrix<float> Network<T>::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
-  pass.arena.rewind(0);
-  const auto units = body_->begin(pass.arena, batch.shape(), Purpose::inference, Recompute::none, 0);
+Matrix<float> Network<T>::predict(const Pass& given, const Batch& batch, const Vector<float>& losses) const {
+  given.arena.rewind(0);
+  const auto units = body_->begin(given.arena, batch.shape(), Purpose::inference, Recompute::none, 0);
+  AdapterArrays adapters(given.arena, adapters_, precision_of<T>, batch.shape().rows, Purpose::inference);
+  Pass pass = given;
+  pass.adapters = &adapters;
   forward_units(pass, batch, *units);
   const Matrix<float> outputs = head_->predict(pass, batch, units->output(), losses);
   pass.hooks.release(head_unit(table_));
@@ -128,7 +158,8 @@ Matrix<float> Network<T>::predict(const Pass& pass, const Batch& batch, const Ve
 template <class T>
 std::vector<GemmProduct> Network<T>::products(const BatchShape& shape, Purpose purpose) const {
   std::vector<GemmProduct> all = body_->products(shape, purpose);
-  for (GemmProduct& product : head_->products(shape, purpose)) all.push_back(std::move(product));
+  std::ranges::move(adapter_products(adapters_, shape.rows, precision_of<T>, purpose), std::back_inserter(all));
+  std::ranges::move(head_->products(shape, purpose), std::back_inserter(all));
   return all;
 }
 
@@ -136,8 +167,10 @@ template <class T>
 std::vector<double> Network<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
   std::vector<double> flops;
   const auto add = [&](UnitFlops unit) {
-    if (flops.size() < table_.first_trained_unit()) unit.input_gradients = 0.0;
-    unit.weight_gradients *= trained_parts_[flops.size()];
+    const double adapters = adapter_flops_[flops.size()] * static_cast<double>(shape.rows);
+    unit.weight_gradients = unit.weight_gradients * trained_parts_[flops.size()] + adapters;
+    unit.forward += adapters;
+    unit.input_gradients = flops.size() < table_.first_trained_unit() ? 0.0 : unit.input_gradients + adapters;
     flops.push_back(unit.sum());
   };
   for (std::size_t unit = 0; unit < head_unit(table_); ++unit) {

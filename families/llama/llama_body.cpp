@@ -9,6 +9,7 @@ void LlamaUnits<T>::find_tensors(const ParameterTable& table) {
   frequencies = rotary_frequencies(shape);
   embeddings = table.find(llama_embeddings);
   norm = table.find("model.norm.weight");
+  layers.clear();
   for (std::size_t layer = 0; layer < shape.layers; ++layer) layers.emplace_back(table, shape, layer);
 }
 

@@ -6,12 +6,13 @@ namespace mylos::nn {
 
 void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
                         Initializer weight, std::optional<Initializer> bias) {
-  builder.tensor(name + ".weight", {out, in}, weight);
+  builder.linear_weight(name + ".weight", {out, in}, weight);
   if (bias) builder.tensor(name + ".bias", {out}, *bias, {.decay = false});
 }
 
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked, bool has_bias) {
-  return {table.find(name + ".weight"), has_bias ? table.find(name + ".bias") : 0, stacked, has_bias};
+  const std::size_t weight = table.find(name + ".weight");
+  return {weight, has_bias ? table.find(name + ".bias") : 0, stacked, has_bias, find_adapters(table, weight, stacked)};
 }
 
 std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
@@ -45,30 +46,52 @@ std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size
   return products;
 }
 
+namespace {
+
+template <class T>
+void multiply(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y,
+              const Epilogue<T>& epilogue) {
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y, epilogue);
+  if (linear.adapters.rank > 0) pass.adapters->forward<T>(pass, linear.adapters, x, y);
+}
+
+}  // namespace
+
 template <class T>
 void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
-  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
-                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y);
+  multiply<T>(pass, linear, x, y, {});
 }
 
 template <class T>
 void linear_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
   if (!linear.has_bias) return linear_without_bias<T>(pass, linear, x, y);
   const Epilogue<T> add_bias{EpilogueKind::bias, pass.parameters.stacked_values<T>(linear.bias, linear.stacked), {}};
-  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
-                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y, add_bias);
+  multiply<T>(pass, linear, x, y, add_bias);
 }
 
 template <class T>
 void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
                          const Matrix<T>& y) {
-  const Epilogue<T> gelu{EpilogueKind::bias_gelu, pass.parameters.values<T>(linear.bias), pre};
-  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes, pass.parameters.matrix<T>(linear.weight),
-                             0.0f, y, gelu);
+  if (linear.adapters.rank > 0) {  // what they add comes before the activation
+    linear_forward<T>(pass, linear, x, pre);
+    return gelu<T>(pass.space, pre, y);
+  }
+  multiply<T>(pass, linear, x, y, {EpilogueKind::bias_gelu, pass.parameters.values<T>(linear.bias), pre});
 }
+
+namespace {
+
+template <class T>
+void adapter_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
+  if (linear.adapters.rank > 0) pass.adapters->gradients<T>(pass, linear.adapters, x, dy);
+}
+
+}  // namespace
 
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
+  adapter_gradients<T>(pass, linear, x, dy);
   if (!pass.parameters.trains(linear.weight, linear.stacked)) return;
   const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
   pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dy, Transpose::no, x, beta,
@@ -78,17 +101,15 @@ void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstM
 template <class T>
 void linear_gradients(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy,
                       const Vector<float>& workspace) {
-  if (!linear.has_bias) return linear_weight_gradient<T>(pass, linear, x, dy);
-  const bool trains_weight = pass.parameters.trains(linear.weight, linear.stacked);
-  const bool trains_bias = pass.parameters.trains(linear.bias, linear.stacked);
-  if (!trains_weight && !trains_bias) return;
-  if (!trains_weight) {
-    return add_column_sums<T>(pass.space, dy, pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
-  }
-  const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
+  const ParameterStore& parameters = pass.parameters;
+  const bool trains_bias = linear.has_bias && parameters.trains(linear.bias, linear.stacked);
+  if (!trains_bias) return linear_weight_gradient<T>(pass, linear, x, dy);
+  adapter_gradients<T>(pass, linear, x, dy);
+  const Vector<float> db = parameters.stacked_gradient(linear.bias, linear.stacked);
+  if (!parameters.trains(linear.weight, linear.stacked)) return add_column_sums<T>(pass.space, dy, db, workspace);
+  const float beta = parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
   pass.gemm.multiply_and_sum<T>(pass.space, dy, x, beta,
-                                pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked),
-                                pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
+                                parameters.stacked_gradient_matrix(linear.weight, linear.stacked), db, workspace);
 }
 
 template <class T>
@@ -96,6 +117,7 @@ void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMa
                            const Matrix<T>& dx) {
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, dy, Transpose::no,
                              pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), beta, dx);
+  if (linear.adapters.rank > 0) pass.adapters->input_gradient<T>(pass, linear.adapters, dy, dx);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                         \

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "nn/model.hpp"
+#include "nn/layers/linear_adapters.hpp"
 
 #include <optional>
 
-/// Linear layers y = x W^T + b, with W (out, in) as in model files.
+/// Linear layers y = x W^T + b, with W (out, in) as in model files, plus the adapters of those that have them.
 namespace mylos::nn {
 
 /// Indices of a linear layer's tensors in the parameter table. `stacked` layers that read the same input are treated as
@@ -14,6 +14,7 @@ struct Linear {
   std::size_t bias = 0;
   std::size_t stacked = 1;
   bool has_bias = true;
+  LinearAdapters adapters = {};
 };
 
 /// Adds `name`.weight (out, in), with weight decay, and `name`.bias (out), without, to the current unit; no bias if it
@@ -50,7 +51,9 @@ template <class T>
 void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
                          const Matrix<T>& y);
 
-/// dW += dy^T x for dy (T, out), x (T, in). Computes nothing if W is frozen.
+// Each layer calls linear_input_gradient and one of the two functions below, in any order, while it has dy.
+
+/// dW += dy^T x for dy (T, out), x (T, in). Computes nothing for W if it is frozen.
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
 /// dW += dy^T x, and db += column sums of dy if there is a bias, unless they are frozen, with the product if its

@@ -70,18 +70,41 @@ std::vector<Value> rows_of(const std::vector<std::size_t>& lengths, const std::v
   return taken;
 }
 
-/// Trains on all samples in every step, from the weights of a file, or random weights if it is empty.
+/// Returns the weight files of a recorded model: of an adapter, those of its base and its own.
+inline std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "adapter")) return {folder / "model.safetensors"};
+  return {folder / "base" / "model.safetensors", folder / "adapter" / "adapter_model.safetensors"};
+}
+/// Returns the name in a parameter table of a tensor in these files, and in those of gradients and results.
+inline std::string table_name(std::string_view name) {
+  constexpr std::string_view prefix = "base_model.model.";
+  return std::string(name.starts_with(prefix) ? name.substr(prefix.size()) : name);
+}
+/// Returns the values of a recorded tensor by its name in the table.
+inline std::vector<float> read_recorded(const data::SafetensorsFile& file, const std::string& name) {
+  for (const data::TensorInfo& tensor : file.tensors()) {
+    if (table_name(tensor.name) == name) return file.read_float(tensor.name);
+  }
+  ADD_FAILURE() << name << " is not recorded";
+  return {};
+}
+
+/// Trains on all samples in every step, from the weights of files, or random weights if there are none. A later file
+/// replaces values of an earlier one.
 template <class Model>
 class RecordedTask final : public train::Task {
  public:
-  RecordedTask(std::filesystem::path weights, std::unique_ptr<Model> model, RecordedSamples samples)
+  RecordedTask(std::vector<std::filesystem::path> weights, std::unique_ptr<Model> model, RecordedSamples samples)
       : weights_(std::move(weights)), model_(std::move(model)), samples_(std::move(samples)) {}
 
   const Model& model() const override { return *model_; }
   void initial_values(const FileReader& files, const train::TensorWriter& write) const override {
-    if (weights_.empty()) return;
-    const data::SafetensorsFile weights(files, weights_);
-    for (const data::TensorInfo& tensor : weights.tensors()) write(tensor.name, weights.read_float(tensor.name));
+    for (const std::filesystem::path& file : weights_) {
+      const data::SafetensorsFile weights(files, file);
+      for (const data::TensorInfo& tensor : weights.tensors()) {
+        write(table_name(tensor.name), weights.read_float(tensor.name));
+      }
+    }
   }
   std::size_t steps_per_epoch() const override { return 1; }
   std::vector<std::size_t> global_batch(std::size_t) const override { return samples_.all(); }
@@ -102,7 +125,7 @@ class RecordedTask final : public train::Task {
   const RecordedSamples& samples() const { return samples_; }
 
  private:
-  std::filesystem::path weights_;
+  std::vector<std::filesystem::path> weights_;
   std::unique_ptr<Model> model_;
   RecordedSamples samples_;
 };
@@ -112,7 +135,7 @@ template <class Model>
 struct RecordedEngine {
   RecordedEngine(const std::filesystem::path& folder, const std::string& provider, std::unique_ptr<Model> model,
                  RecordedSamples samples, nn::Recompute recomputed = nn::Recompute::none)
-      : task(folder / "model.safetensors", std::move(model), std::move(samples)),
+      : task(weight_files(folder), std::move(model), std::move(samples)),
         recompute(recomputed),
         gemm(provider),
         store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 namespace names = nn::names;
 using families::DecoderShape;
 
-/// The folders of recorded members of the family, and of those of which only a part is supervised.
-const std::vector<std::string> decoders = {"llama", "decoders", "sft"};
+/// The folders of recorded members of the family, of those of which only a part is supervised, and of adapters.
+const std::vector<std::string> decoders = {"llama", "decoders", "sft", "lora"};
 
 /// Samples packed without padding. A label is the next token if that is supervised; the last token of a sample has
 /// none.
@@ -69,18 +69,35 @@ RecordedTexts read_recorded_texts(const fs::path& batch_file) {
   return texts;
 }
 
+std::unique_ptr<nn::Model> with_adapters(const fs::path& folder, std::unique_ptr<nn::Model> network) {
+  if (fs::exists(folder / "adapter")) {
+    const auto j = read_recorded_json(folder / "adapter" / "adapter_config.json");
+    nn::Adapters a;
+    const double alpha = j["lora_alpha"], r = j["r"];
+    for (const std::string& m : nn::linear_modules(network->table())) {
+      for (const auto& t : j["target_modules"]) {
+        if (m.ends_with("." + t.get<std::string>())) a.layers.push_back({m, j["r"], float(j["use_rslora"] ? alpha / std::sqrt(r) : alpha / r)});
+      }
+    }
+    network->adapt(a);
+  }
+  return network;
+}
+fs::path model_folder(const fs::path& folder) { return fs::exists(folder / "base") ? folder / "base" : folder; }
+
 struct LlamaEngine : RecordedEngine<nn::Model> {
   LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts packed,
               nn::Recompute recompute = nn::Recompute::none)
-      : RecordedEngine(folder, provider, families::make_llama(shape_of(folder), Precision::float32), packed.samples(),
-                       recompute),
+      : RecordedEngine(folder, provider,
+                       with_adapters(folder, families::make_llama(shape_of(folder), Precision::float32)),
+                       packed.samples(), recompute),
         texts(std::move(packed)),
-        logits_model(make_llama_logits(shape_of(folder), Precision::float32)) {}
+        logits_model(with_adapters(folder, make_llama_logits(shape_of(folder), Precision::float32))) {}
   LlamaEngine(const fs::path& folder, const std::string& provider, nn::Recompute recompute = nn::Recompute::none)
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recompute) {}
 
   static families::LlamaShape shape_of(const fs::path& folder) {
-    return families::read_llama_config({FileReader(), folder / "config.json"});
+    return families::read_llama_config({FileReader(), model_folder(folder) / "config.json"});
   }
   /// Returns the logits (T, V) of these texts.
   Values logits(const RecordedTexts& of) {
@@ -179,10 +196,20 @@ LlamaGradients train_once(LlamaEngine& engine) {
   const Vector<float> losses("test::losses", texts.lengths.size());
   engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(texts.predicted()), losses);
   LlamaGradients result{host_values(losses), {}};
-  for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
-    result.rows.push_back(host_values(engine.store.gradient(row)));
+  const ParameterTable& table = engine.store.table();
+  for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+    result.rows.push_back(table.tensor(row).group.trainable ? host_values(engine.store.gradient(row)) : Values());
   }
   return result;
+}
+
+std::vector<std::size_t> trained_tensors(const LlamaEngine& engine) {
+  const auto tensors = engine.store.table().tensors();
+  std::vector<std::size_t> trained;
+  for (std::size_t row = 0; row < tensors.size(); ++row) {
+    if (tensors[row].group.trainable) trained.push_back(row);
+  }
+  return trained;
 }
 
 TEST_F(LlamaReference, Gradients) {
@@ -190,10 +217,10 @@ TEST_F(LlamaReference, Gradients) {
     LlamaEngine engine(folder, provider);
     const data::SafetensorsFile recorded(FileReader(), folder / "gradients.safetensors");
     const LlamaGradients gradients = train_once(engine);
-    EXPECT_EQ(recorded.tensors().size(), gradients.rows.size());
-    for (std::size_t row = 0; row < gradients.rows.size(); ++row) {
+    EXPECT_EQ(recorded.tensors().size(), trained_tensors(engine).size());
+    for (const std::size_t row : trained_tensors(engine)) {
       const std::string& name = engine.store.table().tensor(row).name;
-      compare(gradients.rows[row], recorded.read_float(name), name);
+      compare(gradients.rows[row], read_recorded(recorded, name), name);
     }
   });
 }
@@ -234,14 +261,14 @@ TEST_F(LlamaReference, AdamWSteps) {
     const data::SafetensorsFile gradients(FileReader(), folder / "gradients.safetensors");
     const data::SafetensorsFile expected(FileReader(),
                                          folder / fmt::format("after-{}-steps.safetensors", steps.size()));
-    for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+    for (const std::size_t row : trained_tensors(engine)) {
       const std::string& name = engine.store.table().tensor(row).name;
-      const auto values = expected.read_float(name);
+      const auto values = read_recorded(expected, name);
       std::vector<float> actual(values.size());
       engine.strategy->read_tensor(row, 0, actual);
       const bool nearly_vanishes = name.ends_with("k_proj.bias");  // the gradients of slow frequencies
       compare(Values(actual.begin(), actual.end()), values, name,
-              nearly_vanishes ? moved_by_rounding(gradients.read_float(name), steps) : Values());
+              nearly_vanishes ? moved_by_rounding(read_recorded(gradients, name), steps) : Values());
     }
   });
 }
