@@ -27,10 +27,10 @@ struct ParameterSlice {
   std::size_t unit = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
-  Vector<float> master;    ///< master weights, in float
+  Vector<float> master;    ///< master weights, in float; empty if the unit has none (ParameterUnit::has_master)
   Vector<float> gradient;  ///< complete when the sharding strategy says so
   /// Written by updates, so that no other pass has to read the master weights. Null if there is no copy to write,
-  /// because values are float or are rounded later.
+  /// because values are float or are rounded later. Without master weights, the only values.
   std::shared_ptr<RoundedCopy> rounded = nullptr;
 };
 

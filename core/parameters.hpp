@@ -59,9 +59,9 @@ struct ParameterTensor {
   std::size_t size = 0;
   ParameterGroup group;
   Initializer initializer;
-  StateRule rule = {};    ///< for state tensors only
-  bool in_head = false;   ///< of the network's head, not of its body
-  std::size_t stack = 0;  ///< matrices of the same stack are read as one, and so are its vectors; 0: of none
+  StateRule rule = {};     ///< for state tensors only
+  bool in_head = false;    ///< of the network's head, not of its body
+  std::size_t stack = 0;   ///< matrices of the same stack are read as one, and so are its vectors; 0: of none
   bool is_linear = false;  ///< the weight of a linear layer, which may have an adapter
   std::optional<AdapterRule> adapter = {};  ///< for the matrices A and B of an adapter
 };

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-/// Low-rank adapters (Hu et al. 2021): a linear layer computes y = W x + scale B A dropout(x), and only A (rank, in) and
-/// B (out, rank) are trained.
+/// Low-rank adapters (Hu et al. 2021): a linear layer computes y = W x + scale B A dropout(x), and only A (rank, in)
+/// and B (out, rank) are trained.
 namespace mylos::nn {
 
 /// The adapter of one linear layer.
@@ -20,7 +20,7 @@ struct Adapter {
 /// The adapters of a model.
 struct Adapters {
   std::vector<Adapter> layers;
-  float dropout = 0.0f;                 ///< probability for elements of x in training, in [0, 1)
+  float dropout = 0.0f;                   ///< probability for elements of x in training, in [0, 1)
   std::vector<std::string> trained = {};  ///< modules whose tensors are trained whole: "qa_outputs"
 
   bool empty() const { return layers.empty(); }

@@ -115,7 +115,7 @@ class Network final : public Model {
   std::vector<LinearAdapters> adapters_;  ///< of all layers
   std::vector<double> trained_parts_;     ///< of each unit's weights
   std::vector<double> adapter_flops_;     ///< of each unit
-  std::size_t first_of_body_ = 0;      ///< the first unit that trains tensors of the body; network_units() if none does
+  std::size_t first_of_body_ = 0;  ///< the first unit that trains tensors of the body; network_units() if none does
 };
 
 template <class T>

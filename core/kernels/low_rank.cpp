@@ -63,9 +63,8 @@ struct DropoutRow {
     const T* const in = x.data() + row * columns;
     T* const out = y.data() + row * columns;
     if (adds) {
-      return for_each_kept(team, key, rows, row, columns, [=](std::size_t i, float factor) {
-        out[i] = T(float(out[i]) + factor * float(in[i]));
-      });
+      return for_each_kept(team, key, rows, row, columns,
+                           [=](std::size_t i, float factor) { out[i] = T(float(out[i]) + factor * float(in[i])); });
     }
     for_each_kept(team, key, rows, row, columns,
                   [=](std::size_t i, float factor) { out[i] = T(factor * float(in[i])); });
@@ -106,10 +105,10 @@ void dropout(const ExecutionSpace& space, const DropoutKey& key, const DropoutRo
                DropoutRow<T>{key, rows, x, y, adds});
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                      \
-  template void place_low_rank<T>(const ExecutionSpace&, const LowRankBlocks&, const BlockValues<T>&,             \
-                                  const Matrix<T>&);                                                              \
-  template void dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,   \
+#define MYLOS_INSTANTIATE(T)                                                                                    \
+  template void place_low_rank<T>(const ExecutionSpace&, const LowRankBlocks&, const BlockValues<T>&,           \
+                                  const Matrix<T>&);                                                            \
+  template void dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&, \
                            const Matrix<T>&, bool);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

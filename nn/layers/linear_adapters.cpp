@@ -182,12 +182,12 @@ std::vector<GemmProduct> adapter_products(std::span<const LinearAdapters> all, s
   return products;
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                        \
-  template void AdapterArrays::forward<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,                \
-                                          const Matrix<T>&);                                                        \
-  template void AdapterArrays::gradients<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,              \
-                                            const ConstMatrix<T>&);                                                 \
-  template void AdapterArrays::input_gradient<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,         \
+#define MYLOS_INSTANTIATE(T)                                                                                \
+  template void AdapterArrays::forward<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,        \
+                                          const Matrix<T>&);                                                \
+  template void AdapterArrays::gradients<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&,      \
+                                            const ConstMatrix<T>&);                                         \
+  template void AdapterArrays::input_gradient<T>(const Pass&, const LinearAdapters&, const ConstMatrix<T>&, \
                                                  const Matrix<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

@@ -11,9 +11,9 @@ namespace mylos::nn {
 /// The adapters of layers that are stacked, as tensors in the parameter table. The matrices A are one after the other.
 struct LinearAdapters {
   LowRankBlocks blocks = {};
-  std::size_t down = 0;                                    ///< the first A
-  std::array<std::size_t, most_low_rank_blocks> up = {};   ///< B of each
-  std::size_t in = 0, out = 0, rank = 0;                   ///< K, N, and R, the sum of the ranks
+  std::size_t down = 0;                                   ///< the first A
+  std::array<std::size_t, most_low_rank_blocks> up = {};  ///< B of each
+  std::size_t in = 0, out = 0, rank = 0;                  ///< K, N, and R, the sum of the ranks
   float dropout = 0.0f;
   std::uint32_t site = 0;  ///< of dropout
 };
@@ -61,12 +61,12 @@ class AdapterArrays {
   template <class T>
   ConstMatrix<T> dropped(const Pass& pass, const LinearAdapters& adapters, const ConstMatrix<T>& x);
 
-  std::size_t count_;                                ///< T
-  std::map<std::size_t, Vector<std::byte>> kept_;    ///< x A^T by the first A; all the same memory in prediction
-  Vector<std::byte> up_;                             ///< U of low_rank.hpp
-  Vector<float> up_gradient_;                        ///< dU
-  Vector<std::byte> row_gradients_;                  ///< the gradient of x A^T
-  Vector<std::byte> dropped_;                        ///< dropout(x), or a gradient before it
+  std::size_t count_;                              ///< T
+  std::map<std::size_t, Vector<std::byte>> kept_;  ///< x A^T by the first A; all the same memory in prediction
+  Vector<std::byte> up_;                           ///< U of low_rank.hpp
+  Vector<float> up_gradient_;                      ///< dU
+  Vector<std::byte> row_gradients_;                ///< the gradient of x A^T
+  Vector<std::byte> dropped_;                      ///< dropout(x), or a gradient before it
   DropoutRows rows_ = {};
   std::size_t current_ = no_adapters;  ///< the first A of the layers whose gradient is in row_gradients_
   static constexpr std::size_t no_adapters = static_cast<std::size_t>(-1);

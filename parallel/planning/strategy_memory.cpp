@@ -13,13 +13,14 @@ struct Capacities {
   std::size_t sum = 0, largest = 0;
 };
 
-Capacities capacities(const UnitExchanges& exchanges, bool only_trained) {
+/// Counts the units for which `counts` returns true.
+template <class Counts>
+Capacities capacities(const UnitExchanges& exchanges, const Counts& counts) {
   Capacities found;
   for (std::size_t unit = 0; unit < exchanges.table.network_units(); ++unit) {
     std::size_t capacity = 0;
     for (const std::size_t part : exchanges.table.parts(unit)) {
-      const bool counts = exchanges.table.units()[part].trained || !only_trained;
-      if (counts) capacity += exchanges.slice_size(part) * exchanges.shards;
+      if (counts(part)) capacity += exchanges.slice_size(part) * exchanges.shards;
     }
     found = {found.sum + capacity, std::max(found.largest, capacity)};
   }
@@ -30,13 +31,18 @@ Capacities capacities(const UnitExchanges& exchanges, bool only_trained) {
 
 StrategyMemory strategy_memory(const UnitExchanges& exchanges) {
   const StrategySettings& settings = exchanges.settings;
-  const Capacities all = capacities(exchanges, false), trained = capacities(exchanges, true);
+  const auto has_master = [&](std::size_t unit) { return exchanges.has_master(unit); };
+  const Capacities all = capacities(exchanges, [](std::size_t) { return true; });
+  const Capacities trained =
+      capacities(exchanges, [&](std::size_t unit) { return exchanges.table.units()[unit].trained; });
   const bool splits_values = shards_values(settings.kind), splits_gradients = shards_gradients(settings.kind);
   StrategyMemory memory{.slices = trained.sum / exchanges.shards};
   const std::size_t held = splits_values ? exchanges.value_places() * all.largest : all.sum;
   memory.values = held * bytes_of(exchanges.precision);
   const bool has_master_weights = splits_values || exchanges.precision != Precision::float32;
-  if (has_master_weights) memory.values += all.sum / exchanges.shards * sizeof(float);
+  const std::size_t with_master = capacities(exchanges, has_master).sum;
+  if (has_master_weights) memory.values += with_master / exchanges.shards * sizeof(float);
+  if (splits_values) memory.values += (all.sum - with_master) / exchanges.shards * bytes_of(exchanges.precision);
   const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
   const std::size_t summed = (splits_gradients ? memory.slices : trained.sum) * (1 + levels);
   const std::size_t in_places = exchanges.gradient_places() * trained.largest;

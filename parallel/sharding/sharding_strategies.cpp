@@ -1,4 +1,5 @@
 #include "core/base/error.hpp"
+#include "core/element_type.hpp"
 #include "core/kernels/updates/optimizer.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/exact_sum.hpp"
@@ -105,10 +106,16 @@ class PolicyStrategy : public ShardingStrategy, private UnitHooks {
   /// is the index of the piece in the unit.
   template <class Use>
   void for_each_owner(std::size_t tensor, std::size_t first, std::span<float> values, const Use& use) const;
-  /// Copies master weights, from element `first` of the unit on, from this rank's slice to `piece`.
-  void copy_master_weights(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
-    Kokkos::deep_copy(HostValues(piece.data(), piece.size()),
-                      slice(mine.master, first - mine.begin, first - mine.begin + piece.size()));
+  /// Copies master weights, from element `first` of the unit on, from this rank's slice to `piece`. The values of a
+  /// unit without them are widened.
+  void copy_master_weights(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const;
+
+  /// Returns elements [begin, end) of a slice without master weights. T has its precision, or is std::byte.
+  template <class T>
+  Vector<T> rounded_part(const ParameterSlice& mine, std::size_t begin, std::size_t end) const {
+    const std::size_t element = bytes_of(store_.precision());
+    return Vector<T>(reinterpret_cast<T*>(mine.rounded->values.data() + begin * element),
+                     (end - begin) * element / sizeof(T));
   }
 
   Mesh& mesh_;
@@ -126,6 +133,7 @@ class PolicyStrategy : public ShardingStrategy, private UnitHooks {
 
 /// Float master weights of whole values are this rank's part of the values themselves.
 Vector<float> PolicyStrategy::master_of(std::size_t unit) const {
+  if (!exchanges_.has_master(unit)) return {};
   if (store_.layout().owns_values && store_.precision() == Precision::float32) {
     return part_of(Vector<float>(reinterpret_cast<float*>(store_.value_memory(unit).data()), store_.capacity(unit)));
   }
@@ -142,10 +150,28 @@ Vector<float> PolicyStrategy::gradient_of(std::size_t unit) const {
   return gradients.extent(0) > 0 ? part_of(gradients) : gradients;
 }
 
-/// Returns this rank's part of whole values, unless they are float.
+/// Returns this rank's part of whole values, unless they are float; memory of its own for its part of values that are
+/// split and have no master weights.
 std::shared_ptr<RoundedCopy> PolicyStrategy::rounded_copy_of(std::size_t unit) const {
-  if (!store_.layout().owns_values || store_.precision() == Precision::float32) return nullptr;
-  return std::make_shared<RoundedCopy>(RoundedCopy{part_of(store_.value_memory(unit)), store_.precision()});
+  const Precision precision = store_.precision();
+  if (precision == Precision::float32 || (!store_.layout().owns_values && exchanges_.has_master(unit))) return nullptr;
+  const std::size_t bytes = exchanges_.slice_size(unit) * bytes_of(precision);
+  const Vector<std::byte> values = store_.layout().owns_values
+                                       ? part_of(store_.value_memory(unit))
+                                       : Vector<std::byte>("mylos::frozen_slice::" + unit_name(unit), bytes);
+  return std::make_shared<RoundedCopy>(RoundedCopy{values, precision});
+}
+
+void PolicyStrategy::copy_master_weights(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
+  const std::size_t begin = first - mine.begin, end = begin + piece.size();
+  if (exchanges_.has_master(mine.unit)) {
+    return Kokkos::deep_copy(HostValues(piece.data(), piece.size()), slice(mine.master, begin, end));
+  }
+  with_type(store_.precision(), [&]<class T>(T) {
+    Kokkos::View<T*, Kokkos::LayoutRight, HostSpace> narrow("mylos::frozen_piece", piece.size());
+    Kokkos::deep_copy(narrow, rounded_part<T>(mine, begin, end));
+    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = static_cast<float>(narrow(i));
+  });
 }
 
 void PolicyStrategy::prepare_gradients() {
@@ -247,7 +273,11 @@ void PolicyStrategy::copy_tensor(std::size_t tensor, std::size_t first, std::siz
   const ParameterSlice& mine = slices_[description.unit];
   const std::size_t begin = description.offset + first - mine.begin;
   const ExecutionSpace space;
-  copies().broadcast(space, buffer_of(slice(mine.master, begin, begin + count)), from, "tensors").wait(space);
+  if (exchanges_.has_master(mine.unit)) {
+    return copies().broadcast(space, buffer_of(slice(mine.master, begin, begin + count)), from, "tensors").wait(space);
+  }
+  const Vector<std::byte> values = rounded_part<std::byte>(mine, begin, begin + count);
+  copies().broadcast(space, {values.data(), values.size(), ElementType::byte}, from, "tensors").wait(space);
 }
 
 void PolicyStrategy::write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) {
@@ -259,6 +289,13 @@ void PolicyStrategy::write_tensor(std::size_t tensor, std::size_t first, std::sp
   const ParameterSlice& mine = slices_[description.unit];
   const ConstHostValues source(values.data() + (begin - first), end - begin);
   const std::size_t target = description.offset + begin - mine.begin;
+  if (!exchanges_.has_master(mine.unit)) {
+    return with_type(store_.precision(), [&]<class T>(T) {
+      Kokkos::View<T*, Kokkos::LayoutRight, HostSpace> narrow("mylos::frozen_piece", source.size());
+      for (std::size_t i = 0; i < source.size(); ++i) narrow(i) = T(source(i));
+      Kokkos::deep_copy(rounded_part<T>(mine, target, target + source.size()), narrow);
+    });
+  }
   Kokkos::deep_copy(slice(mine.master, target, target + source.size()), source);
   if (mine.rounded != nullptr) mine.rounded->is_current = false;
 }

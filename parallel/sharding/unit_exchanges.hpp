@@ -41,6 +41,8 @@ struct UnitExchanges {
   /// Bytes of a whole unit's values or gradients, padding included.
   std::size_t value_bytes(std::size_t unit) const { return slice_size(unit) * shards * bytes_of(precision); }
   std::size_t gradient_bytes(std::size_t unit) const { return slice_size(unit) * shards * sizeof(float); }
+  /// False if the only values of a unit are those in 16 bits.
+  bool has_master(std::size_t unit) const { return precision == Precision::float32 || table.units()[unit].has_master; }
   /// True if slices are exchanged as bfloat16. A single group exchanges nothing, and so rounds nothing.
   bool rounds_slices() const { return settings.bfloat16_gradients && replicas > 1; }
   /// Numbers of places that units take in turn, see PlacedUnit: where their values are gathered, and where their

@@ -40,10 +40,11 @@ std::vector<ValueArrays::Part> ValueArrays::parts(PlacedUnit placed) const {
 }
 
 /// Returns this rank's slice in the store's precision: float master weights, or their rounded copy in its part of
-/// `part.values`.
+/// `part.values`; of a unit without master weights, its values.
 std::byte* ValueArrays::own_slice(const Part& part) {
   const ParameterSlice& mine = slices_[part.unit];
   if (store_.precision() == Precision::float32) return reinterpret_cast<std::byte*>(mine.master.data());
+  if (!exchanges_.has_master(part.unit)) return mine.rounded->values.data();
   std::byte* const values = part.values.data() + ranks_.rank() * exchanges_.gather(part.unit).part;
   if (mine.rounded != nullptr && std::exchange(mine.rounded->is_current, false)) return values;
   with_type(store_.precision(), [&]<class T>(T) {

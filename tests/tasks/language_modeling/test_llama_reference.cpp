@@ -76,7 +76,8 @@ std::unique_ptr<nn::Model> with_adapters(const fs::path& folder, std::unique_ptr
     const double alpha = j["lora_alpha"], r = j["r"];
     for (const std::string& m : nn::linear_modules(network->table())) {
       for (const auto& t : j["target_modules"]) {
-        if (m.ends_with("." + t.get<std::string>())) a.layers.push_back({m, j["r"], float(j["use_rslora"] ? alpha / std::sqrt(r) : alpha / r)});
+        if (m.ends_with("." + t.get<std::string>()))
+          a.layers.push_back({m, j["r"], float(j["use_rslora"] ? alpha / std::sqrt(r) : alpha / r)});
       }
     }
     network->adapt(a);

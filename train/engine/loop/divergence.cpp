@@ -18,6 +18,7 @@ bool weights_are_finite(const RunSetup& run) {
   bool finite = true;
   std::vector<float> values;
   for (const ParameterSlice& part : run.strategy->slices()) {
+    if (part.master.extent(0) == 0) continue;  // never updated
     // The padding of a unit's last slices belongs to no tensor and may hold any value.
     const std::size_t size = run.store.table().units()[part.unit].size;
     const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
