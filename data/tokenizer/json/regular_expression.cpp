@@ -218,6 +218,14 @@ class Translation {
   bool ignores_case_ = false;
 };
 
+/// Returns the pattern in the syntax of PCRE2. Throws if it uses what is read in another way.
+std::string translated(std::string_view pattern) {
+  Translation translation(pattern);
+  std::string text = translation.translate();
+  if (translation.refused.empty()) return text;
+  fail(fmt::format("the regular expression uses {}, which is not supported", translation.refused));
+}
+
 std::string message_of(int error) {
   std::array<PCRE2_UCHAR, 256> text{};
   pcre2_get_error_message(error, text.data(), text.size());
@@ -255,13 +263,8 @@ Pattern::Pattern(const Json& json, const JsonLocation& location) {
   if (!is_text && json.begin().key() != "Regex") location.fail("expected one of String and Regex");
   const JsonLocation within(location, json.begin().key());
   const std::string& pattern = as_string(json.front(), within);
-  Translation translation(pattern);
-  const std::string translated = is_text ? pattern : translation.translate();
-  if (!translation.refused.empty()) {
-    within.fail(fmt::format("the regular expression uses {}, which is not supported", translation.refused));
-  }
   try {
-    compile(translated, is_text ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
+    compile(is_text ? pattern : translated(pattern), is_text ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
     name_ = within.text();
   } catch (const std::runtime_error& error) {
     within.fail(error.what());
@@ -269,7 +272,7 @@ Pattern::Pattern(const Json& json, const JsonLocation& location) {
 }
 
 Pattern::Pattern(std::string_view expression) : name_(expression) {
-  compile(Translation(expression).translate(), PCRE2_UCP | PCRE2_MULTILINE);
+  compile(translated(expression), PCRE2_UCP | PCRE2_MULTILINE);
 }
 
 void Pattern::compile(std::string_view pattern, unsigned options) {

@@ -24,7 +24,8 @@ class Pattern {
   /// Reads a pattern. Throws at `location` if it is none, if it does not compile, and if it uses what Oniguruma, for
   /// whose syntax such patterns are written, reads in another way than PCRE2.
   Pattern(const Json& json, const JsonLocation& location);
-  /// Compiles a regular expression of the program.
+  /// Compiles a regular expression in the same syntax. Throws std::runtime_error without a location for the same
+  /// reasons.
   explicit Pattern(std::string_view expression);
 
   /// Appends the matches in `text`, which must be UTF-8, and the parts between them, from left to right. Throws if a
