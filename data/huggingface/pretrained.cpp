@@ -19,51 +19,6 @@ namespace {
 
 constexpr std::size_t most_names_listed = 8;
 
-/// Compares the requested tensors with those in the files, before any value is read.
-WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
-                   const std::string& directory) {
-  WeightReport report;
-  files.check_unnamed(naming);
-  for (const WeightEntry& entry : files.unnamed()) report.ignored.push_back(entry.tensor->name);
-  std::set<std::string_view> names;
-  std::vector<std::string> needed;
-  for (const auto& spec : wanted) {
-    names.insert(spec.name);
-    const auto found = files.entries().find(spec.name);
-    if (found == files.entries().end()) {
-      (spec.optional ? report.missing : needed).push_back(spec.name);
-      continue;
-    }
-    const auto& [file, tensor] = found->second;
-    if (tensor->shape != spec.shape) {
-      fail(fmt::format("{}: tensor \"{}\" has shape {}, the model of config.json needs {}", file->path().string(),
-                       printable(tensor->name), shape_text(tensor->shape), shape_text(spec.shape)));
-    }
-    const bool is_integer = tensor->type == "I64" || tensor->type == "I32";
-    if (spec.is_count && !is_integer) {
-      fail(fmt::format("{} has type {}; counts are I64 or I32", tensor_subject(file->path().string(), tensor->name),
-                       tensor->type));
-    }
-    if (!spec.is_count && !safetensors_precision(tensor->type)) {
-      fail(fmt::format("{} has type {}; weights are F32, BF16, F16 or F64",
-                       tensor_subject(file->path().string(), tensor->name), tensor->type));
-    }
-  }
-  if (!needed.empty())
-    fail(fmt::format("the weights in {} lack {} of {} tensors: {}", directory, needed.size(), wanted.size(),
-                     listed(needed)));
-  std::vector<std::string> extra;
-  for (const auto& [name, entry] : files.entries()) {
-    if (names.contains(name)) continue;
-    (naming.ignores(name) ? report.ignored : extra).push_back(entry.tensor->name);
-  }
-  if (!extra.empty()) {
-    fail(fmt::format("the weights in {} have {} tensors that {} of this config.json does not: {}", directory,
-                     extra.size(), naming.model, listed(extra)));
-  }
-  return report;
-}
-
 /// Reads integers as float, starting at element `first`.
 void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> values) {
   const std::vector<std::int64_t> counts = entry.file->read_integer(entry.tensor->name);
@@ -84,6 +39,58 @@ std::string ignored_line(const WeightReport& report, std::string_view purpose) {
   if (report.ignored.empty()) return {};
   return fmt::format("{} tensors not used for {} are ignored: {}", report.ignored.size(), purpose,
                      listed(report.ignored));
+}
+
+WeightReport match_weights(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
+                           const std::string& directory) {
+  WeightReport report;
+  const char* const config = files.names().config;
+  files.check_unnamed(naming);
+  for (const WeightEntry& entry : files.unnamed()) report.ignored.push_back(entry.tensor->name);
+  std::set<std::string_view> names;
+  std::vector<std::string> needed;
+  for (const auto& spec : wanted) {
+    names.insert(spec.name);
+    const auto found = files.entries().find(spec.name);
+    if (found == files.entries().end()) {
+      (spec.optional ? report.missing : needed).push_back(spec.name);
+      continue;
+    }
+    const auto& [file, tensor] = found->second;
+    if (tensor->shape != spec.shape) {
+      fail(fmt::format("{} has shape {}, the model of {} needs {}", tensor_subject(file->path().string(), tensor->name),
+                       shape_text(tensor->shape), config, shape_text(spec.shape)));
+    }
+    const bool is_integer = tensor->type == "I64" || tensor->type == "I32";
+    if (spec.is_count && !is_integer) {
+      fail(fmt::format("{} has type {}; counts are I64 or I32", tensor_subject(file->path().string(), tensor->name),
+                       tensor->type));
+    }
+    if (!spec.is_count && !safetensors_precision(tensor->type)) {
+      fail(fmt::format("{} has type {}; weights are F32, BF16, F16 or F64",
+                       tensor_subject(file->path().string(), tensor->name), tensor->type));
+    }
+  }
+  if (!needed.empty())
+    fail(fmt::format("the weights in {} lack {} of {} tensors: {}", directory, needed.size(), wanted.size(),
+                     listed(needed)));
+  std::vector<std::string> extra;
+  for (const auto& [name, entry] : files.entries()) {
+    if (names.contains(name)) continue;
+    (naming.ignores(name) ? report.ignored : extra).push_back(entry.tensor->name);
+  }
+  if (!extra.empty()) {
+    fail(fmt::format("the weights in {} have {} tensors that {} of this {} does not: {}", directory, extra.size(),
+                     naming.model, config, listed(extra)));
+  }
+  return report;
+}
+
+TensorReader tensor_reader(const WeightEntry& entry, bool is_count) {
+  return [entry, is_count](std::size_t first, std::span<float> values) {
+    if (is_count) return read_counts(entry, first, values);
+    entry.file->read_float(entry.tensor->name, first, values);
+  };
 }
 
 PretrainedModel::PretrainedModel(const FileReader& files, std::filesystem::path directory)
@@ -124,15 +131,10 @@ std::vector<ModelFile> PretrainedModel::read_files(const FileReader& files,
 WeightReport PretrainedModel::read_weights(const FileReader& files, std::span<const TensorSpec> wanted,
                                            const TensorNaming& naming, const WeightSink& sink) const {
   const WeightFiles weights(files, directory_, naming.canonical);
-  auto report = match(weights, wanted, naming, directory_.string());
+  auto report = match_weights(weights, wanted, naming, directory_.string());
   for (std::size_t row = 0; row < wanted.size(); ++row) {
     const auto found = weights.entries().find(wanted[row].name);
-    if (found == weights.entries().end()) continue;
-    const WeightEntry& entry = found->second;
-    sink(row, [&entry, is_count = wanted[row].is_count](std::size_t first, std::span<float> values) {
-      if (is_count) return read_counts(entry, first, values);
-      entry.file->read_float(entry.tensor->name, first, values);
-    });
+    if (found != weights.entries().end()) sink(row, tensor_reader(found->second, wanted[row].is_count));
   }
   return report;
 }

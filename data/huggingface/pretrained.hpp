@@ -47,6 +47,14 @@ using TensorReader = std::function<void(std::size_t first, std::span<float> valu
 /// Receives requested tensor number `row`, and reads the values that it needs before it returns.
 using WeightSink = std::function<void(std::size_t row, const TensorReader& read)>;
 
+/// Compares the requested tensors with those of the weights in `directory`, before any value is read. Throws as
+/// PretrainedModel::read_weights does.
+WeightReport match_weights(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
+                           const std::string& directory);
+
+/// Reads one tensor of weight files, which must outlive the reader; `is_count` reads integers.
+TensorReader tensor_reader(const WeightEntry& entry, bool is_count = false);
+
 /// A file of a model directory other than its configuration and weights.
 struct ModelFile {
   std::string name;  ///< file name in the directory

@@ -13,11 +13,10 @@
 namespace mylos::data {
 namespace {
 
-constexpr const char* config_name = "config.json";
-
 /// Throws if one of `files` would conflict with the configuration or the weights.
-void check_names(std::span<const ModelFile> files) {
-  std::set<std::string_view> names = {config_name, weights_file, weights_index_file};
+void check_names(std::span<const ModelFile> files, const DirectoryNames& reserved) {
+  std::set<std::string_view> names = {reserved.config, reserved.weights};
+  if (reserved.index != nullptr) names.insert(reserved.index);
   for (const ModelFile& file : files) {
     require(is_file_name(file.name),
             fmt::format("\"{}\" is not the name of a file in a model directory", printable(file.name)));
@@ -29,7 +28,8 @@ void check_names(std::span<const ModelFile> files) {
 /// Creates the directory in which the first writer collects the files; null for the others, which must see it. Removes
 /// the leftovers of killed writers.
 std::unique_ptr<StagedDirectory> stage(const std::filesystem::path& directory, std::span<const ModelFile> files,
-                                       const WriterPart& part, const std::filesystem::path& staged) {
+                                       const DirectoryNames& names, const WriterPart& part,
+                                       const std::filesystem::path& staged) {
   if (part.writer > 0) {
     std::error_code unreadable;
     ensure(std::filesystem::is_directory(staged, unreadable),
@@ -37,7 +37,7 @@ std::unique_ptr<StagedDirectory> stage(const std::filesystem::path& directory, s
                        staged.string()));
     return nullptr;
   }
-  check_names(files);
+  check_names(files, names);
   remove_abandoned(directory);
   return std::make_unique<StagedDirectory>(directory);
 }
@@ -55,11 +55,11 @@ PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const
                                    std::span<const ModelFile> files, std::span<const TensorShape> weights,
                                    const WeightFormat& format, const WriterPart& part,
                                    const std::filesystem::path& staged)
-    : staged_(stage(directory, files, part, staged)),
+    : staged_(stage(directory, files, format.names, part, staged)),
       path_(staged_ != nullptr ? staged_->path() : staged),
       weights_(path_, weights, format, part) {
   if (staged_ == nullptr) return;
-  write_text(path_ / config_name, model_json_text(config));
+  write_text(path_ / format.names.config, model_json_text(config));
   for (const ModelFile& file : files) write_text(path_ / file.name, file.bytes);
 }
 

@@ -30,9 +30,10 @@ std::string find_pickle(const FileReader& files, const std::filesystem::path& di
   return {};
 }
 
-[[noreturn]] void fail_without_weights(const FileReader& files, const std::filesystem::path& directory) {
-  const std::string pickle = find_pickle(files, directory);
-  if (pickle.empty()) fail(fmt::format("{} has no model.safetensors", directory.string()));
+[[noreturn]] void fail_without_weights(const FileReader& files, const std::filesystem::path& directory,
+                                       const DirectoryNames& names) {
+  const std::string pickle = names.index == nullptr ? "" : find_pickle(files, directory);
+  if (pickle.empty()) fail(fmt::format("{} has no {}", directory.string(), names.weights));
   fail(fmt::format("{} has only {}, a Python pickle; convert it once, in that directory: {}", directory.string(),
                    pickle, convert_command(pickle.ends_with(".json") ? pickle_file : pickle)));
 }
@@ -103,14 +104,15 @@ std::string convert_command(const std::filesystem::path& file) {
       printable(file.filename().string()));
 }
 
-WeightFiles::WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical)
-    : canonical_(canonical) {
-  if (is_weight_file(files, directory / weights_file)) {
-    open_single(files, directory / weights_file);
-  } else if (is_present(directory / weights_index_file)) {
-    open_shards(files, directory / weights_index_file);
+WeightFiles::WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical,
+                         const DirectoryNames& names)
+    : canonical_(canonical), names_(names) {
+  if (is_weight_file(files, directory / names.weights)) {
+    open_single(files, directory / names.weights);
+  } else if (names.index != nullptr && is_present(directory / names.index)) {
+    open_shards(files, directory / names.index);
   } else {
-    fail_without_weights(files, directory);
+    fail_without_weights(files, directory, names);
   }
 }
 
@@ -121,7 +123,7 @@ void WeightFiles::check_unnamed(const TensorNaming& naming) const {
     const auto named = entries_.find(name);
     if (named != entries_.end()) fail_twice(entry, named->second);
     fail(fmt::format("{} is not in {}: the file or the index belongs to another model; fetch both again",
-                     tensor_subject(entry.file->path().string(), entry.tensor->name), weights_index_file));
+                     tensor_subject(entry.file->path().string(), entry.tensor->name), names_.index));
   }
 }
 

@@ -18,6 +18,13 @@ namespace mylos::data {
 inline constexpr const char* weights_file = "model.safetensors";
 inline constexpr const char* weights_index_file = "model.safetensors.index.json";
 
+/// Names of the files of a directory with weights; those of a model by default.
+struct DirectoryNames {
+  const char* config = "config.json";
+  const char* weights = weights_file;
+  const char* index = weights_index_file;  ///< null: the weights are always a single file
+};
+
 /// Returns the canonical name of the tensor that a file calls `name`.
 using CanonicalName = std::string (*)(std::string_view name);
 
@@ -49,14 +56,16 @@ bool is_pickle(const std::filesystem::path& file);
 /// Returns the command that converts such a file, and is run in its directory.
 std::string convert_command(const std::filesystem::path& file);
 
-/// The weight files of a model directory: model.safetensors, or the shards of model.safetensors.index.json.
+/// The weight files of a directory: model.safetensors, or the shards of model.safetensors.index.json.
 class WeightFiles {
  public:
   /// Throws std::runtime_error with the file and tensor if anything is missing, damaged or contradictory: the shards
   /// must contain the tensors that the index lists, each once. A shard may be a symbolic link, as in the hub's cache.
   /// If there is only a Python pickle, the message contains the command that converts it.
-  WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical = nullptr);
+  WeightFiles(const FileReader& files, const std::filesystem::path& directory, CanonicalName canonical = nullptr,
+              const DirectoryNames& names = {});
 
+  const DirectoryNames& names() const { return names_; }
   /// Returns all tensors by canonical name; in a sharded model, those that the index names.
   const std::map<std::string, WeightEntry>& entries() const { return entries_; }
   /// Returns the tensors that are in a shard but not in the index.
@@ -73,6 +82,7 @@ class WeightFiles {
   void open_shards(const FileReader& files, const std::filesystem::path& index);
 
   CanonicalName canonical_;
+  DirectoryNames names_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, WeightEntry> entries_;
   std::vector<WeightEntry> unnamed_;

@@ -13,7 +13,6 @@
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/text/python_json.hpp"
-#include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {
 namespace {
@@ -63,7 +62,7 @@ WeightFilesWriter::WeightFilesWriter(std::filesystem::path directory, std::span<
 }
 
 std::filesystem::path WeightFilesWriter::path_of(std::size_t shard) const {
-  if (counts_.size() == 1) return directory_ / weights_file;
+  if (counts_.size() == 1) return directory_ / format_.names.weights;
   return directory_ / fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, counts_.size());
 }
 
@@ -123,7 +122,7 @@ void WeightFilesWriter::write_index() const {
   OrderedJson index;
   index["metadata"] = {{"total_parameters", parameters}, {"total_size", bytes}};
   index["weight_map"] = files;
-  write_text(directory_ / weights_index_file, index.dump(2) + "\n");
+  write_text(directory_ / format_.names.index, index.dump(2) + "\n");
 }
 
 }  // namespace mylos::data

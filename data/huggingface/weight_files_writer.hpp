@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "data/huggingface/safetensors.hpp"
+#include "data/huggingface/weight_files.hpp"
 
-/// Writes the safetensors file or files of a model directory as Hugging Face's libraries do.
+/// Writes the safetensors file or files of a directory as Hugging Face's libraries do.
 namespace mylos::data {
 
-/// Element type and shard size of the written weights.
+/// Element type, shard size and file names of the written weights.
 struct WeightFormat {
   static constexpr std::uint64_t default_shard_bytes = 5'000'000'000;  ///< "5GB" in transformers
 
@@ -20,6 +21,7 @@ struct WeightFormat {
   /// Larger weights are written as several files of at most this size: model-00001-of-0000N.safetensors, ..., and
   /// model.safetensors.index.json. A tensor that exceeds it gets a file of its own.
   std::uint64_t shard_bytes = default_shard_bytes;
+  DirectoryNames names = {};
 };
 
 /// Returns the number of consecutive tensors in each file: a single file if all fit into format.shard_bytes.
