@@ -40,7 +40,7 @@ ARROWS = {
     "data/tokenizer": "core/base/*",
     "data/tokenizer/json": "data/tokenizer core/base/*",
     "data/jinja": "core/base/*",
-    "data/huggingface": "data/tokenizer core/base/* core/numeric.hpp",
+    "data/huggingface": "data/tokenizer/* core/base/* core/numeric.hpp",
     "data/images": "core/base/* core/random.hpp",
     "data/squad": "data/huggingface data/tokenizer core/base/*",
     "data/text": "data/jinja data/tokenizer core/base/*",

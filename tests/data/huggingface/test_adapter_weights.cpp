@@ -1,0 +1,225 @@
+#include "data/huggingface/adapter_weights.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+#include "tests/support/written_models.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using tests::error_of;
+using tests::TemporaryDirectory;
+
+const std::vector<TensorSpec> small_base{
+    {"a.weight", {3, 4}}, {"a.bias", {3}}, {"b.weight", {2, 3}}, {"head.weight", {2, 2}}};
+const std::vector<std::string> small_linear{"a", "b", "head"};
+
+/// An adapter of rank 2 on "a", with the head trained whole.
+AdapterConfig small_config() {
+  AdapterConfig config;
+  config.targets = {"a"};
+  config.trained = {"head"};
+  config.rank = 2;
+  config.alpha = 1.0;
+  return config;
+}
+
+std::vector<TensorSpec> small_tensors(const AdapterConfig& config) {
+  return adapter_tensors(config, adapter_targets(config, small_linear), trained_modules(config, small_linear),
+                         small_base);
+}
+
+/// Returns values that count up from `first`.
+std::vector<float> counted(std::size_t count, float first) {
+  std::vector<float> values(count);
+  for (float& value : values) value = first++;
+  return values;
+}
+
+TensorReader reader_of(std::vector<float> values) {
+  return [values = std::move(values)](std::size_t first, std::span<float> piece) {
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), piece.size(), piece.begin());
+  };
+}
+
+std::vector<float> all_of(const TensorReader& read, std::size_t count, std::size_t piece) {
+  std::vector<float> values(count);
+  for (std::size_t first = 0; first < count; first += piece) {
+    read(first, std::span(values).subspan(first, std::min(piece, count - first)));
+  }
+  return values;
+}
+
+/// Writes an adapter whose tensors count up from 1, and is read with the tensors of small_config().
+struct Written {
+  explicit Written(std::vector<TensorShape> shapes = written_adapter_tensors(small_tensors(small_config()))) {
+    PretrainedWriter writer(directory / "adapter", adapter_config_json(small_config()), {}, shapes, adapter_format());
+    for (const TensorShape& shape : shapes) writer.write(counted(element_count(shape.shape, shape.name), 1.0F));
+    writer.commit();
+  }
+  std::string message() const {
+    return error_of([&] { AdapterWeights(FileReader(), path, small_tensors(small_config())); });
+  }
+  TemporaryDirectory directory;
+  std::filesystem::path path = directory / "adapter";
+};
+
+TEST(AdapterWeights, TensorsAreSortedAndNamedAsPeftNamesThem) {
+  std::vector<std::string> names;
+  for (const TensorShape& shape : written_adapter_tensors(small_tensors(small_config()))) names.push_back(shape.name);
+  EXPECT_THAT(names, ElementsAre("base_model.model.a.lora_A.weight", "base_model.model.a.lora_B.weight",
+                                 "base_model.model.head.weight"));
+  EXPECT_EQ(adapter_tensor_name("a.lora_A.weight"), names[0]);
+  const std::vector<TensorSpec> tensors = small_tensors(small_config());
+  EXPECT_THAT(tensors[0].shape, ElementsAre(2, 4));
+  EXPECT_THAT(tensors[1].shape, ElementsAre(3, 2));
+  EXPECT_THAT(tensors[2].shape, ElementsAre(2, 2));
+}
+
+TEST(AdapterWeights, AreWrittenAsOneDirectoryAndRead) {
+  const Written written;
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(written.path)) files.push_back(entry.path().filename());
+  EXPECT_THAT(files, ::testing::UnorderedElementsAre(adapter_config_file, adapter_weights_file));
+  EXPECT_EQ(read_adapter_config(FileReader(), written.path, {}).rank, 2u);
+  const AdapterWeights weights(FileReader(), written.path, small_tensors(small_config()));
+  EXPECT_TRUE(weights.contains("head.weight"));
+  EXPECT_FALSE(weights.contains("b.weight"));
+  EXPECT_EQ(all_of(weights.reader("a.lora_B.weight"), 6, 4), counted(6, 1.0F));
+}
+
+TEST(AdapterWeights, OtherFilesAreNotOfAnAdapter) {
+  const TemporaryDirectory directory;
+  const std::vector<ModelFile> files{{adapter_config_file, "{}"}};
+  EXPECT_THAT(error_of([&] { PretrainedWriter(directory / "a", {}, files, {}, adapter_format()); }),
+              HasSubstr("adapter_config.json: a model directory holds only one file of this name"));
+}
+
+TEST(AdapterWeights, OtherTensorsThanWantedAreErrors) {
+  EXPECT_EQ(Written().message(), "(nothing was thrown)");
+  EXPECT_THAT(
+      Written({{"base_model.model.a.lora_A.weight", {2, 4}}, {"base_model.model.head.weight", {2, 2}}}).message(),
+      EndsWith("/adapter lack 1 of 3 tensors: a.lora_B.weight"));
+  std::vector<TensorShape> shapes = written_adapter_tensors(small_tensors(small_config()));
+  shapes.push_back({"base_model.model.a.lora_magnitude_vector.weight", {3}});
+  EXPECT_THAT(Written(shapes).message(),
+              EndsWith("have 1 tensors that the adapter of this adapter_config.json does not: "
+                       "base_model.model.a.lora_magnitude_vector.weight"));
+  shapes.back() = {"a.lora_A.weight", {2, 4}};
+  EXPECT_THAT(Written(shapes).message(),
+              HasSubstr("tensor \"a.lora_A.weight\" is also stored as \"base_model.model.a.lora_A.weight\""));
+  shapes.pop_back();
+  shapes[1].shape = {2, 3};
+  EXPECT_THAT(Written(shapes).message(),
+              EndsWith("adapter_model.safetensors: tensor \"base_model.model.a.lora_B.weight\" has shape (2, 3), the "
+                       "model of adapter_config.json needs (3, 2)"));
+}
+
+TEST(AdapterWeights, ThatAreMissingOrCutShortAreErrors) {
+  const Written written;
+  const auto file = written.path / adapter_weights_file;
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_THAT(written.message(), HasSubstr("it was cut short"));
+  std::filesystem::remove(file);
+  tests::write_file(written.path / "model.safetensors.index.json", "{}");
+  tests::write_file(written.path / "optimizer.ckpt", "");
+  EXPECT_THAT(written.message(), EndsWith("/adapter has no adapter_model.safetensors"));
+}
+
+TEST(AdapterWeights, ARankAboveTheWidthIsAnError) {
+  AdapterConfig config = small_config();
+  config.ranks = {{"a", 3}};
+  EXPECT_NO_THROW(small_tensors(config));
+  config.ranks = {{"a", 4}};
+  EXPECT_EQ(error_of([&] { small_tensors(config); }),
+            "adapter_config.json: rank 4 of a is above 3, the smaller side of its weight (3, 4)");
+}
+
+TEST(AdapterWeights, AreMergedHoweverTheyAreCut) {
+  const Written written;
+  const MergedAdapter adapter(FileReader(), written.path, small_config(), small_linear, small_base);
+  // B A is ((11, 14, 17, 20), (23, 30, 37, 44), (35, 46, 57, 68)), scaled by a half.
+  const std::vector<float> merged{5.5F, 8, 10.5F, 13, 15.5F, 20, 24.5F, 29, 25.5F, 32, 38.5F, 45};
+  for (const std::size_t piece : {1, 3, 4, 5, 12}) {
+    EXPECT_EQ(all_of(adapter.merged(small_base[0], reader_of(counted(12, 0.0F))), 12, piece), merged) << piece;
+    EXPECT_EQ(all_of(adapter.merged(small_base[2], reader_of(counted(6, 0.0F))), 6, piece), counted(6, 0.0F));
+    EXPECT_EQ(all_of(adapter.merged(small_base[3], reader_of(counted(4, 0.0F))), 4, piece), counted(4, 1.0F));
+  }
+}
+
+/// A recorded adapter and its base.
+struct Recorded {
+  explicit Recorded(const std::filesystem::path& directory)
+      : directory(directory),
+        base_file(FileReader(), directory / "base" / weights_file),
+        config(read_adapter_config(FileReader(), directory / "adapter", {})) {
+    for (const TensorInfo& tensor : base_file.tensors()) {
+      base.push_back({tensor.name, tensor.shape});
+      const bool is_linear = tensor.shape.size() == 2 && tensor.name.find("embed") == std::string::npos;
+      if (is_linear) linear.push_back(tensor.name.substr(0, tensor.name.rfind('.')));
+    }
+  }
+  std::filesystem::path directory;
+  SafetensorsFile base_file;
+  AdapterConfig config;
+  std::vector<TensorSpec> base;
+  std::vector<std::string> linear;
+};
+
+TEST(AdapterWeights, RecordedOnesMergeAsInPeft) {
+  const auto directories = tests::recorded_models("lora");
+  if (directories.empty()) GTEST_SKIP() << "no recorded adapters (MYLOS_REFERENCE)";
+  for (const auto& directory : directories) {
+    const Recorded recorded(directory);
+    const MergedAdapter adapter(FileReader(), directory / "adapter", recorded.config, recorded.linear, recorded.base);
+    const SafetensorsFile expected(FileReader(), directory / "merged.safetensors");
+    std::size_t changed = 0;
+    for (const TensorSpec& tensor : recorded.base) {
+      const std::vector<float> values = recorded.base_file.read_float(tensor.name);
+      const std::vector<float> merged = all_of(adapter.merged(tensor, reader_of(values)), values.size(), 100);
+      const std::vector<float> theirs = expected.read_float(tensor.name);
+      changed += theirs != values ? 1 : 0;
+      for (std::size_t i = 0; i < merged.size(); ++i) {
+        ASSERT_NEAR(merged[i], theirs[i], 1e-6) << directory << tensor.name << i;
+      }
+    }
+    EXPECT_GE(changed, 4u) << directory;
+  }
+}
+
+TEST(AdapterWeights, RecordedOnesAreWrittenAsTheyWere) {
+  const auto directories = tests::recorded_models("lora");
+  if (directories.empty()) GTEST_SKIP() << "no recorded adapters (MYLOS_REFERENCE)";
+  for (const auto& directory : directories) {
+    const Recorded recorded(directory);
+    const std::vector<TensorSpec> tensors = adapter_tensors(
+        recorded.config, adapter_targets(recorded.config, recorded.linear),
+        trained_modules(recorded.config, std::vector<std::string>{"classifier", "lm_head"}), recorded.base);
+    const AdapterWeights weights(FileReader(), directory / "adapter", tensors);
+    const TemporaryDirectory written;
+    PretrainedWriter writer(written / "adapter", adapter_config_json(recorded.config), {},
+                            written_adapter_tensors(tensors), adapter_format());
+    for (const TensorSpec& tensor : tensors) {
+      const std::size_t count = element_count(tensor.shape, tensor.name);
+      writer.write(all_of(weights.reader(tensor.name), count, count));
+    }
+    writer.commit();
+    EXPECT_EQ(tests::read_file(written / "adapter/adapter_model.safetensors"),
+              tests::read_file(directory / "adapter" / adapter_weights_file));
+  }
+}
+
+}  // namespace
+}  // namespace mylos::data
