@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files/files.hpp"
 #include "core/base/text/printable.hpp"
+#include "data/huggingface/adapter_config.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
@@ -56,8 +57,29 @@ bool holds_model(const path& directory) {
   return is_present(directory / "config.json") && is_file(directory / "config.json");
 }
 
-path resolve_directory(const path& directory) {
+/// Returns the model that an adapter names: a directory, also from that of the adapter on, or a name.
+path resolve_base(const FileReader& files, const path& adapter, bool checks_sums) {
+  const data::AdapterConfig config = data::read_adapter_config(files, adapter, {});
+  const path file = adapter / data::adapter_config_file;
+  ensure(!config.base.empty(), fmt::format("{}: base_model_name_or_path names no model; give it as --model, and this "
+                                           "directory as --adapter",
+                                           file.string()));
+  for (const path& base : {path(config.base), adapter / config.base, adapter / ".." / config.base}) {
+    if (holds_model(base)) return base.lexically_normal();
+  }
+  try {
+    return resolve_model(files, config.base, checks_sums);
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: its base is not here: {}; or give it as --model, and this directory as --adapter",
+                     file.string(), error.what()));
+  }
+}
+
+path resolve_directory(const FileReader& files, const path& directory, bool checks_sums) {
   if (holds_model(directory)) return directory;
+  if (const path adapter = adapter_directory(directory); !adapter.empty()) {
+    return resolve_base(files, adapter, checks_sums);
+  }
   if (holds_model(directory / "best")) return directory / "best";
   fail(fmt::format("{} is neither a model (no config.json) nor a run's output directory (no best/config.json)",
                    directory.string()));
@@ -100,13 +122,21 @@ path resolve_name(const FileReader& files, const std::string& name, bool checks_
 
 }  // namespace
 
+path adapter_directory(const path& directory) {
+  for (const path& each : {directory, directory / "best"}) {
+    if (holds_model(each)) return {};
+    if (data::is_adapter_directory(each)) return each;
+  }
+  return {};
+}
+
 path resolve_model(const FileReader& files, const std::string& model, bool checks_sums) {
   std::error_code code;
   const auto status = std::filesystem::status(model, code);
   if (status.type() == std::filesystem::file_type::none) {
     fail(fmt::format("model {}: {}; give a directory or a model's name", printable(model), code.message()));
   }
-  if (std::filesystem::is_directory(status)) return resolve_directory(model);
+  if (std::filesystem::is_directory(status)) return resolve_directory(files, model, checks_sums);
   if (std::filesystem::exists(status) && data::is_pickle(model)) {
     fail(fmt::format("{} is a Python pickle, not a model directory; convert it once, in its directory: {}", model,
                      data::convert_command(model)));

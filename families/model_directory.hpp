@@ -11,10 +11,15 @@
 /// Finds the model that --model names, without network access.
 namespace mylos::families {
 
+/// Returns the directory of an adapter that `directory` is, or that is the best/ of the run whose output it is; empty
+/// if it is a model or neither.
+std::filesystem::path adapter_directory(const std::filesystem::path& directory);
+
 /// Resolves `model` to a model directory. It is a directory with config.json, the output directory of a run (its best/
-/// is used), or the name of a model in our cache or in Hugging Face's. With `checks_sums` a model in our cache is read
-/// in full and must match its fetch record; when many processes read the same cache, one of them needs to do this.
-/// Throws std::runtime_error with the locations searched and how to get the model.
+/// is used), an adapter's directory (its base is used), or the name of a model in our cache or in Hugging Face's. With
+/// `checks_sums` a model in our cache is read in full and must match its fetch record; when many processes read the
+/// same cache, one of them needs to do this. Throws std::runtime_error with the locations searched and how to get the
+/// model.
 std::filesystem::path resolve_model(const FileReader& files, const std::string& model, bool checks_sums = true);
 
 /// A model whose sizes a command needs, and not its weights.

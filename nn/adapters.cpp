@@ -45,14 +45,6 @@ std::vector<std::string> linear_modules(const ParameterTable& table) {
   return modules;
 }
 
-std::vector<std::string> modules(const ParameterTable& table) {
-  std::vector<std::string> modules;
-  for (const ParameterTensor& tensor : table.tensors()) modules.push_back(module_of(tensor.name));
-  std::ranges::sort(modules);
-  modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
-  return modules;
-}
-
 void add_adapters(ParameterTable& table, const Adapters& adapters) {
   // Layers of a stack read the same input: their matrices A, which are one after the other too, are multiplied as one.
   std::vector<ParameterTensor> added, up;
@@ -72,7 +64,8 @@ void add_adapters(ParameterTable& table, const Adapters& adapters) {
   require(up.size() == adapters.layers.size(), "adapters: one is for a module that is no linear layer of the model");
   std::ranges::move(up, std::back_inserter(added));
   const auto is_frozen = [&](const ParameterTensor& tensor) {
-    return std::ranges::count(adapters.trained, module_of(tensor.name)) == 0;
+    return std::ranges::none_of(adapters.trained,
+                                [&](const std::string& module) { return tensor.name.starts_with(module + "."); });
   };
   table.adapt(std::move(added), is_frozen);
 }

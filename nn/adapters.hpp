@@ -21,7 +21,7 @@ struct Adapter {
 struct Adapters {
   std::vector<Adapter> layers;
   float dropout = 0.0f;                   ///< probability for elements of x in training, in [0, 1)
-  std::vector<std::string> trained = {};  ///< modules whose tensors are trained whole: "qa_outputs"
+  std::vector<std::string> trained = {};  ///< modules whose tensors, at any depth, are trained whole: "qa_outputs"
 
   bool empty() const { return layers.empty(); }
 };
@@ -32,9 +32,6 @@ inline constexpr const char* adapter_b = ".lora_B.weight";
 
 /// Returns the modules that may have an adapter, without those of the head: "model.layers.0.self_attn.q_proj".
 std::vector<std::string> linear_modules(const ParameterTable& table);
-/// Returns all modules that have tensors.
-std::vector<std::string> modules(const ParameterTable& table);
-
 /// Adds the tensors of the adapters, and freezes all others but those of the modules that are trained whole. A starts
 /// uniform in +-1/sqrt(in), and B at zero, as in PEFT. Errors: std::invalid_argument for a module that is not a linear
 /// layer; std::runtime_error for a rank of 0 or above the width of the layer.

@@ -84,6 +84,13 @@ void resolve_model_argument(const FileReader& files, Arguments& arguments, const
   fs::path& model = arguments.run.task.model;
   model = arguments.task->trains_by_name(arguments.model) ? fs::path(arguments.model)
                                                           : families::resolve_model(files, arguments.model, is_first);
+  fs::path& adapter = arguments.run.task.adapters.directory;
+  if (const fs::path own = families::adapter_directory(arguments.model); adapter.empty()) {
+    adapter = own;
+  } else if (!own.empty()) {
+    throw UsageError(fmt::format("--model {} is an adapter; give its base as --model beside --adapter {}",
+                                 arguments.model, adapter.string()));
+  }
   if (!check_task(files, arguments, model)) families::check_model_family(files, model);
   arguments.task->fit_model(files, arguments.run, arguments.model, arguments.sources, notice);
 }

@@ -21,7 +21,14 @@ std::string base_tensor_name(std::string_view name) {
 
 constexpr TensorNaming naming{.model = "the adapter", .canonical = base_tensor_name};
 
-/// Returns the names of all modules that hold tensors, at any depth.
+std::vector<float> values_of(const TensorReader& read, std::size_t count) {
+  std::vector<float> values(count);
+  read(0, values);
+  return values;
+}
+
+}  // namespace
+
 std::vector<std::string> modules_of(std::span<const TensorSpec> tensors) {
   std::set<std::string> modules;
   for (const TensorSpec& tensor : tensors) {
@@ -31,14 +38,6 @@ std::vector<std::string> modules_of(std::span<const TensorSpec> tensors) {
   }
   return {modules.begin(), modules.end()};
 }
-
-std::vector<float> values_of(const TensorReader& read, std::size_t count) {
-  std::vector<float> values(count);
-  read(0, values);
-  return values;
-}
-
-}  // namespace
 
 std::string adapter_tensor_name(std::string_view tensor) { return fmt::format("{}{}", prefix, tensor); }
 

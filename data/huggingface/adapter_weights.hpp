@@ -12,6 +12,9 @@
 /// The tensors of a LoRA adapter, and the weights of the base with the adapter in them.
 namespace mylos::data {
 
+/// Returns the names of all modules that hold tensors, at any depth, for trained_modules.
+std::vector<std::string> modules_of(std::span<const TensorSpec> tensors);
+
 /// Returns the name in adapter_model.safetensors of a tensor: A and B of module m are m.lora_A.weight and
 /// m.lora_B.weight, and the tensors of modules trained whole have the names of the base.
 std::string adapter_tensor_name(std::string_view tensor);

@@ -12,6 +12,9 @@
 namespace mylos::families {
 namespace {
 
+constexpr AdapterName bert_adapter_names[] = {
+    {"q", "query"}, {"k", "key"}, {"v", "value"}, {"o", "attention.output.dense"}, {"up", "intermediate.dense"}};
+
 std::unique_ptr<nn::Model> make_bert(const BertShape& shape, const nn::HeadSettings& head, Precision precision) {
   return with_type(precision, [&]<class T>(T) {
     return nn::make_network<T>(make_bert_body<T>(shape), head.make_head<T>(shape.initializer_range));
@@ -31,6 +34,7 @@ TextModel bert_model(const data::ModelConfig& config, std::optional<double> drop
           .attention_dropout = shape.attention_dropout,
           .initializer_range = shape.initializer_range,
           .naming = bert_tensor_naming(),
+          .adapter_names = bert_adapter_names,
           .make_network = [shape](const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
             return make_bert(with_attention(shape, kernel), head, precision);
           }};

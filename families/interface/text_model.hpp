@@ -11,11 +11,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// A model on texts as tasks see it, whatever its family.
 namespace mylos::families {
+
+/// A short name of linear layers, and the end of their modules' names.
+struct AdapterName {
+  std::string_view name, module;
+};
 
 struct TextModel {
   std::string text;  ///< its sizes: "12 layers, hidden 768, 12 heads"
@@ -29,6 +36,7 @@ struct TextModel {
   std::optional<std::int32_t> begin_token = {};     ///< begins each document (BOS), unless nullopt
   std::vector<std::int32_t> end_tokens = {};        ///< end a generated text; the first ends each document (EOS)
   std::optional<nn::HeadSettings> next_token = {};  ///< the head of BodyOutput::next_tokens
+  std::span<const AdapterName> adapter_names = {};
 
   /// Returns the body with `head` and the kernel of `attention`. Errors: std::invalid_argument if sizes do not fit
   /// together.

@@ -13,6 +13,10 @@
 namespace mylos::families {
 namespace {
 
+constexpr AdapterName llama_adapter_names[] = {{"q", "q_proj"},      {"k", "k_proj"},       {"v", "v_proj"},
+                                               {"o", "o_proj"},      {"gate", "gate_proj"}, {"up", "up_proj"},
+                                               {"down", "down_proj"}};
+
 nn::HeadSettings next_token_head(const LlamaShape& shape) {
   return nn::vocabulary_head({.weight = next_token_weight(shape),
                               .vocabulary = shape.vocabulary,
@@ -40,6 +44,7 @@ TextModel llama_model(const data::ModelConfig& config, std::optional<double>) {
           .begin_token = llama_member(shape.model_type).has_tokens ? shape.begin_token : std::nullopt,
           .end_tokens = shape.end_tokens,
           .next_token = next_token_head(shape),
+          .adapter_names = llama_adapter_names,
           .make_network =
               [shape](const nn::HeadSettings& head, AttentionKernel kernel, Precision precision) {
                 return make_network(with_attention(shape, kernel), head, precision);

@@ -42,7 +42,8 @@ std::vector<PlannedDataset> plan_datasets(const CheckpointArrays& arrays) {
   std::vector<PlannedDataset> datasets;
   for (std::size_t group = 0; group < arrays.groups.size(); ++group) {
     for (const ParameterTensor& tensor : arrays.table->tensors()) {
-      if (group > 0 && !tensor.group.trainable) continue;  // it has no optimizer state
+      // Frozen tensors have no optimizer state, and beside adapters the values of a model elsewhere.
+      if (!tensor.group.trainable && (group > 0 || arrays.table->is_adapted())) continue;
       datasets.push_back({.shape = {fmt::format("/{}/{}", arrays.groups[group].name, tensor.name), tensor.shape},
                           .tensor = &tensor,
                           .group = group});

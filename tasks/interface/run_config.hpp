@@ -8,10 +8,22 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// The complete configuration of a run, as recorded in run.json.
 namespace mylos::tasks {
+
+/// The adapters of a model on texts (LoRA).
+struct AdapterSettings {
+  std::size_t rank = 0;                           ///< 0 = none, unless `directory` has some
+  std::optional<double> alpha;                    ///< nullopt = 2 rank
+  double dropout = 0.0;                           ///< probability, for what adapters read
+  std::vector<std::string> targets = {"q", "v"};  ///< names or ends of names of linear layers, or a pattern
+  bool rslora = false;                            ///< divide alpha by the root of the rank
+  std::vector<std::string> trained = {};          ///< modules trained whole
+  std::filesystem::path directory;                ///< an adapter to go on from, or to merge
+};
 
 /// The settings of every task. Each field documents its unit and an example.
 struct TaskConfig {
@@ -27,8 +39,9 @@ struct TaskConfig {
   std::filesystem::path attention_cache;              ///< directory of cached timings; empty = no cache
   int planned_capability = 0;                         ///< of the GPU that a plan is for: 90 is 9.0; 0 = none
   std::optional<Precision> export_precision;  ///< type of weights in best/ and last/; nullopt = export_precision()
-  bool do_train = false;                      ///< switch of transformers' scripts; with do_eval,
-  bool do_eval = false;                       ///< selects the files used from a named data set
+  AdapterSettings adapters;
+  bool do_train = false;  ///< switch of transformers' scripts; with do_eval,
+  bool do_eval = false;   ///< selects the files used from a named data set
 };
 
 struct RunConfig {

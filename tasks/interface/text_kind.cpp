@@ -64,7 +64,14 @@ ExportedModel TextKind::export_model(const TrainedModel& trained) const {
   const data::PretrainedModel pretrained(FileReader(), trained.model);
   const families::TextModel model = families::read_text_model(pretrained, text_.head.input);
   auto network = model.network(text_.head.settings(model), Precision::float32);
-  auto exporter = pretrained_exporter(FileReader(), trained.run, pretrained, text_.head.architecture);
+  RunConfig run = trained.run;
+  run.task.model = trained.model;
+  if (const RunAdapter adapter(FileReader(), run, model, text_.head.adapters, {}); adapter.exists()) {
+    adapter.adapt(*network);
+    auto exporter = std::make_unique<AdapterExporter>(adapter.config(), network->table());
+    return {std::move(network), std::move(exporter)};
+  }
+  auto exporter = pretrained_exporter(FileReader(), run, pretrained, text_.head.architecture);
   exporter->take_tensors(network->table());
   return {std::move(network), std::move(exporter)};
 }
@@ -86,6 +93,8 @@ PlannedRun TextKind::plan(const std::string& name, const std::filesystem::path& 
                      .name = named.name,
                      .model = named.fetched,
                      .network = model.network(text_.head.settings(model), run.engine.precision)};
+  const RunAdapter adapter(FileReader(), planned.config, model, text_.head.adapters, notice);
+  if (adapter.exists()) adapter.adapt(*planned.network);
   if (data.empty()) {
     text_.plan_without_data(planned);
     planned.data += "; --data FILE plans for a file";

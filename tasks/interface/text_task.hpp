@@ -28,6 +28,7 @@ class TextTask : public Task {
   const train::ModelExporter* exporter() const final { return loaded_.exporter(); }
   std::optional<AttentionUse> attention() const final { return loaded_.attention(); }
   void set_attention(AttentionKernel kernel) final { loaded_.set_attention(kernel); }
+  std::string adapted_model() const final { return loaded_.adapted_model(); }
   std::string model_text() const final { return loaded_.text().text; }
 
   std::size_t steps_per_epoch() const final {

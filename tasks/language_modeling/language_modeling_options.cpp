@@ -1,12 +1,14 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
 #include "core/base/options/option_kinds.hpp"
+#include "tasks/interface/adapter_options.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -106,6 +108,7 @@ std::vector<Option<RunConfig>> language_modeling_options() {
   std::vector<Option<RunConfig>> all;
   append_options(all, own_options());
   append_options(all, generation_options());
+  std::ranges::move(adapter_options(), std::back_inserter(all));
   return all;
 }
 

@@ -33,12 +33,15 @@ nn::HeadSettings next_token_head(const families::TextModel& model) { return *mod
 /// Says that the directory has no tokenizer only if texts are read.
 LoadedModel load_model(const FileReader& files, const RunConfig& run, const Notice& notice) {
   const bool reads_data = !run.task.train.empty() || !run.task.dev.empty();
-  return {files, run, language_modeling_head(), load_tokenizer(files, run.task.model, reads_data ? notice : Notice{})};
+  return {files, run, language_modeling_head(), load_tokenizer(files, run.task.model, reads_data ? notice : Notice{}),
+          notice};
 }
 
 }  // namespace
 
-TextHead language_modeling_head() { return {families::BodyOutput::next_tokens, next_token_head, "ForCausalLM"}; }
+TextHead language_modeling_head() {
+  return {families::BodyOutput::next_tokens, next_token_head, "ForCausalLM", {"CAUSAL_LM"}};
+}
 
 LanguageTask::LanguageTask(const FileReader& files, const RunConfig& run, const Notice& notice)
     : TextTask(run, notice, load_model(files, run, notice), language_config(run).max_length),
@@ -93,11 +96,9 @@ void LanguageTask::initial_values(const FileReader& files, const train::TensorWr
                         configured_.model.string(), data::shortest_decimal(loaded_.text().initializer_range)));
     return;
   }
-  std::vector<data::TensorSpec> wanted;
-  for (const ParameterTensor& row : model().table().tensors()) wanted.push_back({row.name, row.shape});
-  const data::WeightReport report = loaded_.files().read_weights(
-      files, wanted, loaded_.text().naming,
-      [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
+  const data::WeightReport report = loaded_.read_weights(
+      files, [](const std::string&) { return false; },
+      [&](const std::string& name, const data::TensorReader& read) { write(name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "language modelling")));
   }

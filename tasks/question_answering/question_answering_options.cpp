@@ -3,8 +3,11 @@
 #include "core/base/options/option_kinds.hpp"
 #include "data/squad/features.hpp"
 #include "data/squad/squad_files.hpp"
+#include "tasks/interface/adapter_options.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -122,6 +125,7 @@ std::vector<OwnOption> answer_options() {
 std::vector<Option<RunConfig>> question_answering_options() {
   std::vector<Option<RunConfig>> all;
   for (const auto part : {data_options, window_options, answer_options}) append_options(all, part());
+  std::ranges::move(adapter_options(), std::back_inserter(all));
   return all;
 }
 

@@ -32,12 +32,15 @@ std::string data_text(const SquadWindows& windows, std::size_t max_length) {
 
 }  // namespace
 
-TextHead question_answering_head() { return {families::BodyOutput::tokens, answer_head, "ForQuestionAnswering"}; }
+TextHead question_answering_head() {
+  return {families::BodyOutput::tokens, answer_head, "ForQuestionAnswering", {"QUESTION_ANS", head_name}};
+}
 
 SquadTask::SquadTask(const FileReader& files, const RunConfig& run, Notice notice)
-    : TextTask(run, std::move(notice),
-               LoadedModel(files, run, question_answering_head(), families::read_tokenizer(files, run.task.model)),
-               squad_config(run).max_length),
+    : TextTask(
+          run, notice,
+          LoadedModel(files, run, question_answering_head(), families::read_tokenizer(files, run.task.model), notice),
+          squad_config(run).max_length),
       config_(squad_config(run)) {}
 
 void SquadTask::read_data() {
@@ -95,17 +98,12 @@ void SquadTask::use_evaluation_data(SquadWindows windows) {
 }
 
 void SquadTask::initial_values(const FileReader& files, const train::TensorWriter& write) const {
-  const ParameterTable& table = model().table();
-  std::vector<data::TensorSpec> wanted;
-  for (const ParameterTensor& row : table.tensors()) {
-    wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
-  }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report = loaded_.files().read_weights(files, wanted, loaded_.text().naming,
-                                                                 [&](std::size_t row, const data::TensorReader& read) {
-                                                                   if (!other_head || !wanted[row].optional)
-                                                                     write(wanted[row].name, read);
-                                                                 });
+  const auto is_of_head = [](const std::string& name) { return name.starts_with(head_prefix); };
+  const data::WeightReport report =
+      loaded_.read_weights(files, is_of_head, [&](const std::string& name, const data::TensorReader& read) {
+        if (!other_head || !is_of_head(name)) write(name, read);
+      });
   if (!report.missing.empty() && !train_ && !other_head) fail_without_head(report);
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", configured_.model.string(), data::ignored_line(report, "question answering")));

@@ -23,8 +23,9 @@ struct ExportPart {
 class ModelExport {
  public:
   virtual ~ModelExport() = default;
-  /// Takes values of `tensor` from element `first` on: all tensors of the table in order, then its state tensors, each
-  /// from the first element to the last. If there are several writers, each takes the tensors of its own files.
+  /// Takes values of `tensor` from element `first` on: all exported tensors of the table in order, then its state
+  /// tensors, each from the first element to the last. If there are several writers, each takes the tensors of its own
+  /// files.
   virtual void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) = 0;
   /// The directory that collects the files until commit(); empty if only one rank can write.
   virtual std::filesystem::path staged() const { return {}; }
@@ -39,6 +40,8 @@ class ModelExport {
 class ModelExporter {
  public:
   virtual ~ModelExporter() = default;
+  /// Returns false for tensors that an export does not take.
+  virtual bool exports(const ParameterTensor&) const { return true; }
   /// Returns the number of tensors in each file of an export: consecutive tensors of the table, then state tensors.
   virtual std::vector<std::size_t> files() const = 0;
   /// Starts an export into `directory`, as the only writer or as one of several. There are at most as many writers as

@@ -102,6 +102,9 @@ class Task : public SampleStream {
   /// Passes the tensors with known values (pretrained weights) to `write`; all others start from their initialisers.
   /// The set of tensors, and the errors found before the first read, do not depend on what `write` reads.
   virtual void initial_values(const FileReader& files, const TensorWriter& write) const = 0;
+  /// Returns the directory of the model whose adapters are trained, from which all frozen values are; empty if the
+  /// model itself is trained.
+  virtual std::string adapted_model() const { return {}; }
   /// Reads what describes the initial values, such as the headers of weight files. The first rank does this, and all
   /// ranks use copies of what it has read in initial_values.
   virtual void read_weight_headers(const FileReader& /*files*/) const {}

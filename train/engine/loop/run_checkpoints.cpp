@@ -52,6 +52,7 @@ Metrics parse_metrics(const std::string& text, const fs::path& file, std::string
 }
 
 constexpr const char* kept_member = "best_models";
+constexpr const char *adapted_member = "adapted_model", *adapted_checksum = "adapted_checksum";
 
 /// Returns [["500", 1.25], ...].
 std::string kept_json(std::span<const ScoredStep> kept) {
@@ -271,6 +272,7 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   const fs::path& file = config_.checkpoints.resume;
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
   check_length(record);
+  check_adapted(record);
   const RunProgress progress{.steps = record.integer("step"),
                              .skipped = skipped_steps(record, file),
                              .loss_scale = saved_loss_scale(record),
@@ -376,6 +378,10 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("precision", std::string(to_string(config_.precision)));
   record.set(parallel::save_number, saves_);
   record.set("configuration", description_);
+  if (!adapted_.directory.empty()) {
+    record.set(adapted_member, adapted_.directory);
+    record.set(adapted_checksum, adapted_.checksum);
+  }
   return record;
 }
 
@@ -390,6 +396,16 @@ LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const
          fmt::format("{}: /run/loss_scale is {}, not a power of two from {} to {}", config_.checkpoints.resume.string(),
                      scale, LossScale::least, LossScale::largest));
   return LossScale(scale, record.integer("finite_steps"));
+}
+
+/// A checkpoint of adapters has none of the values of the model, which must still be those that it was made with.
+void RunCheckpoints::check_adapted(const CheckpointRecord& record) const {
+  if (!record.has(adapted_member) || record.integer(adapted_checksum) == adapted_.checksum) return;
+  fail(fmt::format(
+      "{}: its adapters belong to the model in {}, and the weights in {} are others; restore them, or start "
+      "over with {}",
+      config_.checkpoints.resume.string(), record.text(adapted_member), adapted_.directory,
+      setting("resume", "never")));
 }
 
 void RunCheckpoints::check_length(const CheckpointRecord& record) const {

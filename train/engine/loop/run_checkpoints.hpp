@@ -44,6 +44,12 @@ struct SavedParts {
   std::span<const std::size_t> writer_of = {};  ///< for each rank, the rank that writes its data; empty: each its own
 };
 
+/// The model whose adapters a run trains, and whose values its checkpoints do not have.
+struct AdaptedModel {
+  std::string directory = {};  ///< empty: the model itself is trained
+  std::uint64_t checksum = 0;  ///< of its frozen values (FilledParameters), over all ranks
+};
+
 /// Saves and restores checkpoints. Every call but `enabled`, `due`, `due_by_time`, `holds` and `is_elsewhere` is
 /// collective, and an error of one rank is thrown on all.
 class RunCheckpoints {
@@ -78,6 +84,8 @@ class RunCheckpoints {
   /// Removes the checkpoint after `steps` steps because its weights turned out to be unusable.
   void withdraw(std::size_t steps);
 
+  /// Sets the model whose adapters are trained, before a checkpoint is written or resumed from.
+  void set_adapted(AdaptedModel adapted) { adapted_ = std::move(adapted); }
   /// Restores parameters, state, optimizer and `best` from the file that the configuration names. The caller must call
   /// ShardingStrategy::sync_parameters. Errors: name the file and the member that is missing, damaged or from another
   /// run.
@@ -91,6 +99,7 @@ class RunCheckpoints {
   parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
   LossScale saved_loss_scale(const parallel::CheckpointRecord& record) const;
   void check_length(const parallel::CheckpointRecord& record) const;
+  void check_adapted(const parallel::CheckpointRecord& record) const;
   std::string output_loss() const;
   parallel::SaveReport save_to(const std::filesystem::path& directory, const RunProgress& progress,
                                const BestModel& best, const std::function<void()>& check);
@@ -102,6 +111,7 @@ class RunCheckpoints {
   const TrainConfig& config_;
   RunLength length_;
   std::string description_;
+  AdaptedModel adapted_;
   std::uint64_t saves_ = 0;                ///< number of the last save in the directory
   parallel::FrozenFile frozen_;            ///< of the frozen tensors' values
   std::optional<std::size_t> held_;        ///< steps of the last checkpoint written or resumed from

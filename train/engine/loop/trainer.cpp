@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace mylos::train {
 namespace {
@@ -34,16 +35,22 @@ RunState initial_state(const RunSetup& setup) {
           .sent = {}};
 }
 
-/// Fills the master weights and the state tensors from the task.
-void fill_model(RunSetup& setup) {
+/// Fills the master weights and the state tensors from the task. Returns the model whose adapters are trained.
+AdaptedModel fill_model(RunSetup& setup) {
   const FileCopies headers = copy_weight_headers(setup.ranks.world, setup.task);
-  std::vector<FilledPiece> filled;
+  FilledParameters filled;
   parallel::on_every_rank(setup.ranks.world, [&] {
     const parallel::FileWork loading;
     filled = fill_parameters(FileReader(headers), setup.task, setup.config.seed, setup.store, *setup.strategy);
     reserve_scratch(setup.space, setup.plan.scratch);
   });
-  pass_on(filled, setup.store, *setup.strategy);
+  pass_on(filled.pieces, setup.store, *setup.strategy);
+  AdaptedModel adapted{.directory = setup.task.adapted_model()};
+  for (const std::int64_t sum :
+       parallel::gather(setup.ranks.world, std::bit_cast<std::int64_t>(filled.adapted_checksum))) {
+    adapted.checksum += std::bit_cast<std::uint64_t>(sum);
+  }
+  return adapted;
 }
 
 }  // namespace
@@ -51,7 +58,7 @@ void fill_model(RunSetup& setup) {
 struct Trainer::Run {
   Run(const TrainConfig& config, Task& task, const Ranks& ranks)
       : setup(config, task, ranks), state(initial_state(setup)) {
-    fill_model(setup);
+    state.checkpoints.set_adapted(fill_model(setup));
     RunProgress& progress = state.progress;
     if (!setup.config.checkpoints.resume.empty()) progress = state.checkpoints.resume(state.best);
     progress.evaluation_due = progress.evaluation_due && judges_models(config, task);

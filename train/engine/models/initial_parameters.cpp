@@ -8,12 +8,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <utility>
 #include <vector>
 
 namespace mylos::train {
 namespace {
+
+/// Returns the sum of a hash of each element, so that the order and the pieces in which they are read do not matter.
+std::uint64_t checksum_of(std::size_t tensor, std::size_t first, std::span<const float> values) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint64_t hash = (first + i) * 0x9E3779B97F4A7C15u ^ (tensor << 32 | std::bit_cast<std::uint32_t>(values[i]));
+    hash *= 0xBF58476D1CE4E5B9u;
+    sum += (hash ^ hash >> 29) * 0x94D049BB133111EBu;
+  }
+  return sum;
+}
 
 /// Fills this rank's part of one tensor at a time. Ranks that own the same part take turns. The first rank fills the
 /// state, which is small and the same on all ranks.
@@ -34,13 +46,17 @@ class TensorInitializer {
     const std::size_t tensor = table_.find(name);
     const TensorRange owned = strategy_.owned_range(tensor);
     for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
-      const FilledPiece piece{tensor, owned.begin + first, count, filled_.size() % copies_};
-      filled_.push_back(piece);
-      if (piece.by == copy_) strategy_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
+      const FilledPiece piece{tensor, owned.begin + first, count, filled_.pieces.size() % copies_};
+      filled_.pieces.push_back(piece);
+      if (piece.by != copy_) return;
+      const std::span<const float> values = read_piece(read, piece.first, count);
+      strategy_.write_tensor(tensor, piece.first, values);
+      const bool is_adapted = table_.is_adapted() && !table_.tensor(tensor).group.trainable;
+      if (is_adapted) filled_.adapted_checksum += checksum_of(tensor, piece.first, values);
     });
   }
   /// Returns the pieces filled by all ranks that own the same part.
-  std::vector<FilledPiece> filled() && { return std::move(filled_); }
+  FilledParameters filled() && { return std::move(filled_); }
 
  private:
   void fill_state(const std::string& name, const ValueReader& read) {
@@ -66,7 +82,7 @@ class TensorInitializer {
   parallel::ShardingStrategy& strategy_;
   std::size_t copies_, copy_;
   bool fills_state_;
-  std::vector<FilledPiece> filled_;
+  FilledParameters filled_;
   std::vector<float> piece_;
 };
 
@@ -95,8 +111,8 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task) 
   return copies;
 }
 
-std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task, std::optional<std::uint64_t> seed,
-                                         ParameterStore& store, parallel::ShardingStrategy& strategy) {
+FilledParameters fill_parameters(const FileReader& files, const Task& task, std::optional<std::uint64_t> seed,
+                                 ParameterStore& store, parallel::ShardingStrategy& strategy) {
   TensorInitializer initializer(store, strategy);
   std::set<std::string> given;
   const TensorWriter write([&](const std::string& name, const ValueReader& read) {
@@ -122,7 +138,7 @@ void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, p
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
                              ParameterStore& store, parallel::ShardingStrategy& strategy) {
   const FileCopies headers = copy_weight_headers(strategy.world(), task);
-  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy), store, strategy);
+  pass_on(fill_parameters(FileReader(headers), task, seed, store, strategy).pieces, store, strategy);
   strategy.sync_parameters(space, ChangedUnits::all);
 }
 

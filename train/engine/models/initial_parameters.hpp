@@ -21,6 +21,14 @@ struct FilledPiece {
   std::size_t by = 0;  ///< rank in ShardingStrategy::copies
 };
 
+/// What fill_parameters has filled.
+struct FilledParameters {
+  std::vector<FilledPiece> pieces = {};
+  /// The sum over the elements of adapted models that this rank has read of a hash of each; so the sum over all ranks
+  /// depends on neither their number nor the mode. 0 if the model itself is trained.
+  std::uint64_t adapted_checksum = 0;
+};
+
 /// Returns copies of what the first rank reads in Task::read_weight_headers. With them, fill_parameters opens only
 /// files whose values this rank reads. Empty if there is one rank. Collective. Errors: those of the task, thrown on
 /// every rank.
@@ -31,9 +39,9 @@ FileCopies copy_weight_headers(parallel::Communicator& ranks, const Task& task);
 /// random weights. Each rank reads, or draws, elements that it owns, in pieces of at most piece_elements. Ranks that
 /// own the same elements take turns, and only the first rank fills the state, so that together they read a file once:
 /// the master weights and the state are complete after pass_on of the returned pieces. Not collective.
-[[nodiscard]] std::vector<FilledPiece> fill_parameters(const FileReader& files, const Task& task,
-                                                       std::optional<std::uint64_t> seed, ParameterStore& store,
-                                                       parallel::ShardingStrategy& strategy);
+[[nodiscard]] FilledParameters fill_parameters(const FileReader& files, const Task& task,
+                                               std::optional<std::uint64_t> seed, ParameterStore& store,
+                                               parallel::ShardingStrategy& strategy);
 /// Copies each piece to the other ranks that own it, and the first rank's state to all others. Collective.
 /// ShardingStrategy::sync_parameters must follow to update the parameters.
 void pass_on(std::span<const FilledPiece> pieces, const ParameterStore& store, parallel::ShardingStrategy& strategy);

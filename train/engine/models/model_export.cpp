@@ -162,8 +162,14 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
   require(exporter != nullptr, "export: the task has no exporter");
   ExportWriter mine;
   try {
-    write_export(ranks, *exporter, store, strategy, directory, divide_export(exporter->files(), writer_of), mine,
-                 check);
+    std::vector<WrittenTensors> writers = divide_export(exporter->files(), writer_of);
+    const std::span<const ParameterTensor> parameters = store.table().tensors();
+    for (WrittenTensors& writer : writers) {
+      std::erase_if(writer.tensors, [&](std::size_t tensor) {
+        return tensor < parameters.size() && !exporter->exports(parameters[tensor]);
+      });
+    }
+    write_export(ranks, *exporter, store, strategy, directory, writers, mine, check);
   } catch (const parallel::SharedError&) {
     // The first rank removes the directory, in which nobody else may remove files at the same time.
     if (ranks.rank() != 0) mine.abandon();

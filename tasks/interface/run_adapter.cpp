@@ -1,0 +1,134 @@
+#include "tasks/interface/run_adapter.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Only an expression for whole names has one of these.
+constexpr const char* expression_characters = "*+?()[]|\\^$";
+
+std::vector<data::TensorSpec> specs_of(const ParameterTable& table, bool only_trained) {
+  std::vector<data::TensorSpec> specs;
+  for (const ParameterTensor& tensor : table.tensors()) {
+    if (tensor.group.trainable || !only_trained) specs.push_back({tensor.name, tensor.shape});
+  }
+  return specs;
+}
+
+/// Returns the modules that a name of --lora-targets means: those of the family, or itself.
+std::string target_of(const std::string& name, const families::TextModel& model) {
+  const auto known = std::ranges::find(model.adapter_names, name, &families::AdapterName::name);
+  return known == model.adapter_names.end() ? name : std::string(known->module);
+}
+
+data::AdapterConfig config_of(const RunConfig& run, const families::TextModel& model, const AdapterTask& task) {
+  const AdapterSettings& given = run.task.adapters;
+  data::AdapterConfig config;
+  config.file = "--lora-rank";
+  config.base = run.task.model.string();
+  config.task_type = task.type;
+  config.rank = given.rank;
+  config.alpha = given.alpha.value_or(2.0 * static_cast<double>(given.rank));
+  config.dropout = given.dropout;
+  config.rslora = given.rslora;
+  config.trained = given.trained;
+  if (!task.head.empty()) config.trained.emplace_back(task.head);
+  const bool is_one = given.targets.size() == 1;
+  if (is_one && (given.targets[0] == "all-linear" ||
+                 given.targets[0].find_first_of(expression_characters) != std::string::npos)) {
+    config.pattern = given.targets[0];
+    return config;
+  }
+  for (const std::string& name : given.targets) config.targets.push_back(target_of(name, model));
+  return config;
+}
+
+/// Errors: the adapter is for another task, or names a base in a directory that is another model.
+void check_base(const data::AdapterConfig& config, const fs::path& adapter, const fs::path& model,
+                std::string_view task_type) {
+  ensure(config.task_type.empty() || config.task_type == task_type,
+         fmt::format("{}: task_type is {}, but this task's is {}; give an adapter of this task",
+                     (adapter / data::adapter_config_file).string(), config.task_type, task_type));
+  std::error_code unreadable;  // then nothing is known of the base
+  const fs::path base = fs::path(config.base) / "config.json", own = model / "config.json";
+  if (config.base.empty() || !fs::exists(base, unreadable) || fs::equivalent(base, own, unreadable)) return;
+  ensure(read_json(base) == read_json(own),
+         fmt::format("{}: its base is {}, and {} is another model; give the base with {}",
+                     (adapter / data::adapter_config_file).string(), config.base, model.string(), "--model"));
+}
+
+class AdapterExport final : public train::ModelExport {
+ public:
+  AdapterExport(const fs::path& directory, const OrderedJson& config, std::span<const data::TensorShape> weights)
+      : writer_(directory, config, {}, weights, data::adapter_format()) {}
+
+  void write(const ParameterTensor&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  fs::path staged() const override { return writer_.staged(); }
+  void finish() override { writer_.finish(); }
+  void commit() override { writer_.commit(); }
+
+ private:
+  data::PretrainedWriter writer_;
+};
+
+}  // namespace
+
+RunAdapter::RunAdapter(const FileReader& files, const RunConfig& run, const families::TextModel& model,
+                       const AdapterTask& task, const Notice& notice)
+    : directory_(run.task.adapters.directory) {
+  if (!directory_.empty()) {
+    config_ = data::read_adapter_config(files, directory_, notice);
+    check_base(*config_, directory_, run.task.model, task.type);
+    config_->base = run.task.model.string();
+  } else if (run.task.adapters.rank > 0) {
+    config_ = config_of(run, model, task);
+  }
+}
+
+void RunAdapter::adapt(nn::Model& network) const {
+  const std::vector<std::string> linear = nn::linear_modules(network.table());
+  nn::Adapters adapters{.layers = {}, .dropout = static_cast<float>(config_->dropout)};
+  for (const auto& [module, rank, scale] : data::adapter_targets(*config_, linear)) {
+    adapters.layers.push_back({module, rank, static_cast<float>(scale)});
+  }
+  adapters.trained = data::trained_modules(*config_, data::modules_of(specs_of(network.table(), false)));
+  network.adapt(adapters);
+}
+
+std::unique_ptr<data::AdapterWeights> RunAdapter::weights(const FileReader& files,
+                                                          const ParameterTable& network) const {
+  if (directory_.empty()) return nullptr;
+  return std::make_unique<data::AdapterWeights>(files, directory_, specs_of(network, true));
+}
+
+std::unique_ptr<data::MergedAdapter> RunAdapter::merged(const FileReader& files, const ParameterTable& network) const {
+  return std::make_unique<data::MergedAdapter>(files, directory_, *config_, nn::linear_modules(network),
+                                               specs_of(network, false));
+}
+
+AdapterExporter::AdapterExporter(data::AdapterConfig config, const ParameterTable& table)
+    : config_(std::move(config)), count_(table.tensors().size()) {
+  if (config_.pattern == "all-linear") {  // PEFT lists what this means for a model
+    std::set<std::string> names;
+    for (const std::string& module : nn::linear_modules(table)) names.insert(module.substr(module.rfind('.') + 1));
+    config_.pattern.clear();
+    config_.targets.assign(names.begin(), names.end());
+  }
+  weights_ = data::written_adapter_tensors(specs_of(table, true));
+}
+
+std::unique_ptr<train::ModelExport> AdapterExporter::start(const fs::path& directory, const train::ExportPart&) const {
+  return std::make_unique<AdapterExport>(directory, data::adapter_config_json(config_), weights_);
+}
+
+}  // namespace mylos::tasks
