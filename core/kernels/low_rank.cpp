@@ -9,30 +9,22 @@
 namespace mylos {
 namespace {
 
-/// Calls use(number, block, element of B) if element (row, column) of U is in a block.
-template <class Use>
-KOKKOS_FORCEINLINE_FUNCTION void with_block(const LowRankBlocks& blocks, std::size_t row, std::size_t column,
-                                            const Use& use) {
-  for (std::size_t i = 0; i < blocks.count; ++i) {
-    const LowRankBlock& block = blocks.block[i];
-    const std::size_t r = row - block.first_row, c = column - block.first_column;  // wrap around before the block
-    if (r < block.rows && c < block.rank) use(i, block, r * block.rank + c);
-  }
-}
-
 template <class T>
 struct PlaceBlocks {
   LowRankBlocks blocks;
   BlockValues<T> b;
   Matrix<T> u;
 
-  KOKKOS_INLINE_FUNCTION void operator()(std::size_t i) const {
-    const std::size_t row = i / u.extent(1), column = i % u.extent(1);
-    float value = 0.0f;
-    with_block(blocks, row, column, [&](std::size_t number, const LowRankBlock& block, std::size_t element) {
-      value = block.scale * float(b[number](element));
-    });
-    u(row, column) = T(value);
+  KOKKOS_INLINE_FUNCTION void operator()(std::size_t row) const {
+    const std::size_t columns = u.extent(1);
+    T* const out = u.data() + row * columns;
+    for (std::size_t column = 0; column < columns; ++column) out[column] = T(0.0f);
+    for (std::size_t i = 0; i < blocks.count; ++i) {
+      const LowRankBlock& block = blocks.block[i];
+      if (row - block.first_row >= block.rows) continue;  // wraps around before the block
+      const T* const in = b[i].data() + (row - block.first_row) * block.rank;
+      for (std::size_t k = 0; k < block.rank; ++k) out[block.first_column + k] = T(block.scale * float(in[k]));
+    }
   }
 };
 
@@ -41,11 +33,14 @@ struct AddBlocks {
   ConstMatrix<float> du;
   BlockGradients db;
 
-  KOKKOS_INLINE_FUNCTION void operator()(std::size_t i) const {
-    const std::size_t row = i / du.extent(1), column = i % du.extent(1);
-    with_block(blocks, row, column, [&](std::size_t number, const LowRankBlock& block, std::size_t element) {
-      db[number](element) += block.scale * du(row, column);
-    });
+  KOKKOS_INLINE_FUNCTION void operator()(std::size_t row) const {
+    const float* const in = du.data() + row * du.extent(1);
+    for (std::size_t i = 0; i < blocks.count; ++i) {
+      const LowRankBlock& block = blocks.block[i];
+      if (row - block.first_row >= block.rows) continue;
+      float* const out = db[i].data() + (row - block.first_row) * block.rank;
+      for (std::size_t k = 0; k < block.rank; ++k) out[k] += block.scale * in[block.first_column + k];
+    }
   }
 };
 
@@ -85,7 +80,7 @@ template <class T>
 void place_low_rank(const ExecutionSpace& space, const LowRankBlocks& blocks, const BlockValues<T>& b,
                     const Matrix<T>& u) {
   check_blocks(blocks, u.extent(0), u.extent(1));
-  for_each_element(with_work("mylos::low_rank::place", work_of(u.size(), 1.0, 2.0 * sizeof(T))), space, u.size(),
+  for_each_element(with_work("mylos::low_rank::place", work_of(u.size(), 1.0, 2.0 * sizeof(T))), space, u.extent(0),
                    PlaceBlocks<T>{blocks, b, u});
 }
 
@@ -93,7 +88,7 @@ void add_low_rank_gradients(const ExecutionSpace& space, const LowRankBlocks& bl
                             const BlockGradients& db) {
   check_blocks(blocks, du.extent(0), du.extent(1));
   for_each_element(with_work("mylos::low_rank::add_gradients", work_of(du.size(), 2.0, 3.0 * sizeof(float))), space,
-                   du.size(), AddBlocks{blocks, du, db});
+                   du.extent(0), AddBlocks{blocks, du, db});
 }
 
 template <class T>

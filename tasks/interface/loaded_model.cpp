@@ -21,7 +21,7 @@ LoadedModel::LoadedModel(const FileReader& files, const RunConfig& run, const Te
       frozen_(run.engine.freeze),
       adapter_(files, run, model_, head.adapters, notice) {
   set_attention(attention_kernel(run.task, attention_));
-  ensure(!adapter_.exists() || !trains_ || files_.has_weights(files),
+  ensure(!adapter_.exists() || run.engine.output.empty() || files_.has_weights(files),
          fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json) that an adapter could "
                      "belong to; train the model first, without --lora-rank",
                      run.task.model.string()));
