@@ -48,6 +48,9 @@
   ROW(prepare, {.arguments = "--model M --data FILE --output FILE [options]",                                          \
                 .summary = "tokenises a data set once: .h5 for train and eval, .jsonl for people",                     \
                 .needs = "model data output"})                                                                         \
+  ROW(merge, {.arguments = "--model M --adapter DIR --output DIR [options]",                                           \
+              .summary = "writes a model with an adapter in its weights, in the type of the model's",                  \
+              .needs = "model output"})                                                                                \
   ROW(fetch, {.arguments = "NAME", .summary = data::fetch_summary(), .least_positional = 1, .most_positional = 1})     \
   ROW(info, {.arguments = "[options]",                                                                                 \
              .summary = "prints the settings of this build and the hardware that it runs on",                          \

@@ -15,13 +15,13 @@ namespace {
 constexpr std::string_view files = "Model and data";
 
 Option model_option() {
-  Option option =
-      named("model", "M", files,
-            "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint/export plan doctor "
-            "generate tokenize classify",
-            "Hugging Face model directory, output directory of a run (its best/ is used), or name of a model from "
-            "`mylos fetch`",
-            {.lays_out = true, .is_shown = true});
+  Option option = named(
+      "model", "M", files,
+      "train eval ask prepare bench/gemm bench/step bench/batch bench/tokenize checkpoint/export plan doctor "
+      "generate tokenize classify merge",
+      "Hugging Face model directory, output directory of a run (its best/ is used), directory of an adapter (with "
+      "its base), or name of a model from `mylos fetch`",
+      {.lays_out = true, .is_shown = true});
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -51,7 +51,7 @@ Option path_or_drawn_option(Option option, Field field) {
 Option task_option() {
   std::vector<Choice> choices;
   for (const tasks::TaskKind* kind : tasks::task_kinds()) choices.push_back({std::string(kind->name()), {}});
-  Option option = named("task", "NAME", files, "train eval prepare bench plan",
+  Option option = named("task", "NAME", files, "train eval prepare bench plan merge",
                         describe(choices) + "; default: derived from model_type in the model's config.json");
   option.expects = describe(choices);
   option.choices = names_of(choices);
@@ -77,13 +77,14 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
       path_or_drawn_option(named("data", "FILE", files, data_commands, std::string(texts.read)), MYLOS_FIELD(data)),
       path_option(named("context", "FILE", files, "ask", "text that contains the answers; - reads standard input"),
                   MYLOS_FIELD(ask->context)),
-      path_option(with_help(named("output", "PATH", files, "train eval prepare checkpoint/export doctor report sweep",
-                                  "directory for the results"),
-                            {{"prepare", "output file (.h5 or .jsonl)"},
-                             {"checkpoint", "directory for the exported model"},
-                             {"doctor", "directory to test; default: the current one"},
-                             {"report", "output file; default: report.html"}}),
-                  MYLOS_FIELD(run.engine.output)),
+      path_option(
+          with_help(named("output", "PATH", files, "train eval prepare checkpoint/export doctor report sweep merge",
+                          "directory for the results"),
+                    {{"prepare", "output file (.h5 or .jsonl)"},
+                     {"checkpoint merge", "directory for the exported model"},
+                     {"doctor", "directory to test; default: the current one"},
+                     {"report", "output file; default: report.html"}}),
+          MYLOS_FIELD(run.engine.output)),
       count_option(named("train-limit", "N", files, "train prepare",
                          "use only the first N " + entries + " of the training file"),
                    {}, MYLOS_FIELD(run.task.train_limit)),

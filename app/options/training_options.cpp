@@ -43,7 +43,7 @@ Option precision_option() {
 
 Option export_precision_option() {
   return enumeration_option(
-      named("export-precision", "TYPE", computing, "train checkpoint/export",
+      named("export-precision", "TYPE", computing, "train checkpoint/export merge",
             "type of exported weights: float, bfloat16 or half; default: float if the run's --precision is float, else "
             "the type of its initial weights",
             {.on_resume = OnResume::free}),

@@ -68,7 +68,7 @@ std::vector<Option<RunConfig>> adapter_options() {
                        {.lays_out = true, .needs = rank}),
                    &AdapterSettings::trained),
       path_option(
-          own("adapter", "DIR", "train plan bench/step eval ask generate",
+          own("adapter", "DIR", "train plan bench/step eval ask generate merge",
               "directory of an adapter of the model, as PEFT or a run with --lora-rank writes it; train goes on "
               "with it, other commands merge it into the model",
               {.lays_out = true, .excludes = "freeze"}),

@@ -49,6 +49,10 @@ std::vector<std::string> TaskKind::texts(const std::filesystem::path& data) cons
   throw UsageError(fmt::format("--data {}: {} has no texts to tokenize", data.string(), title()));
 }
 
+void TaskKind::merge(const RunConfig&, const std::filesystem::path&, const Notice&) const {
+  throw UsageError(fmt::format("merge: models of {} take no adapters", title()));
+}
+
 std::vector<std::pair<std::string, std::string>> TaskKind::facts(const nlohmann::json&) const { return {}; }
 
 std::unique_ptr<Task> make_with_data(const TaskKind& kind, const RunConfig& run, const Notice& notice) {

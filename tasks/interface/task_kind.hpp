@@ -126,6 +126,9 @@ class TaskKind {
   /// skipped, also by these. Errors: std::runtime_error on files, std::invalid_argument on settings that do not fit
   /// them.
   virtual std::unique_ptr<Task> make(const FileReader& files, const RunConfig& run, const Notice& notice) const = 0;
+  /// Writes the model in `run.task.model` with the adapter of the run in its weights to the directory `output`. Errors:
+  /// UsageError if models of this kind take no adapters; those of reading and writing.
+  virtual void merge(const RunConfig& run, const std::filesystem::path& output, const Notice& notice) const;
   /// Returns a model from a checkpoint. Errors: std::runtime_error naming the file or directory that is missing.
   virtual ExportedModel export_model(const TrainedModel& trained) const = 0;
   /// Plans a run of the model called `name` on the file `data` or, if that is empty, on the most common training data.

@@ -5,12 +5,15 @@
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "families/model_directory.hpp"
+#include "train/engine/models/model_export.hpp"
+#include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace mylos::tasks {
 namespace {
@@ -58,6 +61,29 @@ void TextKind::fit_model(const FileReader& files, RunConfig& run, const std::str
   const data::ModelConfig config(files, run.task.model / "config.json");
   const std::size_t positions = families::read_text_model(config, text_.head.input).positions;
   fit_max_length(run, positions, name, sources, notice);
+}
+
+void TextKind::merge(const RunConfig& run, const std::filesystem::path& output, const Notice& notice) const {
+  const FileReader files;
+  const LoadedModel loaded(files, run, text_.head, nullptr, notice);
+  const ParameterTable& table = loaded.network().table();
+  RunConfig exported = run;
+  if (!run.task.export_precision) exported.task.export_precision = loaded.files().weights_precision(files);
+  const auto exporter = pretrained_exporter(files, exported, loaded.files(), text_.head.architecture);
+  exporter->take_tensors(table);
+  const auto is_of_head = [&](const std::string& name) { return table.tensor(table.find(name)).in_head; };
+  const train::TensorSource merged = [&](const train::TensorSink& take) {
+    loaded.read_weights(files, is_of_head, [&](const std::string& name, const data::TensorReader& read) {
+      const ParameterTensor& tensor = table.tensor(table.find(name));
+      std::vector<float> values;
+      train::for_each_piece(tensor.size, [&](std::size_t first, std::size_t count) {
+        values.resize(count);
+        read(first, values);
+        take(tensor, first, values);
+      });
+    });
+  };
+  train::export_model(*exporter, merged, output);
 }
 
 ExportedModel TextKind::export_model(const TrainedModel& trained) const {

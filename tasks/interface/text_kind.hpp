@@ -32,6 +32,7 @@ class TextKind : public TaskKind {
   std::unique_ptr<Task> make(const FileReader& files, const RunConfig& run, const Notice& notice) const override {
     return text_.make(files, run, notice);
   }
+  void merge(const RunConfig& run, const std::filesystem::path& output, const Notice& notice) const override;
   ExportedModel export_model(const TrainedModel& trained) const override;
   /// Plans a run on the texts in `data` or, if that is empty, on the samples of plan_without_data. Built-in sizes need
   /// a directory only for the tokenizer that cuts texts.
